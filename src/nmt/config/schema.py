@@ -1,0 +1,432 @@
+"""Every setting: its name, its type, its one default and what it means.
+
+The defaults are the base model of "Attention Is All You Need" on WMT14 English-German; the files in
+`conf/` state only what differs from them. Standard library only, so that anything may import it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nmt.errors import ConfigError, nearest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataConfig:
+    """Where the parallel text comes from and what is kept of it."""
+
+    corpus: str = "wmt14_en_de"
+    """Name of the prepared data: it lies in `<paths.data>/<corpus>/`."""
+    source: str = "hub"
+    """Kind of source: hub (Hugging Face), files (your own), demo (the embedded grammar)."""
+    source_lang: str = "en"
+    """Language to translate from."""
+    target_lang: str = "de"
+    """Language to translate into."""
+    train: list[str] = field(default_factory=lambda: ["train"])
+    """Training text: a Hub split, or files (source side first, or one file that holds both)."""
+    valid: list[str] = field(default_factory=lambda: ["validation"])
+    """Development text, like `train`."""
+    test: list[str] = field(default_factory=lambda: ["test"])
+    """Test text, like `train`."""
+    hub_dataset: str = "wmt/wmt14"
+    """Data set on the Hub, or a local folder in the Hub's layout."""
+    hub_config: str = "de-en"
+    """Configuration of the Hub data set."""
+    hub_revision: str = "b199e406369ec1b7634206d3ded5ba45de2fe696"
+    """Revision of the Hub data set; a full commit, so that the text never changes."""
+    max_words: int = 250
+    """Drop training pairs with more words than this on a side; 0 keeps them."""
+    max_ratio: float = 0.0
+    """Drop training pairs whose sides differ in length by more than this factor; 0 keeps them."""
+    deduplicate: bool = False
+    """Drop training pairs seen before."""
+    max_pieces: int = 256
+    """Drop training pairs with more word pieces than this on a side."""
+
+    def __post_init__(self) -> None:
+        """Check the values against each other."""
+        _choice("data.source", self.source, ("hub", "files", "demo"))
+        _plain_name("data.corpus", self.corpus)
+        _at_least("data.max_words", self.max_words, 0)
+        _at_least("data.max_pieces", self.max_pieces, 2)
+        if self.max_ratio and self.max_ratio < 1:
+            raise ConfigError(f"data.max_ratio={self.max_ratio} would drop every pair: use 1 or more, or 0 for no limit")
+        if self.source_lang == self.target_lang:
+            raise ConfigError(f"data.source_lang and data.target_lang are both {self.source_lang}: name two languages")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizerConfig:
+    """How text becomes word pieces."""
+
+    model_type: str = "bpe"
+    """SentencePiece model: bpe or unigram."""
+    vocab_size: int = 37_000
+    """Number of word pieces, the four special ones included."""
+    joint: bool = True
+    """One vocabulary for both languages; false trains one for each."""
+    normalization: str = "identity"
+    """Text normalisation, which cannot be undone: identity, nfkc, nmt_nfkc (and their _cf forms)."""
+    character_coverage: float = 1.0
+    """Share of the characters that get a piece of their own; the rest becomes unknown."""
+    training_sentences: int = 5_000_000
+    """Train on a random sample of at most this many sentences; 0 takes all (and their memory)."""
+
+    def __post_init__(self) -> None:
+        """Check the values against each other."""
+        _choice("tokenizer.model_type", self.model_type, ("bpe", "unigram"))
+        _choice(
+            "tokenizer.normalization", self.normalization, ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
+        )
+        _at_least("tokenizer.vocab_size", self.vocab_size, 8)
+        _at_least("tokenizer.training_sentences", self.training_sentences, 0)
+        if not 0.9 <= self.character_coverage <= 1:
+            raise ConfigError(f"tokenizer.character_coverage={self.character_coverage} must lie between 0.9 and 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """The Transformer, in the paper's letters (sections 3 and Table 3)."""
+
+    layers: int = 6
+    """N: layers of the encoder, and of the decoder."""
+    d_model: int = 512
+    """Width of the residual stream."""
+    d_ff: int = 2048
+    """Inner width of the feed-forward layers."""
+    heads: int = 8
+    """h: attention heads."""
+    d_k: int = 0
+    """Width of a head's queries and keys; 0 is the paper's d_model / h."""
+    d_v: int = 0
+    """Width of a head's values; 0 is the paper's d_model / h."""
+    kv_heads: int = 0
+    """Heads that keys and values are shared by (grouped-query attention); 0 is one for each head."""
+    dropout: float = 0.1
+    """P_drop: on each sub-layer's output and on the sums of embeddings and positions."""
+    norm: str = "layer"
+    """Normalisation: layer (the paper's LayerNorm) or rms."""
+    norm_placement: str = "post"
+    """post: the paper's LayerNorm(x + Sublayer(x)); pre: x + Sublayer(LayerNorm(x))."""
+    activation: str = "relu"
+    """Inside the feed-forward layers: relu (the paper's), gelu or swiglu."""
+    positions: str = "sinusoidal"
+    """sinusoidal (the paper's), learned (Table 3, row E) or rotary."""
+    max_positions: int = 1024
+    """Longest sentence, in word pieces, that learned positions can tell apart."""
+    tie_embeddings: bool = True
+    """One matrix for source and target embeddings and the projection before the softmax."""
+
+    def __post_init__(self) -> None:
+        """Check the values against each other."""
+        for name in ("layers", "d_model", "d_ff", "heads", "max_positions"):
+            _at_least(f"model.{name}", getattr(self, name), 1)
+        for name in ("d_k", "d_v", "kv_heads"):
+            _at_least(f"model.{name}", getattr(self, name), 0)
+        _fraction("model.dropout", self.dropout)
+        _choice("model.norm", self.norm, ("layer", "rms"))
+        _choice("model.norm_placement", self.norm_placement, ("post", "pre"))
+        _choice("model.activation", self.activation, ("relu", "gelu", "swiglu"))
+        _choice("model.positions", self.positions, ("sinusoidal", "learned", "rotary"))
+        if self.d_model % self.heads and not (self.d_k and self.d_v):
+            raise ConfigError(
+                f"model.heads={self.heads} does not divide model.d_model={self.d_model}: "
+                "choose a number that does, or set model.d_k and model.d_v"
+            )
+        if self.heads % self.key_value_heads:
+            raise ConfigError(f"model.kv_heads={self.kv_heads} does not divide model.heads={self.heads}")
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ConfigError(f"model.d_model={self.d_model} must be even for sinusoidal positions")
+        if self.positions == "rotary" and self.key_size % 2:
+            raise ConfigError(f"model.d_k={self.key_size} must be even for rotary positions")
+
+    @property
+    def key_size(self) -> int:
+        """d_k, worked out where it is left to the paper's rule."""
+        return self.d_k or self.d_model // self.heads
+
+    @property
+    def value_size(self) -> int:
+        """d_v, worked out where it is left to the paper's rule."""
+        return self.d_v or self.d_model // self.heads
+
+    @property
+    def key_value_heads(self) -> int:
+        """Heads of keys and values."""
+        return self.kv_heads or self.heads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingConfig:
+    """Section 5 of the paper: batches, schedule, optimizer, regularisation; and when to look and save."""
+
+    steps: int = 100_000
+    """Updates to make."""
+    batch_tokens: int = 25_000
+    """Most source tokens, and most target tokens, of a global batch (over all devices)."""
+    device_tokens: int = 0
+    """Most tokens a side that one device takes at once; the rest is accumulated. 0: its whole share."""
+    schedule: str = "inverse_sqrt"
+    """After the warmup the rate falls as inverse_sqrt (the paper's), cosine (to zero) or constant (not)."""
+    warmup_steps: int = 4000
+    """Steps over which the rate rises linearly."""
+    learning_rate: float = 0.0
+    """Peak rate; 0 is the paper's (d_model * warmup_steps)^-0.5."""
+    label_smoothing: float = 0.1
+    """epsilon_ls: probability spread evenly over the vocabulary."""
+    adam_beta1: float = 0.9
+    """Adam's decay of the gradient's mean."""
+    adam_beta2: float = 0.98
+    """Adam's decay of the gradient's square."""
+    adam_eps: float = 1e-9
+    """Adam's epsilon."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay (AdamW)."""
+    clip_norm: float = 0.0
+    """Scale the gradient down to this norm; 0 leaves it, as the paper does."""
+    log_every: int = 100
+    """Steps between two lines of the log."""
+    valid_every: int = 2000
+    """Steps between two validations."""
+    valid_sentences: int = 500
+    """Development sentences to decode for BLEU at each validation; 0 decodes none."""
+    save_every: int = 2000
+    """Steps between two checkpoints; 0 leaves it to save_minutes."""
+    save_minutes: float = 0.0
+    """Minutes between two checkpoints (the paper's 10); 0 leaves it to save_every."""
+    keep_last: int = 5
+    """Checkpoints to keep, newest first."""
+    keep_best: int = 1
+    """Checkpoints to keep besides, best on the development set first."""
+    best_by: str = "loss"
+    """What best means on the development set: loss (lowest) or bleu (highest)."""
+    patience: int = 0
+    """Stop after this many validations without a new best; 0 never stops early."""
+    max_minutes: float = 0.0
+    """Stop, with a checkpoint, after this many minutes of training; 0 has no limit."""
+
+    def __post_init__(self) -> None:
+        """Check the values against each other."""
+        for name in ("steps", "batch_tokens", "warmup_steps", "log_every", "valid_every", "keep_last"):
+            _at_least(f"training.{name}", getattr(self, name), 1)
+        for name in (
+            *("device_tokens", "learning_rate", "weight_decay", "clip_norm", "valid_sentences", "save_every"),
+            *("save_minutes", "keep_best", "patience", "max_minutes"),
+        ):
+            _at_least(f"training.{name}", getattr(self, name), 0)
+        for name in ("label_smoothing", "adam_beta1", "adam_beta2"):
+            _fraction(f"training.{name}", getattr(self, name))
+        _choice("training.schedule", self.schedule, ("inverse_sqrt", "cosine", "constant"))
+        _choice("training.best_by", self.best_by, ("loss", "bleu"))
+        if self.adam_eps <= 0:
+            raise ConfigError(f"training.adam_eps={self.adam_eps} must be above 0")
+        if not (self.save_every or self.save_minutes):
+            raise ConfigError("training.save_every and training.save_minutes are both 0: set one, or nothing is saved")
+        if self.device_tokens > self.batch_tokens:
+            raise ConfigError(
+                f"training.device_tokens={self.device_tokens} is more than the global "
+                f"training.batch_tokens={self.batch_tokens}: lower it, or set it to 0"
+            )
+        if self.best_by == "bleu" and not self.valid_sentences:
+            raise ConfigError("training.best_by=bleu needs training.valid_sentences above 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AveragingConfig:
+    """Which checkpoints are averaged; the first of the three that is set."""
+
+    checkpoints: list[str] = field(default_factory=list)
+    """These, by name (step-00001000, best, ...)."""
+    best: int = 0
+    """This many, best on the development set first."""
+    last: int = 5
+    """This many, last steps first (the paper: 5 for base, 20 for big)."""
+
+    def __post_init__(self) -> None:
+        """Check the values against each other."""
+        _at_least("averaging.best", self.best, 0)
+        _at_least("averaging.last", self.last, 0)
+        if not (self.checkpoints or self.best or self.last):
+            raise ConfigError("averaging: set last, best or checkpoints; all three are empty")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodingConfig:
+    """Beam search, as in section 6.1 of the paper."""
+
+    beam: int = 4
+    """Hypotheses a sentence; 1 is greedy search."""
+    alpha: float = 0.6
+    """Length penalty, in GNMT's form: log-probability / ((5 + length) / 6)^alpha."""
+    extra_length: int = 50
+    """Longest translation: the source's length in pieces plus this."""
+    nbest: int = 1
+    """Translations to give for each sentence."""
+    batch_tokens: int = 4096
+    """Source tokens decoded at once."""
+
+    def __post_init__(self) -> None:
+        """Check the values against each other."""
+        for name in ("beam", "nbest", "batch_tokens"):
+            _at_least(f"decoding.{name}", getattr(self, name), 1)
+        for name in ("alpha", "extra_length"):
+            _at_least(f"decoding.{name}", getattr(self, name), 0)
+        if self.nbest > self.beam:
+            raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.beam={self.beam}: widen the beam")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationConfig:
+    """What `eval` scores."""
+
+    splits: list[str] = field(default_factory=lambda: ["test"])
+    """Splits of the prepared data to translate and score."""
+
+    def __post_init__(self) -> None:
+        """Check the values against each other."""
+        if not self.splits:
+            raise ConfigError("evaluation.splits is empty: name at least one, such as [test]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeConfig:
+    """The machine."""
+
+    device: str = "auto"
+    """auto (a GPU where there is one), cpu or cuda."""
+    precision: str = "auto"
+    """auto (bf16 where the device is good at it), fp32 or bf16."""
+    compile: bool = False
+    """Compile the model with torch.compile; pays in long runs."""
+    threads: int = 0
+    """CPU threads of a process; 0 shares all cores between the processes of this machine."""
+    workers: int = 0
+    """Processes for data preparation; 0 is one for each core."""
+
+    def __post_init__(self) -> None:
+        """Check the values against each other."""
+        _choice("runtime.device", self.device, ("auto", "cpu", "cuda"))
+        _choice("runtime.precision", self.precision, ("auto", "fp32", "bf16"))
+        _at_least("runtime.threads", self.threads, 0)
+        _at_least("runtime.workers", self.workers, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackingConfig:
+    """Who else is told about a run; its own metrics.jsonl is always written."""
+
+    wandb: str = "disabled"
+    """Weights & Biases: disabled, offline (needs no account) or online."""
+    project: str = "nmt"
+    """Project there."""
+    entity: str = ""
+    """Account or team there; empty is your own."""
+
+    def __post_init__(self) -> None:
+        """Check the values against each other."""
+        _choice("tracking.wandb", self.wandb, ("disabled", "offline", "online"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathsConfig:
+    """Where things lie; relative to the folder the command is run in."""
+
+    data: str = "data"
+    """Prepared corpora."""
+    outputs: str = "outputs"
+    """Runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """All settings of a run. One tree serves every stage, so the same words name the same files."""
+
+    name: str = "wmt14_en_de_base"
+    """Name of the run: it lies in `<paths.outputs>/<name>/`."""
+    seed: int = 1
+    """Seed of everything random: initial weights, order of the batches, dropout, the demo corpus."""
+    checkpoint: str = "averaged"
+    """What eval and translate load: averaged, best, last, a step (step-00001000) or a folder."""
+    input: str = "-"
+    """Translate: a file to read (plain, .gz or .xz), - for standard input."""
+    output: str = "-"
+    """Translate: a file to write, - for standard output. Describe: text (-) or json."""
+    data: DataConfig = field(default_factory=DataConfig)
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    averaging: AveragingConfig = field(default_factory=AveragingConfig)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    paths: PathsConfig = field(default_factory=PathsConfig)
+
+    def __post_init__(self) -> None:
+        """Check the groups against each other."""
+        _plain_path("name", self.name)
+        kept = self.training.keep_last
+        if not self.averaging.checkpoints and not self.averaging.best and self.averaging.last > kept:
+            raise ConfigError(
+                f"averaging.last={self.averaging.last} is more than the training.keep_last={kept} "
+                "checkpoints that are kept: raise training.keep_last or lower averaging.last"
+            )
+        if self.averaging.best > self.training.keep_best and not self.averaging.checkpoints:
+            raise ConfigError(
+                f"averaging.best={self.averaging.best} is more than the training.keep_best={self.training.keep_best} "
+                "checkpoints that are kept: raise training.keep_best or lower averaging.best"
+            )
+        if self.model.tie_embeddings and not self.tokenizer.joint:
+            raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: set one of the two otherwise")
+        if self.data.max_pieces + 1 > self.training.batch_tokens:
+            raise ConfigError(
+                f"training.batch_tokens={self.training.batch_tokens} cannot hold one sentence of "
+                f"data.max_pieces={self.data.max_pieces} and its end mark: raise the first or lower the second"
+            )
+        if 0 < self.training.device_tokens < self.data.max_pieces + 1:
+            raise ConfigError(
+                f"training.device_tokens={self.training.device_tokens} cannot hold one sentence of "
+                f"data.max_pieces={self.data.max_pieces} and its end mark: raise the first or lower the second"
+            )
+        if self.model.positions == "learned" and self.data.max_pieces + 1 > self.model.max_positions:
+            raise ConfigError(
+                f"model.max_positions={self.model.max_positions} is too few for "
+                f"data.max_pieces={self.data.max_pieces}: raise the first or lower the second"
+            )
+
+    @property
+    def data_folder(self) -> Path:
+        """Where the prepared corpus lies."""
+        return Path(self.paths.data) / self.data.corpus
+
+    @property
+    def run_folder(self) -> Path:
+        """Where the run lies."""
+        return Path(self.paths.outputs) / self.name
+
+
+def _choice(key: str, value: str, choices: Iterable[str]) -> None:
+    choices = tuple(choices)
+    if value not in choices:
+        raise ConfigError(f"{key}={value} is not one of {', '.join(choices)}; {nearest(value, choices)}")
+
+
+def _at_least(key: str, value: float, least: float) -> None:
+    if not value >= least:
+        raise ConfigError(f"{key}={value} must be at least {least}")
+
+
+def _fraction(key: str, value: float) -> None:
+    if not 0 <= value < 1:
+        raise ConfigError(f"{key}={value} must be at least 0 and below 1")
+
+
+def _plain_name(key: str, value: str) -> None:
+    if value in ("", ".", "..") or "/" in value or "\\" in value:
+        raise ConfigError(f"{key}={value} must be the plain name of a folder")
+
+
+def _plain_path(key: str, value: str) -> None:
+    for part in value.split("/"):
+        _plain_name(key, part)

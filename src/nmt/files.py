@@ -1,0 +1,104 @@
+"""Files that are whole or not there: written aside, synced to the disk, then renamed."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from nmt.errors import UserError
+
+PARTIAL = ".partial"
+"""Suffix of what is being written; anything that carries it is unfinished and may be deleted."""
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary path to write a file to; put it in place of `path` once the block succeeds."""
+    partial = path.with_name(path.name + PARTIAL)
+    with _explaining_disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield partial
+            sync(partial)
+            partial.replace(path)
+            sync(path.parent)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Give a temporary folder to fill; put it in place of `path` once the block succeeds."""
+    partial = path.with_name(path.name + PARTIAL)
+    with _explaining_disk_errors(path):
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        try:
+            yield partial
+            for file in partial.iterdir():
+                sync(file)
+            sync(partial)
+            if path.exists():
+                shutil.rmtree(path)
+            partial.replace(path)
+            sync(path.parent)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def _explaining_disk_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror or error}. Free some space or choose another folder; "
+            "what was there before is untouched."
+        ) from error
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or a folder has reached the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as indented JSON, whole or not at all."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file; say which one where it is damaged."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise UserError(f"{path} cannot be read as JSON: {error}. Delete it and run again.") from error
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def link(path: Path, target: str) -> None:
+    """Point the symbolic link `path` at `target` (a name beside it), replacing what it pointed at."""
+    partial = path.with_name(path.name + PARTIAL)
+    with _explaining_disk_errors(path):
+        partial.unlink(missing_ok=True)
+        partial.symlink_to(target)
+        partial.replace(path)

@@ -1,0 +1,55 @@
+"""A packed stream: the tokens of many sentences one after the other, with no padding between them."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Sentences laid end to end.
+
+    T is the number of tokens of all sentences together, B the number of sentences.
+    """
+
+    tokens: Tensor
+    """(T,) int64 word pieces."""
+    positions: Tensor
+    """(T,) int64 place of each token in its sentence, from 0."""
+    offsets: Tensor
+    """(B + 1,) int32: sentence b is tokens[offsets[b]:offsets[b + 1]]."""
+    longest: int
+    """Length of the longest sentence."""
+
+    @classmethod
+    def from_lengths(cls, tokens: Tensor, lengths: Tensor) -> "Packed":
+        """Pack `tokens` (T,), which already lie end to end, given each sentence's length (B,)."""
+        ends = lengths.cumsum(0)
+        starts = torch.repeat_interleave(ends - lengths, lengths)
+        positions = torch.arange(len(tokens), device=tokens.device) - starts
+        offsets = torch.cat([ends.new_zeros(1), ends]).to(torch.int32)
+        return cls(tokens, positions, offsets, int(lengths.max()))
+
+    @classmethod
+    def from_sentences(cls, sentences: list[list[int]]) -> "Packed":
+        """Pack sentences given as lists of word pieces."""
+        tokens = torch.tensor([token for sentence in sentences for token in sentence])
+        return cls.from_lengths(tokens, torch.tensor([len(sentence) for sentence in sentences]))
+
+    @property
+    def sentences(self) -> int:
+        """B."""
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Tensor:
+        """(B,) int32 length of each sentence."""
+        return self.offsets.diff()
+
+    def to(self, device: torch.device) -> "Packed":
+        """The same stream on another device."""
+        tokens, positions, offsets = (
+            part.to(device, non_blocking=True) for part in (self.tokens, self.positions, self.offsets)
+        )
+        return Packed(tokens, positions, offsets, self.longest)

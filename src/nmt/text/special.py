@@ -1,0 +1,6 @@
+"""The four special word pieces; their ids are the same in every vocabulary."""
+
+UNK = 0
+PAD = 1
+BOS = 2
+EOS = 3
