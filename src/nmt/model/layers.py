@@ -1,0 +1,147 @@
+"""The parts of a layer: attention, feed-forward and what joins them (section 3 of the paper)."""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nmt.config.schema import ModelConfig
+from nmt.model.attention import Attend
+from nmt.model.positions import rotate
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}
+NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention of a stream to itself; queries, keys and values come from one product."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.heads = Heads(config)
+        self.query_key_value = nn.Linear(config.d_model, sum(self.heads.widths))
+        self.output = nn.Linear(config.heads * config.value_size, config.d_model)
+        _xavier(self.query_key_value, self.heads.widths)
+        _xavier(self.output)
+
+    def project(self, stream: Tensor, rotation: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (T, h, d_k), keys (T, h_kv, d_k) and values (T, h_kv, d_v) of a stream (T, d_model)."""
+        queries, keys, values = self.query_key_value(stream).split(self.heads.widths, -1)
+        queries, keys, values = self.heads.queries(queries), self.heads.keys(keys), self.heads.values(values)
+        if rotation is not None:
+            queries, keys = rotate(queries, rotation), rotate(keys, rotation)
+        return queries, keys, values
+
+    def forward(self, stream: Tensor, attend: Attend, rotation: Tensor | None) -> Tensor:
+        """Attend within each sentence of a stream (T, d_model); `rotation` as in `positions.rotate`."""
+        queries, keys, values = self.project(stream, rotation)
+        attended = attend(queries, self.heads.share(keys), self.heads.share(values))
+        projected: Tensor = self.output(attended.flatten(-2))
+        return projected
+
+
+class CrossAttention(nn.Module):
+    """Multi-head attention of the decoder to the encoder's output."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.heads = Heads(config)
+        query_width, *key_value_widths = self.heads.widths
+        self.query = nn.Linear(config.d_model, query_width)
+        self.key_value = nn.Linear(config.d_model, sum(key_value_widths))
+        self.output = nn.Linear(config.heads * config.value_size, config.d_model)
+        _xavier(self.query)
+        _xavier(self.key_value, key_value_widths)
+        _xavier(self.output)
+
+    def project_queries(self, stream: Tensor) -> Tensor:
+        """Queries (T, h, d_k) of the decoder's stream (T, d_model)."""
+        return self.heads.queries(self.query(stream))
+
+    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys (T, h_kv, d_k) and values (T, h_kv, d_v) of the encoder's output (T, d_model)."""
+        keys, values = self.key_value(memory).split(self.heads.widths[1:], dim=-1)
+        return self.heads.keys(keys), self.heads.values(values)
+
+    def forward(self, stream: Tensor, memory: Tensor, attend: Attend) -> Tensor:
+        """Attend from the decoder's stream to the memory of the same sentences."""
+        keys, values = self.project_memory(memory)
+        attended = attend(self.project_queries(stream), self.heads.share(keys), self.heads.share(values))
+        projected: Tensor = self.output(attended.flatten(-2))
+        return projected
+
+
+class Heads:
+    """How the width of a projection divides into heads."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.count = config.heads
+        self.key_value_count = config.key_value_heads
+        self.widths = [
+            config.heads * config.key_size,
+            self.key_value_count * config.key_size,
+            self.key_value_count * config.value_size,
+        ]
+
+    def queries(self, projected: Tensor) -> Tensor:
+        """(T, h d_k) to (T, h, d_k)."""
+        return projected.view(len(projected), self.count, -1)
+
+    def keys(self, projected: Tensor) -> Tensor:
+        """(T, h_kv d_k) to (T, h_kv, d_k)."""
+        return projected.view(len(projected), self.key_value_count, -1)
+
+    values = keys
+
+    def share(self, heads: Tensor) -> Tensor:
+        """(T, h_kv, d) to (T, h, d): each head of keys and values serves as many heads of queries."""
+        groups = self.count // self.key_value_count
+        return heads if groups == 1 else heads.repeat_interleave(groups, dim=1)
+
+
+class FeedForward(nn.Module):
+    """max(0, x W1 + b1) W2 + b2, or its kin."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.gated = config.activation == "swiglu"
+        inner = [config.d_ff, config.d_ff] if self.gated else [config.d_ff]
+        self.activation = ACTIVATIONS[config.activation]
+        self.inner = nn.Linear(config.d_model, sum(inner))
+        self.outer = nn.Linear(config.d_ff, config.d_model)
+        _xavier(self.inner, inner)
+        _xavier(self.outer)
+
+    def forward(self, stream: Tensor) -> Tensor:
+        """Each token by itself: (..., d_model) to (..., d_model)."""
+        if self.gated:
+            gate, value = self.inner(stream).chunk(2, dim=-1)
+            hidden = self.activation(gate) * value
+        else:
+            hidden = self.activation(self.inner(stream))
+        projected: Tensor = self.outer(hidden)
+        return projected
+
+
+class Residual(nn.Module):
+    """LayerNorm(x + Dropout(Sublayer(x))), the paper's; or, as pre-norm, x + Dropout(Sublayer(LayerNorm(x)))."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.norm = NORMS[config.norm](config.d_model)
+        self.dropout = nn.Dropout(config.dropout)
+        self.pre = config.norm_placement == "pre"
+
+    def forward(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """Run a sub-layer around the residual stream (..., d_model)."""
+        if self.pre:
+            return stream + self.dropout(sublayer(self.norm(stream)))
+        normed: Tensor = self.norm(stream + self.dropout(sublayer(stream)))
+        return normed
+
+
+def _xavier(linear: nn.Linear, blocks: list[int] | None = None) -> None:
+    """Glorot's initialisation; a product that serves several purposes is initialised block by block."""
+    for block in linear.weight.split(blocks or [linear.out_features]):
+        nn.init.xavier_uniform_(block)
+    nn.init.zeros_(linear.bias)

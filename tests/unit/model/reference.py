@@ -1,0 +1,132 @@
+"""The paper's Transformer once more, one sentence pair at a time, in plain masked products.
+
+It shares no code with `nmt.model`: an independent truth for its tests.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from nmt.config.schema import ModelConfig
+
+Weights = dict[str, Tensor]
+
+
+def linear(weights: Weights, name: str, x: Tensor) -> Tensor:
+    return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+
+def norm(weights: Weights, name: str, x: Tensor, config: ModelConfig) -> Tensor:
+    if config.norm == "rms":
+        epsilon = torch.finfo(x.dtype).eps
+        return x / (x.square().mean(-1, keepdim=True) + epsilon).sqrt() * weights[f"{name}.weight"]
+    centred = x - x.mean(-1, keepdim=True)
+    scaled = centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+    return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+
+def turned(heads: Tensor) -> Tensor:
+    """Rotary positions, with complex numbers: (length, h, d)."""
+    length, _, width = heads.shape
+    complex_heads = torch.view_as_complex(heads.reshape(length, heads.shape[1], width // 2, 2))
+    frequencies = torch.tensor([10_000 ** (-2 * i / width) for i in range(width // 2)], dtype=torch.float64)
+    angles = torch.arange(length)[:, None] * frequencies
+    return torch.view_as_real(complex_heads * torch.polar(torch.ones_like(angles), angles)[:, None]).flatten(-2)
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, config: ModelConfig, causal: bool, rotary: bool) -> Tensor:
+    heads, kv_heads = config.heads, config.key_value_heads
+    q, k, v = q.unflatten(1, (heads, -1)), k.unflatten(1, (kv_heads, -1)), v.unflatten(1, (kv_heads, -1))
+    if rotary:
+        q, k = turned(q), turned(k)
+    outputs = []
+    for head in range(heads):
+        shared = head // (heads // kv_heads)
+        scores = q[:, head] @ k[:, shared].T / math.sqrt(q.shape[-1])
+        if causal:
+            scores = scores + torch.full_like(scores, -torch.inf).triu(1)
+        outputs.append(scores.softmax(-1) @ v[:, shared])
+    return torch.cat(outputs, -1)
+
+
+def self_attention(weights: Weights, name: str, x: Tensor, config: ModelConfig, causal: bool) -> Tensor:
+    widths = [config.heads * config.key_size]
+    widths += [config.key_value_heads * config.key_size, config.key_value_heads * config.value_size]
+    q, k, v = linear(weights, f"{name}.query_key_value", x).split(widths, dim=-1)
+    return linear(weights, f"{name}.output", attention(q, k, v, config, causal, config.positions == "rotary"))
+
+
+def cross_attention(weights: Weights, name: str, x: Tensor, memory: Tensor, config: ModelConfig) -> Tensor:
+    q = linear(weights, f"{name}.query", x)
+    k, v = linear(weights, f"{name}.key_value", memory).split(
+        [config.key_value_heads * config.key_size, config.key_value_heads * config.value_size], dim=-1
+    )
+    return linear(weights, f"{name}.output", attention(q, k, v, config, False, False))
+
+
+def feed_forward(weights: Weights, name: str, x: Tensor, config: ModelConfig) -> Tensor:
+    inner = linear(weights, f"{name}.inner", x)
+    if config.activation == "swiglu":
+        gate, value = inner.chunk(2, -1)
+        hidden = gate * gate.sigmoid() * value
+    elif config.activation == "gelu":
+        hidden = inner * 0.5 * (1 + torch.erf(inner / math.sqrt(2)))
+    else:
+        hidden = inner.clamp(min=0)
+    return linear(weights, f"{name}.outer", hidden)
+
+
+def around(weights: Weights, name: str, x: Tensor, config: ModelConfig, sublayer) -> Tensor:  # type: ignore[no-untyped-def]
+    if config.norm_placement == "pre":
+        return x + sublayer(norm(weights, f"{name}.norm", x, config))
+    return norm(weights, f"{name}.norm", x + sublayer(x), config)
+
+
+def embed(weights: Weights, side: str, tokens: Tensor, config: ModelConfig) -> Tensor:
+    matrix = weights["vectors.shared" if config.tie_embeddings else f"vectors.{side}"]
+    x = matrix[tokens] * math.sqrt(config.d_model)
+    if config.positions == "learned":
+        return x + weights[f"{side}_positions"][: len(tokens)]
+    if config.positions == "sinusoidal":
+        table = torch.zeros(len(tokens), config.d_model, dtype=x.dtype)
+        for position in range(len(tokens)):
+            for i in range(config.d_model // 2):
+                angle = position / 10_000 ** (2 * i / config.d_model)
+                table[position, 2 * i], table[position, 2 * i + 1] = math.sin(angle), math.cos(angle)
+        return x + table
+    return x
+
+
+def logits(weights: Weights, config: ModelConfig, source: Tensor, target: Tensor) -> Tensor:
+    """Scores (length of target, vocabulary) for one sentence pair."""
+    x = embed(weights, "source", source, config)
+    for i in range(config.layers):
+        name = f"encoder.{i}"
+        x = around(
+            weights, f"{name}.attention_residual", x, config,
+            lambda y, name=name: self_attention(weights, f"{name}.attention", y, config, False),
+        )  # fmt: skip
+        x = around(
+            weights, f"{name}.feed_forward_residual", x, config,
+            lambda y, name=name: feed_forward(weights, f"{name}.feed_forward", y, config),
+        )  # fmt: skip
+    memory = norm(weights, "encoder_norm", x, config) if config.norm_placement == "pre" else x
+    x = embed(weights, "target", target, config)
+    for i in range(config.layers):
+        name = f"decoder.{i}"
+        x = around(
+            weights, f"{name}.attention_residual", x, config,
+            lambda y, name=name: self_attention(weights, f"{name}.attention", y, config, True),
+        )  # fmt: skip
+        x = around(
+            weights, f"{name}.cross_attention_residual", x, config,
+            lambda y, name=name: cross_attention(weights, f"{name}.cross_attention", y, memory, config),
+        )  # fmt: skip
+        x = around(
+            weights, f"{name}.feed_forward_residual", x, config,
+            lambda y, name=name: feed_forward(weights, f"{name}.feed_forward", y, config),
+        )  # fmt: skip
+    if config.norm_placement == "pre":
+        x = norm(weights, "decoder_norm", x, config)
+    return x @ weights["vectors.shared" if config.tie_embeddings else "vectors.projection"].T
