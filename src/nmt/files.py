@@ -43,11 +43,20 @@ def replacing_folder(path: Path) -> Iterator[Path]:
                 sync(file)
             sync(partial)
             if path.exists():
-                shutil.rmtree(path)
+                remove_folder(path)
             partial.replace(path)
             sync(path.parent)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
+
+
+def remove_folder(path: Path) -> None:
+    """Delete a folder; a kill on the way leaves no part of it under its name."""
+    doomed = path.with_name(f"{path.name}.old{PARTIAL}")
+    with _explaining_disk_errors(path):
+        shutil.rmtree(doomed, ignore_errors=True)
+        path.replace(doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
 
 
 @contextmanager

@@ -1,0 +1,229 @@
+"""The checkpoints of a run: saved, kept, found by name and loaded."""
+
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from nmt.errors import UserError
+from nmt.files import PARTIAL, link, remove_folder
+from nmt.runs.format import (
+    META,
+    STEP_FOLDER,
+    Checkpoint,
+    DamagedError,
+    check_weights,
+    load,
+    read_meta,
+    step_folder_name,
+    write,
+)
+
+__all__ = [
+    "AVERAGED",
+    "Checkpoint",
+    "Checkpoints",
+    "DamagedError",
+    "Saved",
+    "check_weights",
+    "load",
+    "load_last_good",
+    "resolve",
+]
+
+AVERAGED = "averaged"
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A checkpoint on the disk, as its meta.json describes it."""
+
+    path: Path
+    step: int
+    valid: Mapping[str, float]
+    """What it reached on the development set; empty where it was not looked at."""
+    best_by: str
+    """What best meant when it was saved: loss or bleu."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """The checkpoints of the run in `run_folder`."""
+
+    run_folder: Path
+    best_by: str = "loss"
+    """What best means: loss (lowest) or bleu (highest)."""
+
+    @property
+    def folder(self) -> Path:
+        """Where they lie."""
+        return self.run_folder / "checkpoints"
+
+    def save(
+        self,
+        step: int,
+        *,
+        weights: Mapping[str, Tensor],
+        trainer: Mapping[str, Any],
+        tokenizer_files: Sequence[Path],
+        config_text: str,
+        valid: Mapping[str, float],
+    ) -> Path:
+        """Write the checkpoint of a step, whole or not at all, and point `last` and `best` anew.
+
+        Args:
+            step: Updates made so far.
+            weights: The model's parameters by name.
+            trainer: What training needs besides to go on: plain containers, numbers, texts and tensors.
+            tokenizer_files: The files of the tokenizer.
+            config_text: All settings, as YAML.
+            valid: What the model reached on the development set; may be empty.
+
+        Returns:
+            The checkpoint's folder.
+        """
+        path = self.folder / step_folder_name(step)
+        write(
+            path,
+            step=step,
+            weights=weights,
+            trainer=trainer,
+            tokenizer_files=tokenizer_files,
+            config_text=config_text,
+            valid=valid,
+            best_by=self.best_by,
+        )
+        for later in _step_folders(self.folder):
+            if _step_of(later) > step:  # training went back behind it, because it was damaged
+                remove_folder(later)
+        self._link(self.steps())
+        return path
+
+    def steps(self) -> list[Saved]:
+        """All checkpoints that describe themselves as they should, earliest step first."""
+        saved = []
+        for folder in _step_folders(self.folder):
+            try:
+                meta = read_meta(folder)
+            except DamagedError as error:
+                _warn(str(error))
+            else:
+                saved.append(Saved(path=folder, step=meta["step"], valid=meta["valid"], best_by=meta["best_by"]))
+        return saved
+
+    def prune(self, keep_last: int, keep_best: int) -> None:
+        """Delete all but the last `keep_last` checkpoints and the best `keep_best`; damaged ones go, too."""
+        saved = self.steps()
+        kept = saved[-keep_last:] + rank(saved, self.best_by)[:keep_best]
+        paths = {checkpoint.path for checkpoint in kept}
+        self._link([checkpoint for checkpoint in saved if checkpoint.path in paths])
+        for folder in _step_folders(self.folder):
+            if folder not in paths:
+                remove_folder(folder)
+
+    def remove_leftovers(self) -> None:
+        """Delete what an interrupted run left unfinished."""
+        for leftover in (*self.run_folder.glob(f"*{PARTIAL}"), *self.folder.glob(f"*{PARTIAL}")):
+            if leftover.is_dir() and not leftover.is_symlink():
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                leftover.unlink(missing_ok=True)
+
+    def _link(self, saved: Sequence[Saved]) -> None:
+        for name, checkpoints in (("last", saved[-1:]), ("best", rank(saved, self.best_by))):
+            if checkpoints:
+                link(self.folder / name, checkpoints[0].path.name)
+            else:
+                (self.folder / name).unlink(missing_ok=True)
+
+
+def rank(saved: Sequence[Saved], best_by: str) -> list[Saved]:
+    """Those with a `best_by` of their own, best first; the earlier of two that are equal."""
+    sign = -1 if best_by == "bleu" else 1
+    judged = [checkpoint for checkpoint in saved if best_by in checkpoint.valid]
+    return sorted(judged, key=lambda checkpoint: (sign * checkpoint.valid[best_by], checkpoint.step))
+
+
+def resolve(run_folder: Path, name: str) -> Path:
+    """The folder of a checkpoint.
+
+    Args:
+        run_folder: The run it belongs to.
+        name: averaged, best, last, a step (step-00001000 or 1000), or a folder anywhere.
+    """
+    saved = Checkpoints(run_folder).steps()
+    path = _find(run_folder, name, saved)
+    if path is None:
+        raise UserError(_missing(run_folder, name, saved))
+    if name == AVERAGED and saved and (step := read_meta(path)["step"]) < saved[-1].step:
+        _warn(f"{path} is of step {step}, training is at step {saved[-1].step}: `make average` brings it up to date")
+    return path
+
+
+def _find(run_folder: Path, name: str, saved: Sequence[Saved]) -> Path | None:
+    # The links are for people: a kill may come before they are renewed, so the steps themselves decide.
+    if name == "last":
+        return saved[-1].path if saved else None
+    if name == "best":
+        ranked = rank(saved, saved[-1].best_by) if saved else []
+        return ranked[0].path if ranked else None
+    step = re.fullmatch(r"(?:step-)?([0-9]{1,18})", name)
+    path = run_folder / "checkpoints" / (step_folder_name(int(step[1])) if step else name)
+    for folder in (path, Path(name)):
+        if folder.is_dir() and (step or name == AVERAGED or (folder / META).exists()):
+            return folder
+    return None
+
+
+def _missing(run_folder: Path, name: str, saved: Sequence[Saved]) -> str:
+    if name != AVERAGED and "/" in name:
+        return f"checkpoint={name} is no folder of a checkpoint: it has no {META}"
+    there = [checkpoint.path.name for checkpoint in saved]
+    if (run_folder / "checkpoints" / AVERAGED).is_dir():
+        there.append(AVERAGED)
+    listed = f"there are {', '.join(there)}" if there else "there is none at all"
+    if name == AVERAGED and saved:
+        remedy = "run `make average` first, or choose checkpoint=last"
+    elif name == "best" and saved:
+        remedy = "none was validated; choose checkpoint=last, or train on past training.valid_every"
+    elif there:
+        remedy = "choose one of these"
+    else:
+        remedy = "run `make train` first (with the same ARGS)"
+    return f"no checkpoint {name} in {run_folder / 'checkpoints'}; {listed}: {remedy}"
+
+
+def load_last_good(run_folder: Path) -> Checkpoint | None:
+    """The newest checkpoint that is intact, for training to go on from; None where none was saved yet."""
+    folders = _step_folders(run_folder / "checkpoints")
+    for folder in reversed(folders):
+        try:
+            return load(folder, trainer=True)
+        except DamagedError as error:
+            _warn(f"{error}; going back to the one before")
+    if folders:
+        raise UserError(
+            f"all {len(folders)} checkpoints in {run_folder / 'checkpoints'} are damaged: "
+            "restore one, or delete that folder or choose another name= to start from the beginning"
+        )
+    return None
+
+
+def _step_folders(folder: Path) -> list[Path]:
+    """By the number of the step, which the order of the names is not."""
+    if not folder.is_dir():
+        return []
+    return sorted((path for path in folder.iterdir() if STEP_FOLDER.fullmatch(path.name)), key=_step_of)
+
+
+def _step_of(folder: Path) -> int:
+    return int(folder.name.removeprefix("step-"))
+
+
+def _warn(message: str) -> None:
+    print(f"warning: {message}", file=sys.stderr, flush=True)
