@@ -1,0 +1,134 @@
+"""`nmt STAGE [overrides]`: the one door to every stage."""
+
+import os
+import sys
+import textwrap
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+from nmt import __version__
+from nmt.errors import ConfigError, UserError, nearest
+
+
+class Stage(NamedTuple):
+    """A stage: the module whose `run(config)` does it, what it does, and the settings it reads."""
+
+    module: str
+    summary: str
+    settings: tuple[str, ...]
+    experiment: str = ""
+    """What it works on where the user names no experiment; empty is the paper's base model."""
+
+
+_PLACES = ("name", "seed", "paths", "runtime")
+STAGES = {
+    "data": Stage("nmt.stages.data", "fetch, filter and tokenise a corpus", ("data", "tokenizer", *_PLACES)),
+    "train": Stage(
+        "nmt.stages.train", "train a model, or go on training it", ("model", "training", "tracking", *_PLACES)
+    ),
+    "average": Stage("nmt.stages.average", "average checkpoints", ("averaging", *_PLACES)),
+    "eval": Stage("nmt.stages.evaluate", "translate and score", ("checkpoint", "evaluation", "decoding", *_PLACES)),
+    "translate": Stage(
+        "nmt.stages.translate",
+        "translate a file or standard input",
+        ("checkpoint", "input", "output", "decoding", *_PLACES),
+    ),
+    "demo": Stage("nmt.stages.demo", "run all of these on text that needs no download", ("training", *_PLACES), "demo"),
+    "describe": Stage(
+        "nmt.stages.describe", "say what a run will cost, before it runs", ("output", "model", "training")
+    ),
+}
+
+_HELP = ("-h", "--help")
+_BAD_INPUT, _INTERRUPTED, _READER_LEFT = 2, 130, 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a stage; what the user can mend is said in one line."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        _run(words)
+        sys.stdout.flush()
+    except UserError as error:
+        _complain(error)
+        return _BAD_INPUT
+    except KeyboardInterrupt:
+        print("nmt: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's last flush is quiet too
+        return _READER_LEFT
+    return 0
+
+
+def _run(words: list[str]) -> None:
+    if not words:
+        raise UserError(f"name a stage: {', '.join(STAGES)}; `nmt --help` says what they do")
+    name, *overrides = words
+    if name in _HELP:
+        print(_usage())
+    elif name == "--version":
+        print(f"nmt {__version__}")
+    elif name not in STAGES:
+        raise UserError(f"there is no stage {name}; {nearest(name, STAGES)}")
+    elif any(word in _HELP for word in overrides):
+        print(_stage_usage(name))
+    else:
+        from nmt.config.compose import compose  # noqa: PLC0415 - `nmt --help` need not wait for it
+
+        stage = STAGES[name]
+        if stage.experiment and not any(word.startswith("experiment=") for word in overrides):
+            overrides = [f"experiment={stage.experiment}", *overrides]
+        import_module(stage.module).run(compose(overrides))
+
+
+def _complain(error: UserError) -> None:
+    """Say it once, though torchrun may have started us many times; what one process alone met says which."""
+    rank = os.environ.get("RANK", "0")
+    if rank == "0":
+        print(f"nmt: {error}", file=sys.stderr)
+    elif not isinstance(error, ConfigError):
+        print(f"nmt: rank {rank}: {error}", file=sys.stderr)
+
+
+def _usage() -> str:
+    stages = "\n".join(f"  {name:10} {stage.summary}" for name, stage in STAGES.items())
+    return (
+        "usage: nmt STAGE [KEY=VALUE ...] [GROUP=NAME ...]\n\n"
+        f"stages:\n{stages}\n\n"
+        "`nmt STAGE --help` lists its settings; `nmt --version` says which nmt this is.\n"
+        "Without settings a stage works on the paper's base model, WMT14 English-German;\n"
+        "`nmt demo` shows them all in minutes."
+    )
+
+
+def _stage_usage(name: str) -> str:
+    from nmt.config.compose import options  # noqa: PLC0415
+    from nmt.config.keys import GROUPS, describe_keys  # noqa: PLC0415
+
+    stage = STAGES[name]
+    groups = [group for group in GROUPS if group == "experiment" or group in stage.settings]
+    lines = [f"usage: nmt {name} [KEY=VALUE ...] [GROUP=NAME ...]", "", f"{name}: {stage.summary}", "", "groups:"]
+    lines += [_wrap(f"{group}=", ", ".join(options(group))) for group in groups]
+    lines += ["", "settings (with their type and default):"]
+    for key in (key for prefix in stage.settings for key in describe_keys(prefix)):
+        lines += [f"  {key.name} ({key.type}, {_written(key.default)})", _wrap("", key.meaning)]
+    return "\n".join(lines)
+
+
+def _wrap(head: str, text: str) -> str:
+    return textwrap.fill(text, 110, initial_indent=f"  {head:14}", subsequent_indent=" " * 16)
+
+
+def _written(value: object) -> str:
+    """A value as it is written on the command line."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case list():
+            return f"[{','.join(map(str, value))}]"
+        case "":
+            return "empty"
+        case _:
+            return str(value)
