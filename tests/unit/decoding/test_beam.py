@@ -1,0 +1,223 @@
+"""The beam search against exhaustive search, and against a plain one that follows the definition word by word."""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.decoding.beam import Hypothesis, beam_search, ensemble, length_penalty
+from nmt.text.special import BOS, EOS, PAD
+
+VOCABULARY = 7
+WORDS = [token for token in range(VOCABULARY) if token not in (PAD, BOS, EOS)]
+Prefix = tuple[int, ...]
+
+
+class Toy:
+    """A random language: the next token depends on the whole prefix and on the sentence."""
+
+    def __init__(self, seed: int, sharpness: float = 1.5) -> None:
+        self.seed, self.sharpness = seed, sharpness
+
+    def logits(self, prefix: Prefix) -> Tensor:
+        generator = torch.Generator().manual_seed(hash((self.seed, *prefix)) % 2**31)
+        return torch.randn(VOCABULARY, generator=generator) * self.sharpness
+
+    def log_probability(self, prefix: Prefix, token: int) -> float:
+        return float(self.logits(prefix).log_softmax(0)[token])
+
+
+class ToyStep:
+    """Several toy languages, one a sentence, behind the interface of a model."""
+
+    def __init__(self, toys: Sequence[Toy]) -> None:
+        self.rows: list[tuple[Toy, Prefix]] = [(toy, ()) for toy in toys]
+        self.calls: list[int] = []
+
+    def __call__(self, tokens: Tensor, parents: Tensor) -> Tensor:
+        first = not self.calls
+        self.calls.append(len(tokens))
+        if first:
+            assert parents.tolist() == list(range(len(self.rows)))
+            assert tokens.tolist() == [BOS] * len(self.rows)
+        self.rows = [
+            (self.rows[parent][0], () if first else (*self.rows[parent][1], token))
+            for token, parent in zip(tokens.tolist(), parents.tolist(), strict=True)
+        ]
+        return torch.stack([toy.logits(prefix) for toy, prefix in self.rows])
+
+
+def found(hypotheses: list[Hypothesis]) -> list[tuple[Prefix, object]]:
+    """Tokens and scores, to be compared up to rounding."""
+    return [(tuple(hypothesis.tokens), pytest.approx(hypothesis.score, rel=1e-5)) for hypothesis in hypotheses]
+
+
+def exhaustive(toy: Toy, max_length: int, alpha: float) -> list[tuple[Prefix, float]]:
+    """Every sentence there is, best first."""
+    sentences = []
+    for count in range(max_length):
+        for words in product(WORDS, repeat=count):
+            tokens = (*words, EOS)
+            total = sum(toy.log_probability(tokens[:place], token) for place, token in enumerate(tokens))
+            sentences.append((words, total / ((5 + len(tokens)) / 6) ** alpha))
+    return sorted(sentences, key=lambda sentence: -sentence[1])
+
+
+def plain_search(toy: Toy, max_length: int, beam: int, alpha: float, nbest: int) -> list[tuple[Prefix, float]]:
+    """Beam search over lists of one sentence, without any way to stop early but a full count."""
+    open_: list[tuple[float, Prefix]] = [(0.0, ())]
+    finished: list[tuple[Prefix, float]] = []
+    for length in range(1, max_length + 1):
+        allowed = [EOS] if length == max_length else [*WORDS, EOS]
+        candidates = sorted(
+            (
+                (total + toy.log_probability(prefix, token), prefix, token)
+                for total, prefix in open_
+                for token in allowed
+            ),
+            reverse=True,
+        )
+        for total, prefix, token in candidates[:beam]:
+            if token == EOS:
+                finished.append((prefix, total / ((5 + length) / 6) ** alpha))
+        open_ = [(total, (*prefix, token)) for total, prefix, token in candidates if token != EOS][:beam]
+        if len(finished) >= beam:
+            break
+    return sorted(finished, key=lambda sentence: -sentence[1])[:nbest]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.5])
+@pytest.mark.parametrize("max_length", [1, 2, 4])
+def test_a_wide_beam_finds_what_exhaustive_search_finds(alpha: float, max_length: int) -> None:
+    for seed in range(8):
+        expected = exhaustive(Toy(seed), max_length, alpha)
+        everything = len(expected) * len(WORDS)
+        for nbest in (1, 5):
+            (result,) = beam_search(
+                ToyStep([Toy(seed)]), torch.tensor([max_length]), beam=everything, alpha=alpha, nbest=nbest
+            )
+            assert found(result) == expected[:nbest]
+
+
+@pytest.mark.parametrize(("beam", "nbest"), [(1, 1), (2, 1), (3, 3), (5, 2)])
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+def test_a_narrow_beam_follows_the_definition(beam: int, nbest: int, alpha: float) -> None:
+    limits = [1, 3, 9, 6, 12, 2, 8, 8]
+    toys = [Toy(seed) for seed in range(len(limits))]
+    results = beam_search(ToyStep(toys), torch.tensor(limits), beam=beam, alpha=alpha, nbest=nbest)
+    for toy, limit, result in zip(toys, limits, results, strict=True):
+        assert found(result) == plain_search(toy, limit, beam, alpha, nbest)
+
+
+def test_a_beam_of_one_is_greedy() -> None:
+    for seed in range(10):
+        toy, greedy = Toy(seed), list[int]()
+        while len(greedy) < 9:
+            scores = toy.logits(tuple(greedy))
+            scores[[PAD, BOS]] = -math.inf
+            token = int(scores.argmax())
+            if token == EOS:
+                break
+            greedy.append(token)
+        ((result,),) = beam_search(ToyStep([toy]), torch.tensor([10]), beam=1, alpha=0.6)
+        assert result.tokens == greedy
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+@pytest.mark.parametrize("nbest", [1, 3])
+def test_stopping_early_saves_calls_and_changes_nothing(alpha: float, nbest: int) -> None:
+    toys, limits = [Toy(seed, sharpness=2.5) for seed in range(30)], torch.arange(30) % 7 + 5
+    early, late = ToyStep(toys), ToyStep(toys)
+    assert beam_search(early, limits, beam=6, alpha=alpha, nbest=nbest) == beam_search(
+        late, limits, beam=6, alpha=alpha, nbest=nbest, stop_early=False
+    )
+    assert sum(early.calls) < sum(late.calls) if nbest == 1 else sum(early.calls) <= sum(late.calls)
+
+
+def test_a_batch_gives_what_its_sentences_give_alone() -> None:
+    toys, limits = [Toy(seed) for seed in range(20)], [seed % 9 + 1 for seed in range(20)]
+    together = beam_search(ToyStep(toys), torch.tensor(limits), beam=4, alpha=0.6, nbest=4)
+    for toy, limit, result in zip(toys, limits, together, strict=True):
+        (alone,) = beam_search(ToyStep([toy]), torch.tensor([limit]), beam=4, alpha=0.6, nbest=4)
+        assert found(alone) == found(result)
+
+
+def test_finished_sentences_leave_the_batch() -> None:
+    step = ToyStep([Toy(seed) for seed in range(4)])
+    beam_search(step, torch.tensor([2, 3, 8, 8]), beam=3, alpha=0.6, stop_early=False)
+    assert step.calls[0] == 4
+    assert step.calls[1] == 4 * 3
+    assert max(step.calls[3:]) <= 2 * 3
+
+
+def test_scores_are_the_log_probability_over_the_penalty() -> None:
+    toy = Toy(3)
+    (results,) = beam_search(ToyStep([toy]), torch.tensor([6]), beam=5, alpha=0.7, nbest=5)
+    assert len({tuple(result.tokens) for result in results}) == 5
+    assert [result.score for result in results] == sorted((result.score for result in results), reverse=True)
+    for result in results:
+        tokens = (*result.tokens, EOS)
+        total = sum(toy.log_probability(tokens[:place], token) for place, token in enumerate(tokens))
+        assert result.log_probability == pytest.approx(total, rel=1e-5)
+        assert result.score == pytest.approx(total / ((5 + len(tokens)) / 6) ** 0.7, rel=1e-5)
+
+
+def test_a_sentence_at_its_limit_ends_however_unlikely_that_is() -> None:
+    def never_ends(tokens: Tensor, parents: Tensor) -> Tensor:
+        scores = torch.zeros(len(tokens), 50)
+        scores[:, EOS] = -30.0
+        return scores
+
+    (results,) = beam_search(never_ends, torch.tensor([4]), beam=3, alpha=0.6, nbest=3)
+    assert [len(result.tokens) for result in results] == [3, 3, 3]
+    assert all(result.log_probability == pytest.approx(-30 - 4 * math.log(49), rel=1e-4) for result in results)
+
+
+def test_padding_and_begin_are_never_chosen() -> None:
+    def insists(tokens: Tensor, parents: Tensor) -> Tensor:
+        scores = torch.arange(20.0).expand(len(tokens), 20).clone()
+        scores[:, [PAD, BOS]] = 100.0
+        return scores
+
+    ((result,),) = beam_search(insists, torch.tensor([3]), beam=1, alpha=0.0)
+    assert result.tokens == [19, 19]
+    # Passed over, not renormalised away: the probability is the model's own.
+    assert result.log_probability == pytest.approx(2 * (19 - 100 - math.log(2)) + (EOS - 100 - math.log(2)), rel=1e-5)
+
+
+def test_scores_that_are_not_numbers_end_without_a_hypothesis() -> None:
+    results = beam_search(
+        lambda tokens, _: torch.full((len(tokens), 9), math.nan), torch.tensor([3]), beam=2, alpha=0.6
+    )
+    assert results == [[]]
+
+
+def test_no_sentences_are_no_work() -> None:
+    assert beam_search(ToyStep([]), torch.tensor([], dtype=torch.int64), beam=2, alpha=0.6) == []
+
+
+def test_logits_and_log_probabilities_are_the_same_to_it() -> None:
+    toys, limits = [Toy(seed) for seed in range(6)], torch.full((6,), 7)
+    raw, normal = ToyStep(toys), ToyStep(toys)
+    from_logits = beam_search(lambda t, p: raw(t, p) + 17, limits, beam=3, alpha=0.6)
+    from_log_probabilities = beam_search(lambda t, p: normal(t, p).log_softmax(-1), limits, beam=3, alpha=0.6)
+    for one, other in zip(from_logits, from_log_probabilities, strict=True):
+        assert found(one) == found(other)
+
+
+def test_the_penalty_is_gnmts() -> None:
+    assert length_penalty(1, 0.6) == 1.0
+    assert length_penalty(7, 1.0) == 2.0
+    assert length_penalty(19, 0.5) == 2.0
+    assert length_penalty(40, 0.0) == 1.0
+
+
+def test_an_ensemble_averages_probabilities() -> None:
+    tokens, parents = torch.tensor([BOS, BOS]), torch.arange(2)
+    first, second = torch.randn(2, 9), torch.randn(2, 9)
+    both = ensemble([lambda t, p: first, lambda t, p: second])(tokens, parents)
+    torch.testing.assert_close(both.exp(), (first.softmax(-1) + second.softmax(-1)) / 2)
+    torch.testing.assert_close(ensemble([lambda t, p: first])(tokens, parents), first)
