@@ -1,0 +1,123 @@
+"""Scores against sacreBLEU's own entry points, and the paper's tokens against examples worked by hand."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sacrebleu
+from sacremoses import MosesTokenizer
+
+from nmt.errors import UserError
+from nmt.evaluation.scores import paper_tokens, score, split_compounds
+
+REFERENCES = [
+    "Der E-Mail-Test war am Montag.",
+    "Sie sagte: „Das ist ja wunderbar!“",
+    "Ein Mann mit einem roten Hut geht über die Straße.",
+    "Zwei Kinder spielen im Nord-Süd-Park, und es regnet.",
+]
+HYPOTHESES = [
+    "Der E-Mail-Test war am Dienstag.",
+    'Sie sagte: "Das ist wirklich wunderbar!"',
+    "Ein Mann mit rotem Hut geht über die Straße.",
+    "Zwei Kinder spielen im Nord-Süd-Park und es regnet.",
+]
+
+
+def test_scores_are_those_of_sacrebleus_functions() -> None:
+    scores = score(HYPOTHESES, REFERENCES, "de")
+    assert scores["bleu"].score == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
+    assert scores["chrf"].score == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
+    assert scores["ter"].score == sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score
+    assert 0 < scores["bleu"].score < 100
+
+
+def test_scores_and_signatures_are_those_of_sacrebleus_command(tmp_path: Path) -> None:
+    hypotheses, references = tmp_path / "hyp", tmp_path / "ref"
+    hypotheses.write_text("\n".join(HYPOTHESES) + "\n", encoding="utf-8")
+    references.write_text("\n".join(REFERENCES) + "\n", encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "sacrebleu",
+        str(references),
+        "-i",
+        str(hypotheses),
+        "-m",
+        "bleu",
+        "chrf",
+        "ter",
+        "-w",
+        "6",
+    ]
+    printed = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    scores = score(HYPOTHESES, REFERENCES, "de")
+    for name, line in zip(("bleu", "chrf", "ter"), printed, strict=True):
+        assert round(scores[name].score, 6) == line["score"]
+        assert scores[name].signature == line["signature"]
+
+
+def test_the_papers_bleu_is_the_bleu_of_the_papers_tokens() -> None:
+    moses = MosesTokenizer(lang="de")
+
+    def by_hand(line: str) -> str:
+        for quote in "„“":
+            line = line.replace(quote, '"')
+        line = moses.tokenize(line, return_str=True)
+        return line.replace("E-Mail-Test", "E ##AT##-##AT## Mail ##AT##-##AT## Test").replace(
+            "Nord-Süd-Park", "Nord ##AT##-##AT## Süd ##AT##-##AT## Park"
+        )
+
+    expected = sacrebleu.corpus_bleu(
+        [by_hand(line) for line in HYPOTHESES], [[by_hand(line) for line in REFERENCES]], tokenize="none", force=True
+    )
+    paper = score(HYPOTHESES, REFERENCES, "de")["bleu_paper"]
+    assert paper.score == expected.score
+    assert paper.score != score(HYPOTHESES, REFERENCES, "en")["bleu_paper"].score
+    for part in ("case:mixed", "tok:moses-de-", "quotes:plain", "hyphens:whole", "compounds:atat", "smooth:exp"):
+        assert f"|{part}" in paper.signature
+    assert "compounds:whole" in score(HYPOTHESES, REFERENCES, "fr")["bleu_paper"].signature
+
+
+@pytest.mark.parametrize(
+    ("line", "split"),
+    [
+        ("x-y", "x ##AT##-##AT## y"),
+        ("E-Mail-Test", "E ##AT##-##AT## Mail ##AT##-##AT## Test"),
+        ("a-b-c", "a ##AT##-##AT## b-c"),
+        ("a-b-c-d", "a ##AT##-##AT## b-c ##AT##-##AT## d"),
+        ("ab-cd-ef", "ab ##AT##-##AT## cd ##AT##-##AT## ef"),
+        ("a--b", "a ##AT##-##AT## -b"),
+        ("vor - und nach", "vor - und nach"),
+        ("Vor- und Nachteile -x y-", "Vor- und Nachteile -x y-"),
+        ("3-4 , ü-ß", "3 ##AT##-##AT## 4 , ü ##AT##-##AT## ß"),
+    ],
+)
+def test_compounds_split_left_to_right_without_overlap(line: str, split: str) -> None:
+    assert split_compounds(line) == split
+
+
+def test_the_papers_tokens() -> None:
+    tokens = paper_tokens("de")
+    assert tokens("„Ja“, sagte die US-Regierung.") == "&quot; Ja &quot; , sagte die US ##AT##-##AT## Regierung ."
+    assert tokens("»Ja« ‚nein‘") == tokens("\"Ja\" 'nein'")
+    assert paper_tokens("fr")("peut-être") == "peut-être"
+    assert tokens("") == ""
+
+
+def test_unequal_counts_are_told_with_both_numbers() -> None:
+    with pytest.raises(UserError, match=r"1,001 translations .* 2 references"):
+        score(["x"] * 1001, ["x"] * 2, "de")
+
+
+def test_nothing_to_score_is_told() -> None:
+    with pytest.raises(UserError, match="nothing to score"):
+        score([], [], "de")
+
+
+def test_an_empty_translation_counts_against_the_score() -> None:
+    scores = score(["", *REFERENCES[1:]], REFERENCES, "de")
+    assert scores["bleu"].score < 100
+    assert scores["ter"].score > 0
