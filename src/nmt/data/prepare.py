@@ -1,0 +1,193 @@
+"""From a source to token ids: collect the text, train the tokenizer, encode; each step done once."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from nmt.config.schema import Config, DataConfig
+from nmt.data import encode, filters, sources, store
+from nmt.data.progress import Progress
+from nmt.data.readers import Languages, read_lines
+from nmt.data.steps import Steps, owning, read_records
+from nmt.errors import UserError
+from nmt.files import replacing
+from nmt.text import tokenizer, training
+from nmt.text.tokenizer import Tokenizer
+
+Say = Callable[[str], None]
+
+
+def prepare(config: Config, say: Say = print) -> dict[str, Any]:
+    """Bring the prepared corpus up to date with the settings; give the records of its steps."""
+    folder = config.data_folder
+    with owning(folder):
+        steps = Steps(folder, _about(config), say)
+        splits = sources.splits(config.data)
+        fingerprints = {split: sources.fingerprint(config.data, config.seed, split) for split in splits}
+        done = [_collect(config, steps, split, fingerprints[split]) for split in splits]
+        done.append(_train_tokenizer(config, steps))
+        done += [_encode(config, steps, split) for split in splits]
+        return steps.finish(done)
+
+
+def require_prepared(config: Config) -> None:
+    """Refuse to go on with a corpus that was prepared with other settings, or not at all."""
+    records = read_records(config.data_folder)
+    data = config.data
+    wanted: dict[str, dict[str, Any]] = {"tokenizer": {"settings": asdict(config.tokenizer)}}
+    for split in sources.splits(data):
+        wanted[f"collect {split}"] = _collect_settings(data, split)
+        wanted[f"encode {split}"] = {"max_pieces": _max_pieces(data, split)}
+    for name, settings in wanted.items():
+        if name not in records:
+            raise UserError(f"{config.data_folder} is not prepared ({name}): run `make data` with the same settings.")
+        for key, value in settings.items():
+            if records[name]["inputs"].get(key) != value:
+                raise UserError(
+                    f"{config.data_folder} was prepared with other settings ({name}: {key}): run `make data` with "
+                    "these, or give this corpus a name of its own with data.corpus."
+                )
+
+
+def _collect(config: Config, steps: Steps, split: str, fingerprint: dict[str, Any]) -> str:
+    """Read a split from its source and write its text, one sentence a line, filtered if it is for training."""
+    name = f"collect {split}"
+    data = config.data
+    languages = _languages(data)
+    steps.run(
+        name,
+        {"source": fingerprint, **_collect_settings(data, split)},
+        [f"{split}.{language}" for language in languages],
+        lambda: _write_text(config.data_folder, data, config.seed, split),
+    )
+    return name
+
+
+def _collect_settings(data: DataConfig, split: str) -> dict[str, Any]:
+    limits = {"max_words": data.max_words, "max_ratio": data.max_ratio, "deduplicate": data.deduplicate}
+    return {"languages": list(_languages(data)), "filters": limits if split == "train" else {}}
+
+
+def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> dict[str, Any]:
+    wanted = filters.training_filters(data) if split == "train" else []
+    dropped = {each.name: 0 for each in wanted}
+    read = kept = 0
+    with ExitStack() as stack:
+        partials = [stack.enter_context(replacing(folder / f"{split}.{language}")) for language in _languages(data)]
+        files = [stack.enter_context(partial.open("wb")) for partial in partials]
+        progress = stack.enter_context(Progress(f"collect {split}"))
+        for chunk in filters.chunks(sources.pairs(data, seed, split)):
+            pairs = filters.apply(wanted, chunk, dropped)
+            if split != "train":
+                _refuse_line_breaks(pairs, read, split)
+            for file, side in zip(files, zip(*pairs, strict=True), strict=bool(pairs)):
+                file.write("".join(f"{line}\n" for line in side).encode())
+            read += len(chunk)
+            kept += len(pairs)
+            progress.advance(len(chunk))
+        if not kept:
+            raise UserError(_nothing(split, read, dropped))
+    return {"read": read, "kept": kept, "dropped": dropped}
+
+
+def _refuse_line_breaks(pairs: list[tuple[str, str]], before: int, split: str) -> None:
+    for number, pair in enumerate(pairs, before + 1):
+        if any(map(filters.breaks_lines, pair)):
+            raise UserError(f"pair {number} of {split} holds a line break or a NUL inside a sentence: mend it first.")
+
+
+def _nothing(split: str, read: int, dropped: dict[str, int]) -> str:
+    if not read:
+        return f"{split} is empty: there is not one pair in it. Check data.{split}."
+    counts = ", ".join(f"{name} {count}" for name, count in dropped.items())
+    return f"the filters leave none of the {read} pairs of {split} (dropped: {counts}): loosen them."
+
+
+def _train_tokenizer(config: Config, steps: Steps) -> str:
+    name = "tokenizer"
+    joint = config.tokenizer.joint
+    steps.run(
+        name,
+        {"settings": asdict(config.tokenizer), "text": steps.outputs("collect train")},
+        tokenizer.file_names(joint=joint),
+        lambda: _write_tokenizer(config, steps.result("collect train")["kept"]),
+    )
+    return name
+
+
+def _write_tokenizer(config: Config, pairs: int) -> dict[str, Any]:
+    folder = config.data_folder
+    sides = [folder / f"train.{language}" for language in _languages(config.data)]
+    groups = [sides] if config.tokenizer.joint else [[side] for side in sides]
+    trained = [training.train(_text(group), pairs * len(group), config.tokenizer) for group in groups]
+    made = Tokenizer(*(model for model, _ in trained))
+    made.save(folder)
+    return {
+        "checksum": made.checksum,
+        "source_vocabulary": made.source_size,
+        "target_vocabulary": made.target_size,
+        "lines": [asdict(seen) for _, seen in trained],
+    }
+
+
+def _text(paths: list[Path]) -> Iterator[str]:
+    return chain.from_iterable(map(read_lines, paths))
+
+
+def _encode(config: Config, steps: Steps, split: str) -> str:
+    name = f"encode {split}"
+    languages = _languages(config.data)
+    most = _max_pieces(config.data, split)
+
+    def work() -> dict[str, Any]:
+        with Progress(name, steps.result(f"collect {split}")["kept"]) as progress:
+            return encode.encode_split(
+                config.data_folder,
+                split,
+                languages,
+                max_pieces=most,
+                workers=_workers(config),
+                advance=progress.advance,
+            )
+
+    steps.run(
+        name,
+        {
+            "text": steps.outputs(f"collect {split}"),
+            "tokenizer": steps.result("tokenizer")["checksum"],
+            "max_pieces": most,
+        },
+        store.file_names(split, languages),
+        work,
+    )
+    return name
+
+
+def _languages(data: DataConfig) -> Languages:
+    return data.source_lang, data.target_lang
+
+
+def _max_pieces(data: DataConfig, split: str) -> int:
+    return data.max_pieces if split == "train" else 0
+
+
+def _workers(config: Config) -> int:
+    return config.runtime.workers or len(os.sched_getaffinity(0))
+
+
+def _about(config: Config) -> dict[str, Any]:
+    """Return the head of the manifest: where the text comes from and how it is prepared."""
+    data = asdict(config.data)
+    hub = ("hub_dataset", "hub_config", "hub_revision")
+    paths = ("train", "valid", "test")
+    keys = {"hub": (*hub, *paths), "files": paths, "demo": ()}[config.data.source]
+    return {
+        "corpus": config.data.corpus,
+        "source": {"kind": config.data.source, **{key: data[key] for key in keys}},
+        "languages": list(_languages(config.data)),
+        "settings": {"seed": config.seed, "data": data, "tokenizer": asdict(config.tokenizer)},
+    }

@@ -1,0 +1,185 @@
+"""Pairs of sentences from files: text, .gz, .xz, .tsv, .sgm, .parquet, or a folder in the Hub's layout."""
+
+import gzip
+import html
+import lzma
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BufferedReader
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.compute
+import pyarrow.parquet
+
+from nmt.errors import UserError, nearest
+
+Pair = tuple[str, str]
+Languages = tuple[str, str]
+
+HUB_SPLITS = {"train": ("train",), "valid": ("validation", "valid", "dev"), "test": ("test",)}
+"""What the Hub's files of a split are called."""
+BATCH_ROWS = 10_000
+
+
+def kind(path: Path) -> str:
+    """What a file holds, by its name: text, tsv, sgm, parquet, or folder."""
+    if path.is_dir():
+        return "folder"
+    name = path.with_suffix("") if path.suffix in (".gz", ".xz") else path
+    return {".tsv": "tsv", ".sgm": "sgm", ".sgml": "sgm", ".parquet": "parquet"}.get(name.suffix.lower(), "text")
+
+
+def inputs(files: Sequence[str], split: str) -> list[Path]:
+    """Every file that `files` stand for, folders opened, all of them there and not empty."""
+    paths = []
+    for path in (Path(file).expanduser() for file in files):
+        found = shards(path, HUB_SPLITS.get(split, (split,))) if path.is_dir() else [path]
+        if not found:
+            raise UserError(f"{path} holds no Parquet shards of {split}, such as {split}-00000-of-00001.parquet.")
+        paths += found
+    for path in paths:
+        if not path.is_file():
+            raise UserError(f"{path} does not exist or is not a file: check data.{split}.")
+        if path.stat().st_size == 0:
+            raise UserError(f"{path} is empty: check data.{split}.")
+    kinds = [kind(path) for path in paths]
+    one_sided = [each for each in kinds if each in ("text", "sgm")]
+    if one_sided and (len(paths) != 2 or len(one_sided) != 2):
+        raise UserError(
+            f"data.{split} names {len(paths)} file(s) ({', '.join(kinds)}): give two of text or sgm, the source side "
+            "first, or files that hold both sides (.tsv, .parquet, a folder in the Hub's layout)."
+        )
+    return paths
+
+
+def shards(folder: Path, splits: Sequence[str]) -> list[Path]:
+    """Parquet files of a split, in order, in a folder of the Hub's layout."""
+    patterns = [pattern for split in splits for pattern in (f"{split}-*.parquet", f"{split}/*.parquet")]
+    return sorted(
+        {path for pattern in [*patterns, *(f"{split}.parquet" for split in splits)] for path in folder.glob(pattern)}
+    )
+
+
+def read_pairs(paths: Sequence[Path], languages: Languages) -> Iterator[Pair]:
+    """Pairs of the files that `inputs` gave."""
+    if kind(paths[0]) in ("text", "sgm"):
+        return _zipped(paths[0], paths[1], languages)
+    return chain.from_iterable(
+        (_tsv_pairs(path) if kind(path) == "tsv" else _parquet_pairs(path, languages)) for path in paths
+    )
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    r"""Lines of a UTF-8 text file, which end at \n (or \r\n) and nowhere else."""
+    with _explaining(path), _opened(path) as file:
+        for number, raw in enumerate(file, 1):
+            try:
+                line = raw.decode()
+            except UnicodeDecodeError as error:
+                raise UserError(
+                    f"{path}, line {number}: not UTF-8 (byte {error.start + 1} of the line): convert it, "
+                    "for example with `iconv -t UTF-8`."
+                ) from error
+            if number == 1:
+                line = line.removeprefix("\ufeff")
+            yield line.removesuffix("\n").removesuffix("\r")
+
+
+def table_pairs(table: pyarrow.Table | pyarrow.RecordBatch, languages: Languages, name: str) -> Iterator[Pair]:
+    """Pairs of rows that look like {"translation": {"de": ..., "en": ...}}."""
+    if "translation" not in table.schema.names:
+        raise UserError(f"{name} has the columns {', '.join(table.schema.names)}, but not `translation`.")
+    column = table.column("translation")
+    known = [column.type.field(index).name for index in range(column.type.num_fields)]
+    for language in languages:
+        if language not in known:
+            raise UserError(f"{name} has no text in the language {language}: {nearest(language, known)}")
+    sides = [pyarrow.compute.struct_field(column, language).to_pylist() for language in languages]
+    for source, target in zip(*sides, strict=True):
+        yield (source or "").rstrip("\r\n"), (target or "").rstrip("\r\n")
+
+
+@contextmanager
+def _explaining(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise UserError(f"{path} is damaged or cut short ({error}): fetch it again.") from error
+    except pyarrow.ArrowException as error:
+        raise UserError(
+            f"{path} is not a whole Parquet file ({str(error).splitlines()[0]}): fetch it again."
+        ) from error
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}.") from error
+
+
+def _opened(path: Path) -> BufferedReader | gzip.GzipFile | lzma.LZMAFile:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")
+    if path.suffix == ".xz":
+        return lzma.open(path, "rb")
+    return path.open("rb")
+
+
+def _zipped(source: Path, target: Path, languages: Languages) -> Iterator[Pair]:
+    sides = [
+        _segments(path, language) if kind(path) == "sgm" else read_lines(path)
+        for path, language in zip((source, target), languages, strict=True)
+    ]
+    pairs = 0
+    while True:
+        first, second = next(sides[0], None), next(sides[1], None)
+        if first is None or second is None:
+            break
+        pairs += 1
+        yield first, second
+    counts = [
+        pairs + (line is not None) + sum(1 for _ in side) for line, side in zip((first, second), sides, strict=True)
+    ]
+    if counts[0] != counts[1]:
+        raise UserError(
+            f"{source} has {counts[0]} sentences, but {target} has {counts[1]}: the two sides must match line by line."
+        )
+
+
+def _tsv_pairs(path: Path) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(path), 1):
+        columns = line.split("\t")
+        if len(columns) != 2:
+            raise UserError(
+                f"{path}, line {number}: {len(columns)} column(s), but two are needed, "
+                "source and target with a tab between."
+            )
+        yield columns[0], columns[1]
+
+
+def _parquet_pairs(path: Path, languages: Languages) -> Iterator[Pair]:
+    with _explaining(path), pyarrow.parquet.ParquetFile(path) as file:
+        columns = ["translation"] if "translation" in file.schema_arrow.names else None
+        for batch in file.iter_batches(BATCH_ROWS, columns=columns):
+            yield from table_pairs(batch, languages, str(path))
+
+
+def _segments(path: Path, language: str) -> Iterator[str]:
+    text = "\n".join(read_lines(path))
+    _check_language(path, text, language)
+    found: list[Any] = re.findall(r"<seg\b[^>]*>(.*?)</seg>", text, re.DOTALL | re.IGNORECASE)
+    if not found:
+        raise UserError(f"{path} holds no <seg> lines: is it an sgm file?")
+    return (" ".join(html.unescape(segment).split()) for segment in found)
+
+
+def _check_language(path: Path, text: str, language: str) -> None:
+    """Refuse a set that names another language; names such as "any" say nothing."""
+    opening = re.search(r"<(src|ref|tst)set\b([^>]*)>", text, re.IGNORECASE)
+    if not opening:
+        return
+    key = "srclang" if opening[1].lower() == "src" else "trglang"
+    named = re.search(rf"\b{key}\s*=\s*[\"']?([\w-]+)", opening[2], re.IGNORECASE)
+    if named and len(named[1]) == 2 and named[1].lower() != language.lower():
+        raise UserError(f"{path} says it is in {named[1]}, but {language} is wanted: check the order of the two files.")

@@ -1,0 +1,147 @@
+"""Token ids on disk, memory-mapped: one flat array of ids and one of offsets for each side of the pairs."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.errors import UserError
+from nmt.files import checksum, read_json, replacing, write_json
+
+Ids = npt.NDArray[np.unsignedinteger[Any]]
+Offsets = npt.NDArray[np.int64]
+Lengths = npt.NDArray[np.int32]
+
+OFFSET = np.dtype("<i8")
+
+
+def id_type(vocabulary: int) -> np.dtype[Any]:
+    """Smallest type that holds every id of a vocabulary."""
+    return np.dtype("<u2") if vocabulary <= 65_535 else np.dtype("<u4")
+
+
+def file_names(split: str, languages: tuple[str, str]) -> list[str]:
+    """Names of the files of a split's store; the last one is written last and describes the others."""
+    arrays = [f"{split}.{language}.{part}" for language in languages for part in ("tokens", "offsets")]
+    return [*arrays, f"{split}.store.json"]
+
+
+@dataclass(frozen=True)
+class PairStore:
+    """The pairs of a split as ids, without special ones; opening costs no memory."""
+
+    folder: Path
+    description: dict[str, Any]
+    source_tokens: Ids
+    source_offsets: Offsets
+    target_tokens: Ids
+    target_offsets: Offsets
+
+    @classmethod
+    def open(cls, folder: Path, split: str) -> "PairStore":
+        """Map a split's arrays; a file that is missing or of the wrong size is named at once."""
+        path = folder / f"{split}.store.json"
+        if not path.exists():
+            raise UserError(f"there is no prepared {split} data in {folder}: run `make data` with the same settings.")
+        description = read_json(path)
+        try:
+            arrays = [_map(folder / name, entry) for name, entry in description["files"].items()]
+            store = cls(folder, description, *arrays)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise _damaged(path) from error
+        for name, tokens, offsets in zip(
+            list(description["files"])[1::2],
+            (store.source_tokens, store.target_tokens),
+            (store.source_offsets, store.target_offsets),
+            strict=True,
+        ):
+            if len(offsets) != description["pairs"] + 1 or offsets[0] != 0 or offsets[-1] != len(tokens):
+                raise _damaged(folder / name)
+        return store
+
+    def __len__(self) -> int:
+        """Return the number of pairs."""
+        return len(self.source_offsets) - 1
+
+    @cached_property
+    def source_lengths(self) -> Lengths:
+        """Pieces of each source sentence."""
+        return np.diff(self.source_offsets).astype(np.int32)
+
+    @cached_property
+    def target_lengths(self) -> Lengths:
+        """Pieces of each target sentence."""
+        return np.diff(self.target_offsets).astype(np.int32)
+
+    def source(self, index: int) -> Ids:
+        """Ids of one source sentence."""
+        return self.source_tokens[self.source_offsets[index] : self.source_offsets[index + 1]]
+
+    def target(self, index: int) -> Ids:
+        """Ids of one target sentence."""
+        return self.target_tokens[self.target_offsets[index] : self.target_offsets[index + 1]]
+
+    def verify(self) -> None:
+        """Read every byte and compare with the checksums taken when it was written."""
+        for name, entry in self.description["files"].items():
+            if checksum(self.folder / name) != entry["sha256"]:
+                raise _damaged(self.folder / name)
+
+
+class PairWriter:
+    """Appends pairs to a store that is being written."""
+
+    def __init__(self, files: list[BinaryIO], dtype: np.dtype[Any]) -> None:
+        """Write to the four files: tokens and offsets of the source, then of the target."""
+        self._tokens = files[0::2]
+        self._offsets = files[1::2]
+        self._ends = [0, 0]
+        self._dtype = dtype
+        self.pairs = 0
+        for file in self._offsets:
+            file.write(np.zeros(1, OFFSET).tobytes())
+
+    def append(self, source: Ids, source_lengths: Lengths, target: Ids, target_lengths: Lengths) -> None:
+        """Add pairs: the ids of their sentences one after the other, and the sentences' lengths."""
+        for side, (ids, lengths) in enumerate(((source, source_lengths), (target, target_lengths))):
+            offsets = self._ends[side] + np.cumsum(lengths, dtype=OFFSET)
+            self._tokens[side].write(np.ascontiguousarray(ids, self._dtype).data)
+            self._offsets[side].write(offsets.data)
+            self._ends[side] += len(ids)
+        self.pairs += len(source_lengths)
+
+
+@contextmanager
+def writing(folder: Path, split: str, languages: tuple[str, str], vocabulary: int) -> Iterator[PairWriter]:
+    """Write a split's store, whole or not at all."""
+    *arrays, description = file_names(split, languages)
+    (folder / description).unlink(missing_ok=True)
+    dtype = id_type(vocabulary)
+    with ExitStack() as stack:
+        partials = [stack.enter_context(replacing(folder / name)) for name in arrays]
+        with ExitStack() as files:
+            writer = PairWriter([files.enter_context(partial.open("wb")) for partial in partials], dtype)
+            yield writer
+    types = [dtype, OFFSET, dtype, OFFSET]
+    entries = {
+        name: {"dtype": kind.str, "bytes": (folder / name).stat().st_size, "sha256": checksum(folder / name)}
+        for name, kind in zip(arrays, types, strict=True)
+    }
+    write_json(folder / description, {"pairs": writer.pairs, "files": entries})
+
+
+def _map(path: Path, entry: dict[str, Any]) -> npt.NDArray[Any]:
+    if not path.exists() or path.stat().st_size != entry["bytes"]:
+        raise _damaged(path)
+    if not entry["bytes"]:
+        return np.zeros(0, entry["dtype"])
+    return np.memmap(path, dtype=entry["dtype"], mode="r").view(np.ndarray)
+
+
+def _damaged(path: Path) -> UserError:
+    return UserError(f"{path} is missing, damaged or of another preparation: run `make data` with the same settings.")

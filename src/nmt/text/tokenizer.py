@@ -1,0 +1,110 @@
+"""Text to word pieces and back: one SentencePiece model for both languages, or one for each."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from nmt.errors import UserError
+from nmt.files import replacing
+from nmt.text.special import BOS, EOS, PAD, UNK
+
+JOINT_FILE = "tokenizer.model"
+SOURCE_FILE = "tokenizer.source.model"
+TARGET_FILE = "tokenizer.target.model"
+
+
+class Tokenizer:
+    """Encodes both sides of a pair and decodes the target side; never adds special ids."""
+
+    def __init__(self, source: bytes, target: bytes | None = None, *, name: str = "tokenizer") -> None:
+        """Take the content of one model for both sides, or of two; `name` says in errors where it came from."""
+        self._models = (source,) if target is None else (source, target)
+        self._source = _processor(source, name)
+        self._target = self._source if target is None else _processor(target, name)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Tokenizer":
+        """Load the model, or the two, that lie in a folder."""
+        names = file_names(joint=not (folder / SOURCE_FILE).exists())
+        models = [_read(folder / name) for name in names]
+        return cls(*models, name=" and ".join(str(folder / name) for name in names))
+
+    def save(self, folder: Path) -> None:
+        """Write the model, or the two, into a folder."""
+        for name, content in zip(file_names(joint=self.joint), self._models, strict=True):
+            with replacing(folder / name) as partial:
+                partial.write_bytes(content)
+
+    @property
+    def joint(self) -> bool:
+        """Whether the two languages share one vocabulary."""
+        return len(self._models) == 1
+
+    @property
+    def source_size(self) -> int:
+        """Word pieces of the source vocabulary, special ones included."""
+        return int(self._source.get_piece_size())
+
+    @property
+    def target_size(self) -> int:
+        """Word pieces of the target vocabulary, special ones included."""
+        return int(self._target.get_piece_size())
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the model's content."""
+        return hashlib.sha256(b"".join(self._models)).hexdigest()
+
+    def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
+        """Ids of source sentences."""
+        return _encode(self._source, lines)
+
+    def encode_target(self, lines: Sequence[str]) -> list[list[int]]:
+        """Ids of target sentences."""
+        return _encode(self._target, lines)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of a target sentence; padding, begin and end marks are left out."""
+        return str(self._target.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
+
+
+def file_names(*, joint: bool) -> tuple[str, ...]:
+    """Names of a tokenizer's files."""
+    return (JOINT_FILE,) if joint else (SOURCE_FILE, TARGET_FILE)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"cannot read the tokenizer {path}: {error.strerror}. Run `make data` with your settings."
+        ) from error
+
+
+def _encode(processor: sentencepiece.SentencePieceProcessor, lines: Sequence[str]) -> list[list[int]]:
+    ids: list[list[int]] = processor.encode(list(lines), out_type=int, num_threads=1)
+    return ids
+
+
+def _processor(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
+    if not model:
+        raise _damaged(name)
+    sentencepiece.set_min_log_level(3)
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError as error:
+        raise _damaged(name) from error
+    ids = (processor.unk_id(), processor.pad_id(), processor.bos_id(), processor.eos_id())
+    if ids != (UNK, PAD, BOS, EOS):
+        raise UserError(
+            f"{name} has the special ids unk, pad, bos, eos = {', '.join(map(str, ids))}, "
+            f"but {UNK}, {PAD}, {BOS}, {EOS} are needed: train the tokenizer with `make data`."
+        )
+    return processor
+
+
+def _damaged(name: str) -> UserError:
+    return UserError(f"{name} is damaged or not a SentencePiece model. Delete it and run `make data`.")
