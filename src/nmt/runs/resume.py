@@ -1,0 +1,77 @@
+"""Which settings may change between the parts of an interrupted run, and which may not."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from typing import Any
+
+import yaml
+
+from nmt.config.schema import Config
+from nmt.errors import UserError
+
+MAY_CHANGE = (
+    *("name", "checkpoint", "input", "output"),
+    *("averaging.*", "decoding.*", "evaluation.*", "runtime.*", "tracking.*", "paths.*"),
+    *("training.steps", "training.max_minutes", "training.patience", "training.device_tokens"),
+    *("training.log_every", "training.valid_every", "training.valid_sentences"),
+    *("training.save_every", "training.save_minutes", "training.keep_*", "training.best_by"),
+)
+"""Settings that do not touch what is learned from which batches; patterns over dotted keys."""
+
+
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one level of dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def read_settings(config_text: str) -> dict[str, Any]:
+    """The settings in a checkpoint's config.yaml, as dotted keys."""
+    try:
+        settings = yaml.safe_load(config_text)
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"the config.yaml of a checkpoint is not YAML ({reason}): restore it") from error
+    return flatten(settings if isinstance(settings, dict) else {})
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """The settings that differ, with both values; one that was not there yet had today's default."""
+    defaults = flatten(asdict(Config()))
+    pairs = {
+        key: (before.get(key, defaults.get(key)), after.get(key, defaults.get(key)))
+        for key in sorted(before.keys() | after.keys())
+    }
+    return {key: (old, new) for key, (old, new) in pairs.items() if old != new}
+
+
+def check_resumable(saved: Mapping[str, Any], current: Mapping[str, Any]) -> None:
+    """Make sure that a run goes on with the settings it was started with.
+
+    Args:
+        saved: The settings of the checkpoint, as dotted keys.
+        current: The settings now, as dotted keys.
+    """
+    fixed = {
+        key: values
+        for key, values in differences(saved, current).items()
+        if not any(fnmatchcase(key, pattern) for pattern in MAY_CHANGE) or _bends_schedule(key, current)
+    }
+    if fixed:
+        changes = ", ".join(f"{key} was {old} and is now {new}" for key, (old, new) in fixed.items())
+        way_back = " ".join(f"{key}={old}" for key, (old, _) in fixed.items())
+        raise UserError(
+            f"this run cannot go on with other settings: {changes}. "
+            f"Give it another name= to start anew, or set {way_back}"
+        )
+
+
+def _bends_schedule(key: str, current: Mapping[str, Any]) -> bool:
+    """A cosine ends at the last step, so another last step changes the rate of all the others."""
+    return key == "training.steps" and current.get("training.schedule") == "cosine"

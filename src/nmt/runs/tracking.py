@@ -1,0 +1,181 @@
+"""What happens in a run, told as it happens: metrics.jsonl always, Weights & Biases on request."""
+
+import json
+import math
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from nmt.config.schema import TrackingConfig
+from nmt.errors import UserError
+from nmt.files import write_text
+
+METRICS = "metrics.jsonl"
+WANDB_ID = "wandb-id.txt"
+WANDB_INIT_SECONDS = 60
+WANDB_FINISH_SECONDS = 120
+
+
+class NullTracker:
+    """Tells nobody: for the processes beside the first one of a run."""
+
+    def log(self, event: str, step: int, **fields: Any) -> None:
+        """Tell that something happened."""
+
+    def close(self) -> None:
+        """Tell that the run has ended."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Tracker(NullTracker):
+    """Writes events to the run's metrics.jsonl, and to Weights & Biases where asked to."""
+
+    def __init__(
+        self, run_folder: Path, config: TrackingConfig, *, name: str, settings: Mapping[str, Any], step: int
+    ) -> None:
+        """Open a run's metrics.
+
+        Args:
+            run_folder: Where the run lies.
+            config: Whether and how to use Weights & Biases.
+            name: Name of the run.
+            settings: All settings, to be shown beside the curves.
+            step: Updates made so far; what was told of later ones is going to happen again, so it is dropped.
+        """
+        self._path = run_folder / METRICS
+        run_folder.mkdir(parents=True, exist_ok=True)
+        truncate_after(self._path, step)
+        try:
+            self._file = self._path.open("a", encoding="utf-8")
+        except OSError as error:
+            raise _cannot_write(self._path, error) from error
+        self._wandb = None if config.wandb == "disabled" else _start_wandb(run_folder, config, name, settings)
+
+    def log(self, event: str, step: int, **fields: Any) -> None:
+        """Write one event, at once."""
+        line = json.dumps(_json_value({"event": event, "step": step, "time": time.time(), **fields}), allow_nan=False)
+        try:
+            self._file.write(line + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise _cannot_write(self._path, error) from error
+        if self._wandb is not None:
+            try:
+                self._wandb.log({"step": step, **{f"{event}/{key}": value for key, value in fields.items()}})
+            except Exception as error:  # whatever is wrong there, the run goes on
+                self._wandb = None
+                _warn_without_wandb(error)
+
+    def close(self) -> None:
+        """Close the file, and let Weights & Biases finish; its own copy on the disk can be synced later."""
+        self._file.close()
+        if self._wandb is not None:
+            try:
+                self._wandb.finish()
+            except Exception as error:
+                _warn_without_wandb(error)
+            self._wandb = None
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Read the events of a metrics.jsonl; a last line that a kill cut short is left out."""
+    return [event for _, event in _events(path)]
+
+
+def truncate_after(path: Path, step: int) -> None:
+    """Drop the events of later steps, and a last line that a kill cut short, from a metrics.jsonl."""
+    if not path.exists():
+        return
+    kept = "".join(line + "\n" for line, event in _events(path) if event["step"] <= step)
+    if kept.encode() != path.read_bytes():
+        write_text(path, kept)
+
+
+def _events(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    *lines, last = path.read_bytes().split(b"\n")
+    events = []
+    for number, line in enumerate([*lines, last], start=1):
+        try:
+            event = json.loads(line)
+            if not isinstance(event["step"], int):
+                raise TypeError("step is no number")
+        except (ValueError, TypeError, KeyError) as error:
+            if number > len(lines):
+                break
+            raise UserError(f"{path}, line {number} is damaged: delete that line (the others are kept)") from error
+        events.append((line.decode(), event))
+    return events
+
+
+def _json_value(value: Any) -> Any:
+    """JSON knows neither infinity nor NaN: null stands for both."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _json_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_value(item) for item in value]
+    return value
+
+
+def _cannot_write(path: Path, error: OSError) -> UserError:
+    return UserError(f"cannot write {path}: {error.strerror}. Free some space or choose another folder, and run again")
+
+
+def _start_wandb(run_folder: Path, config: TrackingConfig, name: str, settings: Mapping[str, Any]) -> Any:
+    """Start or continue the run's twin at Weights & Biases; None where that fails, as it must not stop the run."""
+    try:
+        import wandb  # noqa: PLC0415  (slow to import, and not everybody's)
+
+        online = config.wandb == "online"
+        if online and not wandb.login(prompt=False):
+            raise PermissionError("nobody is logged in: run `wandb login`, or set tracking.wandb=offline")
+        run = wandb.init(
+            project=config.project,
+            entity=config.entity or None,
+            name=name,
+            id=_wandb_id(run_folder),
+            resume="allow" if online else None,
+            mode="online" if online else "offline",
+            dir=run_folder,
+            config=dict(settings),
+            settings=wandb.Settings(
+                console="off",  # the progress bar stays ours
+                silent=True,
+                init_timeout=WANDB_INIT_SECONDS,
+                finish_timeout=WANDB_FINISH_SECONDS,
+            ),
+        )
+        run.define_metric("*", step_metric="step")  # a resumed run may tell a step twice
+    except Exception as error:
+        _warn_without_wandb(error)
+        return None
+    return run
+
+
+def _wandb_id(run_folder: Path) -> str:
+    """The same for all parts of a run that was interrupted and resumed."""
+    file = run_folder / WANDB_ID
+    if not file.exists():
+        write_text(file, uuid.uuid4().hex[:12])
+    return file.read_text(encoding="utf-8").strip()
+
+
+def _warn_without_wandb(error: Exception) -> None:
+    reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    print(
+        f"warning: Weights & Biases does not work ({reason}); going on without it, {METRICS} has everything",
+        file=sys.stderr,
+        flush=True,
+    )

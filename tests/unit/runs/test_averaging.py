@@ -1,0 +1,176 @@
+"""Averaging: the mean that numpy gives, over the checkpoints that were asked for."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from torch import Tensor
+
+from nmt.config.schema import AveragingConfig, Config, PathsConfig, TrainingConfig
+from nmt.errors import UserError
+from nmt.runs.averaging import average, choose, write_averaged
+from nmt.runs.checkpoints import Checkpoints, DamagedError, load, load_last_good, resolve
+from nmt.stages import average as stage
+
+SETTINGS = asdict(Config())
+
+
+def weights_of(step: int) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(step)
+    return {"matrix": torch.randn(30, 20, generator=generator), "bias": torch.randn(20, generator=generator) * 1e-3}
+
+
+def save(
+    run: Path,
+    step: int,
+    weights: dict[str, Tensor] | None = None,
+    tokenizer: bytes = b"pieces",
+    model: dict[str, Any] | None = None,
+    **valid: float,
+) -> Path:
+    file = run.parent / "tokenizer.model"
+    file.write_bytes(tokenizer)
+    return Checkpoints(run).save(
+        step,
+        weights=weights_of(step) if weights is None else weights,
+        trainer={},
+        tokenizer_files=[file],
+        config_text=yaml.safe_dump(SETTINGS | {"model": SETTINGS["model"] | (model or {})}),
+        valid=valid,
+    )
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return tmp_path / "demo"
+
+
+def numpy_mean(steps: list[int], name: str) -> Any:
+    return np.mean([weights_of(step)[name].numpy().astype(np.float64) for step in steps], axis=0).astype(np.float32)
+
+
+def test_the_average_is_the_mean(run: Path) -> None:
+    steps = [1, 20, 300, 4000, 50_000, 600_000, 7_000_000]
+    averaged = average([save(run, step) for step in steps])
+    assert averaged.keys() == {"matrix", "bias"}
+    for name, weight in averaged.items():
+        assert weight.dtype == torch.float32
+        np.testing.assert_array_equal(weight.numpy(), numpy_mean(steps, name))
+
+
+def test_equal_checkpoints_average_to_themselves_in_their_own_type(run: Path) -> None:
+    weights = {"half": torch.randn(9).bfloat16(), "whole": torch.tensor([3, 2**40])}
+    averaged = average([save(run, step, weights) for step in range(1, 8)])
+    assert all(torch.equal(averaged[name], weight) for name, weight in weights.items())
+    assert averaged["half"].dtype == torch.bfloat16
+
+
+def test_the_averaged_checkpoint_loads_as_any_other(run: Path) -> None:
+    paths = [save(run, step) for step in (100, 200, 300)]
+    folder = write_averaged(run, paths[::-1])
+    assert resolve(run, "averaged") == folder == run / "checkpoints" / "averaged"
+    checkpoint = load(folder)
+    np.testing.assert_array_equal(checkpoint.weights["matrix"].numpy(), numpy_mean([300, 200, 100], "matrix"))
+    assert checkpoint.step == 300
+    assert checkpoint.meta["averaged_from"] == ["step-00000300", "step-00000200", "step-00000100"]
+    assert checkpoint.tokenizer_files[0].read_bytes() == b"pieces"
+    assert checkpoint.config_text == load(paths[2]).config_text
+    with pytest.raises(UserError, match="holds weights alone"):
+        load(folder, trainer=True)
+    resumed = load_last_good(run)
+    assert resumed is not None
+    assert resumed.path == paths[2]
+    assert [saved.step for saved in Checkpoints(run).steps()] == [100, 200, 300]
+    write_averaged(run, paths[:2])
+    assert load(folder).step == 200
+
+
+def test_an_average_of_long_ago_is_told(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_averaged(run, [save(run, 1)])
+    resolve(run, "averaged")
+    assert capsys.readouterr().err == ""
+    save(run, 2)
+    resolve(run, "averaged")
+    assert "averaged is of step 1, training is at step 2: `make average`" in capsys.readouterr().err
+
+
+def test_choice_by_step_by_score_and_by_name(run: Path) -> None:
+    bleu = {99_999_999: 9.0, 100_000_000: 30.0, 200_000_000: 20.0, 1_000_000_000: 25.0}
+    for step, score in bleu.items():
+        save(run, step, loss=score, bleu=score)
+
+    def chosen(best_by: str = "loss", **settings: Any) -> list[int]:
+        return [load(path).step for path in choose(Checkpoints(run, best_by), AveragingConfig(**settings))]
+
+    assert chosen(last=2) == [200_000_000, 1_000_000_000]
+    assert chosen(last=3) == [100_000_000, 200_000_000, 1_000_000_000]
+    assert chosen("bleu", best=2) == [100_000_000, 1_000_000_000]
+    assert chosen("loss", best=2, last=4) == [99_999_999, 200_000_000]
+    assert chosen(checkpoints=["200000000", "best", "last"], best=1) == [200_000_000, 99_999_999, 1_000_000_000]
+
+
+def test_too_few_is_said(run: Path) -> None:
+    with pytest.raises(UserError, match=r"no checkpoints in .*: run `make train`"):
+        choose(Checkpoints(run), AveragingConfig(last=2))
+    save(run, 1)
+    save(run, 2, loss=1.0)
+    with pytest.raises(UserError, match=r"averaging.last=5, but .* has 2 checkpoints .*: set averaging.last=2"):
+        choose(Checkpoints(run), AveragingConfig(last=5))
+    with pytest.raises(UserError, match=r"averaging.best=2, but .* has 1 validated .*step-00000002.*averaging.best=1"):
+        choose(Checkpoints(run), AveragingConfig(best=2))
+    with pytest.raises(UserError, match=r"no checkpoint 3 in .*; there are step-00000001, step-00000002"):
+        choose(Checkpoints(run), AveragingConfig(checkpoints=["1", "3"]))
+    with pytest.raises(UserError, match=r"names step-00000002 twice \(2, best\)"):
+        choose(Checkpoints(run), AveragingConfig(checkpoints=["2", "best"]))
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"weights": {"matrix": torch.zeros(30, 21), "bias": torch.zeros(20)}}, r"matrix is \[30, 21\] where"),
+        ({"weights": {"matrix": torch.zeros(30, 20)}}, r"bias is missing"),
+        ({"weights": weights_of(1) | {"more": torch.zeros(1)}}, r"more is not in the model"),
+        ({"tokenizer": b"other pieces"}, r"their tokenizers differ"),
+        ({"model": {"heads": 16, "norm_placement": "pre"}}, r"model.heads is 16, not 8, model.norm_placement is pre"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(run: Path, other: dict[str, Any], message: str) -> None:
+    paths = [save(run, 1), save(run, 2), save(run, 3, **other)]
+    with pytest.raises(UserError, match=message) as caught:
+        write_averaged(run, paths)
+    assert "step-00000003" in str(caught.value)
+    assert not (run / "checkpoints" / "averaged").exists()
+
+
+def test_a_damaged_checkpoint_is_never_averaged(run: Path) -> None:
+    paths = [save(run, 1), save(run, 2)]
+    content = bytearray((paths[1] / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (paths[1] / "model.safetensors").write_bytes(bytes(content))
+    with pytest.raises(DamagedError, match=r"step-00000002/model\.safetensors is damaged"):
+        average(paths)
+
+
+def test_the_stage_says_which_files_it_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = Config(
+        name="table3/a1",
+        paths=PathsConfig(outputs=str(tmp_path)),
+        training=TrainingConfig(best_by="loss", keep_best=2),
+        averaging=AveragingConfig(best=2),
+    )
+    config.run_folder.parent.mkdir()
+    for step, loss in ((1, 3.0), (2, 1.0), (3, 2.0)):
+        save(config.run_folder, step, loss=loss)
+    stage.run(config)
+    lines = capsys.readouterr().out.splitlines()
+    folder = config.run_folder / "checkpoints"
+    assert lines == [
+        f"averaged 2 checkpoints into {folder / 'averaged'}:",
+        f"  {folder / 'step-00000002'}",
+        f"  {folder / 'step-00000003'}",
+    ]
+    np.testing.assert_array_equal(load(folder / "averaged").weights["bias"].numpy(), numpy_mean([2, 3], "bias"))

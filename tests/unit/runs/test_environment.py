@@ -1,0 +1,72 @@
+"""The environment file: what could make another run differ, and nothing secret."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+import nmt
+from nmt.config.schema import Config
+from nmt.errors import UserError
+from nmt.files import checksum, write_json
+from nmt.runs import environment as module
+from nmt.runs.environment import environment
+
+
+def test_it_describes_code_machine_and_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["nmt", "train", "seed=7"])
+    manifest = tmp_path / "manifest.json"
+    write_json(manifest, {"source": "demo", "checksums": {"train.en": "abc"}})
+
+    found = json.loads(json.dumps(environment(Config(seed=7), manifest)))
+
+    assert found["nmt"] == nmt.__version__
+    assert found["command"] == ["nmt", "train", "seed=7"]
+    assert found["seed"] == 7
+    assert found["python"] == platform.python_version()
+    assert found["packages"]["torch"] == torch.__version__
+    assert found["packages"]["safetensors"] == importlib.metadata.version("safetensors")
+    assert found["threads"] == torch.get_num_threads()
+    assert found["cores"] == os.cpu_count()
+    assert len(found["devices"]) == torch.cuda.device_count()
+    assert found["cpu"]
+    assert found["data"] == {"manifest": checksum(manifest), "checksums": {"train.en": "abc"}}
+
+
+def test_nothing_of_the_environment_variables_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "very-secret-key")
+    monkeypatch.setenv("HF_TOKEN", "very-secret-token")
+    assert "very-secret" not in json.dumps(environment(Config(), tmp_path / "none.json"))
+
+
+def test_missing_and_damaged_manifests(tmp_path: Path) -> None:
+    manifest = tmp_path / "manifest.json"
+    assert environment(Config(), manifest)["data"] is None
+    manifest.write_text("{")
+    with pytest.raises(UserError, match=r"manifest\.json cannot be read"):
+        environment(Config(), manifest)
+
+
+def test_git_state_of_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(*arguments: str) -> str:
+        who = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+        return subprocess.run(
+            ["git", *who, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    file = tmp_path / "environment.py"
+    file.write_text("one\n")
+    git("init", "-q")
+    assert module._git_state(tmp_path) is None  # installed below a repository that does not hold it
+    git("add", ".")
+    git("commit", "-q", "-m", "one")
+    assert module._git_state(tmp_path) == {"commit": git("rev-parse", "HEAD"), "dirty": False}
+    file.write_text("two\n")
+    assert module._git_state(tmp_path) == {"commit": git("rev-parse", "HEAD"), "dirty": True}
+    monkeypatch.setenv("PATH", "")
+    assert module._git_state(tmp_path) is None

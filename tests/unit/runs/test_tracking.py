@@ -1,0 +1,225 @@
+"""metrics.jsonl survives kills and odd numbers; Weights & Biases never stops a run."""
+
+import builtins
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.config.schema import TrackingConfig
+from nmt.errors import UserError
+from nmt.runs import tracking
+from nmt.runs.tracking import NullTracker, Tracker, read_metrics, truncate_after
+
+DISABLED = TrackingConfig()
+SETTINGS = {"seed": 1, "model": {"layers": 6}}
+
+
+def start(run: Path, step: int = 0, wandb: str = "disabled") -> Tracker:
+    return Tracker(run, TrackingConfig(wandb=wandb), name="demo", settings=SETTINGS, step=step)
+
+
+def strict(line: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not JSON")
+
+    return json.loads(line, parse_constant=refuse)
+
+
+def test_events_are_on_the_disk_at_once_as_strict_json(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "metrics.jsonl"
+    with start(tmp_path / "run") as tracker:
+        tracker.log("train", 100, loss=1 / 3, gradient_norm=math.nan, nested={"list": [math.inf, 1.5]})
+        first = strict(path.read_text(encoding="utf-8"))
+        tracker.log("note", 100, text="line\u2028break, \ud800 and ü")
+    assert first.keys() == {"event", "step", "time", "loss", "gradient_norm", "nested"}
+    assert (first["event"], first["step"], first["loss"], first["gradient_norm"]) == ("train", 100, 1 / 3, None)
+    assert first["nested"] == {"list": [None, 1.5]}
+    assert len(path.read_bytes().splitlines()) == 2
+    assert [strict(line) for line in path.read_text().splitlines()] == read_metrics(path)
+    assert read_metrics(path)[1]["text"] == "line\u2028break, \ud800 and ü"
+
+
+def test_resuming_drops_what_will_happen_again(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    with start(tmp_path) as tracker:
+        for step in (10, 20, 30, 40):
+            tracker.log("train", step, loss=float(step))
+    kept = path.read_bytes().splitlines(keepends=True)[:2]
+    with path.open("a") as file:
+        file.write('{"event": "train", "step": 50, "lo')
+
+    assert [event["step"] for event in read_metrics(path)] == [10, 20, 30, 40]
+    with start(tmp_path, step=20) as tracker:
+        assert path.read_bytes() == b"".join(kept)
+        tracker.log("train", 30, loss=31.0)
+    assert [(event["step"], event["loss"]) for event in read_metrics(path)] == [(10, 10.0), (20, 20.0), (30, 31.0)]
+    assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
+
+
+def test_a_file_cut_anywhere_goes_on_with_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    with start(tmp_path) as tracker:
+        for step in (1, 2, 3):
+            tracker.log("train", step, loss=0.5)
+    content = path.read_bytes()
+    for end in range(len(content)):
+        path.write_bytes(content[:end])
+        with start(tmp_path, step=3) as tracker:
+            tracker.log("train", 4)
+        events = [strict(line) for line in path.read_text().splitlines()]
+        whole = content[: end + 1].count(b"\n")  # a line that lacks its end alone is whole
+        assert [event["step"] for event in events] == [*range(1, whole + 1), 4]
+
+
+def test_nothing_is_rewritten_where_nothing_changes(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    truncate_after(path, 0)
+    assert not path.exists()
+    with start(tmp_path) as tracker:
+        tracker.log("train", 1)
+    before = path.stat().st_ino
+    truncate_after(path, 1)
+    assert path.stat().st_ino == before
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "7", '{"event": "train"}', '{"step": "7"}', "\0\0"])
+def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "metrics.jsonl"
+    good = '{"event": "train", "step": 1}\n'
+    path.write_text(good + line + "\n" + good)
+    with pytest.raises(UserError, match=r"metrics\.jsonl, line 2 is damaged"):
+        start(tmp_path, step=5)
+    assert path.read_text() == good + line + "\n" + good
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    tracker = start(tmp_path)
+    tracker._file.close()
+    tracker._file = Path("/dev/full").open("a", encoding="utf-8")
+    with pytest.raises(UserError, match=r"cannot write .*metrics\.jsonl: No space left on device"):
+        tracker.log("train", 1)
+
+
+def test_the_null_tracker_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with NullTracker() as tracker:
+        tracker.log("train", 1, loss=1.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def wandb_records(path: Path) -> Iterator[Any]:
+    """Read a run that wandb left behind: LevelDB's log format, after seven bytes of its own, holding protobufs."""
+    from wandb.proto import wandb_internal_pb2
+
+    content, block, place, record = path.read_bytes(), 32768, 7, b""
+    while place + 7 <= len(content):
+        if block - place % block < 7:
+            place += block - place % block
+            continue
+        size, kind = int.from_bytes(content[place + 4 : place + 6], "little"), content[place + 6]
+        record += content[place + 7 : place + 7 + size]
+        place += 7 + size
+        if kind in (1, 4):  # whole, or the last part
+            yield wandb_internal_pb2.Record.FromString(record)
+            record = b""
+
+
+@pytest.fixture
+def lonely_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Keep wandb away from the account, the settings and the network of whoever runs the tests."""
+    for name in ("HOME", "WANDB_CONFIG_DIR", "WANDB_CACHE_DIR", "WANDB_DATA_DIR", "NETRC"):
+        monkeypatch.setenv(name, str(tmp_path / "home" / name))
+    for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_DIR", "WANDB_PROJECT", "WANDB_RUN_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("WANDB_ERROR_REPORTING", "false")
+    return lambda key: monkeypatch.setenv("WANDB_API_KEY", key)
+
+
+def test_wandb_offline_leaves_a_run_that_holds_everything(
+    tmp_path: Path, lonely_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    for step in (10, 20):  # the second is a resumed part of the same run
+        with start(run, step - 10, wandb="offline") as tracker:
+            tracker.log("train", step, loss=step / 4, gradient_norm=math.nan)
+    identity = (run / "wandb-id.txt").read_text()
+    files = sorted((run / "wandb").glob(f"offline-run-*-{identity}/run-{identity}.wandb"))
+    parts = [list(wandb_records(file)) for file in files]
+    records = [record for part in parts for record in part]
+    started = [record.run for record in records if record.WhichOneof("record_type") == "run"]
+    assert {(found.run_id, found.project, found.display_name) for found in started} == {(identity, "nmt", "demo")}
+    settings = {item.key: json.loads(item.value_json) for item in started[0].config.update if item.value_json}
+    assert settings["seed"] == 1
+    assert settings["model"] == {"layers": 6}
+    told = [
+        {"/".join(item.nested_key) or item.key: json.loads(item.value_json) for item in record.history.item}
+        for record in records
+        if record.WhichOneof("record_type") == "history"
+    ]
+    assert [(row["step"], row["train/loss"]) for row in told] == [(10, 2.5), (20, 5.0)]
+    assert "warning" not in capfd.readouterr().err
+    assert [event["step"] for event in read_metrics(run / "metrics.jsonl")] == [10, 20]
+
+
+def goes_on_with_one_warning(run: Path, capsys: pytest.CaptureFixture[str], reason: str, wandb: str = "online") -> None:
+    with start(run, wandb=wandb) as tracker:
+        for step in (1, 2, 3):
+            tracker.log("train", step, loss=1.0)
+    warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
+    assert len(warnings) == 1
+    assert f"Weights & Biases does not work ({reason}" in warnings[0]
+    assert [event["step"] for event in read_metrics(run / "metrics.jsonl")] == [1, 2, 3]
+
+
+def test_without_a_login_the_run_goes_on(
+    tmp_path: Path, lonely_wandb: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    goes_on_with_one_warning(tmp_path, capsys, "nobody is logged in: run `wandb login`")
+
+
+def test_with_the_server_away_the_run_goes_on(
+    tmp_path: Path,
+    lonely_wandb: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lonely_wandb("0" * 40)
+    monkeypatch.setattr(tracking, "WANDB_INIT_SECONDS", 1)
+    goes_on_with_one_warning(tmp_path, capsys, "")
+
+
+def test_without_the_package_the_run_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    goes_on_with_one_warning(tmp_path, capsys, "import of wandb halted", wandb="offline")
+
+
+def test_when_it_breaks_on_the_way_the_run_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken:
+        def log(self, _: Any) -> None:
+            raise BrokenPipeError("the service is gone")
+
+    monkeypatch.setattr(tracking, "_start_wandb", lambda *_: Broken())
+    goes_on_with_one_warning(tmp_path, capsys, "the service is gone")
+
+
+def test_disabled_means_not_even_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def watch(name: str, *arguments: Any, **more: Any) -> Any:
+        assert name != "wandb"
+        return real(name, *arguments, **more)
+
+    monkeypatch.setattr(builtins, "__import__", watch)
+    with start(tmp_path) as tracker:
+        tracker.log("train", 1)
+    assert not (tmp_path / "wandb-id.txt").exists()
