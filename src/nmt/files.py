@@ -4,7 +4,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,12 @@ def checksum(path: Path) -> str:
     """SHA-256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksums(paths: Sequence[Path]) -> list[str]:
+    """Checksums of several files, read at the same time."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(checksum, paths))
 
 
 def link(path: Path, target: str) -> None:

@@ -6,12 +6,12 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from itertools import chain, compress, islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from nmt.data.process import SPAWN, follow_parent
 from nmt.data.store import Ids, Lengths, id_type, writing
 from nmt.errors import UserError
 from nmt.text.special import UNK
@@ -126,7 +126,7 @@ def _encode_all(chunks: Iterator[Chunk], encoder: Encoder, folder: Path, workers
         yield from map(encoder.encode, chunks)
         return
     settings = (folder, encoder.max_pieces)
-    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_start_worker, initargs=settings) as pool:
+    with ProcessPoolExecutor(workers, SPAWN, initializer=_start_worker, initargs=settings) as pool:
         waiting: deque[Future[Encoded]] = deque()
         try:
             for chunk in chunks:
@@ -147,6 +147,7 @@ _worker: Encoder
 
 
 def _start_worker(folder: Path, max_pieces: int) -> None:
+    follow_parent()
     global _worker  # noqa: PLW0603 (a process pool has no other way to keep what its workers load once)
     _worker = Encoder(Tokenizer.load(folder), max_pieces)
 

@@ -1,15 +1,16 @@
 """From a source to token ids: collect the text, train the tokenizer, encode; each step done once."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from nmt.config.schema import Config, DataConfig
+from nmt.config.schema import Config, DataConfig, TokenizerConfig
 from nmt.data import encode, filters, sources, store
+from nmt.data.process import apart
 from nmt.data.progress import Progress
 from nmt.data.readers import Languages, read_lines
 from nmt.data.steps import Steps, owning, read_records
@@ -84,8 +85,8 @@ def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> dict[s
             pairs = filters.apply(wanted, chunk, dropped)
             if split != "train":
                 _refuse_line_breaks(pairs, read, split)
-            for file, side in zip(files, zip(*pairs, strict=True), strict=bool(pairs)):
-                file.write("".join(f"{line}\n" for line in side).encode())
+            for side, file in enumerate(files):
+                file.write("".join(f"{pair[side]}\n" for pair in pairs).encode())
             read += len(chunk)
             kept += len(pairs)
             progress.advance(len(chunk))
@@ -123,7 +124,7 @@ def _write_tokenizer(config: Config, pairs: int) -> dict[str, Any]:
     folder = config.data_folder
     sides = [folder / f"train.{language}" for language in _languages(config.data)]
     groups = [sides] if config.tokenizer.joint else [[side] for side in sides]
-    trained = [training.train(_text(group), pairs * len(group), config.tokenizer) for group in groups]
+    trained = [apart(_train_on, group, pairs * len(group), config.tokenizer) for group in groups]
     made = Tokenizer(*(model for model, _ in trained))
     made.save(folder)
     return {
@@ -134,8 +135,8 @@ def _write_tokenizer(config: Config, pairs: int) -> dict[str, Any]:
     }
 
 
-def _text(paths: list[Path]) -> Iterator[str]:
-    return chain.from_iterable(map(read_lines, paths))
+def _train_on(files: list[Path], lines: int, settings: TokenizerConfig) -> tuple[bytes, training.LinesSeen]:
+    return training.train(chain.from_iterable(map(read_lines, files)), lines, settings)
 
 
 def _encode(config: Config, steps: Steps, split: str) -> str:

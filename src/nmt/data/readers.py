@@ -92,8 +92,9 @@ def read_lines(path: Path) -> Iterator[str]:
 
 def table_pairs(table: pyarrow.Table | pyarrow.RecordBatch, languages: Languages, name: str) -> Iterator[Pair]:
     """Pairs of rows that look like {"translation": {"de": ..., "en": ...}}."""
-    if "translation" not in table.schema.names:
-        raise UserError(f"{name} has the columns {', '.join(table.schema.names)}, but not `translation`.")
+    names = table.schema.names
+    if "translation" not in names or not pyarrow.types.is_struct(table.schema.field("translation").type):
+        raise UserError(f"{name} has the columns {', '.join(names)}, but no `translation` of the Hub's form.")
     column = table.column("translation")
     known = [column.type.field(index).name for index in range(column.type.num_fields)]
     for language in languages:

@@ -8,7 +8,7 @@ from typing import Any
 from nmt.config.schema import DataConfig
 from nmt.data.readers import Languages, Pair, inputs, kind, read_pairs, shards, table_pairs
 from nmt.errors import UserError
-from nmt.files import checksum
+from nmt.files import checksums
 
 DEMO_SIZES = {"train": 30_000, "valid": 500, "test": 1000}
 READ_ROWS = 10_000
@@ -38,7 +38,8 @@ def fingerprint(config: DataConfig, seed: int, split: str) -> dict[str, Any]:
             "splits": names,
         }
     paths = _local_shards(config, split) if config.source == "hub" else inputs(names, split)
-    return {"files": [{"kind": kind(path), "sha256": checksum(path)} for path in paths]}
+    sums = checksums(paths)
+    return {"files": [{"kind": kind(path), "sha256": sum_} for path, sum_ in zip(paths, sums, strict=True)]}
 
 
 def pairs(config: DataConfig, seed: int, split: str) -> Iterator[Pair]:

@@ -5,13 +5,12 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from nmt.errors import UserError
-from nmt.files import PARTIAL, checksum, read_json, write_json
+from nmt.files import PARTIAL, checksums, read_json, write_json
 
 MANIFEST = "manifest.json"
 
@@ -24,7 +23,7 @@ class Steps:
         self._folder = folder
         self._about = about
         self._say = say
-        self._records: dict[str, Any] = read_records(folder)
+        self._records = read_records(folder)
 
     def run(
         self, name: str, inputs: dict[str, Any], outputs: Sequence[str], work: Callable[[], dict[str, Any]]
@@ -78,7 +77,10 @@ class Steps:
         return f"redone, for {damaged[0]} is damaged" if damaged else ""
 
     def _save(self) -> None:
-        write_json(self._folder / MANIFEST, {**self._about, "steps": self._records})
+        path = self._folder / MANIFEST
+        content = {**self._about, "steps": self._records}
+        if not path.exists() or read_json(path) != content:
+            write_json(path, content)
 
     def _remove(self, record: dict[str, Any] | None, kept: Sequence[str] | set[str]) -> None:
         """Remove files that only an earlier form of a step has written."""
@@ -97,12 +99,6 @@ def read_records(folder: Path) -> dict[str, Any]:
         return dict(content["steps"])
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is not a manifest of prepared data. Delete it and run again.") from error
-
-
-def checksums(paths: Sequence[Path]) -> list[str]:
-    """Checksums of files, several at once."""
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(checksum, paths))
 
 
 @contextmanager

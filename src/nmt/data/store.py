@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.errors import UserError
-from nmt.files import checksum, read_json, replacing, write_json
+from nmt.files import checksums, read_json, replacing, write_json
 
 Ids = npt.NDArray[np.unsignedinteger[Any]]
 Offsets = npt.NDArray[np.int64]
@@ -88,8 +88,9 @@ class PairStore:
 
     def verify(self) -> None:
         """Read every byte and compare with the checksums taken when it was written."""
-        for name, entry in self.description["files"].items():
-            if checksum(self.folder / name) != entry["sha256"]:
+        files = self.description["files"]
+        for name, found in zip(files, checksums([self.folder / name for name in files]), strict=True):
+            if found != files[name]["sha256"]:
                 raise _damaged(self.folder / name)
 
 
@@ -127,10 +128,10 @@ def writing(folder: Path, split: str, languages: tuple[str, str], vocabulary: in
         with ExitStack() as files:
             writer = PairWriter([files.enter_context(partial.open("wb")) for partial in partials], dtype)
             yield writer
-    types = [dtype, OFFSET, dtype, OFFSET]
+    sums = checksums([folder / name for name in arrays])
     entries = {
-        name: {"dtype": kind.str, "bytes": (folder / name).stat().st_size, "sha256": checksum(folder / name)}
-        for name, kind in zip(arrays, types, strict=True)
+        name: {"dtype": kind.str, "bytes": (folder / name).stat().st_size, "sha256": sum_}
+        for name, kind, sum_ in zip(arrays, (dtype, OFFSET, dtype, OFFSET), sums, strict=True)
     }
     write_json(folder / description, {"pairs": writer.pairs, "files": entries})
 
