@@ -114,13 +114,13 @@ class Padding:
 
     def pad(self, heads: Tensor) -> Tensor:
         """(T, h, d) to (B, h, L, d), zeros where a sentence has ended."""
-        block = heads if self.full else _Scatter.apply(heads, self.rows, self.shape[0] * self.shape[1])
+        block = heads if self.full else _Scatter.apply(heads, self.rows, self.shape[0] * self.shape[1])  # type: ignore[no-untyped-call]
         return block.view(*self.shape, *heads.shape[1:]).transpose(1, 2)
 
     def unpad(self, block: Tensor) -> Tensor:
         """(B, h, L, d) to (T, h, d)."""
         heads = block.transpose(1, 2).flatten(0, 1)
-        return heads if self.full else cast(Tensor, _Gather.apply(heads, self.rows))
+        return heads if self.full else cast(Tensor, _Gather.apply(heads, self.rows))  # type: ignore[no-untyped-call]
 
 
 class _Scatter(torch.autograd.Function):

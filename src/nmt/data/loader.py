@@ -1,0 +1,165 @@
+"""Global batches as tensors, assembled in the background ahead of the step that trains on them."""
+
+import queue
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from nmt.data.batches import Lengths, Numbers, plan_epoch, slice_batch
+from nmt.data.store import PairStore
+from nmt.model.packed import Packed
+from nmt.text.special import BOS, EOS, PAD
+
+AHEAD = 4
+"""Steps assembled ahead of the one that trains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a device takes at once."""
+
+    source: Packed
+    """Source sentences, each with its end mark."""
+    target: Packed
+    """What the decoder reads: a start mark, then the translation."""
+    labels: Tensor
+    """(T,) what it should say: the translation, then an end mark. PAD counts for nothing."""
+    sentences: Numbers
+    """Which sentence pairs of the corpus these are."""
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch on another device."""
+        labels = self.labels.to(device, non_blocking=True)
+        return Batch(self.source.to(device), self.target.to(device), labels, self.sentences)
+
+
+class Place(NamedTuple):
+    """A place in the stream of batches; training goes on from it in no time."""
+
+    epoch: int = 0
+    batch: int = 0
+
+
+class Step(NamedTuple):
+    """A global batch, as far as this device is concerned."""
+
+    slices: list[Batch]
+    """What this device accumulates its gradient over."""
+    target_tokens: int
+    """Labels of the global batch, over all devices: what the loss is divided by."""
+    tokens: int
+    """Source and target tokens of the global batch, special ones counted."""
+    after: Place
+    """Where the next step begins."""
+
+
+def assemble(store: PairStore, sentences: Numbers) -> Batch:
+    """Pack sentence pairs. No sentences at all give a batch that counts for nothing."""
+    if not len(sentences):
+        mark = Packed.from_sentences([[EOS]])
+        return Batch(mark, Packed.from_sentences([[BOS]]), torch.tensor([PAD]), sentences)
+    words, lengths = _gather(store.source_tokens, store.source_offsets, sentences)
+    source = Packed.from_lengths(_with_mark(words, lengths, EOS, at_end=True), torch.from_numpy(lengths + 1))
+    words, lengths = _gather(store.target_tokens, store.target_offsets, sentences)
+    target = Packed.from_lengths(_with_mark(words, lengths, BOS, at_end=False), torch.from_numpy(lengths + 1))
+    return Batch(source, target, _with_mark(words, lengths, EOS, at_end=True), sentences)
+
+
+def _gather(
+    tokens: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], sentences: Numbers
+) -> tuple[npt.NDArray[np.int64], Numbers]:
+    """The tokens of some sentences end to end, and their lengths."""
+    starts = offsets[sentences]
+    lengths = offsets[sentences + 1] - starts
+    places = np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
+    return tokens[places].astype(np.int64), lengths
+
+
+def _with_mark(words: npt.NDArray[np.int64], lengths: Numbers, mark: int, *, at_end: bool) -> Tensor:
+    """The same stream with a special token before or after each sentence."""
+    ends = lengths.cumsum()
+    return torch.from_numpy(np.insert(words, ends if at_end else ends - lengths, mark))
+
+
+def steps(
+    store: PairStore, *, batch_tokens: int, device_tokens: int, seed: int, start: Place, rank: int, devices: int
+) -> Iterator[Step]:
+    """The steps of training from a place on, without end, for one of `devices`."""
+    lengths = Lengths.with_marks(store.source_lengths, store.target_lengths)
+    epoch, first = start
+    while True:
+        plan = plan_epoch(lengths, batch_tokens, seed, epoch)
+        for index in range(first, len(plan)):
+            sentences = plan[index]
+            mine = slice_batch(sentences, lengths, devices, device_tokens)[rank::devices]
+            target_tokens = int(lengths.target[sentences].sum())
+            tokens = target_tokens + int(lengths.source[sentences].sum())
+            after = Place(epoch, index + 1) if index + 1 < len(plan) else Place(epoch + 1, 0)
+            yield Step([assemble(store, part) for part in mine], target_tokens, tokens, after)
+        epoch, first = epoch + 1, 0
+
+
+class Ahead(Iterator[Step]):
+    """Takes steps from an iterator in a thread of its own, a few ahead of the training that uses them.
+
+    Use it in a `with` block, whose end stops the thread.
+    """
+
+    def __init__(self, steps: Iterator[Step], *, pin_memory: bool = False) -> None:
+        self._queue: queue.Queue[Step | Exception] = queue.Queue(maxsize=AHEAD)
+        self._stopped = threading.Event()
+        self._pin_memory = pin_memory
+        self._thread = threading.Thread(target=self._fill, args=(steps,), name="batches", daemon=True)
+
+    def __enter__(self) -> "Ahead":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def __next__(self) -> Step:
+        """The next step; an error met while assembling it is raised here."""
+        item = self._queue.get()
+        if isinstance(item, Exception):
+            raise item
+        return item
+
+    def _fill(self, steps: Iterator[Step]) -> None:
+        try:
+            for step in steps:
+                if not self._put(_pinned(step) if self._pin_memory else step):
+                    return
+        except Exception as error:  # whatever it is, the thread that waits for a batch must hear of it
+            self._put(error)
+
+    def _put(self, item: Step | Exception) -> bool:
+        while not self._stopped.is_set():
+            try:
+                self._queue.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+
+def _pinned(step: Step) -> Step:
+    """The same step in memory that a GPU copies from without waiting."""
+    return step._replace(
+        slices=[
+            Batch(_pin(batch.source), _pin(batch.target), batch.labels.pin_memory(), batch.sentences)
+            for batch in step.slices
+        ]
+    )
+
+
+def _pin(stream: Packed) -> Packed:
+    parts = (part.pin_memory() for part in (stream.tokens, stream.positions, stream.offsets))
+    return Packed(*parts, stream.longest)

@@ -1,0 +1,103 @@
+"""Several processes that train one model; the only module that knows torch.distributed.
+
+Every function also works in a process on its own, where it costs nothing.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from nmt.config.schema import RuntimeConfig
+from nmt.machine import Machine, prepare_machine
+
+T = TypeVar("T")
+
+TIMEOUT = timedelta(minutes=10)
+"""After this long without an answer from another process, a step fails rather than hang."""
+
+
+def rank() -> int:
+    """Number of this process, from 0."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def world_size() -> int:
+    """How many processes there are."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def is_main() -> bool:
+    """Whether this is the process that writes and reports."""
+    return rank() == 0
+
+
+@contextmanager
+def session(config: RuntimeConfig) -> Iterator[Machine]:
+    """Join the other processes that torchrun started, if it did, and choose this process's device."""
+    local_rank, local_processes = os.environ.get("LOCAL_RANK", "0"), os.environ.get("LOCAL_WORLD_SIZE", "1")
+    machine = prepare_machine(config, int(local_rank), int(local_processes))
+    if os.environ.get("WORLD_SIZE", "1") == "1":
+        yield machine
+        return
+    # the second backend carries what never touches a device: flags, counts, text
+    backend = "cpu:gloo,cuda:nccl" if machine.device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, timeout=TIMEOUT)
+    try:
+        yield machine
+    finally:
+        dist.destroy_process_group()
+
+
+def parallel(model: nn.Module) -> nn.Module:
+    """The same model, its gradients averaged over the processes at the end of each backward pass."""
+    if world_size() == 1:
+        return model
+    return DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
+
+
+@contextmanager
+def last_only(model: nn.Module, last: bool) -> Iterator[None]:
+    """Average gradients over the processes only in the `last` of the backward passes of a step."""
+    if last or not isinstance(model, DistributedDataParallel):
+        yield
+    else:
+        with model.no_sync():
+            yield
+
+
+def sum_over_processes(values: Tensor) -> Tensor:
+    """Elementwise sum over all processes, in place."""
+    if dist.is_initialized():
+        dist.all_reduce(values)
+    return values
+
+
+def highest(value: int) -> int:
+    """The highest value that any process has: all agree on it."""
+    if not dist.is_initialized():
+        return value
+    shared = torch.tensor(value)
+    dist.all_reduce(shared, dist.ReduceOp.MAX)
+    return int(shared)
+
+
+def gather_objects(value: T) -> list[T]:
+    """The value of every process, in order of rank."""
+    if not dist.is_initialized():
+        return [value]
+    values: list[T | None] = [None] * world_size()
+    dist.all_gather_object(values, value)
+    return values  # type: ignore[return-value]
+
+
+def barrier() -> None:
+    """Wait for the others."""
+    if dist.is_initialized():
+        dist.barrier()

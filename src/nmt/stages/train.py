@@ -1,0 +1,224 @@
+"""`nmt train`: train a model, or go on training it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import torch
+from sacrebleu.metrics.bleu import BLEU
+
+from nmt import distributed
+from nmt.config.compose import to_yaml
+from nmt.config.schema import Config
+from nmt.data.batches import Lengths, plan_epoch, slice_batch
+from nmt.data.loader import Ahead, Batch, assemble, steps
+from nmt.data.prepare import require_prepared
+from nmt.data.readers import read_lines
+from nmt.data.steps import MANIFEST
+from nmt.data.store import PairStore
+from nmt.decoding.translate import Translator
+from nmt.errors import UserError
+from nmt.evaluation.scores import corpus_score
+from nmt.files import write_json, write_text
+from nmt.machine import Machine
+from nmt.model.transformer import Transformer
+from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights, load_last_good
+from nmt.runs.environment import environment
+from nmt.runs.resume import check_resumable, flatten, read_settings
+from nmt.runs.tracking import NullTracker, Tracker
+from nmt.text.tokenizer import Tokenizer, file_names
+from nmt.training.loop import Ending, Loop
+from nmt.training.step import Trainer, held_out_loss
+
+STOPPED = 143
+"""Exit code of a run that was asked to stop: whoever chains stages must not go on as if it were finished."""
+
+
+def run(config: Config) -> None:
+    """Train from where the run's last checkpoint stands, or from the start."""
+    with distributed.session(config.runtime) as machine:
+        require_prepared(config)
+        train, valid = (PairStore.open(config.data_folder, split) for split in ("train", "valid"))
+        if distributed.is_main():
+            train.verify()
+            valid.verify()
+        tokenizer = Tokenizer.load(config.data_folder)
+        resumed = load_last_good(config.run_folder)
+        if resumed is not None:
+            _check_same(resumed, config, train, tokenizer)
+            if _finished(resumed, config):
+                return
+        trainer = _trainer(config, machine, tokenizer, resumed)
+        with _tracker(config, trainer.step) as tracker:
+            loop = Loop(
+                trainer,
+                config.training,
+                tracker,
+                partial(_validate, trainer, config, valid, tokenizer),
+                partial(_save, trainer, config, train),
+            )
+            if resumed is not None and resumed.trainer is not None:
+                loop.load_state(resumed.trainer["loop"])
+            _introduce(config, trainer, train, machine)
+            ending = _train(loop, config, train)
+        _conclude(ending, config, trainer)
+
+
+def _check_same(resumed: Checkpoint, config: Config, train: PairStore, tokenizer: Tokenizer) -> None:
+    """A run goes on with the settings, the vocabulary and the data that it began with."""
+    check_resumable(read_settings(resumed.config_text), flatten(asdict(config)))
+    other_tokenizer = Tokenizer.load(resumed.tokenizer_folder).checksum != tokenizer.checksum
+    if other_tokenizer or (resumed.trainer or {})["data"] != _fingerprint(train):
+        raise UserError(
+            f"the data in {config.data_folder} is not what run {config.name} began with "
+            f"({'its tokenizer' if other_tokenizer else 'its training text'} has changed): "
+            "prepare the old data again, or give the run another name= to start anew"
+        )
+
+
+def _finished(resumed: Checkpoint, config: Config) -> bool:
+    """Say so where there is nothing left to do."""
+    if resumed.step < config.training.steps:
+        return False
+    _say(
+        f"run {config.name} is finished: it stands at step {resumed.step} of {config.training.steps}. "
+        f"To go on, set training.steps above {resumed.step}; to train anew, set another name=."
+    )
+    return True
+
+
+def _trainer(config: Config, machine: Machine, tokenizer: Tokenizer, resumed: Checkpoint | None) -> Trainer:
+    """A fresh model, or the one of a checkpoint, ready to train."""
+    torch.manual_seed(config.seed)
+    model = Transformer(config.model, tokenizer.source_size, tokenizer.target_size)
+    if resumed is not None:
+        shapes = {name: weight.shape for name, weight in model.state_dict().items()}
+        check_weights(shapes, resumed.weights, resumed.path)
+        model.load_state_dict(resumed.weights)
+    model.to(machine.device)
+    if config.runtime.compile:
+        model.compile(dynamic=True)
+    trainer = Trainer(model, config.training, machine, config.seed)
+    if resumed is not None and resumed.trainer is not None:
+        trainer.load_state(resumed.trainer["trainer"])
+    return trainer
+
+
+def _tracker(config: Config, step: int) -> NullTracker:
+    """The main process tells what happens; it also owns the run's folder."""
+    if not distributed.is_main():
+        return NullTracker()
+    Checkpoints(config.run_folder).remove_leftovers()
+    write_text(config.run_folder / "config.yaml", to_yaml(config))
+    write_json(config.run_folder / "environment.json", environment(config, config.data_folder / MANIFEST))
+    return Tracker(config.run_folder, config.tracking, name=config.name, settings=flatten(asdict(config)), step=step)
+
+
+def _introduce(config: Config, trainer: Trainer, train: PairStore, machine: Machine) -> None:
+    """Say what is trained on what, and how a step's batch is divided."""
+    training, devices = config.training, distributed.world_size()
+    parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
+    share = -(-training.batch_tokens // devices)
+    device_tokens = min(training.device_tokens or share, share)
+    _say(
+        f"run {config.name} in {config.run_folder}: {parameters:,} parameters, {len(train):,} sentence pairs\n"
+        f"batches of at most {training.batch_tokens:,} source and target tokens: {devices} x "
+        f"{device_tokens:,} on {machine.device.type} in {'bf16' if machine.bf16 else 'fp32'}, "
+        f"accumulated {-(-share // device_tokens)} times"
+    )
+    if trainer.step:
+        epoch, batch = trainer.place
+        _say(f"going on from step {trainer.step} (epoch {epoch + 1}, batch {batch + 1})")
+
+
+def _train(loop: Loop, config: Config, train: PairStore) -> Ending:
+    training = config.training
+    stream = steps(
+        train,
+        batch_tokens=training.batch_tokens,
+        device_tokens=training.device_tokens,
+        seed=config.seed,
+        start=loop.trainer.place,
+        rank=distributed.rank(),
+        devices=distributed.world_size(),
+    )
+    with Ahead(stream, pin_memory=loop.trainer.machine.device.type == "cuda") as batches:
+        return loop.run(batches)
+
+
+def _validate(trainer: Trainer, config: Config, valid: PairStore, tokenizer: Tokenizer) -> dict[str, float]:
+    """Loss, perplexity and BLEU on the development set; every process takes its share."""
+    means = held_out_loss(trainer.model, _held_out(valid, config), config.training, trainer.machine)
+    figures = {"loss": means.loss, "perplexity": means.perplexity}
+    if config.training.valid_sentences:
+        figures["bleu"] = _decoded_bleu(trainer, config, tokenizer)
+    return figures
+
+
+def _held_out(valid: PairStore, config: Config) -> Iterator[Batch]:
+    """This process's share of the development set."""
+    lengths = Lengths.with_marks(valid.source_lengths, valid.target_lengths)
+    devices, budget = distributed.world_size(), config.training.device_tokens or config.training.batch_tokens
+    plan = plan_epoch(lengths, config.training.batch_tokens, seed=0, epoch=0)
+    for index in range(len(plan)):
+        for part in slice_batch(plan[index], lengths, devices, budget)[distributed.rank() :: devices]:
+            yield assemble(valid, part)
+
+
+def _decoded_bleu(trainer: Trainer, config: Config, tokenizer: Tokenizer) -> float:
+    """BLEU as `eval` would find it, on the first sentences of the development set."""
+    rank, devices, count = distributed.rank(), distributed.world_size(), config.training.valid_sentences
+    sources, references = (
+        list(read_lines(config.data_folder / f"valid.{language}"))[:count]
+        for language in (config.data.source_lang, config.data.target_lang)
+    )
+    precision = torch.bfloat16 if trainer.machine.bf16 else torch.float32
+    translator = Translator([trainer.model], tokenizer, config.decoding, trainer.machine.device, precision)
+    mine = [translation.text for translation in translator.translate(sources[rank::devices])]
+    hypotheses = [""] * len(sources)
+    for first, part in enumerate(distributed.gather_objects(mine)):
+        hypotheses[first::devices] = part
+    return corpus_score(BLEU(), hypotheses, references).score
+
+
+def _save(
+    trainer: Trainer, config: Config, train: PairStore, step: int, state: dict[str, Any], valid: Mapping[str, float]
+) -> None:
+    """Write a checkpoint and drop those no longer kept."""
+    checkpoints = Checkpoints(config.run_folder, config.training.best_by)
+    checkpoints.save(
+        step,
+        weights=trainer.model.state_dict(),
+        trainer={**state, "data": _fingerprint(train)},
+        tokenizer_files=[config.data_folder / name for name in file_names(joint=config.tokenizer.joint)],
+        config_text=to_yaml(config),
+        valid=valid,
+    )
+    checkpoints.prune(config.training.keep_last, config.training.keep_best)
+
+
+def _fingerprint(train: PairStore) -> str:
+    """Stands for the training data, token by token."""
+    return " ".join(str(entry["sha256"]) for entry in train.description["files"].values())
+
+
+def _conclude(ending: Ending, config: Config, trainer: Trainer) -> None:
+    """Say why training ended and how to go on."""
+    where = f"step {trainer.step} of {config.training.steps}"
+    again = "the same command goes on from here"
+    match ending:
+        case Ending.DONE:
+            _say(f"finished at {where}; checkpoints are in {config.run_folder / 'checkpoints'}")
+        case Ending.NO_GAIN:
+            _say(f"stopped early at {where}: {config.training.patience} validations brought no new best")
+        case Ending.TIME:
+            _say(f"stopped at {where}: training.max_minutes={config.training.max_minutes:g} are over; {again}")
+        case Ending.SIGNAL:
+            _say(f"stopped at {where} because a signal asked for it; everything is saved, {again}")
+            raise SystemExit(STOPPED)
+
+
+def _say(text: str) -> None:
+    if distributed.is_main():
+        print(text, flush=True)

@@ -1,0 +1,176 @@
+"""Training from a place in the data to the last step: when to update, log, validate, save and stop."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from nmt import distributed
+from nmt.config.schema import TrainingConfig
+from nmt.data.loader import Step
+from nmt.runs.progress import Progress
+from nmt.runs.tracking import NullTracker
+from nmt.training.signals import Asked, stop_signals
+from nmt.training.step import Trainer
+
+Validate = Callable[[], dict[str, float]]
+"""Looks at the development set: loss, perplexity and, where decoded, bleu."""
+Save = Callable[[int, dict[str, Any], Mapping[str, float]], None]
+"""Writes a checkpoint of a step, given the trainer's state and what validation said; only the main process has to."""
+
+
+class Ending(IntEnum):
+    """Why training stopped; the higher, the more it matters."""
+
+    DONE = 0
+    NO_GAIN = 1
+    """No new best on the development set for `training.patience` validations."""
+    TIME = 2
+    """`training.max_minutes` are over."""
+    SIGNAL = 3
+    """Somebody asked for it."""
+
+
+@dataclass
+class Best:
+    """What was best on the development set so far, and for how long nothing was better."""
+
+    by: str
+    value: float | None = None
+    stale: int = 0
+
+    def look(self, valid: Mapping[str, float]) -> None:
+        """Take in a validation."""
+        value = valid[self.by]
+        better = self.value is None or (value > self.value if self.by == "bleu" else value < self.value)
+        self.value, self.stale = (value, 0) if better else (self.value, self.stale + 1)
+
+
+@dataclass
+class Clock:
+    """Time spent on training steps: the pauses for validation and checkpoints do not count."""
+
+    start: float = field(default_factory=time.monotonic)
+    paused: float = 0.0
+
+    def seconds(self) -> float:
+        """Seconds of training since the start."""
+        return time.monotonic() - self.start - self.paused
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Do something else meanwhile."""
+        before = time.monotonic()
+        yield
+        self.paused += time.monotonic() - before
+
+
+class Loop:
+    """Runs a trainer over steps, and tells and keeps what comes of it."""
+
+    def __init__(self, trainer: Trainer, config: TrainingConfig, tracker: NullTracker, validate: Validate, save: Save):
+        self.trainer, self.config, self.tracker = trainer, config, tracker
+        self.validate, self.save = validate, save
+        self.best = Best(config.best_by)
+        self.skipped = 0
+        self._valid: dict[str, float] = {}
+        self._valid_step = self._saved_step = trainer.step
+        self._tokens = 0
+        self._clock = self._last_save = Clock()
+        self._speed = Clock()
+
+    def run(self, batches: Iterator[Step]) -> Ending:
+        """Train to the last step, or until something else ends it. Ends with a checkpoint in any case."""
+        config, trainer = self.config, self.trainer
+        with stop_signals() as asked, Progress(config.steps, trainer.step, distributed.is_main()) as progress:
+            while trainer.step < config.steps:
+                work = next(batches)
+                trainer.update(work)
+                self._tokens += work.tokens
+                progress.advance()
+                if trainer.step % config.log_every == 0:
+                    self._log(progress)
+                if trainer.step % config.valid_every == 0 or trainer.step == config.steps:
+                    self._look(progress)
+                ending, due = self._agree(asked)
+                if due:
+                    self._keep(progress, look=ending != Ending.SIGNAL)
+                if ending:
+                    return ending
+        return Ending.DONE
+
+    def state(self) -> dict[str, Any]:
+        """What the loop itself must remember in a checkpoint."""
+        return {"best": self.best.value, "stale": self.best.stale, "skipped": self.skipped}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.best.value, self.best.stale, self.skipped = state["best"], state["stale"], state["skipped"]
+        self._valid_step = self._saved_step = self.trainer.step
+
+    def _agree(self, asked: Asked) -> tuple[Ending, bool]:
+        """Whether to end and whether to save now: the same in all processes, as all take part in both."""
+        config, step = self.config, self.trainer.step
+        ending, due = Ending.DONE, step == config.steps or bool(config.save_every and step % config.save_every == 0)
+        if config.patience and self.best.stale >= config.patience:
+            ending = Ending.NO_GAIN
+        if config.max_minutes and self._clock.seconds() > 60 * config.max_minutes:
+            ending = Ending.TIME
+        if asked.signal:
+            ending = Ending.SIGNAL
+        if config.save_minutes and time.monotonic() - self._last_save.start > 60 * config.save_minutes:
+            due = True
+        decision = distributed.highest(2 * ending + (due or bool(ending)))
+        return Ending(decision // 2), bool(decision % 2)
+
+    def _log(self, progress: Progress) -> None:
+        means = self.trainer.means()
+        self.skipped += means.skipped
+        fields = {
+            "loss": means.loss,
+            "perplexity": means.perplexity,
+            "learning_rate": self.trainer.learning_rate,
+            "tokens_per_second": self._tokens / max(self._speed.seconds(), 1e-9),
+            "gradient_norm": float(self.trainer.gradient_norm),
+            "epoch": self.trainer.place.epoch,
+        }
+        self._tokens, self._speed = 0, Clock()
+        if means.skipped:
+            fields["skipped"] = means.skipped
+            progress.say(
+                f"warning: {means.skipped} of the last {self.config.log_every} steps had no finite gradient "
+                f"and changed nothing ({self.skipped} so far)"
+            )
+        self.tracker.log("train", self.trainer.step, **fields)
+        progress.show(
+            f"loss {means.loss:.4f}  perplexity {means.perplexity:.2f}  rate {fields['learning_rate']:.2e}  "
+            f"{fields['tokens_per_second']:,.0f} tokens/s"
+        )
+
+    def _look(self, progress: Progress) -> None:
+        """Validate, once a step at most."""
+        step = self.trainer.step
+        if self._valid_step == step:
+            return
+        with self._clock.pause(), self._speed.pause():
+            self._valid, self._valid_step = self.validate(), step
+        self.best.look(self._valid)
+        self.tracker.log("valid", step, **self._valid)
+        figures = "  ".join(f"{name} {value:.4g}" for name, value in self._valid.items())
+        progress.say(f"step {step}  development set: {figures}{'  (best so far)' if not self.best.stale else ''}")
+
+    def _keep(self, progress: Progress, *, look: bool) -> None:
+        """Save, with what validation says of this step, so that the best can be found among the saved."""
+        step = self.trainer.step
+        if self._saved_step == step:
+            return
+        if look:
+            self._look(progress)
+        with self._clock.pause(), self._speed.pause():
+            state = {"trainer": self.trainer.state(), "loop": self.state()}  # every process has a part in it
+            if distributed.is_main():
+                self.save(step, state, self._valid if self._valid_step == step else {})
+            distributed.barrier()
+        self._saved_step, self._last_save = step, Clock()

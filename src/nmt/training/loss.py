@@ -1,0 +1,88 @@
+"""Label-smoothed cross-entropy over the vocabulary (section 5.4), without ever holding all the scores.
+
+The scores of a batch, (tokens x words) in float32 and their gradient once more, would be the largest
+tensors of a step by far. Here they live a slice of rows at a time: each slice is scored, its loss taken and
+its gradient carried back to the decoder's output and the projection at once, while it is still in the cache.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+SLICE = 4 * 1024 * 1024
+"""Scores held at a time."""
+
+
+class Losses(NamedTuple):
+    """Sums over the tokens that count; divide by their number."""
+
+    smoothed: Tensor
+    """What training minimises: cross-entropy against the smoothed labels."""
+    likelihood: Tensor
+    """Negative log-likelihood of the labels themselves: perplexity is exp of its mean. Has no gradient."""
+
+
+def smoothed_cross_entropy(
+    output: Tensor, projection: Tensor, labels: Tensor, *, smoothing: float, ignore: int
+) -> Losses:
+    """Losses of the decoder's output (T, d) under scores output @ projection.T (T, V), summed over tokens.
+
+    The label has probability 1 - smoothing, and smoothing is spread evenly over all V words. Tokens
+    whose label is `ignore` count for nothing.
+    """
+    device = output.device.type
+    if torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+        output, projection = output.to(dtype), projection.to(dtype)
+    return Losses(*_SmoothedCrossEntropy.apply(output, projection, labels, smoothing, ignore))  # type: ignore[no-untyped-call]
+
+
+class _SmoothedCrossEntropy(torch.autograd.Function):
+    """The gradient is known in closed form, softmax minus smoothed labels, so it is made on the way forward."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, output: Tensor, projection: Tensor, labels: Tensor, smoothing: float, ignore: int
+    ) -> tuple[Tensor, Tensor]:
+        wanted = any(ctx.needs_input_grad[:2])
+        exact = torch.promote_types(output.dtype, torch.float32)
+        smoothed, likelihood = output.new_zeros((), dtype=exact), output.new_zeros((), dtype=exact)
+        output_gradient = torch.empty_like(output) if wanted else None
+        projection_gradient = torch.zeros_like(projection, dtype=exact) if wanted else None
+        rows = max(1, SLICE // len(projection))
+        for start in range(0, len(output), rows):
+            part = slice(start, start + rows)
+            counted = labels[part] != ignore
+            losses, pull = _slice(output[part], projection, labels[part].where(counted, 0), smoothing, exact)
+            smoothed += (losses.smoothed * counted).sum()
+            likelihood += (losses.likelihood * counted).sum()
+            if output_gradient is not None and projection_gradient is not None:
+                pull, mask = pull.to(output.dtype), counted[:, None]  # masks the narrow factors, not the wide one
+                output_gradient[part] = (pull @ projection) * mask
+                projection_gradient += pull.T @ (output[part] * mask)
+        ctx.save_for_backward(output_gradient, projection_gradient)
+        ctx.mark_non_differentiable(likelihood)
+        return smoothed, likelihood
+
+    @staticmethod
+    def backward(ctx: Any, smoothed: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        output_gradient, projection_gradient = ctx.saved_tensors
+        dtype = output_gradient.dtype
+        return output_gradient * smoothed.to(dtype), (projection_gradient * smoothed).to(dtype), None, None, None
+
+
+def _slice(
+    output: Tensor, projection: Tensor, labels: Tensor, smoothing: float, exact: torch.dtype
+) -> tuple[Losses, Tensor]:
+    """Losses of each of some rows, and the gradient (rows, V) of the smoothed ones by the scores."""
+    scores = output @ projection.T
+    probabilities = torch.softmax(scores, dim=-1, dtype=exact)
+    # log of the sum of exp(score), by way of the largest score, whose probability cannot underflow
+    normaliser = scores.amax(-1).to(exact) - probabilities.amax(-1).log()
+    likelihood = normaliser - scores.gather(-1, labels[:, None])[:, 0]
+    evenly = normaliser - scores.mean(-1, dtype=exact)
+    smoothed = (1 - smoothing) * likelihood + smoothing * evenly
+    pull = probabilities.sub_(smoothing / len(projection))
+    pull.scatter_add_(-1, labels[:, None], pull.new_full((len(labels), 1), smoothing - 1))
+    return Losses(smoothed, likelihood), pull

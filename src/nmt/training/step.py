@@ -1,0 +1,171 @@
+"""One update of the weights (section 5 of the paper), and the loss on held-out text."""
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nmt import distributed
+from nmt.config.schema import TrainingConfig
+from nmt.data.loader import Batch, Place, Step
+from nmt.machine import Machine
+from nmt.model.transformer import Transformer
+from nmt.text.special import PAD
+from nmt.training.loss import Losses, smoothed_cross_entropy
+from nmt.training.schedule import learning_rate
+
+
+class Objective(nn.Module):
+    """What is minimised: the model's label-smoothed loss, summed over the tokens of a batch."""
+
+    def __init__(self, model: Transformer, smoothing: float) -> None:
+        super().__init__()
+        self.model = model
+        self.smoothing = smoothing
+
+    def forward(self, batch: Batch) -> Losses:
+        """Losses summed over the batch's labels."""
+        output = self.model(batch.source, batch.target)
+        return smoothed_cross_entropy(output, self.model.projection, batch.labels, smoothing=self.smoothing, ignore=PAD)
+
+
+class Means(NamedTuple):
+    """How training went over some steps; per target token."""
+
+    loss: float
+    perplexity: float
+    skipped: int
+    """Steps whose gradient was not finite: they changed nothing."""
+
+
+class Trainer:
+    """The model, its optimizer and its place in the data."""
+
+    def __init__(self, model: Transformer, config: TrainingConfig, machine: Machine, seed: int) -> None:
+        self.model, self.config, self.machine, self.seed = model, config, machine, seed
+        self.objective = distributed.parallel(Objective(model, config.label_smoothing))
+        self.optimizer = _adam(model, config)
+        self.step = 0
+        self.place = Place()
+        self.gradient_norm = torch.zeros((), device=machine.device)
+        self._window = _Window(machine.device)
+
+    def update(self, work: Step) -> None:
+        """Train on one global batch."""
+        self.step += 1
+        self.model.train()
+        for index, batch in enumerate(work.slices):
+            torch.manual_seed(self._dropout_seed(index))
+            with distributed.last_only(self.objective, last=index == len(work.slices) - 1), self.machine.autocast():
+                losses = self.objective(batch.to(self.machine.device))
+            # gradients are averaged over the processes, and each holds a part of the batch's sum
+            (losses.smoothed * (distributed.world_size() / work.target_tokens)).backward()
+            self._window.add(losses)
+        finite = self._scale_gradient()
+        self._apply(finite)
+        self._window.count(work.target_tokens, finite)
+        self.place = work.after
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate of the last step."""
+        return learning_rate(max(1, self.step), self.config, self.model.config.d_model)
+
+    def means(self) -> Means:
+        """Means over the steps since the last call."""
+        means = self._window.means()
+        self._window = _Window(self.machine.device)
+        return means
+
+    def state(self) -> dict[str, Any]:
+        """All that training needs, beside the weights, to go on exactly. Every process must ask for it."""
+        return {
+            "step": self.step,
+            "place": list(self.place),
+            "optimizer": self.optimizer.state_dict(),
+            "window": self._window.total(),
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self.step = state["step"]
+        self.place = Place(*state["place"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if distributed.is_main():  # it stands for all processes
+            self._window.sums += state["window"].to(self._window.sums)
+
+    def _dropout_seed(self, index: int) -> int:
+        """Randomness follows from the place in training alone, so there is no random state to keep."""
+        words = np.random.SeedSequence([self.seed, self.step, distributed.rank(), index]).generate_state(2)
+        return int(words[0]) << 32 | int(words[1])
+
+    def _scale_gradient(self) -> Tensor:
+        """Note the gradient's norm, clip it if asked, and tell whether it is finite."""
+        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        self.gradient_norm = torch.nn.utils.get_total_norm(gradients)
+        if self.config.clip_norm:
+            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.config.clip_norm, self.gradient_norm)
+        return self.gradient_norm.isfinite()
+
+    def _apply(self, finite: Tensor) -> None:
+        """Step the optimizer, unless the gradient is not finite; decided on the device, without waiting for it."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate
+        self.optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+
+class _Window:
+    """Sums since the last line of the log; on the device, so that nobody waits for them until then."""
+
+    def __init__(self, device: torch.device) -> None:
+        # smoothed loss, likelihood, target tokens, skipped steps
+        self.sums = torch.zeros(4, dtype=torch.float64, device=device)
+
+    def add(self, losses: Losses) -> None:
+        self.sums[:2] += torch.stack(losses).detach()
+
+    def count(self, target_tokens: int, finite: Tensor) -> None:
+        if distributed.is_main():  # these are known of the whole batch
+            self.sums[2] += target_tokens
+            self.sums[3] += ~finite
+
+    def total(self) -> Tensor:
+        return distributed.sum_over_processes(self.sums.clone()).cpu()
+
+    def means(self) -> Means:
+        smoothed, likelihood, tokens, skipped = self.total().tolist()
+        tokens = max(tokens, 1)
+        return Means(smoothed / tokens, _perplexity(likelihood / tokens), int(skipped))
+
+
+def _adam(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    """Adam as the paper sets it; weight decay, where asked for, spares biases and gains."""
+    matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
+    others = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
+    return torch.optim.AdamW(
+        [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}],
+        lr=0.0,
+        betas=(config.adam_beta1, config.adam_beta2),
+        eps=config.adam_eps,
+        fused=True,
+    )
+
+
+def held_out_loss(model: Transformer, batches: Iterable[Batch], config: TrainingConfig, machine: Machine) -> Means:
+    """Mean losses over batches; every process takes its share."""
+    objective = Objective(model, config.label_smoothing).eval()
+    window = _Window(machine.device)
+    with torch.inference_mode(), machine.autocast():
+        for batch in batches:
+            window.add(objective(batch.to(machine.device)))
+            window.sums[2] += (batch.labels != PAD).sum()
+    return window.means()
+
+
+def _perplexity(loss: float) -> float:
+    return math.exp(loss) if loss < 700 else math.inf

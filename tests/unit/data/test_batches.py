@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from nmt.data.batches import Lengths, plan_epoch, slice_batch
+
+
+def random_lengths(pairs: int, seed: int = 0, longest: int = 60) -> Lengths:
+    random = np.random.default_rng(seed)
+    source = random.integers(1, longest, pairs)
+    return Lengths.with_marks(source, np.clip(source + random.integers(-5, 6, pairs), 1, None))
+
+
+def test_every_sentence_once_and_no_batch_over_budget() -> None:
+    lengths = random_lengths(5000)
+    epoch = plan_epoch(lengths, 700, seed=3, epoch=1)
+    assert sorted(np.concatenate([epoch[i] for i in range(len(epoch))])) == list(range(5000))
+    for index in range(len(epoch)):
+        assert lengths.source[epoch[index]].sum() <= 700
+        assert lengths.target[epoch[index]].sum() <= 700
+
+
+def test_batches_are_full_and_of_like_length() -> None:
+    lengths = random_lengths(20_000)
+    epoch = plan_epoch(lengths, 2000, seed=3, epoch=1)
+    fill = [max(lengths.source[epoch[i]].sum(), lengths.target[epoch[i]].sum()) / 2000 for i in range(len(epoch))]
+    assert np.mean(fill) > 0.95
+    spread = [np.ptp(lengths.target[epoch[i]]) for i in range(len(epoch))]
+    assert np.mean(spread) < 1
+
+
+def test_equals_the_plain_greedy_rule() -> None:
+    lengths = random_lengths(500)
+    epoch = plan_epoch(lengths, 150, seed=1, epoch=0)
+    expected: list[list[int]] = [[]]
+    for sentence in epoch.order.tolist():
+        longer = [*expected[-1], sentence]
+        if max(lengths.source[longer].sum(), lengths.target[longer].sum()) > 150:
+            expected.append([])
+        expected[-1].append(sentence)
+    assert sorted(epoch[i].tolist() for i in range(len(epoch))) == sorted(expected)
+
+
+def test_pure_and_different_each_epoch() -> None:
+    lengths = random_lengths(1000)
+    first, again, next_epoch, other_seed = (
+        plan_epoch(lengths, 500, seed, epoch) for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0))
+    )
+    np.testing.assert_array_equal(first.order, again.order)
+    np.testing.assert_array_equal(first.bounds, again.bounds)
+    assert first.order.tolist() != next_epoch.order.tolist()
+    assert first.order.tolist() != other_seed.order.tolist()
+
+
+def test_batches_come_in_random_order() -> None:
+    lengths = random_lengths(5000)
+    epoch = plan_epoch(lengths, 300, seed=1, epoch=0)
+    means = [lengths.target[epoch[i]].mean() for i in range(len(epoch))]
+    assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.2
+
+
+def test_a_sentence_over_budget_is_a_batch_by_itself() -> None:
+    lengths = Lengths(np.array([3, 50, 3]), np.array([3, 4, 3]))
+    epoch = plan_epoch(lengths, 10, seed=1, epoch=0)
+    assert sorted(sorted(epoch[i].tolist()) for i in range(len(epoch))) == [[0, 2], [1]]
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 8])
+@pytest.mark.parametrize("device_tokens", [0, 100, 333])
+def test_slices_lose_nothing_and_fit(devices: int, device_tokens: int) -> None:
+    lengths = random_lengths(3000)
+    epoch = plan_epoch(lengths, 1000, seed=3, epoch=1)
+    for index in range(len(epoch)):
+        slices = slice_batch(epoch[index], lengths, devices, device_tokens)
+        assert len(slices) % devices == 0
+        assert sorted(np.concatenate(slices)) == sorted(epoch[index])
+        weights = [lengths.target[part].sum() for part in slices]
+        assert max(weights) - min(weights) <= lengths.target[epoch[index]].max() + len(epoch[index])
+        for part in slices:
+            if device_tokens and len(part) > 1:
+                assert max(lengths.source[part].sum(), lengths.target[part].sum()) <= device_tokens
+
+
+def test_fewer_sentences_than_devices_leave_empty_slices() -> None:
+    slices = slice_batch(np.arange(3), random_lengths(3), devices=8, device_tokens=0)
+    assert [len(part) for part in slices] == [1, 1, 1, 0, 0, 0, 0, 0]
+
+
+def test_no_more_slices_than_needed() -> None:
+    lengths = Lengths(np.full(100, 10), np.full(100, 10))
+    assert len(slice_batch(np.arange(100), lengths, devices=2, device_tokens=250)) == 4

@@ -1,0 +1,78 @@
+"""The loss against torch's own cross-entropy, values and gradients."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from nmt.training import loss as module
+from nmt.training.loss import smoothed_cross_entropy
+
+PAD = 1
+
+
+def inputs(tokens: int = 37, words: int = 29, width: int = 8) -> tuple[Tensor, Tensor, Tensor]:
+    random = torch.Generator().manual_seed(3)
+    output = torch.randn(tokens, width, generator=random, dtype=torch.float64, requires_grad=True)
+    projection = torch.randn(words, width, generator=random, dtype=torch.float64, requires_grad=True)
+    labels = torch.randint(2, words, (tokens,), generator=random)
+    labels[[0, 5, tokens - 1]] = PAD
+    return output, projection, labels
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.2])
+@pytest.mark.parametrize("rows_at_a_time", [1, 5, 1000])
+def test_equals_torch(smoothing: float, rows_at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SLICE", 29 * rows_at_a_time)
+    output, projection, labels = inputs()
+    expected = F.cross_entropy(
+        output @ projection.T, labels, ignore_index=PAD, label_smoothing=smoothing, reduction="sum"
+    )
+    expected_gradients = torch.autograd.grad(expected * 0.37, [output, projection])
+    losses = smoothed_cross_entropy(output, projection, labels, smoothing=smoothing, ignore=PAD)
+    gradients = torch.autograd.grad(losses.smoothed * 0.37, [output, projection])
+    torch.testing.assert_close(losses.smoothed, expected)
+    torch.testing.assert_close(gradients, expected_gradients)
+    plain = F.cross_entropy(output @ projection.T, labels, ignore_index=PAD, reduction="sum")
+    torch.testing.assert_close(losses.likelihood, plain)
+
+
+def test_gradient_by_differences() -> None:
+    output, projection, labels = inputs(tokens=6, words=7, width=3)
+
+    def smoothed(output: Tensor, projection: Tensor) -> Tensor:
+        return smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD).smoothed
+
+    assert torch.autograd.gradcheck(smoothed, (output, projection))
+
+
+def test_extreme_scores_stay_finite() -> None:
+    output = torch.tensor([[1e4], [-1e4]], requires_grad=True)
+    projection = torch.tensor([[1.0], [-1.0], [0.5]], requires_grad=True)
+    losses = smoothed_cross_entropy(output, projection, torch.tensor([1, 0]), smoothing=0.1, ignore=-1)
+    losses.smoothed.backward()
+    expected = F.cross_entropy(output @ projection.T, torch.tensor([1, 0]), label_smoothing=0.1, reduction="sum")
+    torch.testing.assert_close(losses.smoothed, expected)
+    assert output.grad is not None
+    assert output.grad.isfinite().all()
+
+
+def test_bf16_is_near() -> None:
+    output, projection, labels = (part.float() if part.is_floating_point() else part for part in inputs())
+    output, projection = output.detach().requires_grad_(), projection.detach().requires_grad_()
+    exact = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD)
+    exact_gradients = torch.autograd.grad(exact.smoothed, [output, projection])
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD)
+    gradients = torch.autograd.grad(rough.smoothed, [output, projection])
+    assert rough.smoothed.dtype == torch.float32
+    torch.testing.assert_close(rough.smoothed, exact.smoothed, rtol=2e-2, atol=0)
+    for rough_gradient, exact_gradient in zip(gradients, exact_gradients, strict=True):
+        assert F.cosine_similarity(rough_gradient.flatten(), exact_gradient.flatten(), dim=0) > 0.999
+
+
+def test_no_gradient_is_made_where_none_is_wanted() -> None:
+    output, projection, labels = inputs()
+    with torch.no_grad():
+        losses = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD)
+    assert not losses.smoothed.requires_grad
