@@ -6,6 +6,7 @@ import sys
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -79,7 +80,8 @@ class Tracker(NullTracker):
 
     def close(self) -> None:
         """Close the file, and let Weights & Biases finish; its own copy on the disk can be synced later."""
-        self._file.close()
+        with suppress(OSError):  # each event was flushed; what could not be written has been told
+            self._file.close()
         if self._wandb is not None:
             try:
                 self._wandb.finish()

@@ -1,9 +1,11 @@
 """metrics.jsonl survives kills and odd numbers; Weights & Biases never stops a run."""
 
 import builtins
+import io
 import json
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,6 @@ from nmt.errors import UserError
 from nmt.runs import tracking
 from nmt.runs.tracking import NullTracker, Tracker, read_metrics, truncate_after
 
-DISABLED = TrackingConfig()
 SETTINGS = {"seed": 1, "model": {"layers": 6}}
 
 
@@ -100,8 +101,8 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     tracker = start(tmp_path)
     tracker._file.close()
-    tracker._file = Path("/dev/full").open("a", encoding="utf-8")
-    with pytest.raises(UserError, match=r"cannot write .*metrics\.jsonl: No space left on device"):
+    tracker._file = io.TextIOWrapper(io.BufferedWriter(io.FileIO("/dev/full", "w")))
+    with pytest.raises(UserError, match=r"cannot write .*metrics\.jsonl: No space left on device"), tracker:
         tracker.log("train", 1)
 
 
@@ -148,6 +149,7 @@ def test_wandb_offline_leaves_a_run_that_holds_everything(
     for step in (10, 20):  # the second is a resumed part of the same run
         with start(run, step - 10, wandb="offline") as tracker:
             tracker.log("train", step, loss=step / 4, gradient_norm=math.nan)
+        time.sleep(1.1)  # wandb names its folders by the second
     identity = (run / "wandb-id.txt").read_text()
     files = sorted((run / "wandb").glob(f"offline-run-*-{identity}/run-{identity}.wandb"))
     parts = [list(wandb_records(file)) for file in files]
