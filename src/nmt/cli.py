@@ -17,8 +17,8 @@ class Stage(NamedTuple):
     module: str
     summary: str
     settings: tuple[str, ...]
-    experiment: str = ""
-    """What it works on where the user names no experiment; empty is the paper's base model."""
+    first: tuple[str, ...] = ()
+    """Overrides that come before the user's, and so give way to them."""
 
 
 _PLACES = ("name", "seed", "paths", "runtime")
@@ -34,7 +34,12 @@ STAGES = {
         "translate a file or standard input",
         ("checkpoint", "input", "output", "decoding", *_PLACES),
     ),
-    "demo": Stage("nmt.stages.demo", "run all of these on text that needs no download", ("training", *_PLACES), "demo"),
+    "demo": Stage(
+        "nmt.stages.demo",
+        "run all of these on text that needs no download",
+        ("training", *_PLACES),
+        ("experiment=demo",),
+    ),
     "describe": Stage(
         "nmt.stages.describe", "say what a run will cost, before it runs", ("output", "model", "training")
     ),
@@ -78,9 +83,8 @@ def _run(words: list[str]) -> None:
         from nmt.config.compose import compose  # noqa: PLC0415 - `nmt --help` need not wait for it
 
         stage = STAGES[name]
-        if stage.experiment and not any(word.startswith("experiment=") for word in overrides):
-            overrides = [f"experiment={stage.experiment}", *overrides]
-        import_module(stage.module).run(compose(overrides))
+        config = compose([*stage.first, *overrides])
+        import_module(stage.module).run(config)
 
 
 def _complain(error: UserError) -> None:

@@ -4,6 +4,7 @@ Only this module knows Hydra and OmegaConf. Whatever is wrong ends in one Config
 """
 
 import difflib
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -41,7 +42,10 @@ def to_yaml(config: Config) -> str:
 def from_yaml(text: str) -> Config:
     """The settings that `to_yaml` wrote; those that it did not know yet take their defaults."""
     with _in_one_line(()):
-        return _to_config(OmegaConf.merge(_schema(), OmegaConf.create(text)))
+        saved = OmegaConf.load(io.StringIO(text))
+        if not isinstance(saved, DictConfig) or not saved:
+            raise ConfigError("the saved settings are empty or no list of `key: value`")
+        return _to_config(OmegaConf.merge(_schema(), saved))
 
 
 def differences(a: Config, b: Config) -> dict[str, tuple[Any, Any]]:
@@ -149,11 +153,11 @@ def _explain(error: BaseException, overrides: Sequence[str]) -> str:
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, OmegaConfBaseException):
         cause = cause.__cause__ or cause.__context__
-    if cause is None:
-        return where + " ".join(str(error).split())
-    key = cause.full_key or ""
-    if key not in all_keys():
+    key = cause.full_key or "" if cause else ""
+    if key and key not in all_keys():
         return f"{where}there is no setting {key}; {_meant(key)}"
+    if cause is None or not key:
+        return where + " ".join(str(cause or error).partition("full_key:")[0].split())
     given = next((text for text in reversed(overrides) if text.lstrip("+").startswith(f"{key}=")), key)
     reason = str(cause).splitlines()[0]
     if isinstance(cause, InterpolationResolutionError):

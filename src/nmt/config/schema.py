@@ -51,7 +51,9 @@ class DataConfig:
         _at_least("data.max_words", self.max_words, 0)
         _at_least("data.max_pieces", self.max_pieces, 2)
         if self.max_ratio and self.max_ratio < 1:
-            raise ConfigError(f"data.max_ratio={self.max_ratio} would drop every pair: use 1 or more, or 0 for no limit")
+            raise ConfigError(
+                f"data.max_ratio={self.max_ratio} would drop every pair: use 1 or more, or 0 for no limit"
+            )
         if self.source_lang == self.target_lang:
             raise ConfigError(f"data.source_lang and data.target_lang are both {self.source_lang}: name two languages")
 

@@ -1,0 +1,270 @@
+"""Settings from conf/ and the command line, and every way of getting them wrong."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nmt.config import compose as composing
+from nmt.config.compose import compose, conf_folder, differences, from_yaml, options, to_yaml
+from nmt.config.keys import GROUPS, all_keys, describe_keys, flatten
+from nmt.config.schema import Config
+from nmt.errors import ConfigError
+
+
+def complaint(*overrides: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        compose(overrides)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_no_overrides_give_the_schemas_defaults() -> None:
+    assert compose([]) == Config()
+
+
+def test_the_result_is_frozen() -> None:
+    config = compose(["training.steps=3"])
+    assert config.training.steps == 3
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.training.steps = 4  # type: ignore[misc]
+
+
+def test_experiment_wins_over_group_and_the_command_line_over_all() -> None:
+    assert compose(["model=big"]).model.dropout == 0.3
+    assert compose(["model=big", "experiment=wmt14_en_fr_big"]).model.dropout == 0.1
+    assert compose(["model.dropout=0.2", "experiment=wmt14_en_fr_big"]).model.dropout == 0.2
+    assert compose(["experiment=multi30k", "data=demo"]).data.corpus == "demo"
+
+
+@pytest.mark.parametrize(("group", "option"), [(group, option) for group in GROUPS for option in options(group)])
+def test_every_shipped_file_composes(group: str, option: str) -> None:
+    needs = ["model.tie_embeddings=false"] if (group, option) == ("tokenizer", "separate") else []
+    config = compose([f"{group}={option}", *needs])
+    if group == "experiment":
+        assert config.name == option
+    else:
+        changed = set(differences(Config(), config)) - {"model.tie_embeddings"}
+        assert all(key.startswith(f"{group}.") for key in changed)
+
+
+def test_every_shipped_file_says_what_it_is_and_repeats_no_default() -> None:
+    defaults = flatten(Config())
+    for file in conf_folder().rglob("*.yaml"):
+        assert file.read_text(encoding="utf-8").removeprefix("# @package _global_\n").startswith("# "), file
+    for group in (group for group in GROUPS if group != "experiment"):
+        for option in options(group):
+            text = (conf_folder() / group / f"{option}.yaml").read_text(encoding="utf-8")
+            stated = yaml.safe_load(text) or {}
+            assert [key for key, value in stated.items() if value == defaults[f"{group}.{key}"]] == [], option
+
+
+BIG: dict[str, object] = {
+    "model.d_model": 1024,
+    "model.d_ff": 4096,
+    "model.heads": 16,
+    "model.dropout": 0.3,
+    "training.steps": 300_000,
+    "training.save_every": 0,
+    "training.save_minutes": 10.0,
+    "training.keep_last": 20,
+}
+TABLE3: dict[str, dict[str, object]] = {
+    "base": {},
+    "a1": {"model.heads": 1},
+    "a2": {"model.heads": 4},
+    "a3": {"model.heads": 16},
+    "a4": {"model.heads": 32},
+    "b1": {"model.d_k": 16},
+    "b2": {"model.d_k": 32},
+    "c1": {"model.layers": 2},
+    "c2": {"model.layers": 4},
+    "c3": {"model.layers": 8},
+    "c4": {"model.d_model": 256},
+    "c5": {"model.d_model": 1024},
+    "c6": {"model.d_ff": 1024},
+    "c7": {"model.d_ff": 4096},
+    "d1": {"model.dropout": 0.0},
+    "d2": {"model.dropout": 0.2},
+    "d3": {"training.label_smoothing": 0.0},
+    "d4": {"training.label_smoothing": 0.2},
+    "e": {"model.positions": "learned"},
+    "big": BIG,
+}
+WIDTHS = {
+    "a1": (512, 512),
+    "a2": (128, 128),
+    "a3": (32, 32),
+    "a4": (16, 16),
+    "b1": (16, 64),
+    "b2": (32, 64),
+    "c4": (32, 32),
+    "c5": (128, 128),
+}
+
+
+def changes(experiment: str) -> dict[str, object]:
+    return {key: value for key, (_, value) in differences(Config(), compose([f"experiment={experiment}"])).items()}
+
+
+def test_there_are_the_papers_twenty_rows() -> None:
+    assert {f"table3/{row}" for row in TABLE3} == {name for name in options("experiment") if name.startswith("table3/")}
+    assert len(TABLE3) == 20
+
+
+@pytest.mark.parametrize("row", TABLE3)
+def test_a_row_of_table_3_changes_what_the_paper_changes_and_no_more(row: str) -> None:
+    scoring: dict[str, object] = {"name": f"table3/{row}", "checkpoint": "last", "evaluation.splits": ["valid"]}
+    assert changes(f"table3/{row}") == scoring | TABLE3[row]
+    model = compose([f"experiment=table3/{row}"]).model
+    assert (model.key_size, model.value_size) == WIDTHS.get(row, (64, 64))
+
+
+def test_the_papers_other_runs() -> None:
+    french = {"data.corpus": "wmt14_en_fr", "data.target_lang": "fr", "data.hub_config": "fr-en"} | {
+        "data.max_words": 175,
+        "data.max_ratio": 1.5,
+        "data.deduplicate": True,
+        "tokenizer.vocab_size": 32_000,
+    }
+    big = BIG | {"averaging.last": 20}
+    del (big_french := big | french)["model.dropout"]
+    assert changes("wmt14_en_de_base") == {}
+    assert changes("wmt14_en_de_big") == {"name": "wmt14_en_de_big"} | big
+    assert changes("wmt14_en_fr_base") == {"name": "wmt14_en_fr_base"} | french
+    assert changes("wmt14_en_fr_big") == {"name": "wmt14_en_fr_big"} | big_french
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("training.stepz=3", "there is no setting training.stepz; did you mean training.steps?"),
+        ("+trainig.steps=3", "there is no setting trainig.steps; did you mean training.steps?"),
+        ("++trainig.steps=3", "there is no setting trainig.steps; did you mean training.steps?"),
+        ("steps=3", "did you mean training.steps?"),
+        ("optimizer.beta2=0.9", "did you mean training.adam_beta2?"),
+        ("experimet=demo", "did you mean experiment?"),
+        ("xyzzy=3", "`nmt STAGE --help` lists the settings"),
+        ("averaging=5", "averaging; it is a group of settings: set averaging.checkpoints"),
+        ("data.train.0=x", "did you mean data.train?"),
+        ("model@model=big", "there is no setting model@model"),
+        ("+training.steps=3", "write it without the +"),
+        ("~training.steps", "no setting can be taken away"),
+        ("experiment=tabel3/a1", "there is no experiment=tabel3/a1; did you mean experiment=table3/a1?"),
+        ("model=enormous", "choose from base, big, modern, small, tiny"),
+        ("model=[base,big]", "there is no model=[base,big]"),
+        ("training={steps: 3}", "there is no training={steps: 3}"),
+        ("training.steps=abc", "training.steps=abc must be a whole number"),
+        ("training.steps=1.5", "training.steps=1.5 must be a whole number"),
+        ("model.dropout=high", "model.dropout=high must be a number"),
+        ("runtime.compile=perhaps", "runtime.compile=perhaps must be true or false"),
+        ("data.train=a", "data.train=a must be a list, such as [a,b]"),
+        ("training.steps=null", "training.steps=null must be a whole number"),
+        ("name=null", "name=null must be text"),
+        ("training.steps=???", "training.steps=??? must be a whole number"),
+        ("name=${nowhere}", "name=${nowhere} cannot be worked out: Interpolation key 'nowhere' not found"),
+        ("training.steps", "cannot read 'training.steps': write key=value"),
+        ("=3", "cannot read '=3'"),
+        ("", "cannot read ''"),
+        ("input=a b(c", "with quotes around"),
+        ("--steps", "settings are written key=value, without dashes"),
+        ("training.steps=1,2", "a run takes one"),
+        ("model.heads=7", "model.heads=7 does not divide model.d_model=512"),
+        ("training.batch_tokens=-1", "training.batch_tokens=-1 must be at least 1"),
+        ("averaging.last=9", "averaging.last=9 is more than the training.keep_last=5"),
+        ("training.learning_rate=nan", "training.learning_rate=nan must be at least 0"),
+        ("tokenizer=separate", "model.tie_embeddings=true needs tokenizer.joint=true"),
+        ("name=../elsewhere", "must be the plain name of a folder"),
+    ],
+)
+def test_a_mistake_is_said_in_one_line(override: str, words: str) -> None:
+    assert words in complaint(override)
+
+
+def test_of_two_choices_the_last_wins() -> None:
+    assert compose(["experiment=demo", "experiment=multi30k"]).name == "multi30k"
+    assert compose(["training.steps=3", "training.steps=4"]).training.steps == 4
+
+
+def test_the_last_of_two_values_is_the_one_blamed() -> None:
+    assert complaint("training.steps=3", "training.steps=abc").startswith("training.steps=abc")
+
+
+@pytest.fixture
+def own_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "config.yaml").write_text("defaults:\n  - schema\n  - _self_\n  - model: mine\n", encoding="utf-8")
+    monkeypatch.setattr(composing, "conf_folder", lambda: tmp_path)
+    return tmp_path / "model" / "mine.yaml"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("layerz: 3", "conf/model/mine.yaml: there is no setting model.layerz; did you mean model.layers?"),
+        ("layers: abc", "conf/model/mine.yaml: model.layers must be a whole number (Value 'abc'"),
+        ("layers: null", "conf/model/mine.yaml: model.layers must be a whole number"),
+        ("layers: [1", "mine.yaml"),
+        ("heads: 7", "model.heads=7 does not divide model.d_model=512"),
+    ],
+)
+def test_a_mistake_in_a_file_names_the_file(own_conf: Path, text: str, words: str) -> None:
+    own_conf.write_text(text + "\n", encoding="utf-8")
+    assert words in complaint()
+
+
+@pytest.mark.parametrize("experiment", ["table3/b1", "demo"])
+def test_yaml_keeps_every_setting(experiment: str) -> None:
+    config = compose([f"experiment={experiment}", "input='a: b, [c] = ü'", "training.adam_eps=1e-9"])
+    assert from_yaml(to_yaml(config)) == config
+
+
+def test_yaml_of_before_a_setting_was_there_takes_its_default() -> None:
+    assert from_yaml("training:\n  steps: 7\n").training.steps == 7
+    assert from_yaml("training:\n  steps: 7\n").model == Config().model
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("training:\n  stepz: 7\n", "there is no setting training.stepz; did you mean training.steps?"),
+        ("training:\n  steps: many\n", "training.steps must be a whole number (Value 'many'"),
+        ("training: [1\n", "line"),
+        ("- 1\n- 2\n", "the saved settings are empty or no list of"),
+        ("", "the saved settings are empty or no list of"),
+        ("3", "int"),
+        ("training: 3\n", "int is not a subclass of TrainingConfig"),
+    ],
+)
+def test_damaged_yaml_is_said_in_one_line(text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        from_yaml(text)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_differences_name_what_differs() -> None:
+    config = compose(["training.steps=3", "data.train=[a,b]"])
+    assert differences(Config(), Config()) == {}
+    assert differences(Config(), config) == {
+        "data.train": (["train"], ["a", "b"]),
+        "training.steps": (100_000, 3),
+    }
+
+
+def test_every_setting_has_a_type_in_words_and_a_meaning() -> None:
+    for key in all_keys().values():
+        assert key.kind, key
+        assert key.meaning.endswith((".", ")")), key
+
+
+def test_describe_keys_by_group_and_by_name() -> None:
+    names = [key.name for key in describe_keys("averaging")]
+    assert names == ["averaging.checkpoints", "averaging.best", "averaging.last"]
+    (steps,) = describe_keys("training.steps")
+    assert (steps.type, steps.default, steps.meaning) == ("int", 100_000, "Updates to make.")
+    (train,) = describe_keys("data.train")
+    assert (train.type, train.default) == ("list[str]", ["train"])
+    assert describe_keys("trainin") == []

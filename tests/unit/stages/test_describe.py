@@ -1,0 +1,47 @@
+"""What `nmt describe` prints."""
+
+import json
+
+import pytest
+
+from nmt.config.compose import compose
+from nmt.errors import ConfigError
+from nmt.stages.describe import describe, run
+
+
+def test_base_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    run(compose(["output=json"]))
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["parameters"] == {
+        "total": 63_082_496,
+        "embedding": 37_000 * 512,
+        "encoder": 18_914_304,
+        "decoder": 25_224_192,
+    }
+    assert figures["flops_per_step"] == pytest.approx(9.5e12, rel=0.01)
+    assert (figures["tokens_per_step"], figures["global_batch"], figures["steps"]) == (50_000, 25_000, 100_000)
+    assert (figures["devices"], figures["device_batch"], figures["accumulation"]) == (8, 3125, 1)
+
+
+@pytest.mark.parametrize(
+    ("devices", "device_tokens", "expected"),
+    [(1, 0, (1, 25_000)), (1, 4096, (7, 3572)), (8, 4096, (1, 3125)), (2, 12_500, (1, 12_500)), (3, 5000, (2, 4167))],
+)
+def test_parts_of_a_batch(devices: int, device_tokens: int, expected: tuple[int, int]) -> None:
+    figures = describe(compose([f"training.device_tokens={device_tokens}"]), devices)
+    assert (figures["accumulation"], figures["device_batch"]) == expected
+    assert devices * figures["accumulation"] * figures["device_batch"] >= 25_000
+    assert not device_tokens or figures["device_batch"] <= device_tokens
+
+
+def test_big_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    run(compose(["experiment=wmt14_en_de_big", "runtime=cpu"]))
+    text = capsys.readouterr().out
+    assert "214,2" in text
+    assert "300,000 steps" in text
+
+
+def test_another_output_is_refused() -> None:
+    with pytest.raises(ConfigError, match="output=jsn is nothing that describe writes"):
+        run(compose(["output=jsn"]))

@@ -1,0 +1,151 @@
+"""The command line: stages, help, and how it leaves."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from types import SimpleNamespace
+
+import pytest
+
+from nmt import __version__, cli
+from nmt.config.keys import describe_keys
+from nmt.config.schema import Config
+from nmt.errors import UserError
+
+Fake = Callable[[Callable[[Config], None]], None]
+
+
+@pytest.fixture
+def fake_stages(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    """Replace what every stage does."""
+
+    def fake(run: Callable[[Config], None]) -> None:
+        monkeypatch.setattr(cli, "import_module", lambda _: SimpleNamespace(run=run))
+
+    return fake
+
+
+def test_a_stage_gets_the_composed_settings(fake_stages: Fake) -> None:
+    seen: list[Config] = []
+    fake_stages(seen.append)
+    assert cli.main(["train", "experiment=multi30k", "training.steps=3"]) == 0
+    assert (seen[0].name, seen[0].training.steps) == ("multi30k", 3)
+
+
+def test_demo_is_the_demo_unless_told_otherwise(fake_stages: Fake) -> None:
+    seen: list[Config] = []
+    fake_stages(seen.append)
+    assert cli.main(["demo", "training.steps=3"]) == 0
+    assert cli.main(["demo", "experiment=multi30k"]) == 0
+    assert [config.name for config in seen] == ["demo", "multi30k"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["trian"], "nmt: there is no stage trian; did you mean train?\n"),
+        (["train", "training.stepz=3"], "nmt: there is no setting training.stepz; did you mean training.steps?\n"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words) == 2
+    assert capsys.readouterr().err == message
+
+
+def test_no_words_name_the_stages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 2
+    assert capsys.readouterr().err.startswith("nmt: name a stage: data, train,")
+
+
+@pytest.mark.parametrize(("rank", "said"), [("0", "nmt: no data here\n"), ("3", "nmt: rank 3: no data here\n")])
+def test_under_torchrun_a_complaint_says_whose_it_is(
+    rank: str, said: str, fake_stages: Fake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(_: Config) -> None:
+        raise UserError("no data here")
+
+    fake_stages(run)
+    monkeypatch.setenv("RANK", rank)
+    assert cli.main(["train"]) == 2
+    assert capsys.readouterr().err == said
+
+
+def test_under_torchrun_wrong_settings_are_said_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    assert cli.main(["train", "training.stepz=3"]) == 2
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("raised", "code"), [(KeyboardInterrupt(), 130), (UserError("no"), 2)])
+def test_exit_codes(raised: BaseException, code: int, fake_stages: Fake) -> None:
+    def run(_: Config) -> None:
+        raise raised
+
+    fake_stages(run)
+    assert cli.main(["train"]) == code
+
+
+def test_a_stages_own_exit_code_and_real_errors_pass(fake_stages: Fake) -> None:
+    def leave(_: Config) -> None:
+        raise SystemExit(7)
+
+    def fail(_: Config) -> None:
+        raise ZeroDivisionError
+
+    fake_stages(leave)
+    with pytest.raises(SystemExit, match="7"):
+        cli.main(["train"])
+    fake_stages(fail)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["train"])
+
+
+def test_a_reader_that_leaves_is_told_nothing() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "nmt", "train", "--help"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_usage_lists_the_stages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    usage = capsys.readouterr().out
+    for name, stage in cli.STAGES.items():
+        assert f"  {name:10} {stage.summary}\n" in usage
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"nmt {__version__}\n"
+
+
+@pytest.mark.parametrize("name", cli.STAGES)
+def test_help_of_a_stage_lists_its_settings(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([name, "training.steps=3", "--help"]) == 0
+    usage = capsys.readouterr().out
+    assert "table3/a1" in usage
+    for prefix in cli.STAGES[name].settings:
+        keys = describe_keys(prefix)
+        assert keys
+        for key in keys:
+            assert f"  {key.name} ({key.type}, " in usage
+    assert max(map(len, usage.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("name", cli.STAGES)
+def test_every_stage_has_its_module(name: str) -> None:
+    assert callable(import_module(cli.STAGES[name].module).run)
+
+
+def test_help_needs_neither_torch_nor_hydra() -> None:
+    heavy = "any(module in sys.modules for module in ('torch', 'hydra'))"
+    program = f"import sys; from nmt.cli import main; main(['--help']); sys.exit({heavy})"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
