@@ -5,7 +5,7 @@ import html
 import lzma
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from itertools import chain
@@ -77,17 +77,22 @@ def read_pairs(paths: Sequence[Path], languages: Languages) -> Iterator[Pair]:
 def read_lines(path: Path) -> Iterator[str]:
     r"""Lines of a UTF-8 text file, which end at \n (or \r\n) and nowhere else."""
     with _explaining(path), _opened(path) as file:
-        for number, raw in enumerate(file, 1):
-            try:
-                line = raw.decode()
-            except UnicodeDecodeError as error:
-                raise UserError(
-                    f"{path}, line {number}: not UTF-8 (byte {error.start + 1} of the line): convert it, "
-                    "for example with `iconv -t UTF-8`."
-                ) from error
-            if number == 1:
-                line = line.removeprefix("\ufeff")
-            yield line.removesuffix("\n").removesuffix("\r")
+        yield from decode_lines(file, str(path))
+
+
+def decode_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
+    """Lines of text from a file opened for bytes; `name` says in errors which it is."""
+    for number, raw in enumerate(file, 1):
+        try:
+            line = raw.decode()
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the line): convert it, "
+                "for example with `iconv -t UTF-8`."
+            ) from error
+        if number == 1:
+            line = line.removeprefix("\ufeff")
+        yield line.removesuffix("\n").removesuffix("\r")
 
 
 def table_pairs(table: pyarrow.Table | pyarrow.RecordBatch, languages: Languages, name: str) -> Iterator[Pair]:
