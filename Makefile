@@ -38,7 +38,7 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 wheels: $(READY) ## Fetch all dependencies into .wheels, for `make setup WHEELS=.wheels` without network
-	@$(BIN)/python -m pip wheel -q --wheel-dir .wheels -r requirements.lock
+	@$(BIN)/python -m pip wheel -qq --disable-pip-version-check --wheel-dir .wheels -r requirements.lock
 
 lock: ## Write requirements.lock anew, with the newest releases that pyproject.toml allows
 	@PYTHON=$(PYTHON) scripts/lock
