@@ -58,11 +58,15 @@ def inputs(files: Sequence[str], split: str) -> list[Path]:
 
 
 def shards(folder: Path, splits: Sequence[str]) -> list[Path]:
-    """Parquet files of a split, in order, in a folder of the Hub's layout."""
-    patterns = [pattern for split in splits for pattern in (f"{split}-*.parquet", f"{split}/*.parquet")]
-    return sorted(
-        {path for pattern in [*patterns, *(f"{split}.parquet" for split in splits)] for path in folder.glob(pattern)}
-    )
+    """Parquet files of a split, in order, in a folder of the Hub's layout: all that their names count, or none."""
+    patterns = [f"{split}{end}" for split in splits for end in ("-*.parquet", "/*.parquet", ".parquet")]
+    found = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    for path in found:
+        of = re.fullmatch(r"(.*-)\d+(-of-(\d+)\.parquet)", path.name)
+        whole = [path.with_name(f"{of[1]}{number:05}{of[2]}") for number in range(int(of[3]))] if of else []
+        if missing := sorted(set(whole) - set(found)):
+            raise UserError(f"{missing[0]} is missing, though {path.name} is there: fetch it too.")
+    return found
 
 
 def read_pairs(paths: Sequence[Path], languages: Languages) -> Iterator[Pair]:

@@ -106,7 +106,7 @@ def owning(folder: Path) -> Iterator[None]:
     """Work alone in a folder, which is made where needed and cleared of what an interrupted run left."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("w")
+        lock = (folder / ".lock").open("a")
     except OSError as error:
         raise UserError(
             f"cannot write to {folder}: {error.strerror or error}. Choose another with paths.data."

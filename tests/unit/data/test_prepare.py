@@ -1,0 +1,420 @@
+"""The chain from text to ids: each step once, redone when its content changes, whole after any interruption."""
+
+import fcntl
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
+from nmt.data import encode, filters, prepare
+from nmt.data.store import PairStore
+from nmt.errors import UserError
+from nmt.files import checksum
+from nmt.stages import data as stage
+from nmt.text.tokenizer import Tokenizer
+
+SYLLABLES = ["ba", "ken", "til", "o", "rum", "sche", "ver", "ß", "ing", "pra"]
+ALL = ["collect test", "collect valid", "collect train", "tokenizer", "encode test", "encode valid", "encode train"]
+
+
+def text(count: int, seed: int) -> list[str]:
+    generator = random.Random(seed)
+    words = ["".join(generator.choices(SYLLABLES, k=3)) for _ in range(60)]
+    return [" ".join(generator.choices(words, k=generator.randint(2, 9))) for _ in range(count)]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """Give a corpus of 300 + 20 + 20 pairs, with one odd pair of each kind."""
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    names: dict[str, Any] = {}
+    for number, (split, count) in enumerate((("train", 300), ("valid", 20), ("test", 20))):
+        sides = [text(count, 2 * number), text(count, 2 * number + 1)]
+        sides[0] += ["", " odd  spacing ", " ".join(text(10, 9))]
+        sides[1] += ["x", "\u2028 ", "y"]
+        names[split] = [str(raw / f"{split}.{language}") for language in ("en", "de")]
+        for name, lines in zip(names[split], sides, strict=True):
+            Path(name).write_text("".join(f"{line}\n" for line in lines))
+    return Config(
+        data=DataConfig(corpus="toy", source="files", max_pieces=40, **names),
+        tokenizer=TokenizerConfig(vocab_size=100),
+        runtime=RuntimeConfig(workers=1),
+        paths=PathsConfig(data=str(tmp_path / "data")),
+    )
+
+
+def run(config: Config) -> list[str]:
+    """Prepare, and say which steps were done."""
+    said: list[str] = []
+    prepare.prepare(config, said.append)
+    return [line.split(":")[0] for line in said if ": done" in line]
+
+
+def content(config: Config) -> dict[str, str]:
+    """Checksums of all the prepared files but the manifest, which tells the time."""
+    return {path.name: checksum(path) for path in config.data_folder.iterdir() if path.name != "manifest.json"}
+
+
+def records(config: Config) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((config.data_folder / "manifest.json").read_text())["steps"]
+    return found
+
+
+def test_text_and_ids_agree_with_the_source(config: Config) -> None:
+    assert run(config) == ALL
+    folder = config.data_folder
+    tokenizer = Tokenizer.load(folder)
+    for language, raw in zip(("en", "de"), config.data.test, strict=True):
+        assert (folder / f"test.{language}").read_bytes() == Path(raw).read_bytes()
+    for split, pairs in (("train", 300), ("valid", 23), ("test", 23)):
+        store = PairStore.open(folder, split)
+        store.verify()
+        assert len(store) == pairs
+        sides = [(folder / f"{split}.{language}").read_text().split("\n")[:-1] for language in ("en", "de")]
+        expected = list(zip(tokenizer.encode_source(sides[0]), tokenizer.encode_target(sides[1]), strict=True))
+        if split == "train":
+            expected = [pair for pair in expected if max(map(len, pair)) <= 40]
+        assert [(store.source(i).tolist(), store.target(i).tolist()) for i in range(len(store))] == expected
+
+
+def test_manifest_counts(config: Config) -> None:
+    run(config)
+    folder = config.data_folder
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["source"] == {"kind": "files", **{s: getattr(config.data, s) for s in ("train", "valid", "test")}}
+    steps_ = manifest["steps"]
+    assert list(steps_) == ALL
+    collected, encoded = steps_["collect train"]["result"], steps_["encode train"]["result"]
+    assert (collected["read"], collected["kept"]) == (303, 301)
+    assert collected["dropped"] == {"empty": 2, "control characters": 0, "words": 0}
+    assert (encoded["pairs"], encoded["dropped"]) == (300, {"pieces": 1})
+    store = PairStore.open(folder, "train")
+    assert encoded["source"]["tokens"] == store.source_lengths.sum()
+    assert encoded["source"]["max_length"] == store.source_lengths.max()
+    assert encoded["source"]["unknown"] == 0
+    assert (
+        steps_["encode test"]["result"]["target"]["unknown"]
+        == (PairStore.open(folder, "test").target_tokens == 0).sum()
+        > 0
+    )
+    for record in steps_.values():
+        for name, sum_ in record["outputs"].items():
+            assert checksum(folder / name) == sum_
+    assert steps_["tokenizer"]["result"]["lines"][0]["offered"] == 602
+
+
+def test_nothing_changed_does_nothing(config: Config) -> None:
+    run(config)
+    before = {path: path.stat().st_mtime_ns for path in config.data_folder.iterdir()}
+    for raw in config.data.train:
+        os.utime(raw, (1, 1))
+    assert run(config) == []
+    assert {path: path.stat().st_mtime_ns for path in config.data_folder.iterdir()} == before
+
+
+def test_seed_of_a_run_leaves_its_corpus_alone(config: Config) -> None:
+    run(config)
+    assert run(replace(config, seed=9)) == []
+
+
+def with_data(config: Config, **changes: Any) -> Config:
+    return replace(config, data=replace(config.data, **changes))
+
+
+def append(path: str, line: str) -> None:
+    Path(path).write_text(Path(path).read_text() + line)
+
+
+@pytest.mark.parametrize(
+    ("change", "redone"),
+    [
+        (lambda c: replace(c, tokenizer=replace(c.tokenizer, vocab_size=90)), ALL[3:]),
+        (lambda c: with_data(c, max_pieces=50), ["encode train"]),
+        (lambda c: with_data(c, deduplicate=True), ["collect train"]),
+        (lambda c: with_data(c, max_words=3), ["collect train", "tokenizer", *ALL[4:]]),
+        (lambda c: with_data(c, source_lang="de", target_lang="en"), ALL),
+    ],
+)
+def test_settings_redo_what_depends_on_them(
+    config: Config, change: Callable[[Config], Config], redone: list[str]
+) -> None:
+    run(config)
+    changed = change(config)
+    assert run(changed) == redone
+    assert run(changed) == []
+
+
+def test_content_redoes_what_depends_on_it(config: Config) -> None:
+    run(config)
+    size = Path(config.data.test[0]).stat()
+    Path(config.data.test[0]).write_text(Path(config.data.test[0]).read_text().swapcase())
+    os.utime(config.data.test[0], ns=(size.st_atime_ns, size.st_mtime_ns))
+    assert run(config) == ["collect test", "encode test"]
+    for raw in config.data.train:
+        append(raw, "new\n")
+    assert run(config) == ["collect train", "tokenizer", "encode test", "encode valid", "encode train"]
+
+
+@pytest.mark.parametrize(
+    ("name", "redone"),
+    [
+        ("train.en", ["collect train"]),
+        ("tokenizer.model", ["tokenizer"]),
+        ("valid.de.tokens", ["encode valid"]),
+        ("train.store.json", ["encode train"]),
+    ],
+)
+@pytest.mark.parametrize("damage", ["gone", "flipped"])
+def test_damaged_output_is_made_again(config: Config, name: str, redone: list[str], damage: str) -> None:
+    run(config)
+    before = content(config)
+    path = config.data_folder / name
+    if damage == "gone":
+        path.unlink()
+    else:
+        whole = bytearray(path.read_bytes())
+        whole[len(whole) // 2] ^= 1
+        path.write_bytes(whole)
+    assert run(config) == redone
+    assert content(config) == before
+
+
+def test_files_of_an_earlier_form_are_removed(config: Config) -> None:
+    run(
+        replace(
+            config, tokenizer=replace(config.tokenizer, joint=False), model=replace(config.model, tie_embeddings=False)
+        )
+    )
+    assert not Tokenizer.load(config.data_folder).joint
+    run(config)
+    assert Tokenizer.load(config.data_folder).joint
+    assert not list(config.data_folder.glob("tokenizer.source*"))
+
+
+class KilledError(BaseException):
+    """Stands for the end of the process: nothing in the chain may catch it."""
+
+
+@pytest.mark.parametrize("write", range(1, 30, 2))
+def test_interrupted_at_any_write(config: Config, monkeypatch: pytest.MonkeyPatch, write: int) -> None:
+    """Stop at the n-th file put in place; the next run ends as an undisturbed one does."""
+    whole = with_data(config, corpus="whole")
+    run(whole)
+    left = write
+    rename = Path.replace
+
+    def counting(self: Path, target: Path) -> Path:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise KilledError
+        return rename(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", counting)
+        with pytest.raises(KilledError):
+            run(config)
+    run(config)
+    assert content(config) == content(whole)
+
+
+SCRIPT = """
+import sys, time
+from nmt.data import {module}
+from tests_config import config
+original = {module}.{function}
+def slow(*args, **kwargs):
+    print("here", flush=True)
+    time.sleep(60)
+{module}.{function} = slow
+from nmt.data.prepare import prepare
+prepare(config, lambda line: None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "done"),
+    [("filters", "apply", []), ("prepare", "apart", ALL[:3]), ("encode", "_flat", ALL[:4])],
+)
+def test_killed_in_each_step(config: Config, tmp_path: Path, module: str, function: str, done: list[str]) -> None:
+    (tmp_path / "tests_config.py").write_text(f"from nmt.config.schema import *\nconfig = {config!r}\n")
+    script = SCRIPT.format(module=module, function=function)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert process.stdout
+    assert process.stdout.readline() == b"here\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert list(records(config) if done else {}) == done
+    assert list(config.data_folder.glob("*.partial")) or module == "prepare"
+    assert run(config) == [step for step in ALL if step not in done]
+    assert not list(config.data_folder.glob("*.partial"))
+    run(with_data(config, corpus="whole"))
+    assert content(config) == content(with_data(config, corpus="whole"))
+
+
+def test_processes_make_what_one_process_makes(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(config)
+    monkeypatch.setattr(encode, "CHUNK", 40)
+    several = with_data(replace(config, runtime=RuntimeConfig(workers=2)), corpus="several")
+    run(several)
+    assert content(several) == content(config)
+
+
+def test_chunks_do_not_show(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(config)
+    monkeypatch.setattr(filters, "CHUNK", 7)
+    monkeypatch.setattr(filters.chunks, "__defaults__", (7,))
+    other = with_data(config, corpus="other")
+    run(other)
+    assert content(other) == content(config)
+
+
+def test_two_at_once(config: Config) -> None:
+    config.data_folder.mkdir(parents=True)
+    with (config.data_folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UserError, match="toy is being prepared by another process"):
+            run(config)
+    assert run(config) == ALL
+
+
+def test_folder_that_cannot_be_made(config: Config, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot write to .*file.toy: Not a directory.* paths\.data"):
+        run(replace(config, paths=PathsConfig(data=str(tmp_path / "file"))))
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_full_disk_keeps_nothing_half_written(config: Config) -> None:
+    with files_of_at_most(5000), pytest.raises(UserError, match=r"cannot write .*train\.(en|de): "):
+        run(config)
+    assert not list(config.data_folder.glob("train*"))
+    assert not list(config.data_folder.glob("*.partial"))
+    assert run(config) == ALL[2:]
+
+
+def test_bad_input_shows_before_anything_is_written(config: Config) -> None:
+    Path(config.data.train[0]).unlink()
+    with pytest.raises(UserError, match=r"train\.en does not exist"):
+        run(config)
+    assert not list(config.data_folder.glob("test*"))
+
+
+def test_failed_collection_leaves_no_text(config: Config) -> None:
+    append(config.data.train[1], "one more\n")
+    with pytest.raises(UserError, match=r"has 303 sentences, but .* has 304"):
+        run(config)
+    assert not list(config.data_folder.glob("train*"))
+
+
+def test_filters_that_leave_nothing(config: Config) -> None:
+    with pytest.raises(UserError, match=r"leave none of the 303 pairs of train .*words 301.*loosen"):
+        run(with_data(config, max_words=1))
+    with pytest.raises(UserError, match="no pair of train has 2 pieces or fewer"):
+        run(with_data(config, max_pieces=2))
+
+
+def test_test_pair_with_a_line_break_inside(config: Config, tmp_path: Path) -> None:
+    for side, content_ in zip((0, 1), ("a\nb\0c\n", "a\nb\n"), strict=True):
+        Path(config.data.test[side]).write_text(content_)
+    with pytest.raises(UserError, match="pair 2 of test holds a line break or a NUL"):
+        run(config)
+
+
+def test_vocabulary_too_large_for_the_text(config: Config) -> None:
+    with pytest.raises(UserError, match="vocab_size=9000 is more than the text allows: set it to"):
+        run(replace(config, tokenizer=replace(config.tokenizer, vocab_size=9000)))
+
+
+def test_damaged_manifest_is_named(config: Config) -> None:
+    run(config)
+    (config.data_folder / "manifest.json").write_text("[1]")
+    with pytest.raises(UserError, match=r"manifest\.json is not a manifest"):
+        run(config)
+
+
+def test_later_stages_ask_for_the_same_settings(config: Config) -> None:
+    with pytest.raises(UserError, match=r"is not prepared .* run `make data`"):
+        prepare.require_prepared(config)
+    run(config)
+    prepare.require_prepared(config)
+    with pytest.raises(UserError, match=r"prepared with other settings \(tokenizer: settings\)"):
+        prepare.require_prepared(replace(config, tokenizer=replace(config.tokenizer, vocab_size=80)))
+    with pytest.raises(UserError, match=r"other settings \(encode train: max_pieces\)"):
+        prepare.require_prepared(with_data(config, max_pieces=41))
+
+
+def test_stage_prints_what_there_is(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
+    stage.run(config)
+    lines = capsys.readouterr().out.splitlines()
+    train = next(line for line in lines if line.startswith("train "))
+    tokens = records(config)["encode train"]["result"]["source"]["tokens"]
+    assert train.split()[1:4] == ["303", "300", f"{tokens:,}"]
+    assert train.endswith("empty 2, pieces 1")
+    assert any("learned from 602 of 602 lines (skipped 0 over-long" in line for line in lines)
+
+
+def test_helping_process_that_dies_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nmt.data.process import apart
+
+    with pytest.raises(UserError, match=r"ended early \(code 7\), perhaps for want of memory"):
+        apart(os._exit, 7)
+    with pytest.raises(ZeroDivisionError):
+        apart(divmod, 1, 0)
+    assert apart(divmod, 7, 2) == (3, 1)
+
+
+def test_helping_process_does_not_outlive_its_parent(tmp_path: Path) -> None:
+    script = (
+        "import os, sys\nfrom nmt.data.process import apart\nimport test_helper\napart(test_helper.wait, sys.argv[1])"
+    )
+    (tmp_path / "test_helper.py").write_text(
+        "import os, time, pathlib\n"
+        "def wait(path):\n    pathlib.Path(path).write_text(str(os.getpid()))\n    time.sleep(60)\n"
+    )
+    told = tmp_path / "pid"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(tmp_path)])}
+    parent = subprocess.Popen([sys.executable, "-c", script, str(told)], env=environment)
+    until(lambda: told.exists() and bool(told.read_text()))
+    parent.kill()
+    parent.wait()
+    until(lambda: not Path(f"/proc/{told.read_text()}").exists())
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_workers_do_not_import_torch() -> None:
+    code = "import sys, nmt.data.encode, nmt.data.process, nmt.text.training; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

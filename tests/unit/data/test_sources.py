@@ -1,0 +1,143 @@
+"""Sources: each gives pairs in the direction asked for, and a fingerprint of their content."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from nmt.config.schema import DataConfig
+from nmt.data import sources
+from nmt.errors import UserError
+
+
+def shard(path: Path, name: str, rows: int = 3) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = [{"translation": {"de": f"{name} {row} deutsch", "en": f"{name} {row} english"}} for row in range(rows)]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(content), path)
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Path:
+    """Give a local folder in the Hub's layout."""
+    root = tmp_path / "wmt"
+    for split, count in (("train", 2), ("validation", 1), ("test", 1)):
+        for number in range(count):
+            shard(root / "de-en" / f"{split}-0000{number}-of-0000{count}.parquet", f"{split} {number}")
+    return root
+
+
+def test_hub_folder_through_datasets(hub: Path) -> None:
+    config = DataConfig(hub_dataset=str(hub))
+    pairs = list(sources.pairs(config, 1, "train"))
+    assert pairs[0] == ("train 0 0 english", "train 0 0 deutsch")
+    assert [source.split()[1:3] for source, _ in pairs] == [[a, b] for a in "01" for b in "012"]
+    assert list(sources.pairs(config, 1, "valid"))[2] == ("validation 0 2 english", "validation 0 2 deutsch")
+
+
+def test_hub_direction_is_swapped_by_the_languages(hub: Path) -> None:
+    config = DataConfig(hub_dataset=str(hub), source_lang="de", target_lang="en")
+    assert next(sources.pairs(config, 1, "test")) == ("test 0 0 deutsch", "test 0 0 english")
+
+
+def test_hub_errors_are_said(hub: Path) -> None:
+    with pytest.raises(UserError, match="no text in the language fr: choose from de, en"):
+        next(sources.pairs(DataConfig(hub_dataset=str(hub), target_lang="fr"), 1, "train"))
+    with pytest.raises(UserError, match="no Parquet shards of dev"):
+        sources.pairs(DataConfig(hub_dataset=str(hub), valid=["dev"]), 1, "valid")
+    damaged = hub / "de-en" / "train-00001-of-00002.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-30])
+    with pytest.raises(UserError, match="damaged"):
+        list(sources.pairs(DataConfig(hub_dataset=str(hub)), 1, "train"))
+    damaged.unlink()
+    with pytest.raises(UserError, match=r"train-00001-of-00002\.parquet is missing, though train-00000"):
+        sources.pairs(DataConfig(hub_dataset=str(hub)), 1, "train")
+
+
+def test_hub_without_network_says_how_to_go_on() -> None:
+    with pytest.raises(UserError, match=r"cannot fetch wmt/wmt14 .*data\.source=files.*experiment=demo") as error:
+        sources.pairs(DataConfig(), 1, "train")
+    assert "\n" not in str(error.value)
+
+
+def test_hub_cache_is_enough_offline(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def snapshot_download(name: str, **settings: Any) -> str:
+        asked.update(settings, name=name)
+        return str(hub)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
+    assert len(list(sources.pairs(DataConfig(), 1, "train"))) == 6
+    assert (asked["name"], asked["revision"]) == ("wmt/wmt14", DataConfig().hub_revision)
+    assert asked["allow_patterns"][0] == "de-en/train-*.parquet"
+
+
+def test_hub_fingerprint_is_its_revision() -> None:
+    configs = [
+        DataConfig(),
+        DataConfig(hub_revision="f" * 40),
+        DataConfig(hub_config="fr-en"),
+        DataConfig(hub_dataset="a/b"),
+    ]
+    prints = [sources.fingerprint(config, 1, "train") for config in configs]
+    assert all(left != right for i, left in enumerate(prints) for right in prints[:i])
+    assert sources.fingerprint(DataConfig(), 1, "train") == sources.fingerprint(DataConfig(), 2, "train")
+    assert sources.fingerprint(DataConfig(), 1, "train") != sources.fingerprint(DataConfig(), 1, "test")
+
+
+def files_config(folder: Path) -> DataConfig:
+    for name, text in (("a.en", "one\ntwo\n"), ("a.de", "eins\nzwei\n")):
+        (folder / name).write_text(text)
+    names = [str(folder / "a.en"), str(folder / "a.de")]
+    return DataConfig(source="files", train=names, valid=names, test=[])
+
+
+def test_files(tmp_path: Path) -> None:
+    config = files_config(tmp_path)
+    assert list(sources.pairs(config, 1, "train")) == [("one", "eins"), ("two", "zwei")]
+    with pytest.raises(UserError, match=r"data\.test is empty: name its files"):
+        sources.fingerprint(config, 1, "test")
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        (lambda path: os.utime(path, (1, 1)), True),
+        (lambda path: path.write_text("one\ntwo!\n"), False),
+        (lambda path: path.write_text("two\none\n"), False),
+    ],
+)
+def test_fingerprint_of_files_is_their_content(tmp_path: Path, change: Callable[[Path], object], same: bool) -> None:
+    config = files_config(tmp_path)
+    before = sources.fingerprint(config, 1, "train")
+    change(tmp_path / "a.en")
+    assert (sources.fingerprint(config, 2, "train") == before) is same
+
+
+@pytest.fixture
+def grammar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a grammar of one sentence in place of the real one."""
+    module = ModuleType("nmt.data.demo")
+    module.fingerprint = lambda: "v1"  # type: ignore[attr-defined]
+    module.generate = lambda seed, **sizes: {split: [(f"{seed} en", f"{seed} de")] for split in (*sizes, "unseen")}  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "nmt.data.demo", module)
+    monkeypatch.setattr("nmt.data.demo", module, raising=False)
+    sources._demo.cache_clear()
+
+
+@pytest.mark.usefixtures("grammar")
+def test_demo() -> None:
+    config = DataConfig(source="demo")
+    assert sources.splits(config) == ["test", "unseen", "valid", "train"]
+    assert list(sources.pairs(config, 7, "unseen")) == [("7 en", "7 de")]
+    german = DataConfig(source="demo", source_lang="de", target_lang="en")
+    assert list(sources.pairs(german, 7, "train")) == [("7 de", "7 en")]
+    assert sources.fingerprint(config, 7, "train") != sources.fingerprint(config, 8, "train")
+    with pytest.raises(UserError, match="English and German, not en and fr"):
+        sources.pairs(DataConfig(source="demo", target_lang="fr"), 7, "train")

@@ -1,0 +1,167 @@
+"""Word pieces: round trips, fixed special ids, and what goes wrong with bad models and vocabularies."""
+
+import io
+import random
+from pathlib import Path
+
+import pytest
+import sentencepiece
+
+from nmt.config.schema import TokenizerConfig
+from nmt.errors import UserError
+from nmt.text import training
+from nmt.text.tokenizer import Tokenizer
+
+SYLLABLES = ["ba", "ken", "til", "o", "rum", "sche", "ver", "lich", "ing", "pra"]
+REAL = ["the", "red", "ship", "house", "über", "große", "Straße", "façade", "12", "7,5", "—", "«quoted»", "it's"]
+WORDS = [*REAL, *(first + second + third for first in SYLLABLES for second in SYLLABLES for third in SYLLABLES[:4])]
+
+
+def sentences(count: int, seed: int = 0) -> list[str]:
+    generator = random.Random(seed)
+    return [" ".join(generator.choices(WORDS, k=generator.randint(3, 9))) for _ in range(count)]
+
+
+def trained(**settings: object) -> bytes:
+    config = TokenizerConfig(**{"vocab_size": 90, **settings})  # type: ignore[arg-type]
+    lines = sentences(400)
+    return training.train(lines, len(lines), config)[0]
+
+
+@pytest.fixture(scope="module")
+def joint() -> Tokenizer:
+    return Tokenizer(trained())
+
+
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("the red ship", "  the  red   ship ", " ", "", "façade — «Straße»", "it's 7,5"),
+        *(" leading", "trailing ", "hosu eths"),
+    ],
+)
+def test_identity_gives_the_text_back(model_type: str, text: str) -> None:
+    tokenizer = Tokenizer(trained(model_type=model_type))
+    assert tokenizer.decode(tokenizer.encode_target([text])[0]) == text
+
+
+def test_normalisation_is_what_cannot_be_undone() -> None:
+    tokenizer = Tokenizer(trained(normalization="nfkc"))
+    assert tokenizer.decode(tokenizer.encode_target(["the  ship "])[0]) == "the ship"
+
+
+def test_special_ids_are_fixed_and_not_added(joint: Tokenizer) -> None:
+    model = sentencepiece.SentencePieceProcessor(model_proto=trained())
+    assert [model.id_to_piece(index) for index in range(4)] == ["<unk>", "<pad>", "<s>", "</s>"]
+    ids = joint.encode_source(["the red ship"])[0]
+    assert not set(ids) & {0, 1, 2, 3}
+    assert joint.decode([2, *ids, 3, 1, 1]) == "the red ship"
+    assert joint.encode_source(["✈"])[0][-1] == 0
+
+
+def test_special_ids_are_checked(tmp_path: Path) -> None:
+    other = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences(200)), model_writer=other, vocab_size=90, minloglevel=3
+    )
+    (tmp_path / "tokenizer.model").write_bytes(other.getvalue())
+    with pytest.raises(UserError, match=r"tokenizer\.model has the special ids .* 0, -1, 1, 2, but 0, 1, 2, 3"):
+        Tokenizer.load(tmp_path)
+
+
+def test_saved_and_loaded_are_the_same(tmp_path: Path, joint: Tokenizer) -> None:
+    joint.save(tmp_path)
+    loaded = Tokenizer.load(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.model"]
+    assert loaded.joint
+    assert loaded.checksum == joint.checksum
+    assert loaded.source_size == loaded.target_size == 90
+    assert loaded.encode_source(sentences(20, 1)) == joint.encode_target(sentences(20, 1))
+
+
+def test_separate_vocabularies(tmp_path: Path) -> None:
+    Tokenizer(trained(), trained(vocab_size=70)).save(tmp_path)
+    loaded = Tokenizer.load(tmp_path)
+    assert not loaded.joint
+    assert (loaded.source_size, loaded.target_size) == (90, 70)
+    assert max(max(ids) for ids in loaded.encode_target(sentences(50))) < 70
+    assert loaded.decode(loaded.encode_target(["the red ship"])[0]) == "the red ship"
+
+
+@pytest.mark.parametrize("damage", [b"", b"not a model", "half"])
+def test_damaged_file_is_named_without_chatter(
+    tmp_path: Path, joint: Tokenizer, damage: bytes | str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    joint.save(tmp_path)
+    path = tmp_path / "tokenizer.model"
+    path.write_bytes(path.read_bytes()[:1000] if isinstance(damage, str) else damage)
+    with pytest.raises(UserError, match=r"tokenizer\.model is damaged") as error:
+        Tokenizer.load(tmp_path)
+    assert "\n" not in str(error.value)
+    assert capfd.readouterr().err == ""
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot read the tokenizer .*tokenizer\.model"):
+        Tokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
+def test_training_is_deterministic_and_silent(model_type: str, capfd: pytest.CaptureFixture[str]) -> None:
+    first = trained(model_type=model_type, training_sentences=150)
+    assert first == trained(model_type=model_type, training_sentences=150)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
+def test_too_large_a_vocabulary_names_one_that_works(model_type: str) -> None:
+    with pytest.raises(
+        UserError, match=r"vocab_size=50000 is more than the text allows: set it to (\d+) or less"
+    ) as error:
+        trained(model_type=model_type, vocab_size=50_000)
+    largest = int(str(error.value).split("set it to ")[1].split()[0])
+    assert Tokenizer(trained(model_type=model_type, vocab_size=largest)).source_size == largest
+
+
+def test_too_small_a_vocabulary_names_the_way_out() -> None:
+    with pytest.raises(UserError, match=r"vocab_size=10 is less than .* more than (\d+)") as error:
+        trained(vocab_size=10)
+    least = int(str(error.value).split("more than ")[1].split(",")[0])
+    assert Tokenizer(trained(vocab_size=least + 1)).source_size == least + 1
+
+
+def test_what_is_skipped_is_counted() -> None:
+    long = "große " * 1000
+    lines = [*sentences(300), long, long, "", " ", "▅ reserved", "x" * 4192]
+    model, seen = training.train(lines, len(lines), TokenizerConfig(vocab_size=90))
+    assert (seen.offered, seen.used, seen.too_long, seen.empty, seen.reserved) == (306, 301, 2, 2, 1)
+    assert Tokenizer(model).source_size == 90
+
+
+def test_nothing_to_learn_from() -> None:
+    with pytest.raises(UserError, match="no text to learn from: of 2 lines, 2 are empty"):
+        training.train(["", " "], 2, TokenizerConfig(vocab_size=90))
+
+
+@pytest.mark.parametrize("size", [1, 37, 99])
+def test_sample_keeps_order_and_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(training, "BLOCK", 30)
+    lines = [f"{number:03}" for number in range(100)]
+    taken = list(training.sample(lines, 100, size))
+    assert len(taken) == len(set(taken)) == size
+    assert taken == sorted(taken)
+    assert set(taken) <= set(lines)
+    assert taken == list(training.sample(lines, 100, size))
+
+
+def test_sample_is_even_over_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "BLOCK", 1000)
+    taken = [int(line) for line in training.sample(map(str, range(10_000)), 10_000, 2000)]
+    quarters = [sum(1 for line in taken if line // 2500 == quarter) for quarter in range(4)]
+    assert all(400 < count < 600 for count in quarters)
+
+
+@pytest.mark.parametrize("size", [0, 100, 200])
+def test_sample_takes_all(size: int) -> None:
+    assert list(training.sample(map(str, range(100)), 100, size)) == list(map(str, range(100)))
