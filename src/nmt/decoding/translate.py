@@ -72,37 +72,59 @@ class Translator:
         self.longest_target = min(known, default=sys.maxsize)
 
     def translate(
-        self, lines: Iterable[str], *, window: int = WINDOW, done: Done = lambda count: None
+        self,
+        lines: Iterable[str],
+        *,
+        window: int = WINDOW,
+        numbers: Iterable[int] | None = None,
+        done: Done = lambda count: None,
     ) -> Iterator[Translation]:
-        """Translate line by line, in order, `window` lines at a time; a line too long is cut with a warning."""
-        lines = iter(lines)
-        for first in count(1, window):
-            block = list(islice(lines, window))
-            if not block:
-                return
+        """Translate line by line, in order.
+
+        Args:
+            lines: the text; an empty line stays empty, and one too long is cut with a warning.
+            window: lines to look ahead.
+            numbers: what a warning calls the lines, where that is not 1, 2, 3, ...
+            done: told of each batch's end.
+        """
+        lines, numbers = iter(lines), iter(numbers or count(1))
+        while block := list(islice(lines, window)):
             # A line of spaces is empty, whatever a tokenizer would make of it.
             sources = self.tokenizer.encode_source([line if line.strip() else "" for line in block])
-            for hypotheses in self.translate_ids(sources, first_line=first, done=done):
+            for hypotheses in self.translate_ids(sources, numbers=islice(numbers, len(block)), done=done):
                 yield Translation([Candidate(self.tokenizer.decode(each.tokens), each.score) for each in hypotheses])
 
     def translate_ids(
-        self, sources: Sequence[Sequence[int]], *, first_line: int = 1, done: Done = lambda count: None
+        self,
+        sources: Sequence[Sequence[int]],
+        *,
+        numbers: Iterable[int] | None = None,
+        done: Done = lambda count: None,
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source sentence, given and returned without special ids.
 
-        The same way as `translate`, for text that is encoded already. An empty sentence stays empty
-        without a look at the model. Sentences are counted from `first_line` where one must be named.
+        What `translate` does between encoding and decoding the text; the other arguments are its own.
+        An empty sentence stays empty without a look at the model.
         """
-        sentences = [self._complete(source, line) for line, source in enumerate(sources, first_line)]
+        sentences = [self._complete(*numbered) for numbered in zip(sources, numbers or count(1), strict=False)]
         results = [[Hypothesis([], 0.0, 0.0)] for _ in sentences]
         done(sum(not sentence for sentence in sentences))
-        with _evaluating(self.models):
-            for batch in batches_by_length([len(sentence) for sentence in sentences], self.config.batch_tokens):
-                found = self._search([sentences[index] for index in batch])
-                for index, hypotheses in zip(batch, found, strict=True):
-                    results[index] = hypotheses
-                done(len(batch))
+        for batch in batches_by_length([len(sentence) for sentence in sentences], self.config.batch_tokens):
+            found = self._search([sentences[index] for index in batch])
+            for index, hypotheses in zip(batch, found, strict=True):
+                results[index] = hypotheses
+            done(len(batch))
         return results
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Where the models are looked at: no dropout, no gradients, the chosen precision."""
+        autocast = torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)
+        with _evaluating(self.models), torch.no_grad(), autocast:
+            try:
+                yield
+            except torch.OutOfMemoryError as error:
+                raise UserError("the device has too little memory to decode: lower decoding.batch_tokens") from error
 
     def _complete(self, source: Sequence[int], line: int) -> list[int]:
         """A source sentence with its end mark, cut where it is too long; empty where it is empty."""
@@ -118,8 +140,7 @@ class Translator:
         """Translate a batch."""
         source = Packed.from_sentences(sentences).to(self.device)
         longest = (source.lengths.to(torch.int64) + self.config.extra_length).clamp(max=self.longest_target)
-        autocast = torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)
-        with torch.no_grad(), autocast, _explaining_memory():
+        with self.computing():
             capacity = int(longest.max())
             steps = [partial(model.advance, state=model.start(source, capacity)) for model in self.models]
             found = beam_search(
@@ -177,14 +198,6 @@ def _evaluating(models: Sequence[Transformer]) -> Iterator[None]:
     finally:
         for model in training:
             model.train()
-
-
-@contextmanager
-def _explaining_memory() -> Iterator[None]:
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
-        raise UserError("the device has too little memory to decode: lower decoding.batch_tokens") from error
 
 
 def _warn(message: str) -> None:
