@@ -1,0 +1,272 @@
+"""Choosing noun phrases that make sense where they stand."""
+
+from functools import cache
+from random import Random
+
+from nmt.data.demo.features import Agreement, Case, Gender
+from nmt.data.demo.lexicon import modifiers, nouns
+from nmt.data.demo.lexicon.entries import Adjective, Noun
+from nmt.data.demo.phrases import (
+    ALL,
+    BARE,
+    HER,
+    HIS,
+    MANY,
+    MEAL,
+    MY,
+    NOT_A,
+    OUR,
+    SOME,
+    THE,
+    THEIR,
+    THIS,
+    YOUR,
+    A,
+    Both,
+    Determiner,
+    Name,
+    Nominal,
+    NounPhrase,
+    Owned,
+    Prepositional,
+    Pronoun,
+    numeral,
+)
+
+NUMERALS = tuple(numeral(number.english, number.german) for number in modifiers.NUMBER)
+SMALL_NUMERALS = NUMERALS[:4]
+POSSESSIVES = (MY, YOUR, HIS, HER, OUR, THEIR)
+PERSONS = tuple(
+    Pronoun(agreement)
+    for agreement in (
+        Agreement(1, False),
+        Agreement(2, False),
+        Agreement(3, False, Gender.MASCULINE),
+        Agreement(3, False, Gender.FEMININE),
+        Agreement(1, True),
+        Agreement(3, True),
+    )
+)
+HE, SHE, THEY = PERSONS[2], PERSONS[3], PERSONS[5]
+NAMES = tuple(Name(name, name, True) for name in modifiers.WOMEN) + tuple(Name(name, name) for name in modifiers.MEN)
+MALE_NAMES = tuple(name for name in NAMES if not name.feminine)
+TOWNS = tuple(Name(town.english, town.german) for town in modifiers.TOWN)
+LANDS = tuple(Name(land.english, land.german) for land in modifiers.LAND)
+POSSESSABLE = frozenset(
+    ["clothing", "small", "parkable", "machine", "pet", "furniture", "toy", "home", "packable", "own", "tool", "instrument", "text", "plan", "idea", "mistake"]
+)
+WITHOUT_ARTICLE = frozenset(["sport", "subject", "studies", "time"])
+UNIQUE = frozenset(
+    ["sun", "weather", "storm", "wall", "roof", "transport", "museum", "shoe_only", "holiday", "heating", "gate", "race", "exam", "prize"]
+)
+"""Nouns that want the definite (or indefinite) singular, and no counting."""
+
+
+@cache
+def adjectives(noun: Noun) -> tuple[Adjective, ...]:
+    """The adjectives that say something sensible about a noun."""
+    return tuple(
+        adjective
+        for adjective in modifiers.ADJECTIVES
+        if not noun.classes.isdisjoint(adjective.classes)
+        and not any(f"-{name}" in adjective.classes for name in noun.classes)
+    )
+
+
+@cache
+def candidates(classes: tuple[str, ...]) -> tuple[Noun, ...]:
+    """The nouns of some classes."""
+    return nouns.of_class(*classes)
+
+
+class Chooser:
+    """Draws phrases from the lexicon; a noun or a name is used once a sentence."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.used: set[str] = set()
+
+    def chance(self, probability: float) -> bool:
+        """True that often."""
+        return self.random.random() < probability
+
+    def pick(self, weighted: dict[str, float]) -> str:
+        """One of the keys, by weight."""
+        return self.random.choices(list(weighted), list(weighted.values()))[0]
+
+    def noun(self, classes: tuple[str, ...]) -> Noun:
+        """A noun of these classes that the sentence has not used."""
+        pool = candidates(classes)
+        fresh = [noun for noun in pool if noun.english not in self.used]
+        noun = self.random.choice(fresh or pool)
+        self.used.add(noun.english)
+        return noun
+
+    def name(self) -> Name:
+        """Someone's name."""
+        name = self.random.choice([name for name in NAMES if name.english_name not in self.used])
+        self.used.add(name.english_name)
+        return name
+
+    def man(self) -> Name:
+        """The name of a man."""
+        name = self.random.choice([name for name in MALE_NAMES if name.english_name not in self.used])
+        self.used.add(name.english_name)
+        return name
+
+    def adjective(self, noun: Noun, probability: float) -> Adjective | None:
+        """An adjective for a noun, that often."""
+        fitting = [word for word in adjectives(noun) if word.english not in self.used]
+        if not fitting or not self.chance(probability):
+            return None
+        adjective = self.random.choice(fitting)
+        self.used.add(adjective.english)
+        return adjective
+
+    def subject(self, classes: tuple[str, ...], full: bool = False) -> Nominal:
+        """A subject; `full` wants neither pronoun nor unknown."""
+        persons = "person" in classes
+        if persons and not full and self.chance(0.25):
+            return self.random.choice(PERSONS)
+        if persons and self.chance(0.22):
+            return self.name()
+        if persons and not full and self.chance(0.04):
+            return Both(self.name(), self.name())
+        if "family" in classes and self.chance(0.3):
+            return self.relation(None)
+        people = tuple(name for name in classes if name != "family")
+        return self.known(self.noun(people), full)
+
+    def known(self, noun: Noun, full: bool) -> Nominal:
+        """A subject noun with what may stand before it."""
+        adjective = self.adjective(noun, 0.22)
+        if "own" in noun.classes and self.chance(0.5):
+            return NounPhrase(self.random.choice(POSSESSIVES), noun, False, adjective)
+        if noun.mass or noun.classes & UNIQUE:
+            return NounPhrase(THE, noun, False, adjective)
+        if "pl" in noun.classes or "shoe" in noun.classes:
+            return NounPhrase(THE, noun, True, adjective)
+        shape = self.pick({"the": 60, "plural": 16, "this": 5, "a": 0 if full else 8, "many": 0 if full else 6})
+        if shape == "plural":
+            return NounPhrase(self.random.choice((THE, THE, THE, THIS, *SMALL_NUMERALS[:2])), noun, True, adjective)
+        if shape == "many":
+            return NounPhrase(self.random.choice((MANY, SOME, ALL)), noun, True, adjective)
+        return NounPhrase({"the": THE, "this": THIS, "a": A}[shape], noun, False, adjective)
+
+    def relation(self, owner: Determiner | None) -> Nominal:
+        """A member of someone's family."""
+        noun = self.noun(("family",))
+        plural = "pl" in noun.classes
+        if owner is None and self.chance(0.15):
+            return Owned(self.name(), noun, plural)
+        return NounPhrase(owner or self.random.choice(POSSESSIVES), noun, plural)
+
+    def person(self, owner: Determiner | None, apart_from: Nominal | None = None) -> Nominal:
+        """A person who is not the subject."""
+        shape = self.pick({"pronoun": 20, "name": 20, "relation": 25, "noun": 35})
+        if shape == "pronoun":
+            taken = apart_from.agreement.person if apart_from and apart_from.light else 0
+            third = apart_from is not None and apart_from.agreement.person == 3
+            others = [
+                person for person in PERSONS if person.agreement.person != taken and not (third and person in (THEY,))
+            ]
+            return self.random.choice(others)
+        if shape == "name":
+            return self.name()
+        if shape == "relation":
+            return self.relation(owner if owner and self.chance(0.7) else None)
+        noun = self.noun(("person",))
+        if "own" in noun.classes and owner:
+            return NounPhrase(owner, noun, False, self.adjective(noun, 0.2))
+        return NounPhrase(self.random.choice((THE, THE, A)), noun, False, self.adjective(noun, 0.25))
+
+    def thing(self, classes: tuple[str, ...], owner: Determiner | None, negated: bool, one: bool = False) -> Nominal:
+        """An object that is not a person."""
+        if "town" in classes and self.chance(0.5):
+            return self.random.choice(TOWNS)
+        noun = self.noun(tuple(name for name in classes if name not in ("town", "land")))
+        adjective = self.adjective(noun, 0.28)
+        if noun.classes & WITHOUT_ARTICLE:
+            return NounPhrase(NOT_A if negated and "time" in noun.classes else BARE, noun)
+        if "meal" in noun.classes:
+            return NounPhrase(MEAL, noun)
+        if noun.classes & UNIQUE:
+            return NounPhrase(self.random.choice((THE, THE, A)) if not noun.mass else THE, noun, False, adjective)
+        if noun.mass:
+            return NounPhrase(self.random.choice((THE, NOT_A if negated else BARE)), noun, False, adjective)
+        possessed = owner if owner and noun.classes & POSSESSABLE else None
+        return self._counted(noun, adjective, possessed, negated, one)
+
+    def _counted(
+        self, noun: Noun, adjective: Adjective | None, owner: Determiner | None, negated: bool, one: bool
+    ) -> Nominal:
+        shoes = "shoe" in noun.classes
+        weights = {"the": 34.0, "a": 30, "this": 6, "owner": 26 if owner else 0, "kin": 7 if owner else 0}
+        weights["name"] = 5 if owner else 0
+        weights["plural"] = 0 if one else 12
+        weights["counted"] = 0 if one or negated else 12
+        shape = self.pick(weights)
+        plural = shoes or shape in ("plural", "counted")
+        if shape == "name":
+            return Owned(self.name(), noun, plural, adjective)
+        if shape == "kin":
+            return NounPhrase(THE, noun, plural, adjective, possessor=self.relation(self.random.choice(POSSESSIVES)))
+        if shape in ("the", "this", "owner"):
+            determiner = {"the": THE, "this": THIS, "owner": owner or THE}[shape]
+            return NounPhrase(determiner, noun, plural, adjective)
+        if shape == "counted" and not shoes:
+            return NounPhrase(self.random.choice((*NUMERALS, MANY, SOME, MANY, SOME)), noun, True, adjective)
+        if shape == "plural" and not shoes and self.chance(0.4):
+            return NounPhrase(THE, noun, True, adjective)
+        if negated:
+            return NounPhrase(NOT_A, noun, plural, adjective)
+        return NounPhrase(BARE if plural else A, noun, plural, adjective)
+
+    def place(self, classes: tuple[str, ...], owner: Determiner | None, direction: bool) -> Prepositional:
+        """Where, or where to."""
+        if "town" in classes and self.chance(0.4 if len(classes) < 3 else 0.5):
+            return self.town("land" in classes, direction)
+        pool = tuple(noun for noun in candidates(classes) if noun.place and noun.english not in self.used)
+        if not pool:
+            return self.town("land" in classes, direction)
+        noun = self.random.choice(pool)
+        self.used.add(noun.english)
+        assert noun.place is not None
+        determiner: Determiner = THE
+        if "own" in noun.classes and owner and self.chance(0.5):
+            determiner = owner
+        nominal = NounPhrase(determiner, noun, False, self.adjective(noun, 0.15))
+        if direction:
+            case = Case.DATIVE if noun.place.whereto == "zu" else Case.ACCUSATIVE
+            return Prepositional("to", noun.place.whereto, case, nominal)
+        return Prepositional(noun.place.english, noun.place.where, Case.DATIVE, nominal)
+
+    def town(self, land: bool, direction: bool) -> Prepositional:
+        """In or to a town, or a country."""
+        name = self.random.choice(TOWNS + LANDS if land else TOWNS)
+        return Prepositional("to" if direction else "in", "nach" if direction else "in", Case.DATIVE, name)
+
+
+def possessive(subject: Nominal) -> Determiner | None:
+    """The possessive that refers to the subject, where both languages agree on it."""
+    agreement = subject.agreement
+    if isinstance(subject, NounPhrase) and not agreement.plural:
+        return {"he": HIS, "she": HER}.get(subject.noun.pronoun)
+    if isinstance(subject, Owned) and not agreement.plural:
+        return {"he": HIS, "she": HER}.get(subject.noun.pronoun)
+    if agreement.plural:
+        return OUR if agreement.person == 1 else THEIR
+    if agreement.person < 3:
+        return MY if agreement.person == 1 else YOUR
+    return HER if agreement.gender is Gender.FEMININE else HIS
+
+
+def pronoun(subject: Nominal) -> Pronoun | None:
+    """The pronoun that takes a person up again, where both languages agree on it."""
+    if isinstance(subject, Pronoun):
+        return subject
+    if subject.agreement.plural:
+        return THEY
+    if isinstance(subject, NounPhrase | Owned):
+        return {"he": HE, "she": SHE}.get(subject.noun.pronoun)
+    return SHE if subject.agreement.gender is Gender.FEMININE else HE

@@ -1,0 +1,59 @@
+"""The grammatical categories both languages share."""
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+
+class Case(IntEnum):
+    """German case; also the index into the tables of endings."""
+
+    NOMINATIVE = 0
+    ACCUSATIVE = 1
+    DATIVE = 2
+    GENITIVE = 3
+
+
+class Gender(Enum):
+    """Grammatical gender, spelt as the definite article of the nominative."""
+
+    MASCULINE = "der"
+    FEMININE = "die"
+    NEUTER = "das"
+
+
+class Tense(Enum):
+    """Tense and aspect of the English verb; `german.py` says which German tense answers to it."""
+
+    PRESENT = "present"
+    PAST = "past"
+    PERFECT = "perfect"
+    PLUPERFECT = "pluperfect"
+    FUTURE = "future"
+    PROGRESSIVE = "progressive"
+    SINCE = "since"
+    """Has been doing, for so long: the plain present in German."""
+    PASSIVE = "passive"
+    """Simple past, passive voice."""
+
+
+class Order(Enum):
+    """Where the verb stands in a German clause."""
+
+    FIRST = "first"
+    SECOND = "second"
+    LAST = "last"
+    ZU = "zu"
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What a noun phrase imposes on the words that agree with it."""
+
+    person: int
+    plural: bool
+    gender: Gender = Gender.MASCULINE
+
+    @property
+    def third_singular(self) -> bool:
+        """Whether an English present takes -s."""
+        return self.person == 3 and not self.plural

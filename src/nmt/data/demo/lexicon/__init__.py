@@ -1,0 +1,1 @@
+"""The words of the demo grammar, in tables."""

@@ -1,0 +1,299 @@
+"""Verbs: English parts | German parts | subjects | complements | marks.
+
+English parts are base, past and past participle, or the base alone where it is regular; `turn~on` has a particle.
+German parts are infinitive, third person and participle, or the infinitive alone where it is weak; `ein-laden` has a
+separable prefix, and `du:lädst` stands where the second person does not follow from the third.
+Complements: `acc=classes`, `dat=classes`, `to=classes` (direction), `at=classes` (place), `predicate`,
+`for/auf/acc=classes` (English preposition, German one, its case).
+Marks: `@place` (class of places), `%manner` (English adverb) and the flags
+  sein      perfect with sein                    sich      reflexive in German
+  state     no event: neither progressive nor told in sequence
+  passive   makes a good passive                 long      can go on for years
+  shift     recipient with `to` in English       for       can be done for someone
+  with      can be done with someone             good, bad what it does to one's mood
+"""
+
+from nmt.data.demo import english, german
+from nmt.data.demo.features import Case
+from nmt.data.demo.lexicon.entries import Complement, Verb, rows
+
+TRANSITIVE = """
+read read read | lesen liest gelesen | person family | acc=text | @quiet %attentively %slowly
+write wrote written | schreiben schreibt geschrieben | person family | acc=writing | @desk @quiet %slowly passive for
+buy bought bought | kaufen | person family | acc=food,clothing,furniture,gift,machine,grocery,tool | @shop for
+sell sold sold | verkaufen | person family | acc=machine,furniture,instrument,house,farm | @meet
+cook | kochen | person family | acc=dish | @kitchen for %slowly
+bake baked baked | backen backt gebacken | person family | acc=baked | @kitchen for
+eat ate eaten | essen isst gegessen | person family | acc=food | @eat %slowly %quickly
+drink drank drunk | trinken trinkt getrunken | person family | acc=drink | @eat %slowly %quickly
+open | auf-machen | person family | acc=closable | %carefully
+close | zu-machen | person family | acc=closable | %quietly %carefully
+lock | ab-schließen schließt abgeschlossen | person family | acc=lockable | %carefully
+turn~on | ein-schalten | person family | acc=device |
+turn~off | aus-schalten | person family | acc=device |
+clean | putzen | person family | acc=room,shoe,window | %thoroughly
+tidy~up tidied tidied | auf-räumen | person family | acc=room | %thoroughly %quickly
+wash | waschen wäscht gewaschen | person family | acc=washable | %thoroughly
+repair | reparieren | person family | acc=machine,roof,toy | for %quickly
+find found found | finden findet gefunden | person family | acc=small,collectible,pet | good @walk
+lose lost lost | verlieren verliert verloren | person family | acc=small | bad @place
+look~for | suchen | person family | acc=small,pet | @place
+forget forgot forgotten | vergessen vergisst vergessen | person family | acc=small,appointment | bad
+hide hid hidden | verstecken | person family | acc=small,parcel,letter | @room
+steal stole stolen | stehlen stiehlt gestohlen | thief | acc=small,art,car |
+choose chose chosen | aus-wählen | person family | acc=clothing,gift,furniture | for
+bring brought brought | bringen bringt gebracht | person family | dat=person,family acc=mail,drink,parcel,vessel |
+bring~along brought brought | mit-bringen bringt mitgebracht | person family | acc=gift,drink,salad |
+fetch | holen | person family | acc=tool,drink,small |
+carry carried carried | tragen trägt getragen | person family | acc=heavy | %carefully
+wear wore worn | tragen trägt getragen | person family | acc=clothing | state
+put~on put put | an-ziehen zieht angezogen | person family | acc=clothing | %quickly
+take~off took taken | aus-ziehen zieht ausgezogen | person family | acc=clothing | %quickly
+see saw seen | sehen sieht gesehen | person family | acc=person,animal,ship | @place @walk event
+hear heard heard | hören | person family | acc=song,noise | event
+watch | beobachten | person family | acc=animal,ship | @walk %attentively
+visit | besuchen | person family | acc=person,family,museum | good with
+meet met met | treffen trifft getroffen | person family | acc=person,family | @meet good event
+invite | ein-laden lädt eingeladen du:lädst | person family | acc=person,family |
+call | an-rufen ruft angerufen | person family | acc=person,family |
+pick~up | ab-holen | person family | acc=person,family,mail | @arrive
+greet | begrüßen | person family | acc=person,family | %politely
+accompany accompanied accompanied | begleiten | person family | acc=person,family |
+praise | loben | person family | acc=person,family |
+wake woke woken | wecken | person family | acc=family,child | %quietly
+support | unterstützen | person family | acc=person,family |
+interrupt | unterbrechen unterbricht unterbrochen | person family | acc=person,family | bad
+ask | fragen | person family | acc=person,family | %politely
+teach taught taught | unterrichten | teacher | acc=young,student | @learn long
+examine | untersuchen | doctor | acc=patient,young | %thoroughly
+know knew known | kennen kennt gekannt | person family | acc=person,town,tale,song | state
+love | lieben | person family | acc=person,family,pet,song | state
+need | brauchen | person family | acc=clothing,small,furniture,tool,time | state
+have had had | haben hat gehabt du:hast | person family | acc=pet,time,machine,house,idea,small | state
+like | mögen mag gemocht du:magst | person family | acc=food,animal,drink,sport,town,song | state presentonly
+study studied studied | studieren | student family person | acc=studies | @university long
+learn learnt learnt | lernen | person family | acc=subject | @learn long with
+understand understood understood | verstehen versteht verstanden | person family | acc=topic,language,joke,tale | state
+solve | lösen | person family | acc=hard | %quickly good
+discuss | besprechen bespricht besprochen | person family | acc=topic,contract | with @eat %calmly
+check | prüfen | person family | acc=document,ticket,machine | %thoroughly
+sign | unterschreiben unterschreibt unterschrieben | person family | acc=signable |
+translate | übersetzen übersetzt übersetzt | person family | acc=text | %slowly passive for
+publish | veröffentlichen | writer scientist journalist | acc=writing | passive
+paint | malen | person family | acc=art,flower,animal | %slowly @walk
+draw drew drawn | zeichnen | person family | acc=animal,building,flower | %carefully @walk
+photograph | fotografieren | person family | acc=building,animal,flower |
+sing sang sung | singen singt gesungen | person family | acc=song | @sing %loudly %well with
+play | spielen | person family | acc=sport | @play %well with
+build built built | bauen | person family | acc=house,kite,boat | for
+renovate | renovieren | architect parents | acc=building,home | passive
+destroy | zerstören | storm | acc=building,roof,ship,tower | passive
+plant | pflanzen | person family | acc=plant,flower | @garden for
+water | gießen gießt gegossen | person family | acc=flower |
+feed fed fed | füttern | person family | acc=animal |
+catch caught caught | fangen fängt gefangen | animal | acc=prey | %quickly
+break broke broken | zerbrechen zerbricht zerbrochen | person family | acc=fragile | bad
+cut cut cut | schneiden schneidet geschnitten | person family | acc=cuttable | @kitchen %carefully
+fill | füllen | person family | acc=vessel | %carefully
+pack | packen | person family | acc=packable | %quickly
+unpack | aus-packen | person family | acc=parcel,packable | %slowly
+order | bestellen | person family | acc=drink,dish | @eat for
+pay~for paid paid | bezahlen | person family | acc=drink,clothing,ticket |
+taste | probieren | person family | acc=dish,salad,cheese |
+win won won | gewinnen gewinnt gewonnen | person family | acc=prize | good event
+receive | bekommen bekommt bekommen | person family | acc=mail,expected,parcel | good event
+accept | an-nehmen nimmt angenommen | person family | acc=offer |
+cancel cancelled cancelled | ab-sagen | person family | acc=formal,appointment,festive | bad
+prepare | vor-bereiten bereitet vorbereitet | person family | acc=event,meal | %carefully
+organise | organisieren | person family | acc=festive | with for
+plan planned planned | planen | person family | acc=festive,holiday | with
+miss | verpassen | person family | acc=transport,appointment | bad event
+take took taken | nehmen nimmt genommen | person family | acc=transport |
+park | parken | person family | acc=parkable |
+rent | mieten | person family | acc=home,car,boat | for
+cross | überqueren | person family | acc=crossing | %carefully
+leave left left | verlassen verlässt verlassen | person family | acc=building,room,town | %quickly event
+enter | betreten betritt betreten du:betrittst | person family | acc=building,room | %quietly
+climb | besteigen besteigt bestiegen | person family | acc=mountain | with
+collect | sammeln | person family | acc=collectible | with state
+describe | beschreiben beschreibt beschrieben | person family | acc=person,picture,building,thief |
+look~at | betrachten | person family | acc=picture,building | %attentively
+invent | erfinden erfindet erfunden | scientist engineer | acc=machine |
+correct | korrigieren | teacher person | acc=mistake,report,letter | %thoroughly
+return | zurück-geben gibt zurückgegeben | person family | acc=book,tool,money |
+save | sparen | person family | acc=money | long
+earn | verdienen | person family | acc=money |
+throw~away threw thrown | weg-werfen wirft weggeworfen | person family | acc=press,shoe |
+count | zählen | person family | acc=collectible,money | %slowly
+"""
+
+RECIPIENT = """
+give gave given | geben gibt gegeben | person family | dat=person,family acc=small,drink,light,book,money |
+show showed shown | zeigen | person family | dat=person,family acc=picture,house,mail,garden |
+send sent sent | schicken | person family | dat=person,family acc=mail |
+lend lent lent | leihen leiht geliehen | person family | dat=person,family acc=book,tool,car,money |
+explain | erklären | person family | dat=person,family acc=topic | shift %calmly %well
+recommend | empfehlen empfiehlt empfohlen | person family | dat=person,family acc=book,novel,film,dine | shift
+tell told told | erzählen | person family | dat=person,family acc=tale |
+introduce | vor-stellen | person family | dat=person,family acc=own | shift
+help | helfen hilft geholfen | person family | dat=person,family | @kitchen @garden
+thank | danken | person family | dat=person,family | %politely
+congratulate | gratulieren | person family | dat=person,family |
+follow | folgen | person family animal | dat=person,family | sein %quietly
+answer | antworten | person family | dat=person,family | %politely %quickly
+trust | vertrauen | person family | dat=person,family | state
+agree~with | zu-stimmen | person family | dat=person,family |
+listen~to | zu-hören | person family | dat=person,family | %attentively
+contradict | widersprechen widerspricht widersprochen | person family | dat=person,family | %politely
+belong~to | gehören | house car instrument furniture ship | dat=person,family | state
+"""
+
+OBLIQUE = """
+wait | warten | person family | for/auf/acc=person,family,transport,mail,expected | @arrive %patiently
+think thought thought | denken denkt gedacht | person family | of/an/acc=family,festive,holiday,person |
+dream dreamt dreamt | träumen | person family | of/von/dat=holiday,festive,island,house |
+talk | sprechen spricht gesprochen | person family | about/über/acc=topic,weather,festive,show | with @eat @meet %quietly
+laugh | lachen | person family | about/über/acc=joke,mistake,tale | %loudly
+complain | beschweren | person family | about/über/acc=noise,weather,invoice | sich %politely
+look~forward | freuen | person family | to/auf/acc=festive,holiday,meal | sich state
+remember | erinnern | person family | -/an/acc=person,tale,festive,family | sich state
+take~care took taken | kümmern | person family | of/um/acc=pet,young,farm,plant | sich %well
+fall~in~love fell fallen | verlieben | person | with/in/acc=person | sich good event
+take~part took taken | teil-nehmen nimmt teilgenommen | person family | in/an/dat=race,meeting,exam |
+start | beginnen beginnt begonnen | person family | with/mit/dat=work,task |
+believe | glauben | person family | in/an/acc=idea,plan | state
+go went gone | gehen geht gegangen | person family | to=place,building | sein with event
+run ran run | laufen läuft gelaufen | person family | to=place,arrive | sein %quickly event
+drive drove driven | fahren fährt gefahren | person family | to=town,land,arrive | sein with event
+travel travelled travelled | reisen | person family | to=town,land | sein with
+fly flew flown | fliegen fliegt geflogen | person family | to=town,land | sein with
+live | wohnen | person family | at=live,town,home | state long
+stay | bleiben bleibt geblieben | person family | at=place,town | sein
+sit sat sat | sitzen sitzt gesessen | person family pet | on/auf/dat=seat | posture
+lie lay lain | liegen liegt gelegen | flat | on/auf/dat=surface | posture
+stand stood stood | stehen steht gestanden | standing | on/auf/dat=surface | posture
+hang hung hung | hängen hängt gehangen | hanging | on/an/dat=wall | posture
+lay laid laid | legen | person family | acc=flat on/auf/acc=surface | %carefully
+put put put | stellen | person family | acc=standing on/auf/acc=surface | %carefully
+"""
+
+INTRANSITIVE = """
+sleep slept slept | schlafen schläft geschlafen | person family pet |  | @sleep %well
+work | arbeiten | person family |  | @work long %hard with
+rest | aus-ruhen | person family |  | @sleep @quiet sich
+laugh | lachen | person family |  | %loudly
+cry cried cried | weinen | young woman |  | %loudly %quietly
+smile | lächeln | person family |  | event
+dance | tanzen | person family |  | %well with
+swim swam swum | schwimmen schwimmt geschwommen | person family |  | @swim sein with %well
+play | spielen | young pet |  | @play with
+cook | kochen | person family |  | @kitchen %well with
+sing sang sung | singen singt gesungen | person family bird |  | @sing %loudly %well
+hike | wandern | person family |  | @forest sein with
+shop shopped shopped | ein-kaufen | person family |  | @shop with
+hurry hurried hurried | beeilen | person family |  | sich
+get~up got got | auf-stehen steht aufgestanden | person family |  | sein clock event
+wake~up woke woken | auf-wachen | person family |  | sein clock event
+fall~asleep fell fallen | ein-schlafen schläft eingeschlafen | person family pet |  | sein event
+have~breakfast had had | frühstücken | person family |  | @eat clock with
+arrive | an-kommen kommt angekommen | person family transport ship |  | sein clock @arrive event
+depart | ab-fahren fährt abgefahren | transport |  | sein clock
+begin began begun | beginnen beginnt begonnen | event show |  | clock state
+take~place took taken | statt-finden findet stattgefunden | event |  | clock state
+bark | bellen bellt gebellt | dog |  | %loudly
+grow grew grown | wachsen wächst gewachsen | plant young |  | sein %quickly state
+bloom | blühen | flower |  | state @garden
+ring rang rung | klingeln | ringing |  | event %loudly
+shine shone shone | scheinen scheint geschienen | sun |  | state
+come came come | kommen kommt gekommen | person family | home | sein clock event
+go went gone | gehen geht gegangen | person family | home | sein event with
+"""
+
+WEATHER = """
+rain | regnen | weather |  | weather
+snow | schneien | weather |  | weather
+"""
+
+SPECIAL = """
+be was been | sein ist gewesen du:bist |  |  | sein state
+cost cost cost | kosten | | | state
+become became become | werden wird geworden du:wirst | person family | predicate | sein
+be was been | geben gibt gegeben |  |  | state
+"""
+
+CONTROL = """
+try tried tried | versuchen | person family |  | control
+decide | beschließen beschließt beschlossen | person family |  | control
+promise | versprechen verspricht versprochen | person family |  | control
+forget forgot forgotten | vergessen vergisst vergessen | person family |  | control past
+hope | hoffen | person family |  | control that
+believe | glauben | person family |  | that
+know knew known | wissen weiß gewusst du:weißt | person family |  | that whether
+say said said | sagen | person family |  | that
+think thought thought | denken denkt gedacht | person family |  | that
+ask | fragen | person family |  | whether
+"""
+
+
+def _complement(mark: str) -> Complement:
+    kind, _, names = mark.partition("=")
+    classes = tuple(name for name in names.split(",") if name)
+    if "/" not in kind:
+        return Complement(kind, classes, case=Case.DATIVE if kind in ("dat", "at") else Case.ACCUSATIVE)
+    preposition, german_preposition, case = kind.split("/")
+    return Complement(
+        "oblique",
+        classes,
+        preposition.strip("-"),
+        german_preposition,
+        {"acc": Case.ACCUSATIVE, "dat": Case.DATIVE}[case],
+    )
+
+
+def _english_parts(cell: str) -> tuple[tuple[str, str, str], str]:
+    head, *forms = cell.split()
+    base, _, particle = head.partition("~")
+    past, participle = forms if len(forms) == 2 else (forms or [english.regular_past(base)]) * 2
+    return (base, past, participle), particle.replace("~", " ")
+
+
+def _german_parts(cell: str) -> tuple[tuple[str, str, str], str, str]:
+    head, *forms = cell.split()
+    prefix, _, infinitive = head.rpartition("-")
+    du = next((form[3:] for form in forms if form.startswith("du:")), "")
+    parts = [form for form in forms if not form.startswith("du:")] or german.weak_parts(infinitive, prefix)
+    return (infinitive, parts[0], parts[1]), prefix, du
+
+
+def _verb(english_cell: str, german_cell: str, subjects: str, complements: str, marks: str) -> Verb:
+    parts, particle = _english_parts(english_cell)
+    german_parts, prefix, du = _german_parts(german_cell)
+    words = marks.split()
+    return Verb(
+        english=parts,
+        particle=particle,
+        german=german_parts,
+        prefix=prefix,
+        du=du or german.second_person(german_parts[1]),
+        subjects=tuple(subjects.split()),
+        complements=tuple(_complement(mark) for mark in complements.split()),
+        places=tuple(word[1:] for word in words if word.startswith("@")),
+        manners=tuple(word[1:] for word in words if word.startswith("%")),
+        flags=frozenset(word for word in words if word[0] not in "@%"),
+    )
+
+
+def _verbs(*tables: str) -> tuple[Verb, ...]:
+    return tuple(_verb(*row) for table in tables for row in rows(table))
+
+
+ACTIVITIES = _verbs(TRANSITIVE, RECIPIENT, OBLIQUE, INTRANSITIVE)
+RAIN, SNOW = _verbs(WEATHER)
+BE, COST, BECOME, EXIST = _verbs(SPECIAL)
+MATRIX = _verbs(CONTROL)
+ALL = (*ACTIVITIES, RAIN, SNOW, BE, COST, BECOME, EXIST, *MATRIX)
+
+
+def named(name: str) -> Verb:
+    """The first verb of this English base (with its particle)."""
+    return next(verb for verb in ALL if " ".join([verb.english[0], verb.particle]).strip() == name)
