@@ -29,11 +29,11 @@ setup: $(READY) ## Make .venv with the package and its locked dependencies
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setup: nmt needs Python 3.11 or newer, \
 	this is " + sys.version.split()[0] + "; name another one: make setup PYTHON=python3.12")'
-	@echo 'setup: making .venv with $(shell $(PYTHON) --version 2>&1)'
+	@echo 'setup: making .venv with $(shell $(PYTHON) --version 2>&1)' >&2
 	@$(PYTHON) -m venv .venv
-	@echo 'setup: installing what requirements.lock lists$(if $(WHEELS), from $(WHEELS)); torch alone may take minutes'
+	@echo 'setup: installing what requirements.lock lists$(if $(WHEELS), from $(WHEELS)); torch alone may take minutes' >&2
 	@$(PIP_INSTALL) -r requirements.lock
-	@echo 'setup: installing nmt itself, editable'
+	@echo 'setup: installing nmt itself, editable' >&2
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
