@@ -161,5 +161,6 @@ def _pinned(step: Step) -> Step:
 
 
 def _pin(stream: Packed) -> Packed:
-    parts = (part.pin_memory() for part in (stream.tokens, stream.positions, stream.offsets))
-    return Packed(*parts, stream.longest)
+    return Packed(
+        stream.tokens.pin_memory(), stream.positions.pin_memory(), stream.offsets.pin_memory(), stream.longest
+    )

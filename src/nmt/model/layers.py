@@ -135,7 +135,8 @@ class Residual(nn.Module):
     def forward(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Run a sub-layer around the residual stream (..., d_model)."""
         if self.pre:
-            return stream + self.dropout(sublayer(self.norm(stream)))
+            branch: Tensor = self.dropout(sublayer(self.norm(stream)))
+            return stream + branch
         normed: Tensor = self.norm(stream + self.dropout(sublayer(stream)))
         return normed
 

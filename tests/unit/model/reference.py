@@ -4,6 +4,7 @@ It shares no code with `nmt.model`: an independent truth for its tests.
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -77,7 +78,7 @@ def feed_forward(weights: Weights, name: str, x: Tensor, config: ModelConfig) ->
     return linear(weights, f"{name}.outer", hidden)
 
 
-def around(weights: Weights, name: str, x: Tensor, config: ModelConfig, sublayer) -> Tensor:  # type: ignore[no-untyped-def]
+def around(weights: Weights, name: str, x: Tensor, config: ModelConfig, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
     if config.norm_placement == "pre":
         return x + sublayer(norm(weights, f"{name}.norm", x, config))
     return norm(weights, f"{name}.norm", x + sublayer(x), config)

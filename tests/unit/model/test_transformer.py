@@ -1,9 +1,7 @@
 """The model against a plain implementation of the paper, in float64."""
 
 import math
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,9 +11,7 @@ from nmt.config.schema import ModelConfig
 from nmt.model.packed import Packed
 from nmt.model.positions import sinusoids
 from nmt.model.transformer import Transformer
-
-sys.path.insert(0, str(Path(__file__).parent))
-import reference  # noqa: E402
+from tests.unit.model import reference
 
 TINY = ModelConfig(layers=2, d_model=16, d_ff=24, heads=4, dropout=0.0, max_positions=32)
 VOCABULARY = 23

@@ -1,0 +1,34 @@
+"""A small corpus that a small model learns, prepared once for all tests of this folder."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.toy import pairs, run
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Plain files of train, valid and test, both sides."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for seed, (split, count) in enumerate({"train": 600, "valid": 40, "test": 40}.items()):
+        lines = pairs(count, seed)
+        for side, language in enumerate(("en", "de")):
+            (folder / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def settings(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Overrides for a tiny run on the corpus, whose data is prepared already."""
+    overrides = [
+        "data=files", "data.corpus=toy", f"paths.data={tmp_path_factory.mktemp('data')}",
+        *(f"data.{split}=[{corpus}/{split}.en,{corpus}/{split}.de]" for split in ("train", "valid", "test")),
+        "data.max_pieces=60", "tokenizer.vocab_size=120", "name=toy",
+        "model.layers=1", "model.d_model=32", "model.d_ff=64", "model.heads=2",
+        "training.steps=40", "training.batch_tokens=400", "training.warmup_steps=10", "training.learning_rate=5e-3",
+        "training.log_every=1", "training.valid_every=20", "training.save_every=10", "training.valid_sentences=8",
+        "averaging.last=2", "runtime.threads=1", "runtime.device=cpu",
+    ]  # fmt: skip
+    run(["data", *overrides])
+    return overrides

@@ -1,0 +1,201 @@
+"""Training as a user runs it: to the end, interrupted, on several processes, with wrong settings."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.integration.toy import environment, run
+
+
+def events(outputs: Path, event: str = "train") -> list[dict[str, Any]]:
+    lines = (outputs / "toy" / "metrics.jsonl").read_text().splitlines()
+    return [line for line in map(json.loads, lines) if line["event"] == event]
+
+
+def losses(outputs: Path) -> list[tuple[int, float, float]]:
+    return [(line["step"], line["loss"], line["gradient_norm"]) for line in events(outputs)]
+
+
+def weights(outputs: Path, step: int) -> dict[str, torch.Tensor]:
+    return load_file(outputs / "toy" / "checkpoints" / f"step-{step:08}" / "model.safetensors")
+
+
+@pytest.fixture(scope="session")
+def whole(settings: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing interrupts."""
+    outputs = tmp_path_factory.mktemp("whole")
+    done = run(["train", *settings, f"paths.outputs={outputs}"])
+    assert done.returncode == 0, done.stderr
+    return outputs
+
+
+def test_a_run_leaves_what_it_should(whole: Path) -> None:
+    folder = whole / "toy"
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == [
+        "best", "last", "step-00000010", "step-00000020", "step-00000030", "step-00000040",
+    ]  # fmt: skip
+    assert {path.name for path in folder.iterdir()} == {
+        "checkpoints", "config.yaml", "environment.json", "metrics.jsonl",
+    }  # fmt: skip
+    train, valid = events(whole), events(whole, "valid")
+    assert [line["step"] for line in train] == list(range(1, 41))
+    assert set(train[0]) >= {
+        "event", "step", "time", "loss", "perplexity", "learning_rate", "tokens_per_second", "gradient_norm",
+    }  # fmt: skip
+    assert [line["step"] for line in valid] == [10, 20, 30, 40]
+    assert set(valid[0]) >= {"loss", "perplexity", "bleu"}
+    assert train[-1]["loss"] < train[0]["loss"] - 0.5
+    assert json.loads((folder / "environment.json").read_text())["packages"]["torch"]
+
+
+def test_a_finished_run_says_so(settings: list[str], whole: Path) -> None:
+    before = (whole / "toy" / "metrics.jsonl").read_bytes()
+    done = run(["train", *settings, f"paths.outputs={whole}"])
+    assert done.returncode == 0
+    assert "finished" in done.stdout
+    assert "training.steps above 40" in done.stdout
+    assert (whole / "toy" / "metrics.jsonl").read_bytes() == before
+
+
+def test_killed_and_resumed_equals_uninterrupted(settings: list[str], whole: Path, tmp_path: Path) -> None:
+    command = ["train", *settings, f"paths.outputs={tmp_path}", "training.save_every=7"]
+    process = subprocess.Popen([sys.executable, "-m", "nmt", *command], env=environment(), stderr=subprocess.DEVNULL)
+    wait_for((tmp_path / "toy" / "checkpoints" / "step-00000014").exists)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert events(tmp_path)[-1]["step"] < 40
+    done = run(command)
+    assert done.returncode == 0, done.stderr
+    assert "going on from step" in done.stdout
+    assert losses(tmp_path) == losses(whole)
+    resumed, expected = weights(tmp_path, 40), weights(whole, 40)
+    assert all(torch.equal(resumed[name], expected[name]) for name in expected)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_leaves(number: signal.Signals, settings: list[str], whole: Path, tmp_path: Path) -> None:
+    command = ["train", *settings, f"paths.outputs={tmp_path}", "training.log_every=4"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nmt", *command], env=environment(), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    wait_for((tmp_path / "toy" / "checkpoints" / "step-00000010").exists)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert "the same command goes on from here" in output
+    done = run(command)
+    assert done.returncode == 0, done.stderr
+    resumed, expected = weights(tmp_path, 40), weights(whole, 40)
+    assert all(torch.equal(resumed[name], expected[name]) for name in expected)
+    assert [line["step"] for line in events(tmp_path)] == list(range(4, 41, 4))
+
+
+def test_two_processes_equal_one(settings: list[str], tmp_path: Path) -> None:
+    same = [*settings, "model.dropout=0", "runtime.precision=fp32", "training.adam_eps=1e-5", "training.steps=20"]
+    for processes in (1, 2):
+        done = run(["train", *same, f"paths.outputs={tmp_path / str(processes)}"], processes=processes)
+        assert done.returncode == 0, done.stderr
+    one, two = losses(tmp_path / "1"), losses(tmp_path / "2")
+    assert [step for step, *_ in two] == list(range(1, 21))
+    for first, second in zip(one, two, strict=True):
+        assert second == pytest.approx(first, rel=1e-4)
+    valid = [[line["loss"] for line in events(tmp_path / str(processes), "valid")] for processes in (1, 2)]
+    assert valid[1] == pytest.approx(valid[0], rel=1e-4)
+    alone, together = weights(tmp_path / "1", 20), weights(tmp_path / "2", 20)
+    for name in alone:
+        torch.testing.assert_close(together[name], alone[name], rtol=1e-3, atol=1e-4)
+
+
+def test_a_run_begun_on_two_processes_goes_on_on_one(settings: list[str], tmp_path: Path) -> None:
+    same = [*settings, "model.dropout=0", "runtime.precision=fp32", f"paths.outputs={tmp_path}"]
+    assert run(["train", *same, "training.steps=10"], processes=2).returncode == 0
+    done = run(["train", *same, "training.steps=20"])
+    assert done.returncode == 0, done.stderr
+    assert [step for step, *_ in losses(tmp_path)] == list(range(1, 21))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("model.d_ff=96", "model.d_ff was 64 and is now 96"),
+        ("training.batch_tokens=300", "training.batch_tokens"),
+        ("seed=7", "seed"),
+    ],
+)
+def test_settings_that_cannot_change(change: str, named: str, settings: list[str], whole: Path) -> None:
+    done = run(["train", *settings, f"paths.outputs={whole}", "training.steps=50", change])
+    assert done.returncode == 2
+    assert named in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_damaged_checkpoint_is_passed_over(settings: list[str], tmp_path: Path) -> None:
+    command = ["train", *settings, f"paths.outputs={tmp_path}"]
+    assert run([*command, "training.steps=20"]).returncode == 0
+    file = tmp_path / "toy" / "checkpoints" / "step-00000020" / "model.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-5] ^= 1
+    file.write_bytes(content)
+    done = run([*command, "training.steps=22"])
+    assert done.returncode == 0, done.stderr
+    assert "model.safetensors" in done.stderr
+    assert "going on from step 10" in done.stdout
+
+
+def test_damaged_data_is_named(settings: list[str], tmp_path: Path) -> None:
+    data = Path(next(s for s in settings if s.startswith("paths.data=")).split("=")[1])
+    file = next((data / "toy").glob("train.en.tokens"))
+    content = file.read_bytes()
+    try:
+        file.write_bytes(content[:-2] + bytes([content[-2] ^ 1, content[-1]]))
+        done = run(["train", *settings, f"paths.outputs={tmp_path}"])
+    finally:
+        file.write_bytes(content)
+    assert done.returncode == 2
+    assert str(file) in done.stderr
+    assert "make data" in done.stderr
+
+
+def test_early_stopping_and_time_limit(settings: list[str], tmp_path: Path) -> None:
+    command = ["train", *settings, f"paths.outputs={tmp_path}", "training.valid_every=1", "training.valid_sentences=0"]
+    done = run([*command, "training.learning_rate=1e-12", "training.patience=3", "name=a"])
+    assert done.returncode == 0, done.stderr
+    assert "stopped early at step" in done.stdout
+    done = run([*command, "training.max_minutes=1e-6", "name=b"])
+    assert done.returncode == 0, done.stderr
+    assert "stopped at step 1 of 40: training.max_minutes" in done.stdout
+    assert (tmp_path / "b" / "checkpoints" / "step-00000001").exists()
+
+
+def test_no_gpu_where_one_is_asked_for(settings: list[str], tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    done = run(["train", *settings, f"paths.outputs={tmp_path}", "runtime.device=cuda"])
+    assert done.returncode == 2
+    assert "no GPU" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+def test_wandb_offline(settings: list[str], tmp_path: Path) -> None:
+    done = run(["train", *settings, f"paths.outputs={tmp_path}", "tracking.wandb=offline", "training.steps=3"])
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "toy" / "wandb").glob("offline-run-*/run-*.wandb"))
+    assert os.environ.get("WANDB_API_KEY") is None

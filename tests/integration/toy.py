@@ -1,0 +1,45 @@
+"""A toy language, and the command line run in a process of its own."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+WORDS = {
+    "the": "der", "old": "alte", "young": "junge", "man": "mann", "king": "koenig", "sees": "sieht",
+    "finds": "findet", "a": "einen", "red": "roten", "green": "gruenen", "stone": "stein", "tree": "baum",
+}  # fmt: skip
+
+
+def pairs(count: int, seed: int) -> list[tuple[str, str]]:
+    """Sentences of the smallest of grammars; the verb goes to the end."""
+    random = np.random.default_rng(seed)
+    found: dict[str, str] = {}
+    while len(found) < count:
+        subject = ["the", *random.choice(["old", "young", ""], 1), str(random.choice(["man", "king"]))]
+        thing = ["a", *random.choice(["red", "green", ""], 1), str(random.choice(["stone", "tree"]))]
+        verb = str(random.choice(["sees", "finds"]))
+        mark = str(random.integers(10_000))
+        source = [word for word in (*subject, verb, *thing) if word]
+        target = [WORDS[word] for word in (*subject, *thing, verb) if word]
+        found[f"{mark} {' '.join(source)}"] = f"{' '.join(target)} {mark}"
+    return list(found.items())
+
+
+def run(arguments: list[str], processes: int = 1, **options: object) -> subprocess.CompletedProcess[str]:
+    """Run `nmt`, under torchrun where there are to be several processes."""
+    launcher = ["-m", "nmt"]
+    if processes > 1:
+        launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m", "nmt"]
+    done = subprocess.run(
+        [sys.executable, *launcher, *arguments],
+        capture_output=True, text=True, check=False, timeout=240, env=environment(), **options,  # type: ignore[call-overload]
+    )  # fmt: skip
+    assert isinstance(done, subprocess.CompletedProcess)
+    return done
+
+
+def environment() -> dict[str, str]:
+    """No network, and no more threads than a test should take."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"}

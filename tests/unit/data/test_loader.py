@@ -1,0 +1,81 @@
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.data.loader import Ahead, Place, Step, assemble, steps
+from nmt.data.store import PairStore, writing
+from nmt.text.special import BOS, EOS
+
+SOURCES = [[5, 6], [7], [8, 9, 10], []]
+TARGETS = [[15], [16, 17, 18], [19, 20], [21, 22]]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PairStore:
+    with writing(tmp_path, "train", ("en", "de"), 30) as writer:
+        for source, target in zip(SOURCES, TARGETS, strict=True):
+            writer.append(
+                np.array(source, np.uint16), np.array([len(source)], np.int32),
+                np.array(target, np.uint16), np.array([len(target)], np.int32),
+            )  # fmt: skip
+    return PairStore.open(tmp_path, "train")
+
+
+def test_assemble_packs_with_marks(store: PairStore) -> None:
+    batch = assemble(store, np.array([2, 0, 3]))
+    assert batch.source.tokens.tolist() == [8, 9, 10, EOS, 5, 6, EOS, EOS]
+    assert batch.source.offsets.tolist() == [0, 4, 7, 8]
+    assert batch.source.positions.tolist() == [0, 1, 2, 3, 0, 1, 2, 0]
+    assert batch.source.longest == 4
+    assert batch.target.tokens.tolist() == [BOS, 19, 20, BOS, 15, BOS, 21, 22]
+    assert batch.labels.tolist() == [19, 20, EOS, 15, EOS, 21, 22, EOS]
+
+
+def stream(store: PairStore, start: Place = Place(), rank: int = 0, devices: int = 1) -> Iterator[Step]:  # noqa: B008
+    return steps(store, batch_tokens=6, device_tokens=0, seed=1, start=start, rank=rank, devices=devices)
+
+
+def told(step: Step) -> tuple[list[list[int]], int, int, Place]:
+    return [batch.sentences.tolist() for batch in step.slices], step.target_tokens, step.tokens, step.after
+
+
+def test_goes_on_from_any_place(store: PairStore) -> None:
+    whole = [told(step) for step in islice(stream(store), 12)]
+    assert {place.epoch for *_, place in whole} >= {0, 1, 2}
+    for done in range(11):
+        assert [told(step) for step in islice(stream(store, whole[done][3]), 11 - done)] == whole[done + 1 :]
+
+
+def test_devices_share_the_same_global_batches(store: PairStore) -> None:
+    alone = [told(step) for step in islice(stream(store), 8)]
+    ranks = [[told(step) for step in islice(stream(store, rank=rank, devices=2), 8)] for rank in range(2)]
+    for one, first, second in zip(alone, *ranks, strict=True):
+        assert one[1:] == first[1:] == second[1:]
+        assert len(first[0]) == len(second[0])
+        assert sorted(chain(*one[0])) == sorted(chain(*first[0], *second[0]))
+
+
+def test_tokens_count_marks(store: PairStore) -> None:
+    epoch = [step for step in islice(stream(store), 10) if step.after.epoch == 0 or step.after == (1, 0)]
+    assert sum(step.target_tokens for step in epoch) == sum(len(target) + 1 for target in TARGETS)
+    assert sum(step.tokens - step.target_tokens for step in epoch) == sum(len(source) + 1 for source in SOURCES)
+
+
+def test_ahead_gives_the_same_and_stops(store: PairStore) -> None:
+    with Ahead(stream(store)) as ahead:
+        assert [told(step) for step in islice(ahead, 9)] == [told(step) for step in islice(stream(store), 9)]
+    assert not ahead._thread.is_alive()
+
+
+def test_ahead_passes_errors_on(store: PairStore) -> None:
+    def failing() -> Iterator[Step]:
+        yield from islice(stream(store), 2)
+        raise OSError("the disk is gone")
+
+    with Ahead(failing()) as ahead:
+        list(islice(ahead, 2))
+        with pytest.raises(OSError, match="the disk is gone"):
+            next(ahead)
