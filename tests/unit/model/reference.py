@@ -5,6 +5,7 @@ It shares no code with `nmt.model`: an independent truth for its tests.
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -51,14 +52,14 @@ def attention(q: Tensor, k: Tensor, v: Tensor, config: ModelConfig, causal: bool
     return torch.cat(outputs, -1)
 
 
-def self_attention(weights: Weights, name: str, x: Tensor, config: ModelConfig, causal: bool) -> Tensor:
+def self_attention(weights: Weights, name: str, config: ModelConfig, causal: bool, x: Tensor) -> Tensor:
     widths = [config.heads * config.key_size]
     widths += [config.key_value_heads * config.key_size, config.key_value_heads * config.value_size]
     q, k, v = linear(weights, f"{name}.query_key_value", x).split(widths, dim=-1)
     return linear(weights, f"{name}.output", attention(q, k, v, config, causal, config.positions == "rotary"))
 
 
-def cross_attention(weights: Weights, name: str, x: Tensor, memory: Tensor, config: ModelConfig) -> Tensor:
+def cross_attention(weights: Weights, name: str, config: ModelConfig, memory: Tensor, x: Tensor) -> Tensor:
     q = linear(weights, f"{name}.query", x)
     k, v = linear(weights, f"{name}.key_value", memory).split(
         [config.key_value_heads * config.key_size, config.key_value_heads * config.value_size], dim=-1
@@ -66,7 +67,7 @@ def cross_attention(weights: Weights, name: str, x: Tensor, memory: Tensor, conf
     return linear(weights, f"{name}.output", attention(q, k, v, config, False, False))
 
 
-def feed_forward(weights: Weights, name: str, x: Tensor, config: ModelConfig) -> Tensor:
+def feed_forward(weights: Weights, name: str, config: ModelConfig, x: Tensor) -> Tensor:
     inner = linear(weights, f"{name}.inner", x)
     if config.activation == "swiglu":
         gate, value = inner.chunk(2, -1)
@@ -103,31 +104,21 @@ def logits(weights: Weights, config: ModelConfig, source: Tensor, target: Tensor
     """Scores (length of target, vocabulary) for one sentence pair."""
     x = embed(weights, "source", source, config)
     for i in range(config.layers):
-        name = f"encoder.{i}"
-        x = around(
-            weights, f"{name}.attention_residual", x, config,
-            lambda y, name=name: self_attention(weights, f"{name}.attention", y, config, False),
-        )  # fmt: skip
-        x = around(
-            weights, f"{name}.feed_forward_residual", x, config,
-            lambda y, name=name: feed_forward(weights, f"{name}.feed_forward", y, config),
-        )  # fmt: skip
+        attention_name, feed_forward_name = f"encoder.{i}.attention", f"encoder.{i}.feed_forward"
+        attend = partial(self_attention, weights, attention_name, config, False)
+        x = around(weights, f"{attention_name}_residual", x, config, attend)
+        feed = partial(feed_forward, weights, feed_forward_name, config)
+        x = around(weights, f"{feed_forward_name}_residual", x, config, feed)
     memory = norm(weights, "encoder_norm", x, config) if config.norm_placement == "pre" else x
     x = embed(weights, "target", target, config)
     for i in range(config.layers):
-        name = f"decoder.{i}"
-        x = around(
-            weights, f"{name}.attention_residual", x, config,
-            lambda y, name=name: self_attention(weights, f"{name}.attention", y, config, True),
-        )  # fmt: skip
-        x = around(
-            weights, f"{name}.cross_attention_residual", x, config,
-            lambda y, name=name: cross_attention(weights, f"{name}.cross_attention", y, memory, config),
-        )  # fmt: skip
-        x = around(
-            weights, f"{name}.feed_forward_residual", x, config,
-            lambda y, name=name: feed_forward(weights, f"{name}.feed_forward", y, config),
-        )  # fmt: skip
+        attention_name, cross_name = f"decoder.{i}.attention", f"decoder.{i}.cross_attention"
+        attend = partial(self_attention, weights, attention_name, config, True)
+        x = around(weights, f"{attention_name}_residual", x, config, attend)
+        look = partial(cross_attention, weights, cross_name, config, memory)
+        x = around(weights, f"{cross_name}_residual", x, config, look)
+        feed = partial(feed_forward, weights, f"decoder.{i}.feed_forward", config)
+        x = around(weights, f"decoder.{i}.feed_forward_residual", x, config, feed)
     if config.norm_placement == "pre":
         x = norm(weights, "decoder_norm", x, config)
     return x @ weights["vectors.shared" if config.tie_embeddings else "vectors.projection"].T
