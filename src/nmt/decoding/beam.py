@@ -20,10 +20,12 @@ Row r goes on from row `parents[r]` of the call before with the token `tokens[r]
 rows are the sentences, `parents` counts them and every token is BOS. So choosing among hypotheses,
 widening to a beam and leaving finished sentences out are one thing. The rows of a sentence lie
 together, and each sentence has the same number. Scores are log-probabilities up to a constant of
-each row (logits will do); the search may overwrite them.
+each row: logits will do.
 """
 
 NEVER = -math.inf
+CHUNK = 64
+"""Scores that are looked at together for the highest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class _Search:
         """The best continuations of each sentence (S, C), best first: log-probability, token, row they extend."""
         count, width = self.open.shape
         full = (self.limits == self.length).repeat_interleave(width)
-        log_probabilities, tokens = _best_tokens(scores.float(), self.beam, full[:, None])
+        log_probabilities, tokens = _best_tokens(scores, self.beam, full[:, None])
         totals = (self.open.view(-1, 1) + log_probabilities).view(count, -1)
         totals, order = totals.topk(min(2 * self.beam, totals.shape[1]), dim=1)
         first_rows = torch.arange(0, count * width, width, device=order.device)[:, None]
@@ -165,14 +167,30 @@ class _Search:
 
 def _best_tokens(scores: Tensor, beam: int, full: Tensor) -> tuple[Tensor, Tensor]:
     """The tokens of each row (R, V) that a beam can need, with their log-probabilities; where `full`, EOS alone."""
+    log_probabilities = scores.log_softmax(1, dtype=torch.float32)
     # A beam takes at most `beam` tokens besides EOS; PAD and BOS may stand before them and are passed over.
-    best, tokens = scores.topk(min(beam + 3, scores.shape[1]), dim=1)
-    eos = scores[:, EOS, None].where(torch.arange(best.shape[1], device=scores.device) == 0, NEVER)
+    best, tokens = _top(log_probabilities, beam + 3)
+    eos = log_probabilities[:, EOS, None].where(torch.arange(best.shape[1], device=scores.device) == 0, NEVER)
     best = best.where((tokens != PAD) & (tokens != BOS), NEVER).where(~full, eos)
-    # The normaliser is worked out in place: at this size a second tensor costs more than the sum.
-    highest = scores.amax(1, keepdim=True)
-    normaliser = scores.sub_(highest).exp_().sum(1, keepdim=True).log_()
-    return best - highest - normaliser, tokens.where(~full, EOS)
+    return best, tokens.where(~full, EOS)
+
+
+def _top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` highest of each row (R, V), as `topk` gives them; there may be fewer.
+
+    They lie in those chunks of the row whose own highest are the highest. To find these takes one fast
+    pass, and what is left to sort is little: topk over whole rows takes twice as long or more.
+    """
+    width = scores.shape[1]
+    chunks = width // CHUNK
+    if chunks <= count:
+        return scores.topk(min(count, width), dim=1)
+    within = scores[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK)).amax(2).topk(count, dim=1).indices
+    places = (within[:, :, None] * CHUNK + torch.arange(CHUNK, device=scores.device)).flatten(1)
+    rest = torch.arange(chunks * CHUNK, width, device=scores.device).expand(len(scores), -1)
+    places = torch.cat([places, rest], 1)
+    highest, order = scores.gather(1, places).topk(count, dim=1)
+    return highest, places.gather(1, order)
 
 
 def _read_back(history: list[tuple[list[int], list[int]]], row: int) -> list[int]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import Hypothesis, beam_search, ensemble, length_penalty
+from nmt.decoding.beam import Hypothesis, _top, beam_search, ensemble, length_penalty
 from nmt.text.special import BOS, EOS, PAD
 
 VOCABULARY = 7
@@ -221,3 +221,14 @@ def test_an_ensemble_averages_probabilities() -> None:
     both = ensemble([lambda t, p: first, lambda t, p: second])(tokens, parents)
     torch.testing.assert_close(both.exp(), (first.softmax(-1) + second.softmax(-1)) / 2)
     torch.testing.assert_close(ensemble([lambda t, p: first])(tokens, parents), first)
+
+
+@pytest.mark.parametrize("width", [3, 50, 64 * 6, 64 * 7, 64 * 40, 64 * 40 + 17])
+@pytest.mark.parametrize("count", [1, 6])
+def test_the_highest_scores_are_found_chunk_by_chunk(width: int, count: int) -> None:
+    for _ in range(20):
+        scores = torch.randn(30, width)
+        highest, places = _top(scores, count)
+        expected = scores.topk(min(count, width), dim=1)
+        assert torch.equal(highest, expected.values)
+        assert torch.equal(places, expected.indices)
