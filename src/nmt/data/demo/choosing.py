@@ -2,6 +2,7 @@
 
 from functools import cache
 from random import Random
+from typing import TypeVar
 
 from nmt.data.demo.features import Agreement, Case, Gender
 from nmt.data.demo.lexicon import modifiers, nouns
@@ -33,6 +34,7 @@ from nmt.data.demo.phrases import (
     numeral,
 )
 
+T = TypeVar("T")
 NUMERALS = tuple(numeral(number.english, number.german) for number in modifiers.NUMBER)
 SMALL_NUMERALS = NUMERALS[:4]
 POSSESSIVES = (MY, YOUR, HIS, HER, OUR, THEIR)
@@ -47,17 +49,51 @@ PERSONS = tuple(
         Agreement(3, True),
     )
 )
-HE, SHE, THEY = PERSONS[2], PERSONS[3], PERSONS[5]
+_, YOU, HE, SHE, _, THEY = PERSONS
 NAMES = tuple(Name(name, name, True) for name in modifiers.WOMEN) + tuple(Name(name, name) for name in modifiers.MEN)
 MALE_NAMES = tuple(name for name in NAMES if not name.feminine)
 TOWNS = tuple(Name(town.english, town.german) for town in modifiers.TOWN)
 LANDS = tuple(Name(land.english, land.german) for land in modifiers.LAND)
 POSSESSABLE = frozenset(
-    ["clothing", "small", "parkable", "machine", "pet", "furniture", "toy", "home", "packable", "own", "tool", "instrument", "text", "plan", "idea", "mistake"]
+    [
+        "clothing",
+        "small",
+        "parkable",
+        "machine",
+        "pet",
+        "furniture",
+        "toy",
+        "home",
+        "packable",
+        "own",
+        "tool",
+        "instrument",
+        "text",
+        "plan",
+        "idea",
+        "mistake",
+    ]
 )
 WITHOUT_ARTICLE = frozenset(["sport", "subject", "studies", "time"])
+COUNTABLE = frozenset(["fruit", "collectible", "animal", "flower", "baked", "text"])
+"""Nouns of which one may well have a dozen."""
 UNIQUE = frozenset(
-    ["sun", "weather", "storm", "wall", "roof", "transport", "museum", "shoe_only", "holiday", "heating", "gate", "race", "exam", "prize"]
+    [
+        "sun",
+        "weather",
+        "storm",
+        "wall",
+        "roof",
+        "transport",
+        "museum",
+        "shoe_only",
+        "holiday",
+        "heating",
+        "gate",
+        "race",
+        "exam",
+        "prize",
+    ]
 )
 """Nouns that want the definite (or indefinite) singular, and no counting."""
 
@@ -90,13 +126,13 @@ class Chooser:
         """True that often."""
         return self.random.random() < probability
 
-    def pick(self, weighted: dict[str, float]) -> str:
+    def one_of(self, weighted: dict[T, float]) -> T:
         """One of the keys, by weight."""
         return self.random.choices(list(weighted), list(weighted.values()))[0]
 
-    def noun(self, classes: tuple[str, ...]) -> Noun:
-        """A noun of these classes that the sentence has not used."""
-        pool = candidates(classes)
+    def noun(self, classes: tuple[str, ...], apart: tuple[str, ...] = ()) -> Noun:
+        """A noun of these classes, and not of those, that the sentence has not used."""
+        pool = [noun for noun in candidates(classes) if noun.classes.isdisjoint(apart)]
         fresh = [noun for noun in pool if noun.english not in self.used]
         noun = self.random.choice(fresh or pool)
         self.used.add(noun.english)
@@ -140,13 +176,13 @@ class Chooser:
     def known(self, noun: Noun, full: bool) -> Nominal:
         """A subject noun with what may stand before it."""
         adjective = self.adjective(noun, 0.22)
-        if "own" in noun.classes and self.chance(0.5):
+        if "mate" in noun.classes:
             return NounPhrase(self.random.choice(POSSESSIVES), noun, False, adjective)
         if noun.mass or noun.classes & UNIQUE:
             return NounPhrase(THE, noun, False, adjective)
         if "pl" in noun.classes or "shoe" in noun.classes:
             return NounPhrase(THE, noun, True, adjective)
-        shape = self.pick({"the": 60, "plural": 16, "this": 5, "a": 0 if full else 8, "many": 0 if full else 6})
+        shape = self.one_of({"the": 60, "plural": 16, "this": 5, "a": 0 if full else 8, "many": 0 if full else 6})
         if shape == "plural":
             return NounPhrase(self.random.choice((THE, THE, THE, THIS, *SMALL_NUMERALS[:2])), noun, True, adjective)
         if shape == "many":
@@ -161,72 +197,117 @@ class Chooser:
             return Owned(self.name(), noun, plural)
         return NounPhrase(owner or self.random.choice(POSSESSIVES), noun, plural)
 
-    def person(self, owner: Determiner | None, apart_from: Nominal | None = None) -> Nominal:
-        """A person who is not the subject."""
-        shape = self.pick({"pronoun": 20, "name": 20, "relation": 25, "noun": 35})
+    def person(self, subject: Nominal, generic: bool = False) -> Nominal:
+        """A person who is not the subject; `generic` wants someone known, as for what happens again and again."""
+        owner = kin_owner(subject)
+        shape = self.one_of({"pronoun": 20, "name": 20, "relation": 30, "noun": 10 if generic else 30})
         if shape == "pronoun":
-            taken = apart_from.agreement.person if apart_from and apart_from.light else 0
-            third = apart_from is not None and apart_from.agreement.person == 3
-            others = [
-                person for person in PERSONS if person.agreement.person != taken and not (third and person in (THEY,))
-            ]
-            return self.random.choice(others)
+            return self.other(subject)
         if shape == "name":
             return self.name()
         if shape == "relation":
-            return self.relation(owner if owner and self.chance(0.7) else None)
-        noun = self.noun(("person",))
-        if "own" in noun.classes and owner:
-            return NounPhrase(owner, noun, False, self.adjective(noun, 0.2))
-        return NounPhrase(self.random.choice((THE, THE, A)), noun, False, self.adjective(noun, 0.25))
+            return self.relation(owner if owner and self.chance(0.8) else None)
+        noun = self.noun(("mate",) if generic else ("person",))
+        if "mate" in noun.classes:
+            return NounPhrase(owner or self.random.choice(POSSESSIVES), noun, False, self.adjective(noun, 0.2))
+        return NounPhrase(self.random.choice((THE, THE, THE, A)), noun, False, self.adjective(noun, 0.25))
 
-    def thing(self, classes: tuple[str, ...], owner: Determiner | None, negated: bool, one: bool = False) -> Nominal:
+    def other(self, subject: Nominal) -> Pronoun:
+        """A pronoun for someone who is not the subject, nor one of several."""
+        agreement = subject.agreement
+        return self.random.choice(
+            [
+                person
+                for person in PERSONS
+                if person.agreement.person != agreement.person or (agreement.person == 3 and person is not THEY)
+            ]
+        )
+
+    def own_clothing(self, subject: Nominal, negated: bool) -> NounPhrase:
+        """Something to wear: one each, and no skirts for men."""
+        woman = subject.agreement.gender is Gender.FEMININE and not subject.agreement.plural
+        noun = self.noun(("clothing",), () if woman else ("womens",))
+        plural = subject.agreement.plural or "shoe" in noun.classes
+        owner = possessive(subject)
+        determiner = owner if owner and self.chance(0.6) else THE
+        if not subject.agreement.plural and self.chance(0.5):
+            determiner = NOT_A if negated else (BARE if plural else A)
+        return NounPhrase(determiner, noun, plural, self.adjective(noun, 0.4))
+
+    def generic(self, classes: tuple[str, ...], apart: tuple[str, ...] = ()) -> NounPhrase:
+        """Things of a kind: books, cold milk."""
+        noun = self.noun(classes, apart)
+        if "meal" in noun.classes:
+            return NounPhrase(MEAL, noun)
+        article = noun.classes & UNIQUE and not noun.classes & WITHOUT_ARTICLE
+        return NounPhrase(THE if article else BARE, noun, not noun.mass and not article, self.adjective(noun, 0.25))
+
+    def thing(
+        self,
+        classes: tuple[str, ...],
+        owner: Determiner | None,
+        negated: bool,
+        one: bool = False,
+        apart: tuple[str, ...] = (),
+    ) -> Nominal:
         """An object that is not a person."""
         if "town" in classes and self.chance(0.5):
             return self.random.choice(TOWNS)
-        noun = self.noun(tuple(name for name in classes if name not in ("town", "land")))
+        noun = self.noun(tuple(name for name in classes if name not in ("town", "land")), apart)
         adjective = self.adjective(noun, 0.28)
         if noun.classes & WITHOUT_ARTICLE:
             return NounPhrase(NOT_A if negated and "time" in noun.classes else BARE, noun)
         if "meal" in noun.classes:
             return NounPhrase(MEAL, noun)
         if noun.classes & UNIQUE:
-            return NounPhrase(self.random.choice((THE, THE, A)) if not noun.mass else THE, noun, False, adjective)
+            return NounPhrase(self.unknown(negated) if not noun.mass else THE, noun, False, adjective)
         if noun.mass:
             return NounPhrase(self.random.choice((THE, NOT_A if negated else BARE)), noun, False, adjective)
         possessed = owner if owner and noun.classes & POSSESSABLE else None
         return self._counted(noun, adjective, possessed, negated, one)
 
+    def unknown(self, negated: bool) -> Determiner:
+        """Mostly the definite article, sometimes the indefinite."""
+        return self.random.choice((THE, THE, NOT_A if negated else A))
+
     def _counted(
         self, noun: Noun, adjective: Adjective | None, owner: Determiner | None, negated: bool, one: bool
     ) -> Nominal:
-        shoes = "shoe" in noun.classes
-        weights = {"the": 34.0, "a": 30, "this": 6, "owner": 26 if owner else 0, "kin": 7 if owner else 0}
+        pair = "shoe" in noun.classes
+        weights = {"the": 34.0, "a": 30, "this": 5, "owner": 26 if owner else 0, "kin": 5 if owner else 0}
         weights["name"] = 5 if owner else 0
-        weights["plural"] = 0 if one else 12
-        weights["counted"] = 0 if one or negated else 12
-        shape = self.pick(weights)
-        plural = shoes or shape in ("plural", "counted")
+        weights["plural"] = 0 if one else 9
+        weights["counted"] = 0 if one or negated or pair else 11
+        shape = self.one_of(weights)
+        plural = pair or shape in ("plural", "counted")
         if shape == "name":
             return Owned(self.name(), noun, plural, adjective)
         if shape == "kin":
             return NounPhrase(THE, noun, plural, adjective, possessor=self.relation(self.random.choice(POSSESSIVES)))
         if shape in ("the", "this", "owner"):
             determiner = {"the": THE, "this": THIS, "owner": owner or THE}[shape]
-            return NounPhrase(determiner, noun, plural, adjective)
-        if shape == "counted" and not shoes:
-            return NounPhrase(self.random.choice((*NUMERALS, MANY, SOME, MANY, SOME)), noun, True, adjective)
-        if shape == "plural" and not shoes and self.chance(0.4):
+            several = not one and determiner in (OUR, THEIR) and "own" not in noun.classes
+            return NounPhrase(determiner, noun, plural or several, adjective)
+        if shape == "counted":
+            numbers = NUMERALS if noun.classes & COUNTABLE else SMALL_NUMERALS
+            return NounPhrase(self.random.choice((*numbers, MANY, SOME, MANY, SOME)), noun, True, adjective)
+        if shape == "plural" and not pair and self.chance(0.4):
             return NounPhrase(THE, noun, True, adjective)
         if negated:
             return NounPhrase(NOT_A, noun, plural, adjective)
         return NounPhrase(BARE if plural else A, noun, plural, adjective)
 
-    def place(self, classes: tuple[str, ...], owner: Determiner | None, direction: bool) -> Prepositional:
+    def place(
+        self, classes: tuple[str, ...], owner: Determiner | None, direction: bool, within: str = ""
+    ) -> Prepositional:
         """Where, or where to."""
         if "town" in classes and self.chance(0.4 if len(classes) < 3 else 0.5):
             return self.town("land" in classes, direction)
-        pool = tuple(noun for noun in candidates(classes) if noun.place and noun.english not in self.used)
+        pool = tuple(
+            noun
+            for noun in candidates(classes)
+            if noun.place and noun.english not in self.used and (not within or within in noun.classes)
+        )
         if not pool:
             return self.town("land" in classes, direction)
         noun = self.random.choice(pool)
@@ -259,6 +340,12 @@ def possessive(subject: Nominal) -> Determiner | None:
     if agreement.person < 3:
         return MY if agreement.person == 1 else YOUR
     return HER if agreement.gender is Gender.FEMININE else HIS
+
+
+def kin_owner(subject: Nominal) -> Determiner | None:
+    """The possessive for someone's relations: several teachers do not share a mother."""
+    crowd = isinstance(subject, NounPhrase) and subject.agreement.plural
+    return None if crowd else possessive(subject)
 
 
 def pronoun(subject: Nominal) -> Pronoun | None:

@@ -33,6 +33,8 @@ class Role(Enum):
     SHIFTED = "shifted"
     """A recipient that English puts after the object, with `to`."""
     PREDICATE = "predicate"
+    STANDARD = "standard"
+    """What something is compared with: German puts it behind the verb."""
     MANNER = "manner"
     OBLIQUE = "oblique"
     DIRECTION = "direction"
@@ -179,7 +181,8 @@ class Clause:
             front = self._german_subject()
         tails = [relative_of(part.phrase) for part in self.parts]
         relatives = [f", {tail.german(Order.LAST)} ," for tail in tails if tail]
-        return words(front, opening, *middle, closing, *relatives)
+        standards = [part.german() for part in self.parts if part.role is Role.STANDARD]
+        return words(front, opening, *middle, closing, *standards, *relatives)
 
     def _german_subject(self) -> str:
         relative = relative_of(self.subject)
@@ -199,7 +202,8 @@ class Clause:
         if self.group.negated and not self._absorbs_negation:
             yield NEGATION, "nicht"
         for part in self.parts:
-            yield self._rank(part), part.german()
+            if part.role is not Role.STANDARD:
+                yield self._rank(part), part.german()
 
     @property
     def _absorbs_negation(self) -> bool:

@@ -1,19 +1,17 @@
 """Building clauses: a verb with a tense it can bear, objects it can have, and adverbials that go with both."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nmt.data.demo.choosing import Chooser, possessive
+from nmt.data.demo.choosing import YOU, Chooser, kin_owner, possessive
 from nmt.data.demo.clauses import Clause, Part, Role
 from nmt.data.demo.features import Case, Tense
 from nmt.data.demo.lexicon import modifiers, verbs
 from nmt.data.demo.lexicon.entries import Adverb, Complement, Verb
 from nmt.data.demo.phrases import (
-    BARE,
     THE,
     Asked,
-    Determiner,
     Fixed,
-    Name,
     Nominal,
     NounPhrase,
     Owned,
@@ -41,6 +39,7 @@ STATIVE = tuple(verb for verb in verbs.ACTIVITIES if "state" in verb.flags)
 EVENTFUL = tuple(verb for verb in verbs.ACTIVITIES if not verb.flags & {"state", "posture"})
 POSTURES = tuple(verb for verb in verbs.ACTIVITIES if "posture" in verb.flags)
 CLOCK = modifiers.NUMBER
+TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +55,10 @@ class Wish:
     front: float = 0.3
     relatives: float = 0.12
     time: bool = True
+    planned: bool = False
+    """Only what people do on purpose."""
+    scene: str = ""
+    """Only verbs of this scene."""
 
 
 class Narrator(Chooser):
@@ -63,44 +66,75 @@ class Narrator(Chooser):
 
     def event(self, wish: Wish) -> Clause:
         """Someone does something."""
-        verb = wish.verb or self.suitable(wish.subject)
-        subject = wish.subject or self.subject(verb.subjects)
-        manner = self.pick({tense: ANY.get(tense, 10.0) for tense in wish.tenses})
-        return self.clause(wish, subject, verb, manner)
+        telling = self.one_of({tense: ANY.get(tense, 10.0) for tense in wish.tenses})
+        verb = wish.verb or self.suitable(wish.subject, self.barred(telling, wish), wish.scene)
+        subject = wish.subject or self.doer(verb, wish, telling)
+        return self.clause(wish, subject, verb, telling)
 
-    def suitable(self, subject: Nominal | None) -> Verb:
-        """An eventful verb that the subject can be the subject of."""
-        if subject is None:
-            return self.random.choice(EVENTFUL)
-        while True:
-            verb = self.random.choice(EVENTFUL)
-            if suits(subject, verb):
-                return verb
+    def barred(self, telling: str, wish: Wish) -> set[str]:
+        """Flags of the verbs that cannot be told in this way."""
+        barred: set[str] = set()
+        if wish.planned or telling in (FUTURE, MODAL, PAST_MODAL, LIKING):
+            barred.add("chance")
+        if telling in (NOW, LIKING):
+            barred.add("event")
+        if telling in (MODAL, PAST_MODAL, LIKING):
+            barred.add("thing")
+        if telling in (HABIT, LIKING):
+            barred.add("once")
+        return barred
+
+    def doer(self, verb: Verb, wish: Wish, telling: str) -> Nominal:
+        """A subject; one tells people what they can and should do, but not what they did."""
+        for _ in range(TRIES):
+            subject = self.subject(verb.subjects)
+            if suits(subject, verb) and (subject is not YOU or wish.question or telling == MODAL):
+                return subject
+        return self.subject(verb.subjects, full=True)
+
+    def suitable(self, subject: Nominal | None, barred: Iterable[str] = ("chance", "thing"), scene: str = "") -> Verb:
+        """An eventful verb, without these flags, that the subject can be the subject of."""
+        pool = [
+            verb
+            for verb in EVENTFUL
+            if verb.flags.isdisjoint(barred) and (not scene or scene in verb.flags) and suits(subject, verb)
+        ]
+        return self.random.choice(pool)
 
     def clause(self, wish: Wish, subject: Nominal, verb: Verb, telling: str) -> Clause:
         """A clause of this subject and verb, told in this way."""
-        negated = telling not in (NOW, LIKING, PLUPERFECT) and self.chance(wish.negation)
+        negated = telling not in (NOW, LIKING, PLUPERFECT, HABIT) and self.chance(wish.negation)
         telling = self.unambiguous(telling, subject, verb, wish.question or negated)
-        if "event" in verb.flags and telling in (NOW, LIKING):
-            telling = PAST
-        group = VerbGroup(verb, TENSES.get(telling, Tense.PRESENT), self.modal(telling), negated)
-        owner = possessive(subject)
-        parts = [part for complement in verb.complements for part in self.complement(complement, verb, subject, group)]
+        group = VerbGroup(verb, TENSES.get(telling, Tense.PRESENT), self.modal(telling, wish.question), negated)
+        parts = [
+            part
+            for complement in verb.complements
+            for part in self.complement(complement, verb, subject, group, telling)
+        ]
         front: list[Part] = []
-        extra = self.adverbials(verb, owner, negated, wish, subject)
+        extra = self.adverbials(verb, parts, negated or telling == NOW, wish, subject)
         relative = not extra and self.chance(wish.relatives)
         time = self.time(telling, verb, wish, relative)
         if time and (relative or self.chance(wish.front)) and time.role is Role.TIME and not wish.question:
             front.append(time)
         elif time:
             extra.append(time)
-        elif not wish.question and wish.front and self.chance(0.06):
-            comment = self.random.choice(modifiers.COMMENT)
-            front.append(Part(Role.COMMENT, Fixed(comment.english, comment.german)))
-        extra.extend(self.focus(telling, negated))
+        elif not wish.question and wish.front and telling in (PAST, FUTURE) and self.chance(0.1):
+            front.append(self.comment(verb, negated))
+        extra.extend(self.focus(telling, negated, verb, parts))
         if relative and not any(part.role in (Role.NOW, Role.YET) for part in extra):
             parts = self.with_relative(parts)
         return Clause(subject, group, (*parts, *extra), front[0] if front else None)
+
+    def comment(self, verb: Verb, negated: bool) -> Part:
+        """What one thinks of it: unfortunately, of course."""
+        lucky = "bad" not in verb.flags and not negated
+        sad = "good" not in verb.flags
+        open_ = [
+            word for word in modifiers.COMMENT if {"lucky": lucky, "sad": sad}.get(next(iter(word.uses), ""), True)
+        ]
+        comment = self.random.choice(open_)
+        return Part(Role.COMMENT, Fixed(comment.english, comment.german))
 
     def unambiguous(self, telling: str, subject: Nominal, verb: Verb, supported: bool) -> str:
         """Another tense where English would not tell present from past: they read."""
@@ -108,24 +142,27 @@ class Narrator(Chooser):
         same = base == past and not supported and not subject.agreement.third_singular
         return self.random.choice((FUTURE, MODAL)) if same and telling in (PAST, HABIT) else telling
 
-    def modal(self, telling: str) -> Modal | None:
+    def modal(self, telling: str, question: bool = False) -> Modal | None:
         """The modal of a way of telling."""
         if telling == LIKING:
             return LIKE_TO
         choices = {MODAL: MODALS, PAST_MODAL: PAST_MODALS}.get(telling)
-        return self.random.choice(choices) if choices else None
+        return (
+            self.random.choice([modal for modal in choices if not question or modal is not SHOULD]) if choices else None
+        )
 
-    def complement(self, complement: Complement, verb: Verb, subject: Nominal, group: VerbGroup) -> list[Part]:
+    def complement(
+        self, complement: Complement, verb: Verb, subject: Nominal, group: VerbGroup, telling: str
+    ) -> list[Part]:
         """The parts that fill one place in the verb's frame."""
         owner = possessive(subject)
+        generic = telling in (HABIT, LIKING)
         match complement.kind:
             case "acc":
-                liking = group.modal is LIKE_TO
-                nominal = self.object(complement.classes, subject, group.negated, verb, liking)
-                return [Part(Role.OBJECT, nominal)]
+                return [Part(Role.OBJECT, self.object(complement.classes, subject, group.negated, verb, generic))]
             case "dat":
                 role = Role.SHIFTED if "shift" in verb.flags else Role.RECIPIENT
-                return [Part(role, self.person(owner, subject), Case.DATIVE)]
+                return [Part(role, self.person(subject, generic), Case.DATIVE)]
             case "to":
                 return [Part(Role.DIRECTION, self.place(complement.classes, owner, True))]
             case "at":
@@ -137,56 +174,57 @@ class Narrator(Chooser):
                 phrase = Prepositional(complement.english, complement.german, complement.case, nominal)
                 return [Part(Role.OBLIQUE, phrase)]
 
-    def object(self, classes: tuple[str, ...], subject: Nominal, negated: bool, verb: Verb, liking: bool) -> Nominal:
+    def object(self, classes: tuple[str, ...], subject: Nominal, negated: bool, verb: Verb, generic: bool) -> Nominal:
         """An object of these classes."""
-        owner = possessive(subject)
+        if "body" in verb.flags:
+            return self.own_clothing(subject, negated)
         persons = [name for name in classes if name in ("person", "family")]
-        if persons and self.chance(0.9 if len(persons) == len(classes) else 0.4):
-            return self.person(owner, subject)
-        things = tuple(name for name in classes if name not in ("person", "family")) or classes
-        if "own" in things or "family" in things:
-            return self.relation(owner)
-        if liking:
-            noun = self.noun(tuple(name for name in things if name != "town"))
-            return NounPhrase(BARE, noun, not noun.mass, self.adjective(noun, 0.25))
-        return self.thing(things, owner, negated, bool(verb.flags & {"one"}))
+        things = tuple(name for name in classes if name not in ("person", "family"))
+        if persons and (not things or self.chance(0.4)):
+            return self.person(subject, generic) if "person" in persons else self.relation(kin_owner(subject))
+        young = isinstance(subject, NounPhrase) and "young" in subject.noun.classes
+        apart = ("alcohol",) if young else ()
+        if generic and "one" not in verb.flags:
+            return self.generic(tuple(name for name in things if name != "town"), apart)
+        return self.thing(things, possessive(subject), negated, "one" in verb.flags, apart)
 
-    def adverbials(
-        self, verb: Verb, owner: Determiner | None, negated: bool, wish: Wish, subject: Nominal
-    ) -> list[Part]:
+    def adverbials(self, verb: Verb, parts: list[Part], plain: bool, wish: Wish, subject: Nominal) -> list[Part]:
         """Manner, company and place, where the verb allows them."""
-        parts: list[Part] = []
-        if negated or not wish.adverbials:
-            return parts
-        if verb.manners and self.chance(0.22):
+        extra: list[Part] = []
+        if plain or not wish.adverbials:
+            return extra
+        known = all(getattr(part.phrase, "definite", True) for part in parts)
+        if verb.manners and known and self.chance(0.25):
             adverb = modifiers.MANNER[self.random.choice(verb.manners)]
-            parts.append(Part(Role.MANNER, Fixed(adverb.english, adverb.german)))
-        if len(parts) < wish.adverbials and "with" in verb.flags and self.chance(0.25):
-            parts.append(Part(Role.COMPANION, Prepositional("with", "mit", Case.DATIVE, self.person(owner, subject))))
-        elif len(parts) < wish.adverbials and "for" in verb.flags and self.chance(0.25):
-            parts.append(
-                Part(Role.COMPANION, Prepositional("for", "für", Case.ACCUSATIVE, self.person(owner, subject)))
-            )
-        if len(parts) < wish.adverbials and verb.places and self.chance(0.4):
-            parts.append(Part(Role.PLACE, self.place(verb.places, owner, False)))
-        return parts
+            extra.append(Part(Role.MANNER, Fixed(adverb.english, adverb.german)))
+        if len(extra) < wish.adverbials and "with" in verb.flags and self.chance(0.25):
+            extra.append(Part(Role.COMPANION, Prepositional("with", "mit", Case.DATIVE, self.person(subject, True))))
+        elif len(extra) < wish.adverbials and "for" in verb.flags and self.chance(0.25):
+            extra.append(Part(Role.COMPANION, Prepositional("for", "für", Case.ACCUSATIVE, self.person(subject, True))))
+        if len(extra) < wish.adverbials and verb.places and self.chance(0.4):
+            extra.append(Part(Role.PLACE, self.place(verb.places, possessive(subject), False)))
+        return extra
 
     def time(self, telling: str, verb: Verb, wish: Wish, front_only: bool) -> Part | None:
         """When, or how often."""
-        if telling not in TIME_USES or not wish.time or not self.chance(TIME_CHANCES[telling]):
+        timed = "timed" in verb.flags and telling in (PAST, FUTURE, HABIT)
+        if not timed and (telling not in TIME_USES or not wish.time or not self.chance(TIME_CHANCES[telling])):
             return None
-        if telling == HABIT and self.chance(0.65) and not front_only:
+        personal = any(name in complement.classes for complement in verb.complements for name in ("person", "family"))
+        if telling == HABIT and (personal or self.chance(0.65)) and not front_only:
             adverb = self.random.choice(modifiers.FREQUENCY)
             return Part(Role.FREQUENCY, Fixed(adverb.english, adverb.german))
         if "clock" in verb.flags and self.chance(0.5):
             return Part(Role.TIME, self.clock())
-        return Part(Role.TIME, self.date(TIME_USES[telling]))
+        return Part(Role.TIME, self.date(TIME_USES[telling], "slow" in verb.flags))
 
-    def date(self, use: str) -> Fixed:
+    def date(self, use: str, slow: bool = False) -> Fixed:
         """A time adverbial for past, future or habit."""
-        if use == "past" and self.chance(0.1):
+        if use == "past" and not slow and self.chance(0.1):
             return self.ago()
-        adverb = self.random.choice(times(use))
+        adverb = self.random.choice(
+            [adverb for adverb in times(use) if not slow or use == "habit" or "slow" in adverb.uses]
+        )
         return Fixed(adverb.english, adverb.german)
 
     def ago(self) -> Fixed:
@@ -205,15 +243,17 @@ class Narrator(Chooser):
         year = str(self.random.randint(1950, 2019))
         return Fixed(f"in {year}", f"im Jahr {year}")
 
-    def focus(self, telling: str, negated: bool) -> list[Part]:
+    def focus(self, telling: str, negated: bool, verb: Verb, parts: list[Part]) -> list[Part]:
         """Right now; already; not yet."""
         if telling == NOW:
             return [Part(Role.NOW, Fixed("right now", "gerade"))]
-        if telling == PERFECT and negated:
+        ends = verb.complements or "clock" in verb.flags
+        if telling != PERFECT or "chance" in verb.flags or not ends:
+            return []
+        if negated:
             return [Part(Role.YET, Fixed("yet", "noch"))]
-        if telling == PERFECT and self.chance(0.5):
-            return [Part(Role.ALREADY, Fixed("already", "schon"))]
-        return []
+        known = all(getattr(part.phrase, "definite", True) for part in parts)
+        return [Part(Role.ALREADY, Fixed("already", "schon"))] if known and self.chance(0.6) else []
 
     def with_relative(self, parts: list[Part]) -> list[Part]:
         """Hang a relative clause on the last part, where that is a noun phrase that can bear one."""
@@ -236,13 +276,14 @@ class Narrator(Chooser):
             if len(verb.complements) == 1
             and verb.complements[0].kind == "acc"
             and "person" in verb.subjects
+            and "body" not in verb.flags
             and not phrase.noun.classes.isdisjoint(verb.complements[0].classes)
         ]
         if not takers:
             return None
         verb = self.random.choice(takers)
         human = bool(phrase.noun.classes & {"person", "family"})
-        subject = self.subject(verb.subjects, full=self.chance(0.6))
+        subject = self.doer(verb, Wish(), PAST)
         telling = self.unambiguous(self.random.choice((PAST, PAST, PERFECT)), subject, verb, False)
         group = VerbGroup(verb, TENSES.get(telling, Tense.PRESENT), self.modal(telling))
         return Clause(subject, group, (), Part(Role.OBJECT, Asked(phrase.agreement, human, True)))
@@ -250,8 +291,8 @@ class Narrator(Chooser):
     def subject_relative(self, phrase: NounPhrase) -> Clause:
         """Who has bought something: a relative clause in which the person is the subject."""
         verb = self.suitable(phrase)
-        wish = Wish((PAST, PAST_MODAL), adverbials=1, negation=0.05, front=0, relatives=0)
-        told = self.clause(wish, phrase, verb, self.pick({PAST: 3, PERFECT: 1, MODAL: 1}))
+        wish = Wish(adverbials=1, negation=0.05, front=0, relatives=0)
+        told = self.clause(wish, phrase, verb, self.one_of({PAST: 3, PERFECT: 1}))
         return Clause(Asked(phrase.agreement, True, True), told.group, told.parts)
 
 
@@ -260,8 +301,10 @@ def times(use: str) -> tuple[Adverb, ...]:
     return tuple(adverb for adverb in modifiers.TIME if use in adverb.uses)
 
 
-def suits(subject: Nominal, verb: Verb) -> bool:
-    """Whether the subject can do this."""
-    if isinstance(subject, NounPhrase | Owned):
-        return not subject.noun.classes.isdisjoint(verb.subjects)
-    return "person" in verb.subjects or (isinstance(subject, Name) and "person" in verb.subjects)
+def suits(subject: Nominal | None, verb: Verb) -> bool:
+    """Whether the subject can do this; nobody in particular stands for a person."""
+    if not isinstance(subject, NounPhrase | Owned):
+        return "person" in verb.subjects or subject is None
+    if "adult" in verb.flags and "young" in subject.noun.classes:
+        return False
+    return not subject.noun.classes.isdisjoint(verb.subjects)

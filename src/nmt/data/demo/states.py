@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from nmt.data.demo import english, german
 from nmt.data.demo.choosing import POSSESSIVES, SMALL_NUMERALS, adjectives, candidates
 from nmt.data.demo.clauses import Clause, Part, Role
-from nmt.data.demo.events import PAST, POSTURES, STATE, STATIVE, Narrator, Wish
+from nmt.data.demo.events import PAST, POSTURES, STATE, STATIVE, Narrator, Wish, suits
 from nmt.data.demo.features import Agreement, Case, Gender, Tense
 from nmt.data.demo.german import Declension
 from nmt.data.demo.lexicon import modifiers, nouns, verbs
@@ -34,33 +34,32 @@ IT = Pronoun(Agreement(3, False, Gender.NEUTER))
 DEGREES = (("very", "sehr"), ("very", "sehr"), ("too", "zu"))
 LASTING = tuple(verb for verb in verbs.ALL if "long" in verb.flags)
 BUILT = tuple(verb for verb in verbs.ALL if "passive" in verb.flags)
+FEELINGS = ("tired", "ill", "hungry", "thirsty", "happy", "sad", "angry", "worried", "nervous")
 HAVE = verbs.named("have")
 COUNTED_THINGS = ("person", "museum", "hotel", "church", "restaurant", "theatre", "bridge", "park", "school", "castle")
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """Older than someone: älter als jemand."""
+class Than:
+    """What something is compared with."""
 
-    adjective: Adjective
     standard: Nominal
 
     def english(self, case: Case) -> str:
-        """Comparative and standard."""
-        return f"{english.comparative(self.adjective.english)} than {self.standard.english(Case.ACCUSATIVE)}"
+        """Than and the standard."""
+        return f"than {self.standard.english(case)}"
 
     def german(self, case: Case) -> str:
-        """Comparative and standard, both in the nominative."""
-        return f"{german.comparative(self.adjective.german)} als {self.standard.german(Case.NOMINATIVE)}"
+        """Als and the standard, in the case of what is compared."""
+        return f"als {self.standard.german(case)}"
 
 
 class Describer(Narrator):
     """Builds clauses about states."""
 
-    def feeling(self, subject: Nominal, tense: Tense, flags: tuple[str, ...] = ("state", "mood")) -> Clause:
+    def feeling(self, subject: Nominal, tense: Tense, feelings: tuple[str, ...]) -> Clause:
         """Someone is tired."""
-        pool = [word for word in modifiers.ADJECTIVES if word.flags & set(flags) and word.english not in self.used]
-        word = self.random.choice([word for word in pool if "person" in word.classes])
+        word = self.random.choice([word for word in modifiers.ADJECTIVES if word.english in feelings])
         return self.being(subject, word, tense, False)
 
     def being(self, subject: Nominal, word: Adjective, tense: Tense, negated: bool) -> Clause:
@@ -72,7 +71,7 @@ class Describer(Narrator):
     def quality(self) -> Clause:
         """The house is old; perhaps older than the church."""
         noun = self.noun(tuple(QUALIFIED))
-        word = self.random.choice([word for word in adjectives(noun)])
+        word = self.random.choice(adjectives(noun))
         self.used.add(word.english)
         plural = "shoe" in noun.classes or (not noun.mass and self.chance(0.2))
         subject = NounPhrase(self.random.choice((THE, THE, THIS)), noun, plural)
@@ -82,8 +81,9 @@ class Describer(Narrator):
             ]
             if others:
                 standard = NounPhrase(THE, self.random.choice(others))
-                phrase = Comparison(word, standard)
-                return Clause(subject, VerbGroup(verbs.BE), (Part(Role.PREDICATE, phrase),))
+                more = Fixed(english.comparative(word.english), german.comparative(word.german))
+                parts = (Part(Role.PREDICATE, more), Part(Role.STANDARD, Than(standard), Case.NOMINATIVE))
+                return Clause(subject, VerbGroup(verbs.BE), parts)
         tense = Tense.PRESENT if self.chance(0.65) else Tense.PAST
         return self.being(subject, word, tense, self.chance(0.15))
 
@@ -93,7 +93,7 @@ class Describer(Narrator):
         subject = NounPhrase(owner, self.random.choice(MALE_RELATIVES)) if self.chance(0.6) else self.man()
         noun = self.noun(("job",))
         part = Part(Role.PREDICATE, NounPhrase(AS_A_JOB, noun), Case.NOMINATIVE)
-        choice = self.pick({"is": 40, "was": 20, "will": 15, "wants": 25})
+        choice = self.one_of({"is": 40, "was": 20, "will": 15, "wants": 25})
         group = {
             "is": VerbGroup(verbs.BE),
             "was": VerbGroup(verbs.BE, Tense.PAST),
@@ -125,16 +125,15 @@ class Describer(Narrator):
 
     def state(self, subject: Nominal | None = None, question: bool = False) -> Clause:
         """Someone knows, loves, needs, owns or wears something."""
-        verbs_open = [verb for verb in STATIVE if subject is None or "person" in verb.subjects]
-        verb = self.random.choice(verbs_open)
-        subject = subject or self.subject(verb.subjects)
+        verb = self.random.choice([verb for verb in STATIVE if subject is None or suits(subject, verb)])
+        subject = subject or self.doer(verb, Wish(question=question), STATE)
         telling = PAST if self.chance(0.25) and "presentonly" not in verb.flags else STATE
         return self.clause(Wish(time=False, adverbials=1, front=0, question=question), subject, verb, telling)
 
     def lasting(self) -> Clause:
         """Someone has been doing something for three years."""
         verb = self.random.choice(LASTING)
-        subject = self.subject(verb.subjects)
+        subject = self.doer(verb, Wish(), STATE)
         clause = self.clause(Wish(time=False, adverbials=1, front=0, negation=0, relatives=0), subject, verb, STATE)
         number = self.random.choice(modifiers.NUMBER)
         unit, einheit = self.random.choice((("years", "Jahren"), ("months", "Monaten"), ("weeks", "Wochen")))
@@ -174,18 +173,44 @@ class Describer(Narrator):
             parts = (Part(Role.TIME, self.date(use)),)
         return Clause(IT, VerbGroup(self.random.choice((verbs.RAIN, verbs.RAIN, verbs.SNOW)), tense), parts)
 
-    def lack(self, subject: Nominal, tense: Tense) -> Clause:
+    def lack(self, subject: Nominal, tense: Tense, missing: str) -> Clause:
         """Someone has no time."""
-        noun = nouns.BY_ENGLISH[self.random.choice(("time", "money", "car", "umbrella", "map", "bicycle"))]
-        return Clause(subject, VerbGroup(HAVE, tense), (Part(Role.OBJECT, NounPhrase(NO, noun)),))
+        return Clause(subject, VerbGroup(HAVE, tense), (Part(Role.OBJECT, NounPhrase(NO, nouns.BY_ENGLISH[missing])),))
 
-    def owning(self, subject: Nominal, tense: Tense) -> Clause:
+    def owning(self, subject: Nominal, owned: str) -> Clause:
         """Someone has time."""
-        noun = nouns.BY_ENGLISH[self.random.choice(("time", "money"))]
-        return Clause(subject, VerbGroup(HAVE, tense), (Part(Role.OBJECT, NounPhrase(BARE, noun)),))
+        return Clause(subject, VerbGroup(HAVE), (Part(Role.OBJECT, NounPhrase(BARE, nouns.BY_ENGLISH[owned])),))
 
 
-QUALIFIED = ["job", "person", "animal", "building", "furniture", "machine", "clothing", "text", "room", "place", "home", "ship", "soup", "fruit", "tale", "topic", "mail", "hard", "event", "film", "music", "street", "river", "mountain", "tool", "vessel", "heavy"]
+QUALIFIED = [
+    "job",
+    "person",
+    "animal",
+    "building",
+    "furniture",
+    "machine",
+    "clothing",
+    "text",
+    "room",
+    "place",
+    "home",
+    "ship",
+    "soup",
+    "fruit",
+    "tale",
+    "topic",
+    "mail",
+    "hard",
+    "event",
+    "film",
+    "music",
+    "street",
+    "river",
+    "mountain",
+    "tool",
+    "vessel",
+    "heavy",
+]
 KINDS = ("building", "furniture", "machine", "clothing", "text", "room", "animal", "ship", "instrument", "hard")
 AGENTS = {
     "write": "writer",

@@ -112,19 +112,19 @@ yesterday evening | gestern Abend | past
 yesterday morning | gestern Morgen | past
 the day before yesterday | vorgestern | past
 last week | letzte Woche | past
-last month | letzten Monat | past
-last year | letztes Jahr | past
-last summer | letzten Sommer | past
-last winter | letzten Winter | past
+last month | letzten Monat | past slow
+last year | letztes Jahr | past slow
+last summer | letzten Sommer | past slow
+last winter | letzten Winter | past slow
 this morning | heute Morgen | past
 tomorrow | morgen | future
 tomorrow morning | morgen früh | future
 tomorrow evening | morgen Abend | future
 the day after tomorrow | übermorgen | future
 next week | nächste Woche | future
-next month | nächsten Monat | future
-next year | nächstes Jahr | future
-next summer | nächsten Sommer | future
+next month | nächsten Monat | future slow
+next year | nächstes Jahr | future slow
+next summer | nächsten Sommer | future slow
 soon | bald | future
 tonight | heute Abend | future
 today | heute | past future
@@ -154,12 +154,12 @@ in December | im Dezember | month
 """
 
 COMMENTS = """
-unfortunately | leider
+unfortunately | leider | sad
 perhaps | vielleicht
 probably | wahrscheinlich
 of course | natürlich
-luckily | zum Glück
-finally | endlich
+luckily | zum Glück | lucky
+finally | endlich | lucky
 """
 
 NUMBERS = """
@@ -176,8 +176,40 @@ eleven | elf
 twelve | zwölf
 """
 
-WOMEN = ["Anna", "Maria", "Laura", "Julia", "Sophie", "Lena", "Clara", "Emma", "Sarah", "Lisa", "Martha", "Eva", "Nina", "Paula", "Helena"]
-MEN = ["Peter", "Paul", "Martin", "Daniel", "Michael", "David", "Jan", "Simon", "Robert", "Stefan", "Oliver", "Anton", "Karl", "Emil", "Ben"]
+WOMEN = [
+    "Anna",
+    "Maria",
+    "Laura",
+    "Julia",
+    "Sophie",
+    "Lena",
+    "Clara",
+    "Emma",
+    "Sarah",
+    "Lisa",
+    "Martha",
+    "Eva",
+    "Nina",
+    "Paula",
+    "Helena",
+]
+MEN = [
+    "Peter",
+    "Paul",
+    "Martin",
+    "Daniel",
+    "Michael",
+    "David",
+    "Jan",
+    "Simon",
+    "Robert",
+    "Stefan",
+    "Oliver",
+    "Anton",
+    "Karl",
+    "Emil",
+    "Ben",
+]
 
 TOWNS = """
 Berlin | Berlin

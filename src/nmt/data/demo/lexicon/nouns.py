@@ -13,11 +13,11 @@ woman/women | die Frau | Frauen | person she
 child/children | das Kind | Kinder | person young
 boy | der Junge | Jungen | person young he weak
 girl | das Mädchen | Mädchen | person young
-friend | der Freund | Freunde | person he own
-neighbour | der Nachbar | Nachbarn | person he weak own
-colleague | der Kollege | Kollegen | person he weak own
-boss/bosses | der Chef | Chefs | person he own
-teacher | der Lehrer | Lehrer | person he job own
+friend | der Freund | Freunde | person he mate
+neighbour | der Nachbar | Nachbarn | person he weak mate
+colleague | der Kollege | Kollegen | person he weak mate
+boss/bosses | der Chef | Chefs | person he mate
+teacher | der Lehrer | Lehrer | person he job
 student | der Student | Studenten | person he weak
 pupil | der Schüler | Schüler | person young he
 professor | der Professor | Professoren | person he job
@@ -49,7 +49,7 @@ saleswoman/saleswomen | die Verkäuferin | Verkäuferinnen | person she
 actress/actresses | die Schauspielerin | Schauspielerinnen | person she
 queen | die Königin | Königinnen | person she
 customer | der Kunde | Kunden | person he weak
-guest | der Gast | Gäste | person he own
+guest | der Gast | Gäste | person he mate
 tourist | der Tourist | Touristen | person he weak
 mayor | der Bürgermeister | Bürgermeister | person he
 mechanic | der Mechaniker | Mechaniker | person he job
@@ -130,12 +130,12 @@ lemonade | die Limonade | - | drink
 """
 
 THINGS = """
-book | das Buch | Bücher | text writing gift light flat
-novel | der Roman | Romane | text writing gift flat
-newspaper | die Zeitung | Zeitungen | text flat press
-magazine | die Zeitschrift | Zeitschriften | text flat press
-letter | der Brief | Briefe | text writing mail flat
-postcard | die Postkarte | Postkarten | text writing mail flat
+book | das Buch | Bücher | text writing gift light lying
+novel | der Roman | Romane | text writing gift lying
+newspaper | die Zeitung | Zeitungen | text lying press
+magazine | die Zeitschrift | Zeitschriften | text lying press
+letter | der Brief | Briefe | text writing mail lying
+postcard | die Postkarte | Postkarten | text writing mail lying
 message | die Nachricht | Nachrichten | text writing mail
 report | der Bericht | Berichte | text writing document
 article | der Artikel | Artikel | text writing
@@ -145,23 +145,23 @@ fairy tale | das Märchen | Märchen | tale text
 joke | der Witz | Witze | tale
 contract | der Vertrag | Verträge | document signable
 invoice | die Rechnung | Rechnungen | document
-dictionary/dictionaries | das Wörterbuch | Wörterbücher | gift light flat
-key | der Schlüssel | Schlüssel | small flat
+dictionary/dictionaries | das Wörterbuch | Wörterbücher | gift light lying
+key | der Schlüssel | Schlüssel | small lying
 ring | der Ring | Ringe | small gift jewel
-wallet | die Brieftasche | Brieftaschen | small flat
+wallet | die Brieftasche | Brieftaschen | small lying
 watch/watches | die Uhr | Uhren | small gift machine
 umbrella | der Regenschirm | Regenschirme | small
-passport | der Reisepass | Reisepässe | small flat
-ticket | die Fahrkarte | Fahrkarten | small flat
-map | die Landkarte | Landkarten | light flat
-pen | der Kugelschreiber | Kugelschreiber | small gift flat
-pencil | der Bleistift | Bleistifte | small flat
+passport | der Reisepass | Reisepässe | small lying
+ticket | die Fahrkarte | Fahrkarten | small lying
+map | die Landkarte | Landkarten | light lying
+pen | der Kugelschreiber | Kugelschreiber | small gift lying
+pencil | der Bleistift | Bleistifte | small lying
 doll | die Puppe | Puppen | gift toy
 ball | der Ball | Bälle | gift toy
 kite | der Drachen | Drachen | gift toy
 present | das Geschenk | Geschenke | parcel heavy
 parcel | das Paket | Pakete | parcel mail heavy closable
-photo | das Foto | Fotos | picture gift flat
+photo | das Foto | Fotos | picture gift lying
 painting | das Gemälde | Gemälde | picture art hanging
 poster | das Plakat | Plakate | picture hanging
 camera | die Kamera | Kameras | gift machine device small
@@ -185,8 +185,8 @@ boat | das Boot | Boote | ship
 coat | der Mantel | Mäntel | clothing washable hanging
 jacket | die Jacke | Jacken | clothing washable hanging
 shirt | das Hemd | Hemden | clothing washable
-dress/dresses | das Kleid | Kleider | clothing washable hanging
-skirt | der Rock | Röcke | clothing washable
+dress/dresses | das Kleid | Kleider | clothing washable hanging womens
+skirt | der Rock | Röcke | clothing washable womens
 pullover | der Pullover | Pullover | clothing washable
 hat | der Hut | Hüte | clothing
 cap | die Mütze | Mützen | clothing
@@ -205,10 +205,10 @@ cup | die Tasse | Tassen | vessel fragile standing
 plate | der Teller | Teller | fragile standing
 bowl | die Schüssel | Schüsseln | vessel fragile standing
 vase | die Vase | Vasen | vessel fragile standing gift
-knife/knives | das Messer | Messer | tool flat
-spoon | der Löffel | Löffel | tool flat
-fork | die Gabel | Gabeln | tool flat
-hammer | der Hammer | Hämmer | tool flat
+knife/knives | das Messer | Messer | tool lying
+spoon | der Löffel | Löffel | tool lying
+fork | die Gabel | Gabeln | tool lying
+hammer | der Hammer | Hämmer | tool lying
 ladder | die Leiter | Leitern | tool heavy
 table | der Tisch | Tische | furniture surface
 chair | der Stuhl | Stühle | furniture seat
@@ -245,23 +245,23 @@ living room | das Wohnzimmer | Wohnzimmer | room quiet sleep at=in/in/in
 bedroom | das Schlafzimmer | Schlafzimmer | room sleep at=in/in/in
 bathroom | das Badezimmer | Badezimmer | room at=in/in/in
 cellar | der Keller | Keller | room at=in/in/in
-school | die Schule | Schulen | building place learn sing work at=at/in/in
-university/universities | die Universität | Universitäten | building place learn work at=at/an/zu
-library/libraries | die Bibliothek | Bibliotheken | building place quiet learn work at=in/in/in
+school | die Schule | Schulen | building place learn sing workplace at=at/in/in
+university/universities | die Universität | Universitäten | building place learn workplace at=at/an/zu
+library/libraries | die Bibliothek | Bibliotheken | stay building place quiet learn workplace at=in/in/in
 museum | das Museum | Museen | building place meet at=in/in/in
 theatre | das Theater | Theater | building place meet sing at=in/in/in
 cinema | das Kino | Kinos | building place meet at=in/in/in
 church/churches | die Kirche | Kirchen | building place sing at=in/in/in
-hospital | das Krankenhaus | Krankenhäuser | building place work at=in/in/in
-hotel | das Hotel | Hotels | building place sleep work at=in/in/in
-restaurant | das Restaurant | Restaurants | building place eat meet work at=in/in/in
+hospital | das Krankenhaus | Krankenhäuser | stay building place workplace at=in/in/in
+hotel | das Hotel | Hotels | stay building place sleep workplace at=in/in/in
+restaurant | das Restaurant | Restaurants | building place eat meet workplace at=in/in/in
 café | das Café | Cafés | building place eat meet quiet at=in/in/in
-bakery/bakeries | die Bäckerei | Bäckereien | building place shop work at=in/in/in
-supermarket | der Supermarkt | Supermärkte | building place shop work at=in/in/in
+bakery/bakeries | die Bäckerei | Bäckereien | building place workplace at=in/in/in
+supermarket | der Supermarkt | Supermärkte | building place shop workplace at=in/in/in
 market | der Markt | Märkte | place shop meet at=at/auf/auf
-department store | das Kaufhaus | Kaufhäuser | building place shop work at=in/in/in
-factory/factories | die Fabrik | Fabriken | building work at=in/in/in
-office | das Büro | Büros | place work desk own room at=in/in/in
+department store | das Kaufhaus | Kaufhäuser | building place shop workplace at=in/in/in
+factory/factories | die Fabrik | Fabriken | building workplace at=in/in/in
+office | das Büro | Büros | stay place workplace desk own room at=in/in/in
 station | der Bahnhof | Bahnhöfe | building place meet arrive at=at/an/zu
 airport | der Flughafen | Flughäfen | building place meet arrive at=at/an/zu
 bus stop | die Haltestelle | Haltestellen | place meet at=at/an/zu
@@ -271,7 +271,7 @@ zoo | der Zoo | Zoos | place meet at=in/in/in
 forest | der Wald | Wälder | place play walk at=in/in/in
 beach/beaches | der Strand | Strände | place play walk quiet at=on/an/an
 lake | der See | Seen | place walk at=at/an/an
-village | das Dorf | Dörfer | live meet at=in/in/in
+village | das Dorf | Dörfer | stay live meet at=in/in/in
 city/cities | die Stadt | Städte | live meet shop at=in/in/in
 house | das Haus | Häuser | building home own
 flat | die Wohnung | Wohnungen | home own
@@ -279,7 +279,7 @@ tower | der Turm | Türme | building
 castle | das Schloss | Schlösser | building
 bridge | die Brücke | Brücken | building crossing
 street | die Straße | Straßen | crossing
-river | der Fluss | Flüsse | crossing water
+river | der Fluss | Flüsse | crossing
 mountain | der Berg | Berge | mountain
 island | die Insel | Inseln | island
 country/countries | das Land | Länder | country

@@ -11,6 +11,14 @@ Marks: `@place` (class of places), `%manner` (English adverb) and the flags
   passive   makes a good passive                 long      can go on for years
   shift     recipient with `to` in English       for       can be done for someone
   with      can be done with someone             good, bad what it does to one's mood
+  chance    happens to one: nobody wants, plans or promises it
+  once      nothing one does habitually
+  one       its object is one thing, not a number of things
+  body      its object is one's own clothing
+  adult     not for children
+  thing     a thing does it, so no modal; `timed` always says when, `slow` takes long
+  cash      needs money             indoor, outdoor where one does it, and so what the weather means for it
+  household, party, office, tour   scenes of things that are done together
 """
 
 from nmt.data.demo import english, german
@@ -18,111 +26,111 @@ from nmt.data.demo.features import Case
 from nmt.data.demo.lexicon.entries import Complement, Verb, rows
 
 TRANSITIVE = """
-read read read | lesen liest gelesen | person family | acc=text | @quiet %attentively %slowly
-write wrote written | schreiben schreibt geschrieben | person family | acc=writing | @desk @quiet %slowly passive for
-buy bought bought | kaufen | person family | acc=food,clothing,furniture,gift,machine,grocery,tool | @shop for
-sell sold sold | verkaufen | person family | acc=machine,furniture,instrument,house,farm | @meet
-cook | kochen | person family | acc=dish | @kitchen for %slowly
-bake baked baked | backen backt gebacken | person family | acc=baked | @kitchen for
-eat ate eaten | essen isst gegessen | person family | acc=food | @eat %slowly %quickly
-drink drank drunk | trinken trinkt getrunken | person family | acc=drink | @eat %slowly %quickly
+read read read | lesen liest gelesen | person family | acc=text | @quiet %attentively %slowly indoor
+write wrote written | schreiben schreibt geschrieben | person family | acc=writing | @desk @quiet %slowly passive for indoor office
+buy bought bought | kaufen | person family | acc=food,clothing,furniture,gift,machine,grocery,tool | @shop for cash tour
+sell sold sold | verkaufen | person family | acc=machine,furniture,instrument,house,farm | @market adult once
+cook | kochen | person family | acc=dish | @kitchen for %slowly indoor household
+bake baked baked | backen backt gebacken | person family | acc=baked | @kitchen for indoor household
+eat ate eaten | essen isst gegessen | person family | acc=food | @eat %slowly %quickly party
+drink drank drunk | trinken trinkt getrunken | person family | acc=drink | @eat %slowly %quickly party
 open | auf-machen | person family | acc=closable | %carefully
 close | zu-machen | person family | acc=closable | %quietly %carefully
-lock | ab-schließen schließt abgeschlossen | person family | acc=lockable | %carefully
-turn~on | ein-schalten | person family | acc=device |
-turn~off | aus-schalten | person family | acc=device |
-clean | putzen | person family | acc=room,shoe,window | %thoroughly
-tidy~up tidied tidied | auf-räumen | person family | acc=room | %thoroughly %quickly
-wash | waschen wäscht gewaschen | person family | acc=washable | %thoroughly
-repair | reparieren | person family | acc=machine,roof,toy | for %quickly
-find found found | finden findet gefunden | person family | acc=small,collectible,pet | good @walk
-lose lost lost | verlieren verliert verloren | person family | acc=small | bad @place
+lock | ab-schließen schließt abgeschlossen | person family | acc=lockable | %carefully one
+turn~on | ein-schalten | person family | acc=device | one
+turn~off | aus-schalten | person family | acc=device | one
+clean | putzen | person family | acc=room,shoe,window | %thoroughly indoor one household
+tidy~up tidied tidied | auf-räumen | person family | acc=room | %thoroughly %quickly indoor one household
+wash | waschen wäscht gewaschen | person family | acc=washable | %thoroughly household
+repair | reparieren | person family | acc=machine,roof,toy | for %quickly indoor adult household
+find found found | finden findet gefunden | person family | acc=small,collectible,pet | good @walk chance once
+lose lost lost | verlieren verliert verloren | person family | acc=small | bad @place chance once
 look~for | suchen | person family | acc=small,pet | @place
-forget forgot forgotten | vergessen vergisst vergessen | person family | acc=small,appointment | bad
+forget forgot forgotten | vergessen vergisst vergessen | person family | acc=small,appointment | bad chance
 hide hid hidden | verstecken | person family | acc=small,parcel,letter | @room
-steal stole stolen | stehlen stiehlt gestohlen | thief | acc=small,art,car |
-choose chose chosen | aus-wählen | person family | acc=clothing,gift,furniture | for
+steal stole stolen | stehlen stiehlt gestohlen | thief | acc=small,art,car | chance once
+choose chose chosen | aus-wählen | person family | acc=clothing,gift,furniture | for once
 bring brought brought | bringen bringt gebracht | person family | dat=person,family acc=mail,drink,parcel,vessel |
 bring~along brought brought | mit-bringen bringt mitgebracht | person family | acc=gift,drink,salad |
 fetch | holen | person family | acc=tool,drink,small |
 carry carried carried | tragen trägt getragen | person family | acc=heavy | %carefully
-wear wore worn | tragen trägt getragen | person family | acc=clothing | state
-put~on put put | an-ziehen zieht angezogen | person family | acc=clothing | %quickly
-take~off took taken | aus-ziehen zieht ausgezogen | person family | acc=clothing | %quickly
-see saw seen | sehen sieht gesehen | person family | acc=person,animal,ship | @place @walk event
-hear heard heard | hören | person family | acc=song,noise | event
-watch | beobachten | person family | acc=animal,ship | @walk %attentively
-visit | besuchen | person family | acc=person,family,museum | good with
+wear wore worn | tragen trägt getragen | person family | acc=clothing | state body
+put~on put put | an-ziehen zieht angezogen | person family | acc=clothing | %quickly indoor body
+take~off took taken | aus-ziehen zieht ausgezogen | person family | acc=clothing | %quickly body
+see saw seen | sehen sieht gesehen | person family | acc=person,animal,ship | @place @walk event chance
+hear heard heard | hören | person family | acc=song,noise | event chance
+watch | beobachten | person family | acc=wild,ship,butterfly | @walk %attentively outdoor
+visit | besuchen | person family | acc=person,family,museum | good with one tour
 meet met met | treffen trifft getroffen | person family | acc=person,family | @meet good event
 invite | ein-laden lädt eingeladen du:lädst | person family | acc=person,family |
-call | an-rufen ruft angerufen | person family | acc=person,family |
+call | an-rufen ruft angerufen | person family | acc=person,family | office
 pick~up | ab-holen | person family | acc=person,family,mail | @arrive
 greet | begrüßen | person family | acc=person,family | %politely
 accompany accompanied accompanied | begleiten | person family | acc=person,family |
 praise | loben | person family | acc=person,family |
 wake woke woken | wecken | person family | acc=family,child | %quietly
 support | unterstützen | person family | acc=person,family |
-interrupt | unterbrechen unterbricht unterbrochen | person family | acc=person,family | bad
+interrupt | unterbrechen unterbricht unterbrochen | person family | acc=person,family | chance
 ask | fragen | person family | acc=person,family | %politely
-teach taught taught | unterrichten | teacher | acc=young,student | @learn long
-examine | untersuchen | doctor | acc=patient,young | %thoroughly
+teach taught taught | unterrichten | teacher | acc=young,student | @learn long adult
+examine | untersuchen | doctor | acc=patient,young | %thoroughly adult
 know knew known | kennen kennt gekannt | person family | acc=person,town,tale,song | state
 love | lieben | person family | acc=person,family,pet,song | state
 need | brauchen | person family | acc=clothing,small,furniture,tool,time | state
 have had had | haben hat gehabt du:hast | person family | acc=pet,time,machine,house,idea,small | state
 like | mögen mag gemocht du:magst | person family | acc=food,animal,drink,sport,town,song | state presentonly
-study studied studied | studieren | student family person | acc=studies | @university long
-learn learnt learnt | lernen | person family | acc=subject | @learn long with
+study studied studied | studieren | student family person | acc=studies | @university long state indoor
+learn learnt learnt | lernen | person family | acc=subject | @learn long with indoor
 understand understood understood | verstehen versteht verstanden | person family | acc=topic,language,joke,tale | state
 solve | lösen | person family | acc=hard | %quickly good
-discuss | besprechen bespricht besprochen | person family | acc=topic,contract | with @eat %calmly
-check | prüfen | person family | acc=document,ticket,machine | %thoroughly
-sign | unterschreiben unterschreibt unterschrieben | person family | acc=signable |
-translate | übersetzen übersetzt übersetzt | person family | acc=text | %slowly passive for
-publish | veröffentlichen | writer scientist journalist | acc=writing | passive
-paint | malen | person family | acc=art,flower,animal | %slowly @walk
-draw drew drawn | zeichnen | person family | acc=animal,building,flower | %carefully @walk
-photograph | fotografieren | person family | acc=building,animal,flower |
-sing sang sung | singen singt gesungen | person family | acc=song | @sing %loudly %well with
-play | spielen | person family | acc=sport | @play %well with
-build built built | bauen | person family | acc=house,kite,boat | for
-renovate | renovieren | architect parents | acc=building,home | passive
-destroy | zerstören | storm | acc=building,roof,ship,tower | passive
-plant | pflanzen | person family | acc=plant,flower | @garden for
-water | gießen gießt gegossen | person family | acc=flower |
-feed fed fed | füttern | person family | acc=animal |
-catch caught caught | fangen fängt gefangen | animal | acc=prey | %quickly
-break broke broken | zerbrechen zerbricht zerbrochen | person family | acc=fragile | bad
+discuss | besprechen bespricht besprochen | person family | acc=topic,contract | with @eat %calmly one adult office
+check | prüfen | person family | acc=document,ticket,machine | %thoroughly adult office
+sign | unterschreiben unterschreibt unterschrieben | person family | acc=signable | one adult once office
+translate | übersetzen übersetzt übersetzt | person family | acc=text | %slowly passive for indoor adult office
+publish | veröffentlichen | writer scientist journalist | acc=writing | passive adult
+paint | malen | person family | acc=art,flower,animal | %slowly @walk indoor
+draw drew drawn | zeichnen | person family | acc=animal,building,flower | %carefully @walk outdoor
+photograph | fotografieren | person family | acc=building,animal,flower | outdoor tour
+sing sang sung | singen singt gesungen | person family | acc=song | @sing %loudly %well with party
+play | spielen | person family | acc=sport | @play %well with outdoor
+build built built | bauen | person family | acc=house,boat,shelf | for slow cash adult
+renovate | renovieren | architect parents | acc=house,flat,castle,church,theatre,school | passive slow one adult
+destroy | zerstören | storm | acc=house,roof,ship,tower,bridge | passive chance once
+plant | pflanzen | person family | acc=plant,flower | @garden for outdoor
+water | gießen gießt gegossen | person family | acc=flower | outdoor household
+feed fed fed | füttern | person family | acc=animal | household
+catch caught caught | fangen fängt gefangen | animal | acc=prey | %quickly chance
+break broke broken | zerbrechen zerbricht zerbrochen | person family | acc=fragile | bad chance once
 cut cut cut | schneiden schneidet geschnitten | person family | acc=cuttable | @kitchen %carefully
 fill | füllen | person family | acc=vessel | %carefully
-pack | packen | person family | acc=packable | %quickly
-unpack | aus-packen | person family | acc=parcel,packable | %slowly
-order | bestellen | person family | acc=drink,dish | @eat for
-pay~for paid paid | bezahlen | person family | acc=drink,clothing,ticket |
+pack | packen | person family | acc=packable | %quickly tour
+unpack | aus-packen | person family | acc=parcel,packable | %slowly household
+order | bestellen | person family | acc=drink,dish | @eat for cash adult
+pay~for paid paid | bezahlen | person family | acc=drink,clothing,ticket | cash
 taste | probieren | person family | acc=dish,salad,cheese |
-win won won | gewinnen gewinnt gewonnen | person family | acc=prize | good event
-receive | bekommen bekommt bekommen | person family | acc=mail,expected,parcel | good event
+win won won | gewinnen gewinnt gewonnen | person family | acc=prize | good event chance one once
+receive | bekommen bekommt bekommen | person family | acc=mail,expected,parcel | good event chance one
 accept | an-nehmen nimmt angenommen | person family | acc=offer |
-cancel cancelled cancelled | ab-sagen | person family | acc=formal,appointment,festive | bad
-prepare | vor-bereiten bereitet vorbereitet | person family | acc=event,meal | %carefully
-organise | organisieren | person family | acc=festive | with for
-plan planned planned | planen | person family | acc=festive,holiday | with
-miss | verpassen | person family | acc=transport,appointment | bad event
-take took taken | nehmen nimmt genommen | person family | acc=transport |
-park | parken | person family | acc=parkable |
-rent | mieten | person family | acc=home,car,boat | for
-cross | überqueren | person family | acc=crossing | %carefully
-leave left left | verlassen verlässt verlassen | person family | acc=building,room,town | %quickly event
-enter | betreten betritt betreten du:betrittst | person family | acc=building,room | %quietly
-climb | besteigen besteigt bestiegen | person family | acc=mountain | with
-collect | sammeln | person family | acc=collectible | with state
+cancel cancelled cancelled | ab-sagen | person family | acc=formal,appointment,festive | bad one
+prepare | vor-bereiten bereitet vorbereitet | person family | acc=event,meal | %carefully one
+organise | organisieren | person family | acc=festive | with for one adult
+plan planned planned | planen | person family | acc=festive,holiday | with one tour
+miss | verpassen | person family | acc=transport,appointment | bad event chance one once
+take took taken | nehmen nimmt genommen | person family | acc=transport | indoor one
+park | parken | person family | acc=parkable | one adult
+rent | mieten | person family | acc=flat,car,boat | for cash adult once tour
+cross | überqueren | person family | acc=crossing | %carefully one
+leave left left | verlassen verlässt verlassen | person family | acc=building,room,town | %quickly event one
+enter | betreten betritt betreten du:betrittst | person family | acc=building,room | %quietly one
+climb | besteigen besteigt bestiegen | person family | acc=mountain | with outdoor one once
+collect | sammeln | person family | acc=collectible | with state outdoor
 describe | beschreiben beschreibt beschrieben | person family | acc=person,picture,building,thief |
 look~at | betrachten | person family | acc=picture,building | %attentively
-invent | erfinden erfindet erfunden | scientist engineer | acc=machine |
-correct | korrigieren | teacher person | acc=mistake,report,letter | %thoroughly
+invent | erfinden erfindet erfunden | scientist engineer | acc=machine | adult once
+correct | korrigieren | teacher person | acc=mistake,report,letter | %thoroughly office
 return | zurück-geben gibt zurückgegeben | person family | acc=book,tool,money |
-save | sparen | person family | acc=money | long
-earn | verdienen | person family | acc=money |
+save | sparen | person family | acc=money | long adult
+earn | verdienen | person family | acc=money | adult
 throw~away threw thrown | weg-werfen wirft weggeworfen | person family | acc=press,shoe |
 count | zählen | person family | acc=collectible,money | %slowly
 """
@@ -135,12 +143,12 @@ lend lent lent | leihen leiht geliehen | person family | dat=person,family acc=b
 explain | erklären | person family | dat=person,family acc=topic | shift %calmly %well
 recommend | empfehlen empfiehlt empfohlen | person family | dat=person,family acc=book,novel,film,dine | shift
 tell told told | erzählen | person family | dat=person,family acc=tale |
-introduce | vor-stellen | person family | dat=person,family acc=own | shift
+introduce | vor-stellen | person family | dat=person,family acc=mate | shift once
 help | helfen hilft geholfen | person family | dat=person,family | @kitchen @garden
 thank | danken | person family | dat=person,family | %politely
 congratulate | gratulieren | person family | dat=person,family |
 follow | folgen | person family animal | dat=person,family | sein %quietly
-answer | antworten | person family | dat=person,family | %politely %quickly
+answer | antworten | person family | dat=person,family | %politely %quickly office
 trust | vertrauen | person family | dat=person,family | state
 agree~with | zu-stimmen | person family | dat=person,family |
 listen~to | zu-hören | person family | dat=person,family | %attentively
@@ -151,60 +159,60 @@ belong~to | gehören | house car instrument furniture ship | dat=person,family |
 OBLIQUE = """
 wait | warten | person family | for/auf/acc=person,family,transport,mail,expected | @arrive %patiently
 think thought thought | denken denkt gedacht | person family | of/an/acc=family,festive,holiday,person |
-dream dreamt dreamt | träumen | person family | of/von/dat=holiday,festive,island,house |
-talk | sprechen spricht gesprochen | person family | about/über/acc=topic,weather,festive,show | with @eat @meet %quietly
-laugh | lachen | person family | about/über/acc=joke,mistake,tale | %loudly
-complain | beschweren | person family | about/über/acc=noise,weather,invoice | sich %politely
+dream dreamt dreamt | träumen | person family | of/von/dat=holiday,festive,island,house | chance
+talk | sprechen spricht gesprochen | person family | about/über/acc=topic,weather,festive,show | with @eat @meet %quietly party
+laugh | lachen | person family | about/über/acc=joke,mistake,tale | %loudly chance party
+complain | beschweren | person family | about/über/acc=noise,weather,invoice | sich %politely chance
 look~forward | freuen | person family | to/auf/acc=festive,holiday,meal | sich state
-remember | erinnern | person family | -/an/acc=person,tale,festive,family | sich state
+remember | erinnern | person family | -/an/acc=person,tale,festive,family | sich state chance
 take~care took taken | kümmern | person family | of/um/acc=pet,young,farm,plant | sich %well
-fall~in~love fell fallen | verlieben | person | with/in/acc=person | sich good event
+fall~in~love fell fallen | verlieben | person | with/in/acc=person | sich good event chance once
 take~part took taken | teil-nehmen nimmt teilgenommen | person family | in/an/dat=race,meeting,exam |
-start | beginnen beginnt begonnen | person family | with/mit/dat=work,task |
+start | beginnen beginnt begonnen | person family | with/mit/dat=work,task | one
 believe | glauben | person family | in/an/acc=idea,plan | state
 go went gone | gehen geht gegangen | person family | to=place,building | sein with event
 run ran run | laufen läuft gelaufen | person family | to=place,arrive | sein %quickly event
-drive drove driven | fahren fährt gefahren | person family | to=town,land,arrive | sein with event
-travel travelled travelled | reisen | person family | to=town,land | sein with
-fly flew flown | fliegen fliegt geflogen | person family | to=town,land | sein with
+drive drove driven | fahren fährt gefahren | person family | to=town,land,arrive | sein with event adult
+travel travelled travelled | reisen | person family | to=town,land | sein with cash tour
+fly flew flown | fliegen fliegt geflogen | person family | to=town,land | sein with cash tour
 live | wohnen | person family | at=live,town,home | state long
-stay | bleiben bleibt geblieben | person family | at=place,town | sein
+stay | bleiben bleibt geblieben | person family | at=stay,town | sein event chance
 sit sat sat | sitzen sitzt gesessen | person family pet | on/auf/dat=seat | posture
-lie lay lain | liegen liegt gelegen | flat | on/auf/dat=surface | posture
+lie lay lain | liegen liegt gelegen | lying | on/auf/dat=surface | posture
 stand stood stood | stehen steht gestanden | standing | on/auf/dat=surface | posture
 hang hung hung | hängen hängt gehangen | hanging | on/an/dat=wall | posture
-lay laid laid | legen | person family | acc=flat on/auf/acc=surface | %carefully
+lay laid laid | legen | person family | acc=lying on/auf/acc=surface | %carefully
 put put put | stellen | person family | acc=standing on/auf/acc=surface | %carefully
 """
 
 INTRANSITIVE = """
-sleep slept slept | schlafen schläft geschlafen | person family pet |  | @sleep %well
-work | arbeiten | person family |  | @work long %hard with
-rest | aus-ruhen | person family |  | @sleep @quiet sich
-laugh | lachen | person family |  | %loudly
-cry cried cried | weinen | young woman |  | %loudly %quietly
-smile | lächeln | person family |  | event
-dance | tanzen | person family |  | %well with
-swim swam swum | schwimmen schwimmt geschwommen | person family |  | @swim sein with %well
-play | spielen | young pet |  | @play with
-cook | kochen | person family |  | @kitchen %well with
-sing sang sung | singen singt gesungen | person family bird |  | @sing %loudly %well
-hike | wandern | person family |  | @forest sein with
+sleep slept slept | schlafen schläft geschlafen | person family pet |  | @sleep %well indoor
+work | arbeiten | person family |  | @workplace long %hard with adult
+rest | aus-ruhen | person family |  | @sleep @quiet sich indoor
+laugh | lachen | person family |  | %loudly chance party
+cry cried cried | weinen | young woman |  | %loudly %quietly chance
+smile | lächeln | person family |  | event chance
+dance | tanzen | person family |  | %well with party
+swim swam swum | schwimmen schwimmt geschwommen | person family |  | @swim sein with %well outdoor tour
+play | spielen | young pet |  | @play with outdoor
+cook | kochen | person family |  | @kitchen %well with indoor household
+sing sang sung | singen singt gesungen | person family bird |  | @sing %loudly %well party
+hike | wandern | person family |  | @forest sein with outdoor tour
 shop shopped shopped | ein-kaufen | person family |  | @shop with
 hurry hurried hurried | beeilen | person family |  | sich
 get~up got got | auf-stehen steht aufgestanden | person family |  | sein clock event
-wake~up woke woken | auf-wachen | person family |  | sein clock event
-fall~asleep fell fallen | ein-schlafen schläft eingeschlafen | person family pet |  | sein event
+wake~up woke woken | auf-wachen | person family |  | sein clock event chance
+fall~asleep fell fallen | ein-schlafen schläft eingeschlafen | person family pet |  | sein event chance
 have~breakfast had had | frühstücken | person family |  | @eat clock with
-arrive | an-kommen kommt angekommen | person family transport ship |  | sein clock @arrive event
-depart | ab-fahren fährt abgefahren | transport |  | sein clock
-begin began begun | beginnen beginnt begonnen | event show |  | clock state
-take~place took taken | statt-finden findet stattgefunden | event |  | clock state
-bark | bellen bellt gebellt | dog |  | %loudly
-grow grew grown | wachsen wächst gewachsen | plant young |  | sein %quickly state
-bloom | blühen | flower |  | state @garden
-ring rang rung | klingeln | ringing |  | event %loudly
-shine shone shone | scheinen scheint geschienen | sun |  | state
+arrive | an-kommen kommt angekommen | person family transport ship |  | sein clock @arrive event chance
+depart | ab-fahren fährt abgefahren | transport |  | sein clock event thing timed
+begin began begun | beginnen beginnt begonnen | event show |  | clock event thing timed
+take~place took taken | statt-finden findet stattgefunden | event |  | clock event thing timed
+bark | bellen bellt gebellt | dog |  | %loudly chance
+grow grew grown | wachsen wächst gewachsen | plant young |  | sein %quickly state chance
+bloom | blühen | flower |  | state @garden chance
+ring rang rung | klingeln | ringing |  | event %loudly chance
+shine shone shone | scheinen scheint geschienen | sun |  | state chance
 come came come | kommen kommt gekommen | person family | home | sein clock event
 go went gone | gehen geht gegangen | person family | home | sein event with
 """
