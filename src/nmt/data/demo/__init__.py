@@ -13,6 +13,7 @@ from random import Random
 from nmt.data.demo.discourse import Author
 from nmt.data.demo.holdout import is_unseen
 from nmt.data.demo.lexicon import modifiers
+from nmt.data.demo.lexicon.entries import Adjective, Adverb, Noun
 from nmt.data.demo.lexicon.nouns import NOUNS
 from nmt.data.demo.lexicon.verbs import ALL as VERBS
 
@@ -78,10 +79,10 @@ def _vocabulary(pairs: list[Pair], side: int) -> set[str]:
 
 def lemma_counts() -> tuple[int, int]:
     """How many lemmas the lexicon has of English and of German, names apart."""
-    entries = [*NOUNS, *modifiers.ADJECTIVES]
-    adverbs = [*modifiers.MANNER.values(), *modifiers.FREQUENCY, *modifiers.COMMENT, *modifiers.NUMBER]
-    english = {entry.english for entry in (*entries, *adverbs)}
-    german = {entry.german for entry in (*entries, *adverbs)}
+    entries: list[Noun | Adjective | Adverb] = [*NOUNS, *modifiers.ADJECTIVES]
+    entries += [*modifiers.MANNER.values(), *modifiers.FREQUENCY, *modifiers.COMMENT, *modifiers.NUMBER]
+    english = {entry.english for entry in entries}
+    german = {entry.german for entry in entries}
     english |= {" ".join([verb.english[0], verb.particle]).strip() for verb in VERBS}
     german |= {verb.prefix + verb.german[0] for verb in VERBS}
     return len(english), len(german)

@@ -74,7 +74,7 @@ POSSESSABLE = frozenset(
         "mistake",
     ]
 )
-WITHOUT_ARTICLE = frozenset(["sport", "subject", "studies", "time"])
+WITHOUT_ARTICLE = frozenset(["sport", "subject", "studies", "time", "aid"])
 COUNTABLE = frozenset(["fruit", "collectible", "animal", "flower", "baked", "text"])
 """Nouns of which one may well have a dozen."""
 UNIQUE = frozenset(
@@ -99,12 +99,13 @@ UNIQUE = frozenset(
 
 
 @cache
-def adjectives(noun: Noun) -> tuple[Adjective, ...]:
-    """The adjectives that say something sensible about a noun."""
+def adjectives(noun: Noun, predicative: bool = False) -> tuple[Adjective, ...]:
+    """The adjectives that say something sensible about a noun, before it or of it."""
     return tuple(
         adjective
         for adjective in modifiers.ADJECTIVES
-        if not noun.classes.isdisjoint(adjective.classes)
+        if (predicative or "predicative" not in adjective.flags)
+        and not noun.classes.isdisjoint(adjective.classes)
         and not any(f"-{name}" in adjective.classes for name in noun.classes)
     )
 
@@ -180,7 +181,7 @@ class Chooser:
             return NounPhrase(self.random.choice(POSSESSIVES), noun, False, adjective)
         if noun.mass or noun.classes & UNIQUE:
             return NounPhrase(THE, noun, False, adjective)
-        if "pl" in noun.classes or "shoe" in noun.classes:
+        if "pl" in noun.classes or "pair" in noun.classes:
             return NounPhrase(THE, noun, True, adjective)
         shape = self.one_of({"the": 60, "plural": 16, "this": 5, "a": 0 if full else 8, "many": 0 if full else 6})
         if shape == "plural":
@@ -197,10 +198,10 @@ class Chooser:
             return Owned(self.name(), noun, plural)
         return NounPhrase(owner or self.random.choice(POSSESSIVES), noun, plural)
 
-    def person(self, subject: Nominal, generic: bool = False) -> Nominal:
+    def person(self, subject: Nominal, generic: bool = False, kin: bool = True) -> Nominal:
         """A person who is not the subject; `generic` wants someone known, as for what happens again and again."""
         owner = kin_owner(subject)
-        shape = self.one_of({"pronoun": 20, "name": 20, "relation": 30, "noun": 10 if generic else 30})
+        shape = self.one_of({"pronoun": 20, "name": 20, "relation": 30 if kin else 0, "noun": 10 if generic else 30})
         if shape == "pronoun":
             return self.other(subject)
         if shape == "name":
@@ -223,11 +224,12 @@ class Chooser:
             ]
         )
 
-    def own_clothing(self, subject: Nominal, negated: bool) -> NounPhrase:
+    def own_clothing(self, subject: Nominal, negated: bool, worn: bool) -> NounPhrase:
         """Something to wear: one each, and no skirts for men."""
         woman = subject.agreement.gender is Gender.FEMININE and not subject.agreement.plural
-        noun = self.noun(("clothing",), () if woman else ("womens",))
-        plural = subject.agreement.plural or "shoe" in noun.classes
+        apart = (() if woman else ("womens",)) + (() if worn else ("headwear",))
+        noun = self.noun(("clothing",), apart)
+        plural = subject.agreement.plural or "pair" in noun.classes
         owner = possessive(subject)
         determiner = owner if owner and self.chance(0.6) else THE
         if not subject.agreement.plural and self.chance(0.5):
@@ -256,24 +258,24 @@ class Chooser:
         noun = self.noun(tuple(name for name in classes if name not in ("town", "land")), apart)
         adjective = self.adjective(noun, 0.28)
         if noun.classes & WITHOUT_ARTICLE:
-            return NounPhrase(NOT_A if negated and "time" in noun.classes else BARE, noun)
+            return NounPhrase(NOT_A if negated and noun.classes & {"time", "aid"} else BARE, noun)
         if "meal" in noun.classes:
             return NounPhrase(MEAL, noun)
-        if noun.classes & UNIQUE:
-            return NounPhrase(self.unknown(negated) if not noun.mass else THE, noun, False, adjective)
-        if noun.mass:
-            return NounPhrase(self.random.choice((THE, NOT_A if negated else BARE)), noun, False, adjective)
+        if noun.mass or noun.classes & UNIQUE:
+            return NounPhrase(self.single(noun, negated), noun, False, adjective)
         possessed = owner if owner and noun.classes & POSSESSABLE else None
         return self._counted(noun, adjective, possessed, negated, one)
 
-    def unknown(self, negated: bool) -> Determiner:
-        """Mostly the definite article, sometimes the indefinite."""
-        return self.random.choice((THE, THE, NOT_A if negated else A))
+    def single(self, noun: Noun, negated: bool) -> Determiner:
+        """The determiner of what is not counted: the definite article, or what says that it is unknown."""
+        if noun.classes & UNIQUE:
+            return THE if noun.mass else self.random.choice((THE, THE, NOT_A if negated else A))
+        return self.random.choice((THE, NOT_A if negated else BARE))
 
     def _counted(
         self, noun: Noun, adjective: Adjective | None, owner: Determiner | None, negated: bool, one: bool
     ) -> Nominal:
-        pair = "shoe" in noun.classes
+        pair = "pair" in noun.classes
         weights = {"the": 34.0, "a": 30, "this": 5, "owner": 26 if owner else 0, "kin": 5 if owner else 0}
         weights["name"] = 5 if owner else 0
         weights["plural"] = 0 if one else 9

@@ -52,7 +52,7 @@ RECIPIENTS = (Role.RECIPIENT, Role.SHIFTED)
 SEPARABLE_PARTICLES = ("up", "off", "on", "away", "along")
 """English particles that a pronoun object comes before: picked him up."""
 
-SUBJECT_PRONOUN, REFLEXIVE, SUBJECT = 1, 2, 3
+SUBJECT_PRONOUN, REFLEXIVE, SUBJECT, UNKNOWN_SUBJECT = 1, 2, 3, 7
 LIKE, NEGATION = 45, 80
 GERMAN_RANK = {
     Role.FREQUENCY: 10,
@@ -193,7 +193,8 @@ class Clause:
         """What stands between the two parts of the verb, each with its rank."""
         if order in (Order.FIRST, Order.LAST) or (order is Order.SECOND and self.front):
             early = self.subject.light or isinstance(self.subject, Asked)
-            yield SUBJECT_PRONOUN if early else SUBJECT, self._german_subject()
+            full = SUBJECT if self.subject.definite else UNKNOWN_SUBJECT
+            yield SUBJECT_PRONOUN if early else full, self._german_subject()
         if self.group.verb.reflexive:
             agreement = self.subject.agreement
             yield REFLEXIVE, german.REFLEXIVE[agreement.person, agreement.plural]

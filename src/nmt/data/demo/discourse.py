@@ -40,7 +40,7 @@ from nmt.data.demo.sentences import (
     Linked,
     Sentence,
 )
-from nmt.data.demo.states import FEELINGS
+from nmt.data.demo.states import FEELINGS, VERY
 from nmt.data.demo.verbgroup import CAN, WANT_TO, VerbGroup
 
 CONTROLLING = tuple(verb for verb in verbs.MATRIX if "control" in verb.flags)
@@ -59,14 +59,27 @@ MISSING |= {"photograph": "camera", "lock": "key", "travel": "passport", "fly": 
 FAIR = NounPhrase(THE, nouns.BY_ENGLISH["weather"])
 CONDITIONS = {"rain": "indoor", "fine": "outdoor", "time": "", "money": "cash"}
 """What a plan may depend on, and the verbs that depend on it."""
-SIGHTS = tuple(verbs.named(name) for name in ("photograph", "visit", "meet", "work", "shop"))
+SIGHTS = tuple(verbs.named(name) for name in ("visit", "meet", "work", "shop"))
 ERRANDS = tuple(
-    verb
-    for verb in verbs.ACTIVITIES
-    if any(noun.place and "place" in noun.classes for noun in nouns.of_class(*verb.places))
-    and verb.flags.isdisjoint({"chance", "state"})
+    verbs.named(name)
+    for name in (
+        "read",
+        "buy",
+        "eat",
+        "meet",
+        "sing",
+        "play",
+        "work",
+        "learn",
+        "swim",
+        "shop",
+        "order",
+        "have breakfast",
+    )
 )
-YOUTHFUL = tuple(verbs.named(name) for name in ["play", "swim", "hike", "dance", "sing", "paint", "draw", "collect", "bake", "read"])
+YOUTHFUL = tuple(
+    verbs.named(name) for name in ["play", "swim", "hike", "dance", "sing", "paint", "draw", "collect", "bake", "read"]
+)
 OFTEN = (Fixed("often", "oft"), Fixed("rarely", "selten"), Fixed("never", "nie"), Fixed("sometimes", "manchmal"))
 
 
@@ -184,7 +197,8 @@ class Author(Questioner):
     def pair(self, telling: str) -> tuple[Clause, Clause]:
         """Two people, each doing something of the same scene."""
         scene = self.random.choice(SCENES)
-        return tuple(self.event(brief(telling, subject=self.agent(), scene=scene)) for _ in range(2))  # type: ignore[return-value]
+        first = self.event(brief(telling, subject=self.agent(), scene=scene))
+        return first, self.event(brief(telling, subject=self.agent(), scene=scene))
 
     def contrasted(self) -> Sentence:
         """Someone wants to, but cannot."""
@@ -199,10 +213,11 @@ class Author(Questioner):
         """What keeps someone from doing something, or should."""
         if "outdoor" in verb.flags and self.chance(0.5):
             return self.weather(Tense.PAST if tense is Tense.PAST else Tense.PROGRESSIVE, time=False)
-        if self.chance(0.5):
+        if self.chance(0.5) and verb.english[0] not in EASING:
             missing = MISSING.get(verb.english[0], "money" if "cash" in verb.flags else "time")
             return self.lack(subject, tense, "time" if self.chance(0.4) else missing)
-        return self.feeling(subject, tense, ("ill",) if verb.english[0] in EASING else ("tired", "ill"))
+        word = self.random.choice([MOODS[name] for name in ("tired", "ill") if EASING.get(verb.english[0]) != name])
+        return self.being(subject, word, tense, False, ("too", "zu") if self.chance(0.3) else VERY)
 
     def excused(self) -> Sentence:
         """Someone does not do it because there is no time; someone is happy because something happened."""
@@ -254,7 +269,7 @@ class Author(Questioner):
         else:
             verb = self.random.choice([verb for verb in ERRANDS if suits(subject, verb)])
             goal = self.place(verb.places, possessive(subject), True, within="place")
-            means = verbs.named(self.random.choice(("go", "go", "run")))
+            means = verbs.named("go")
         time = self.time(telling, means, Wish(), False)
         parts = (Part(Role.DIRECTION, goal),)
         group = VerbGroup(means, TENSES[telling])
@@ -263,15 +278,15 @@ class Author(Questioner):
 
     def deed(self, subject: Nominal, verb: Verb | None = None) -> Clause:
         """A clause to be put in the infinitive; with a verb given, it says no place."""
-        chosen = verb or self.suitable(subject)
+        chosen = verb or self.suitable(subject, ("chance", "thing", "body"))
         told = self.clause(brief(adverbials=0 if verb else 1), subject, chosen, PAST)
         return Clause(subject, VerbGroup(chosen), told.parts)
 
     def although(self) -> Sentence:
         """Although he is tired, he does it."""
         subject = self.agent(full=False)
-        told = self.event(brief(PAST, subject=subject, time=True))
-        verb = told.group.verb
+        verb = self.suitable(subject, ("chance", "thing", "body"))
+        told = self.clause(brief(time=True), subject, verb, PAST)
         if "outdoor" in verb.flags and self.chance(0.6):
             trouble = self.weather(Tense.PAST, time=False)
         else:
@@ -282,7 +297,9 @@ class Author(Questioner):
         """If it rains, we will stay at home."""
         subject = self.agent(full=False)
         case = self.random.choice(list(CONDITIONS))
-        first = self.event(brief(FUTURE, MODAL, subject=subject, scene=CONDITIONS[case]))
+        told = self.event(brief(FUTURE, subject=subject, scene=CONDITIONS[case]))
+        group = told.group if self.chance(0.6) else VerbGroup(told.group.verb, modal=CAN)
+        first = Clause(subject, group, told.parts)
         if case == "rain":
             condition = self.weather(Tense.PRESENT)
         elif case == "fine":
@@ -298,7 +315,8 @@ class Author(Questioner):
         first = self.event(brief(PAST, subject=subject, scene=scene))
         connector = self.random.choice((BEFORE, AFTER, AFTER))
         tense = PLUPERFECT if connector is AFTER else PAST
-        second = self.event(brief(tense, subject=self.again(subject), scene=scene))
+        verb = self.suitable(subject, scene=scene)
+        second = self.clause(brief(), self.again(subject), verb, tense)
         return Sentence(Linked(first, connector, second, self.chance(0.5)))
 
     def remembered(self) -> Sentence:
@@ -326,14 +344,14 @@ class Author(Questioner):
         first = Clause(self.agent(full=False), VerbGroup(self.random.choice(CLAIMING)))
         if self.chance(0.25):
             return Sentence(Linked(first, THAT, self.one_of({self.moved_by: 1, self.hindered: 2})()))
-        if self.chance(0.3):
+        if first.group.verb.english[0] != "hope" and self.chance(0.3):
             return Sentence(Linked(first, THAT, self.quality()))
         return Sentence(Linked(first, THAT, self.event(brief(PAST, FUTURE, PERFECT, MODAL, time=True, negation=0.1))))
 
     def wondered(self) -> Sentence:
         """Someone asks whether it is so."""
         verb = self.random.choice(WONDERING)
-        first = Clause(self.agent(full=False), VerbGroup(verb, negated=verb.english[0] == "know"))
+        first = Clause(self.agent(full=True), VerbGroup(verb, negated=verb.english[0] == "know"))
         return Sentence(Linked(first, WHETHER, self.event(brief(PAST, FUTURE, PERFECT, MODAL, time=True))))
 
     def attempted(self) -> Sentence:

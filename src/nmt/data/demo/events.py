@@ -76,12 +76,14 @@ class Narrator(Chooser):
         barred: set[str] = set()
         if wish.planned or telling in (FUTURE, MODAL, PAST_MODAL, LIKING):
             barred.add("chance")
+        if telling == LIKING:
+            barred.add("stiff")
         if telling in (NOW, LIKING):
-            barred.add("event")
+            barred |= {"event", "chance", "once"}
         if telling in (MODAL, PAST_MODAL, LIKING):
             barred.add("thing")
         if telling in (HABIT, LIKING):
-            barred.add("once")
+            barred |= {"once", "slow"}
         return barred
 
     def doer(self, verb: Verb, wish: Wish, telling: str) -> Nominal:
@@ -177,11 +179,15 @@ class Narrator(Chooser):
     def object(self, classes: tuple[str, ...], subject: Nominal, negated: bool, verb: Verb, generic: bool) -> Nominal:
         """An object of these classes."""
         if "body" in verb.flags:
-            return self.own_clothing(subject, negated)
+            return self.own_clothing(subject, negated, "state" in verb.flags)
         persons = [name for name in classes if name in ("person", "family")]
         things = tuple(name for name in classes if name not in ("person", "family"))
         if persons and (not things or self.chance(0.4)):
-            return self.person(subject, generic) if "person" in persons else self.relation(kin_owner(subject))
+            return (
+                self.person(subject, generic, "family" in persons)
+                if "person" in persons
+                else self.relation(kin_owner(subject))
+            )
         young = isinstance(subject, NounPhrase) and "young" in subject.noun.classes
         apart = ("alcohol",) if young else ()
         if generic and "one" not in verb.flags:
@@ -216,15 +222,15 @@ class Narrator(Chooser):
             return Part(Role.FREQUENCY, Fixed(adverb.english, adverb.german))
         if "clock" in verb.flags and self.chance(0.5):
             return Part(Role.TIME, self.clock())
-        return Part(Role.TIME, self.date(TIME_USES[telling], "slow" in verb.flags))
+        return Part(Role.TIME, self.date(TIME_USES[telling], verb))
 
-    def date(self, use: str, slow: bool = False) -> Fixed:
+    def date(self, use: str, verb: Verb) -> Fixed:
         """A time adverbial for past, future or habit."""
+        slow, big = "slow" in verb.flags, bool(verb.flags & {"tour", "cash", "slow"})
         if use == "past" and not slow and self.chance(0.1):
             return self.ago()
-        adverb = self.random.choice(
-            [adverb for adverb in times(use) if not slow or use == "habit" or "slow" in adverb.uses]
-        )
+        fitting = [adverb for adverb in times(use) if (big if "slow" in adverb.uses else not slow)]
+        adverb = self.random.choice(fitting)
         return Fixed(adverb.english, adverb.german)
 
     def ago(self) -> Fixed:
@@ -291,7 +297,7 @@ class Narrator(Chooser):
     def subject_relative(self, phrase: NounPhrase) -> Clause:
         """Who has bought something: a relative clause in which the person is the subject."""
         verb = self.suitable(phrase)
-        wish = Wish(adverbials=1, negation=0.05, front=0, relatives=0)
+        wish = Wish(adverbials=1, negation=0, front=0, relatives=0)
         told = self.clause(wish, phrase, verb, self.one_of({PAST: 3, PERFECT: 1}))
         return Clause(Asked(phrase.agreement, True, True), told.group, told.parts)
 

@@ -282,9 +282,13 @@ class There:
     """The subject of there is, es gibt: English agrees with what there is, German with es."""
 
     plural: bool
-    agreement: Agreement = Agreement(3, False, Gender.NEUTER)
     light: bool = True
     definite: bool = True
+
+    @property
+    def agreement(self) -> Agreement:
+        """The German one: es."""
+        return Agreement(3, False, Gender.NEUTER)
 
     def english(self, case: Case) -> str:
         """The English expletive."""

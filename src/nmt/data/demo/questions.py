@@ -18,6 +18,7 @@ TRANSITIVE = tuple(
     and "person" in verb.subjects
     and verb.flags.isdisjoint({"state", "chance", "body"})
 )
+PEOPLE = {"person", "family"}
 WHO = Asked(Agreement(3, False), human=True, relative=False)
 WHAT = Asked(Agreement(3, False), human=False, relative=False)
 ADVERBIAL = (Fixed("when", "wann"), Fixed("why", "warum"), Fixed("why", "warum"))
@@ -47,11 +48,11 @@ class Questioner(Describer):
     def what(self) -> Clause:
         """What, or whom?"""
         verb = self.random.choice(TRANSITIVE)
-        return self.opened(verb, WHO if "person" in verb.complements[0].classes else WHAT)
+        return self.opened(verb, WHO if PEOPLE & set(verb.complements[0].classes) else WHAT)
 
     def which(self) -> Clause:
         """Which one, or how many?"""
-        verb = self.random.choice([verb for verb in TRANSITIVE if "person" not in verb.complements[0].classes])
+        verb = self.random.choice([verb for verb in TRANSITIVE if not PEOPLE & set(verb.complements[0].classes)])
         noun = self.noun(tuple(name for name in verb.complements[0].classes if name != "town"))
         if noun.mass:
             return self.opened(verb, WHAT)
@@ -77,7 +78,7 @@ class Questioner(Describer):
         """When, or why, does he do it?"""
         word = self.random.choice(ADVERBIAL)
         wish = Wish(
-            (PAST, FUTURE, MODAL),
+            (PAST, FUTURE),
             question=True,
             adverbials=0,
             negation=0,

@@ -31,12 +31,31 @@ from nmt.data.demo.verbgroup import WANT_TO, VerbGroup
 AS_A_JOB = Determiner("a", "", "", Declension.STRONG, inflects=False, definite=False)
 """He is a teacher: no article in German."""
 IT = Pronoun(Agreement(3, False, Gender.NEUTER))
-DEGREES = (("very", "sehr"), ("very", "sehr"), ("too", "zu"))
+VERY = ("very", "sehr")
 LASTING = tuple(verb for verb in verbs.ALL if "long" in verb.flags)
 BUILT = tuple(verb for verb in verbs.ALL if "passive" in verb.flags)
 FEELINGS = ("tired", "ill", "hungry", "thirsty", "happy", "sad", "angry", "worried", "nervous")
 HAVE = verbs.named("have")
-COUNTED_THINGS = ("person", "museum", "hotel", "church", "restaurant", "theatre", "bridge", "park", "school", "castle")
+COUNTED_THINGS = (
+    "dentist",
+    "baker",
+    "butcher",
+    "doctor",
+    "lawyer",
+    "factory",
+    "hospital",
+    "library",
+    "café",
+    "museum",
+    "hotel",
+    "church",
+    "restaurant",
+    "theatre",
+    "bridge",
+    "park",
+    "school",
+    "castle",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +81,21 @@ class Describer(Narrator):
         word = self.random.choice([word for word in modifiers.ADJECTIVES if word.english in feelings])
         return self.being(subject, word, tense, False)
 
-    def being(self, subject: Nominal, word: Adjective, tense: Tense, negated: bool) -> Clause:
-        """Something is somehow."""
-        degree = self.random.choice(DEGREES) if self.chance(0.25) and not negated else ("", "")
+    def being(
+        self, subject: Nominal, word: Adjective, tense: Tense, negated: bool, degree: tuple[str, str] = VERY
+    ) -> Clause:
+        """Something is somehow, perhaps very much so."""
+        if negated or (degree is VERY and self.chance(0.75)):
+            degree = ("", "")
         phrase = Fixed(f"{degree[0]} {word.english}".strip(), f"{degree[1]} {word.german}".strip())
         return Clause(subject, VerbGroup(verbs.BE, tense, negated=negated), (Part(Role.PREDICATE, phrase),))
 
     def quality(self) -> Clause:
         """The house is old; perhaps older than the church."""
         noun = self.noun(tuple(QUALIFIED))
-        word = self.random.choice(adjectives(noun))
+        word = self.random.choice(adjectives(noun, predicative=True))
         self.used.add(word.english)
-        plural = "shoe" in noun.classes or (not noun.mass and self.chance(0.2))
+        plural = "pair" in noun.classes or (not noun.mass and self.chance(0.2))
         subject = NounPhrase(self.random.choice((THE, THE, THIS)), noun, plural)
         if "compare" in word.flags and self.chance(0.4):
             others = [
@@ -84,7 +106,8 @@ class Describer(Narrator):
                 more = Fixed(english.comparative(word.english), german.comparative(word.german))
                 parts = (Part(Role.PREDICATE, more), Part(Role.STANDARD, Than(standard), Case.NOMINATIVE))
                 return Clause(subject, VerbGroup(verbs.BE), parts)
-        tense = Tense.PRESENT if self.chance(0.65) else Tense.PAST
+        living = bool(noun.classes & {"job", "person", "animal"})
+        tense = Tense.PRESENT if living or self.chance(0.65) else Tense.PAST
         return self.being(subject, word, tense, self.chance(0.15))
 
     def job(self) -> Clause:
@@ -157,10 +180,10 @@ class Describer(Narrator):
 
     def price(self) -> Clause:
         """Something costs so much."""
-        noun = self.noun(("clothing", "furniture", "machine", "small", "toy"))
-        plural = "shoe" in noun.classes
+        noun = self.noun(("clothing", "furniture", "toy", "device", "jewel"))
+        plural = "pair" in noun.classes
         subject = NounPhrase(self.random.choice((THE, THIS)), noun, plural, self.adjective(noun, 0.4))
-        amount = self.random.choice((5, 10, 15, 20, 25, 30, 40, 45, 50, 60, 75, 80, 90, 100, 120, 150, 200, 250, 300))
+        amount = self.random.choice((20, 25, 30, 40, 45, 50, 60, 75, 80, 90, 100, 120, 150, 200, 250, 300))
         price = Part(Role.OBJECT, Fixed(f"{amount} euros", f"{amount} Euro"))
         tense = Tense.PRESENT if self.chance(0.6) else Tense.PAST
         return Clause(subject, VerbGroup(verbs.COST, tense), (price,))
@@ -170,7 +193,7 @@ class Describer(Narrator):
         use = {Tense.PAST: "past", Tense.FUTURE: "future"}.get(tense)
         parts: tuple[Part, ...] = ()
         if use and time and self.chance(0.6):
-            parts = (Part(Role.TIME, self.date(use)),)
+            parts = (Part(Role.TIME, self.date(use, verbs.RAIN)),)
         return Clause(IT, VerbGroup(self.random.choice((verbs.RAIN, verbs.RAIN, verbs.SNOW)), tense), parts)
 
     def lack(self, subject: Nominal, tense: Tense, missing: str) -> Clause:

@@ -78,7 +78,7 @@ class VerbGroup:
         """The German infinitive with its prefix."""
         return self.verb.prefix + self.verb.german[0]
 
-    def english_chain(self, agreement: Agreement) -> EnglishChain:
+    def english_chain(self, agreement: Agreement) -> EnglishChain:  # noqa: PLR0911
         """The English verb forms for a subject."""
         base, past, participle = self.verb.english
         if self.modal:
@@ -116,7 +116,7 @@ class VerbGroup:
         present = english.third_person(base) if agreement.third_singular else base
         return EnglishChain(modal.english_past if past else present, rest, base)
 
-    def german_bracket(self, agreement: Agreement) -> GermanBracket:
+    def german_bracket(self, agreement: Agreement) -> GermanBracket:  # noqa: PLR0911
         """The German verb forms for a subject."""
         infinitive, third, participle = self.verb.german
         if self.modal and self.modal.german:

@@ -47,11 +47,11 @@ expensive | teuer | clothing machine jewel furniture instrument home hotel resta
 cheap | billig | clothing machine furniture hotel restaurant | compare
 comfortable | bequem | seat shoe boot | compare
 heavy | schwer | heavy | compare
-empty | leer | vessel packable box street
-full | voll | vessel packable box basket
-broken | kaputt | machine toy furniture
-dirty | schmutzig | clothing car window room fragile tool
-clean | sauber | clothing room fragile window
+empty | leer | vessel packable box street | predicative
+full | voll | vessel packable box basket | predicative
+broken | kaputt | machine toy furniture | predicative
+dirty | schmutzig | clothing car window room fragile tool | predicative
+clean | sauber | clothing room fragile window | predicative
 fresh | frisch | bread fruit vegetable milk egg meat salad
 sweet | süß | fruit lemonade
 ripe | reif | fruit tomato

@@ -92,14 +92,14 @@ butterfly/butterflies | der Schmetterling | Schmetterlinge | prey insect
 FOOD = """
 bread | das Brot | - | food baked cuttable
 cake | der Kuchen | Kuchen | food baked cuttable sweet
-biscuit | der Keks | Kekse | food baked sweet
+biscuit | der Keks | Kekse | food baked sweet pair
 pancake | der Pfannkuchen | Pfannkuchen | food dish sweet
 apple | der Apfel | Äpfel | food fruit cuttable
 pear | die Birne | Birnen | food fruit cuttable
 orange | die Orange | Orangen | food fruit
 banana | die Banane | Bananen | food fruit
-cherry/cherries | die Kirsche | Kirschen | food fruit
-strawberry/strawberries | die Erdbeere | Erdbeeren | food fruit
+cherry/cherries | die Kirsche | Kirschen | food fruit pair
+strawberry/strawberries | die Erdbeere | Erdbeeren | food fruit pair
 potato/potatoes | die Kartoffel | Kartoffeln | food dish cuttable vegetable
 tomato/tomatoes | die Tomate | Tomaten | food cuttable vegetable
 carrot | die Karotte | Karotten | food cuttable vegetable
@@ -188,12 +188,12 @@ shirt | das Hemd | Hemden | clothing washable
 dress/dresses | das Kleid | Kleider | clothing washable hanging womens
 skirt | der Rock | Röcke | clothing washable womens
 pullover | der Pullover | Pullover | clothing washable
-hat | der Hut | Hüte | clothing
-cap | die Mütze | Mützen | clothing
-scarf/scarves | der Schal | Schals | clothing
-boot | der Stiefel | Stiefel | clothing plural
-shoe | der Schuh | Schuhe | clothing plural
-glove | der Handschuh | Handschuhe | clothing plural small
+hat | der Hut | Hüte | clothing headwear
+cap | die Mütze | Mützen | clothing headwear
+scarf/scarves | der Schal | Schals | clothing headwear
+boot | der Stiefel | Stiefel | clothing pair
+shoe | der Schuh | Schuhe | clothing pair
+glove | der Handschuh | Handschuhe | clothing pair small
 bag | die Tasche | Taschen | heavy closable packable
 suitcase | der Koffer | Koffer | heavy closable packable
 backpack | der Rucksack | Rucksäcke | heavy closable packable
@@ -282,7 +282,6 @@ street | die Straße | Straßen | crossing
 river | der Fluss | Flüsse | crossing
 mountain | der Berg | Berge | mountain
 island | die Insel | Inseln | island
-country/countries | das Land | Länder | country
 """
 
 ABSTRACT = """
@@ -309,7 +308,7 @@ trip | die Reise | Reisen | event festive
 appointment | der Termin | Termine | appointment
 holiday | der Urlaub | - | event holiday
 film | der Film | Filme | show
-song | das Lied | Lieder | song
+song | das Lied | Lieder | song tune
 music | die Musik | - | song
 noise | das Geräusch | Geräusche | noise
 language | die Sprache | Sprachen | language
@@ -332,8 +331,7 @@ storm | der Sturm | Stürme | storm
 fire | das Feuer | Feuer | storm
 time | die Zeit | - | time
 money | das Geld | - | money
-help | die Hilfe | - | time
-work | die Arbeit | - | work
+help | die Hilfe | - | aid
 breakfast | das Frühstück | - | meal
 lunch | das Mittagessen | - | meal
 dinner | das Abendessen | - | meal
