@@ -16,12 +16,15 @@ class Machine(NamedTuple):
     """What a process computes on."""
 
     device: torch.device
-    bf16: bool
-    """Compute matrix products in bfloat16; parameters stay float32."""
+    precision: torch.dtype
+    """What matrix products are computed in; parameters stay float32."""
 
     def autocast(self) -> AbstractContextManager[object]:
         """Where matrix products are computed in the chosen precision."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16)
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == torch.bfloat16)
+
+    def __str__(self) -> str:
+        return f"{self.device.type} in {'bf16' if self.precision == torch.bfloat16 else 'fp32'}"
 
 
 def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes: int = 1) -> Machine:
@@ -34,7 +37,7 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
         keep_memory()
     torch.set_num_threads(config.threads or max(1, len(os.sched_getaffinity(0)) // local_processes))
     bf16 = _good_at_bf16(device) if config.precision == "auto" else config.precision == "bf16"
-    return Machine(device, bf16)
+    return Machine(device, torch.bfloat16 if bf16 else torch.float32)
 
 
 def _device(name: str, local_rank: int) -> torch.device:

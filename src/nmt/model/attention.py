@@ -85,7 +85,7 @@ def attention_mask(queries: Packed, keys: Packed, *, causal: bool) -> Tensor | N
     """Boolean (B or 1, 1, Lq or 1, Lk): True where a query must not look; None where it may look anywhere."""
     device = keys.tokens.device
     mask = None
-    if int(keys.lengths.min()) < keys.longest:
+    if not keys.even:
         mask = (torch.arange(keys.longest, device=device) >= keys.lengths[:, None])[:, None, None, :]
     if causal:
         future = torch.ones(queries.longest, keys.longest, dtype=torch.bool, device=device).triu(1)
@@ -106,7 +106,7 @@ class Padding:
 
     def __init__(self, stream: Packed) -> None:
         self.shape = (stream.sentences, stream.longest)
-        self.full = len(stream.tokens) == stream.sentences * stream.longest
+        self.even = stream.even
         sentence = torch.repeat_interleave(
             torch.arange(stream.sentences, device=stream.tokens.device), stream.lengths, output_size=len(stream.tokens)
         )
@@ -114,13 +114,13 @@ class Padding:
 
     def pad(self, heads: Tensor) -> Tensor:
         """(T, h, d) to (B, h, L, d), zeros where a sentence has ended."""
-        block = heads if self.full else _Scatter.apply(heads, self.rows, self.shape[0] * self.shape[1])  # type: ignore[no-untyped-call]
+        block = heads if self.even else _Scatter.apply(heads, self.rows, self.shape[0] * self.shape[1])  # type: ignore[no-untyped-call]
         return block.view(*self.shape, *heads.shape[1:]).transpose(1, 2)
 
     def unpad(self, block: Tensor) -> Tensor:
         """(B, h, L, d) to (T, h, d)."""
         heads = block.transpose(1, 2).flatten(0, 1)
-        return heads if self.full else cast(Tensor, _Gather.apply(heads, self.rows))  # type: ignore[no-untyped-call]
+        return heads if self.even else cast(Tensor, _Gather.apply(heads, self.rows))  # type: ignore[no-untyped-call]
 
 
 class _Scatter(torch.autograd.Function):

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from nmt.config.schema import ModelConfig
 from nmt.model.attention import Attend
+from nmt.model.dropout import Dropout
 from nmt.model.positions import rotate
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}
@@ -129,7 +130,7 @@ class Residual(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.norm = NORMS[config.norm](config.d_model)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.pre = config.norm_placement == "pre"
 
     def forward(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:

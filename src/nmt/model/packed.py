@@ -47,6 +47,11 @@ class Packed:
         """(B,) int32 length of each sentence."""
         return self.offsets.diff()
 
+    @property
+    def even(self) -> bool:
+        """Whether all sentences are of the same length."""
+        return len(self.tokens) == self.sentences * self.longest
+
     def to(self, device: torch.device) -> "Packed":
         """The same stream on another device."""
         tokens, positions, offsets = (

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from nmt.config.schema import ModelConfig
 from nmt.model.attention import Attend, plan_attention
+from nmt.model.dropout import Dropout
 from nmt.model.incremental import DecoderState
 from nmt.model.layers import NORMS, CrossAttention, FeedForward, Residual, SelfAttention
 from nmt.model.packed import Packed
@@ -72,7 +73,7 @@ class Transformer(nn.Module):
             self.source_positions = _vectors(config.max_positions, config.d_model)
             self.target_positions = _vectors(config.max_positions, config.d_model)
         self.sinusoids = SinusoidTable(config.key_size if config.positions == "rotary" else config.d_model)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
         pre = config.norm_placement == "pre"

@@ -3,8 +3,6 @@
 from dataclasses import asdict
 from typing import Any
 
-import torch
-
 from nmt import distributed
 from nmt.config.compose import from_yaml
 from nmt.config.schema import Config
@@ -24,8 +22,7 @@ def run(config: Config) -> None:
         trained = from_yaml(checkpoint.config_text)
         _check_languages(checkpoint, trained, config)
         model, tokenizer = load_model(checkpoint, trained.model, machine.device)
-        precision = torch.bfloat16 if machine.bf16 else torch.float32
-        translator = Translator([model], tokenizer, config.decoding, machine.device, precision)
+        translator = Translator([model], tokenizer, config.decoding, *machine)
         for split in splits:
             evaluation = evaluate(translator, split, config.data.target_lang)
             if distributed.is_main():
@@ -48,8 +45,7 @@ def _about(config: Config, checkpoint: Checkpoint, machine: Machine) -> dict[str
         "corpus": config.data.corpus,
         "languages": [config.data.source_lang, config.data.target_lang],
         "decoding": asdict(config.decoding),
-        "device": machine.device.type,
-        "precision": "bf16" if machine.bf16 else "fp32",
+        "machine": str(machine),
         "processes": distributed.world_size(),
         "checkpoint": {
             "name": checkpoint.path.name,

@@ -14,11 +14,11 @@ from nmt.config.schema import Config
 from nmt.data.batches import Lengths, plan_epoch, slice_batch
 from nmt.data.loader import Ahead, Batch, assemble, steps
 from nmt.data.prepare import require_prepared
-from nmt.data.readers import read_lines
 from nmt.data.steps import MANIFEST
 from nmt.data.store import PairStore
 from nmt.decoding.translate import Translator
 from nmt.errors import UserError
+from nmt.evaluation.evaluate import read_split, translate_together
 from nmt.evaluation.scores import corpus_score
 from nmt.files import write_json, write_text
 from nmt.machine import Machine
@@ -124,7 +124,7 @@ def _introduce(config: Config, trainer: Trainer, train: PairStore, machine: Mach
     _say(
         f"run {config.name} in {config.run_folder}: {parameters:,} parameters, {len(train):,} sentence pairs\n"
         f"batches of at most {training.batch_tokens:,} source and target tokens: {devices} x "
-        f"{device_tokens:,} on {machine.device.type} in {'bf16' if machine.bf16 else 'fp32'}, "
+        f"{device_tokens:,} on {machine}, "
         f"accumulated {-(-share // device_tokens)} times"
     )
     if trainer.step:
@@ -168,18 +168,11 @@ def _held_out(valid: PairStore, config: Config) -> Iterator[Batch]:
 
 def _decoded_bleu(trainer: Trainer, config: Config, tokenizer: Tokenizer) -> float:
     """BLEU as `eval` would find it, on the first sentences of the development set."""
-    rank, devices, count = distributed.rank(), distributed.world_size(), config.training.valid_sentences
-    sources, references = (
-        list(read_lines(config.data_folder / f"valid.{language}"))[:count]
-        for language in (config.data.source_lang, config.data.target_lang)
-    )
-    precision = torch.bfloat16 if trainer.machine.bf16 else torch.float32
-    translator = Translator([trainer.model], tokenizer, config.decoding, trainer.machine.device, precision)
-    mine = [translation.text for translation in translator.translate(sources[rank::devices])]
-    hypotheses = [""] * len(sources)
-    for first, part in enumerate(distributed.gather_objects(mine)):
-        hypotheses[first::devices] = part
-    return corpus_score(BLEU(), hypotheses, references).score
+    split = read_split(config.data_folder, "valid", (config.data.source_lang, config.data.target_lang))
+    count = config.training.valid_sentences
+    translator = Translator([trainer.model], tokenizer, config.decoding, *trainer.machine)
+    hypotheses = translate_together(translator, split.sources[:count])
+    return corpus_score(BLEU(), hypotheses, split.references[:count]).score
 
 
 def _save(

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-import torch
 from tqdm import tqdm
 
 from nmt.config.compose import from_yaml
@@ -27,8 +26,7 @@ def run(config: Config) -> None:
     machine = prepare_machine(config.runtime)
     checkpoint = load(resolve(config.run_folder, config.checkpoint))
     model, tokenizer = load_model(checkpoint, from_yaml(checkpoint.config_text).model, machine.device)
-    precision = torch.bfloat16 if machine.bf16 else torch.float32
-    translator = Translator([model], tokenizer, config.decoding, machine.device, precision)
+    translator = Translator([model], tokenizer, config.decoding, *machine)
     typed = config.input == STANDARD and sys.stdin.isatty()
     with _output(config.output) as output, tqdm(unit=" lines", leave=False, disable=True if typed else None) as bar:
         translations = translator.translate(_input(config.input), window=1 if typed else WINDOW, done=bar.update)

@@ -67,8 +67,8 @@ BIG: dict[str, object] = {
     "model.heads": 16,
     "model.dropout": 0.3,
     "training.steps": 300_000,
-    "training.save_every": 0,
-    "training.save_minutes": 10.0,
+    "training.save_every": 600,
+    "training.valid_every": 3000,
     "training.keep_last": 20,
 }
 TABLE3: dict[str, dict[str, object]] = {

@@ -22,7 +22,7 @@ from nmt.training.step import Trainer, held_out_loss
 
 MODEL = ModelConfig(layers=1, d_model=16, d_ff=32, heads=2, dropout=0.0)
 TRAINING = TrainingConfig(batch_tokens=60, warmup_steps=5, steps=100, adam_eps=1e-5)  # rounding must not become a step
-CPU = Machine(torch.device("cpu"), bf16=False)
+CPU = Machine(torch.device("cpu"), torch.float32)
 VOCABULARY = 20
 
 
@@ -181,10 +181,10 @@ def test_a_slice_without_sentences_counts_for_nothing(store: PairStore) -> None:
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_bf16_learns_as_well(store: PairStore, dropout: float) -> None:
     losses = []
-    for bf16 in (False, True):
+    for precision in (torch.float32, torch.bfloat16):
         torch.manual_seed(3)
         model = Transformer(replace(MODEL, dropout=dropout), VOCABULARY, VOCABULARY)
-        ours = Trainer(model, replace(TRAINING, learning_rate=3e-3), Machine(torch.device("cpu"), bf16), seed=1)
+        ours = Trainer(model, replace(TRAINING, learning_rate=3e-3), Machine(torch.device("cpu"), precision), seed=1)
         for item in work(store, TRAINING, 60):
             ours.update(item)
         losses.append(ours.means().loss)
