@@ -4,18 +4,13 @@ from functools import cache
 from random import Random
 from typing import TypeVar
 
-from nmt.data.demo.features import Agreement, Case, Gender
-from nmt.data.demo.lexicon import modifiers, nouns
-from nmt.data.demo.lexicon.entries import Adjective, Noun
-from nmt.data.demo.phrases import (
+from nmt.data.demo.determiners import (
     ALL,
-    BARE,
+    EVERY,
     HER,
     HIS,
     MANY,
-    MEAL,
     MY,
-    NOT_A,
     OUR,
     SOME,
     THE,
@@ -23,20 +18,17 @@ from nmt.data.demo.phrases import (
     THIS,
     YOUR,
     A,
-    Both,
     Determiner,
-    Name,
-    Nominal,
-    NounPhrase,
-    Owned,
-    Prepositional,
-    Pronoun,
     numeral,
 )
+from nmt.data.demo.features import Agreement, Gender
+from nmt.data.demo.lexicon import modifiers, nouns
+from nmt.data.demo.lexicon.entries import Adjective, Noun
+from nmt.data.demo.phrases import Both, Name, Nominal, NounPhrase, Owned
+from nmt.data.demo.pronouns import Pronoun
 
 T = TypeVar("T")
-NUMERALS = tuple(numeral(number.english, number.german) for number in modifiers.NUMBER)
-SMALL_NUMERALS = NUMERALS[:4]
+TWO, THREE = (numeral(number.english, number.german) for number in modifiers.NUMBER[:2])
 POSSESSIVES = (MY, YOUR, HIS, HER, OUR, THEIR)
 PERSONS = tuple(
     Pronoun(agreement)
@@ -52,31 +44,7 @@ PERSONS = tuple(
 _, YOU, HE, SHE, _, THEY = PERSONS
 NAMES = tuple(Name(name, name, True) for name in modifiers.WOMEN) + tuple(Name(name, name) for name in modifiers.MEN)
 MALE_NAMES = tuple(name for name in NAMES if not name.feminine)
-TOWNS = tuple(Name(town.english, town.german) for town in modifiers.TOWN)
-LANDS = tuple(Name(land.english, land.german) for land in modifiers.LAND)
-POSSESSABLE = frozenset(
-    [
-        "clothing",
-        "small",
-        "parkable",
-        "machine",
-        "pet",
-        "furniture",
-        "toy",
-        "home",
-        "packable",
-        "own",
-        "tool",
-        "instrument",
-        "text",
-        "plan",
-        "idea",
-        "mistake",
-    ]
-)
-WITHOUT_ARTICLE = frozenset(["sport", "subject", "studies", "time", "aid"])
-COUNTABLE = frozenset(["fruit", "collectible", "animal", "flower", "baked", "text"])
-"""Nouns of which one may well have a dozen."""
+
 UNIQUE = frozenset(
     [
         "sun",
@@ -86,7 +54,6 @@ UNIQUE = frozenset(
         "roof",
         "transport",
         "museum",
-        "shoe_only",
         "holiday",
         "heating",
         "gate",
@@ -177,22 +144,31 @@ class Chooser:
     def known(self, noun: Noun, full: bool) -> Nominal:
         """A subject noun with what may stand before it."""
         adjective = self.adjective(noun, 0.22)
-        if "mate" in noun.classes:
-            return NounPhrase(self.random.choice(POSSESSIVES), noun, False, adjective)
+        if noun.classes & {"mate", "family"}:
+            return NounPhrase(self.random.choice(POSSESSIVES), noun, "pl" in noun.classes, adjective)
         if noun.mass or noun.classes & UNIQUE:
             return NounPhrase(THE, noun, False, adjective)
         if "pl" in noun.classes or "pair" in noun.classes:
             return NounPhrase(THE, noun, True, adjective)
-        shape = self.one_of({"the": 60, "plural": 16, "this": 5, "a": 0 if full else 8, "many": 0 if full else 6})
+        shape = self.one_of(
+            {
+                "the": 60,
+                "plural": 16,
+                "this": 5,
+                "every": 0 if full else 4,
+                "a": 0 if full else 8,
+                "many": 0 if full else 6,
+            }
+        )
         if shape == "plural":
-            return NounPhrase(self.random.choice((THE, THE, THE, THIS, *SMALL_NUMERALS[:2])), noun, True, adjective)
+            return NounPhrase(self.random.choice((THE, THE, THE, THIS, TWO, THREE)), noun, True, adjective)
         if shape == "many":
-            return NounPhrase(self.random.choice((MANY, SOME, ALL)), noun, True, adjective)
-        return NounPhrase({"the": THE, "this": THIS, "a": A}[shape], noun, False, adjective)
+            return NounPhrase(self.random.choice((MANY, SOME, MANY, SOME, ALL)), noun, True, adjective)
+        return NounPhrase({"the": THE, "this": THIS, "every": EVERY, "a": A}[shape], noun, False, adjective)
 
-    def relation(self, owner: Determiner | None) -> Nominal:
+    def relation(self, owner: Determiner | None, apart: tuple[str, ...] = ()) -> Nominal:
         """A member of someone's family."""
-        noun = self.noun(("family",))
+        noun = self.noun(("family",), apart)
         plural = "pl" in noun.classes
         if owner is None and self.chance(0.15):
             return Owned(self.name(), noun, plural)
@@ -207,7 +183,8 @@ class Chooser:
         if shape == "name":
             return self.name()
         if shape == "relation":
-            return self.relation(owner if owner and self.chance(0.8) else None)
+            apart = ("young",) if is_young(subject) else ()
+            return self.relation(owner if owner and self.chance(0.8) else None, apart)
         noun = self.noun(("mate",) if generic else ("person",))
         if "mate" in noun.classes:
             return NounPhrase(owner or self.random.choice(POSSESSIVES), noun, False, self.adjective(noun, 0.2))
@@ -220,114 +197,10 @@ class Chooser:
             [
                 person
                 for person in PERSONS
-                if person.agreement.person != agreement.person or (agreement.person == 3 and person is not THEY)
+                if person.agreement.person != agreement.person
+                or (agreement.person == 3 and person not in (THEY, pronoun(subject)))
             ]
         )
-
-    def own_clothing(self, subject: Nominal, negated: bool, worn: bool) -> NounPhrase:
-        """Something to wear: one each, and no skirts for men."""
-        woman = subject.agreement.gender is Gender.FEMININE and not subject.agreement.plural
-        apart = (() if woman else ("womens",)) + (() if worn else ("headwear",))
-        noun = self.noun(("clothing",), apart)
-        plural = subject.agreement.plural or "pair" in noun.classes
-        owner = possessive(subject)
-        determiner = owner if owner and self.chance(0.6) else THE
-        if not subject.agreement.plural and self.chance(0.5):
-            determiner = NOT_A if negated else (BARE if plural else A)
-        return NounPhrase(determiner, noun, plural, self.adjective(noun, 0.4))
-
-    def generic(self, classes: tuple[str, ...], apart: tuple[str, ...] = ()) -> NounPhrase:
-        """Things of a kind: books, cold milk."""
-        noun = self.noun(classes, apart)
-        if "meal" in noun.classes:
-            return NounPhrase(MEAL, noun)
-        article = noun.classes & UNIQUE and not noun.classes & WITHOUT_ARTICLE
-        return NounPhrase(THE if article else BARE, noun, not noun.mass and not article, self.adjective(noun, 0.25))
-
-    def thing(
-        self,
-        classes: tuple[str, ...],
-        owner: Determiner | None,
-        negated: bool,
-        one: bool = False,
-        apart: tuple[str, ...] = (),
-    ) -> Nominal:
-        """An object that is not a person."""
-        if "town" in classes and self.chance(0.5):
-            return self.random.choice(TOWNS)
-        noun = self.noun(tuple(name for name in classes if name not in ("town", "land")), apart)
-        adjective = self.adjective(noun, 0.28)
-        if noun.classes & WITHOUT_ARTICLE:
-            return NounPhrase(NOT_A if negated and noun.classes & {"time", "aid"} else BARE, noun)
-        if "meal" in noun.classes:
-            return NounPhrase(MEAL, noun)
-        if noun.mass or noun.classes & UNIQUE:
-            return NounPhrase(self.single(noun, negated), noun, False, adjective)
-        possessed = owner if owner and noun.classes & POSSESSABLE else None
-        return self._counted(noun, adjective, possessed, negated, one)
-
-    def single(self, noun: Noun, negated: bool) -> Determiner:
-        """The determiner of what is not counted: the definite article, or what says that it is unknown."""
-        if noun.classes & UNIQUE:
-            return THE if noun.mass else self.random.choice((THE, THE, NOT_A if negated else A))
-        return self.random.choice((THE, NOT_A if negated else BARE))
-
-    def _counted(
-        self, noun: Noun, adjective: Adjective | None, owner: Determiner | None, negated: bool, one: bool
-    ) -> Nominal:
-        pair = "pair" in noun.classes
-        weights = {"the": 34.0, "a": 30, "this": 5, "owner": 26 if owner else 0, "kin": 5 if owner else 0}
-        weights["name"] = 5 if owner else 0
-        weights["plural"] = 0 if one else 9
-        weights["counted"] = 0 if one or negated or pair else 11
-        shape = self.one_of(weights)
-        plural = pair or shape in ("plural", "counted")
-        if shape == "name":
-            return Owned(self.name(), noun, plural, adjective)
-        if shape == "kin":
-            return NounPhrase(THE, noun, plural, adjective, possessor=self.relation(self.random.choice(POSSESSIVES)))
-        if shape in ("the", "this", "owner"):
-            determiner = {"the": THE, "this": THIS, "owner": owner or THE}[shape]
-            several = not one and determiner in (OUR, THEIR) and "own" not in noun.classes
-            return NounPhrase(determiner, noun, plural or several, adjective)
-        if shape == "counted":
-            numbers = NUMERALS if noun.classes & COUNTABLE else SMALL_NUMERALS
-            return NounPhrase(self.random.choice((*numbers, MANY, SOME, MANY, SOME)), noun, True, adjective)
-        if shape == "plural" and not pair and self.chance(0.4):
-            return NounPhrase(THE, noun, True, adjective)
-        if negated:
-            return NounPhrase(NOT_A, noun, plural, adjective)
-        return NounPhrase(BARE if plural else A, noun, plural, adjective)
-
-    def place(
-        self, classes: tuple[str, ...], owner: Determiner | None, direction: bool, within: str = ""
-    ) -> Prepositional:
-        """Where, or where to."""
-        if "town" in classes and self.chance(0.4 if len(classes) < 3 else 0.5):
-            return self.town("land" in classes, direction)
-        pool = tuple(
-            noun
-            for noun in candidates(classes)
-            if noun.place and noun.english not in self.used and (not within or within in noun.classes)
-        )
-        if not pool:
-            return self.town("land" in classes, direction)
-        noun = self.random.choice(pool)
-        self.used.add(noun.english)
-        assert noun.place is not None
-        determiner: Determiner = THE
-        if "own" in noun.classes and owner and self.chance(0.5):
-            determiner = owner
-        nominal = NounPhrase(determiner, noun, False, self.adjective(noun, 0.15))
-        if direction:
-            case = Case.DATIVE if noun.place.whereto == "zu" else Case.ACCUSATIVE
-            return Prepositional("to", noun.place.whereto, case, nominal)
-        return Prepositional(noun.place.english, noun.place.where, Case.DATIVE, nominal)
-
-    def town(self, land: bool, direction: bool) -> Prepositional:
-        """In or to a town, or a country."""
-        name = self.random.choice(TOWNS + LANDS if land else TOWNS)
-        return Prepositional("to" if direction else "in", "nach" if direction else "in", Case.DATIVE, name)
 
 
 def possessive(subject: Nominal) -> Determiner | None:
@@ -342,6 +215,11 @@ def possessive(subject: Nominal) -> Determiner | None:
     if agreement.person < 3:
         return MY if agreement.person == 1 else YOUR
     return HER if agreement.gender is Gender.FEMININE else HIS
+
+
+def is_young(subject: Nominal) -> bool:
+    """Whether the subject is a child."""
+    return isinstance(subject, NounPhrase | Owned) and "young" in subject.noun.classes
 
 
 def kin_owner(subject: Nominal) -> Determiner | None:

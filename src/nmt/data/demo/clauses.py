@@ -5,21 +5,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from nmt.data.demo import english, german
+from nmt.data.demo.determiners import HOW_MANY, NO, NOT_A, WHICH
 from nmt.data.demo.features import Agreement, Case, Order
-from nmt.data.demo.phrases import (
-    HOW_MANY,
-    NO,
-    NOT_A,
-    WHICH,
-    Asked,
-    Nominal,
-    NounPhrase,
-    Owned,
-    Phrase,
-    Prepositional,
-    There,
-    words,
-)
+from nmt.data.demo.phrases import Nominal, NounPhrase, Owned, Phrase, Prepositional, words
+from nmt.data.demo.pronouns import Asked, There
 from nmt.data.demo.verbgroup import LIKE_TO, VerbGroup
 
 

@@ -1,28 +1,17 @@
 """Building sentences: which clauses go together, so that they make sense together."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
-from nmt.data.demo.choosing import HE, SHE, THEY, YOU, possessive, pronoun
+from nmt.data.demo.choosing import HE, SHE
 from nmt.data.demo.clauses import Clause, Part, Role
-from nmt.data.demo.events import (
-    FUTURE,
-    HABIT,
-    MODAL,
-    NOW,
-    PAST,
-    PAST_MODAL,
-    PERFECT,
-    PLUPERFECT,
-    TENSES,
-    Wish,
-    suits,
-)
+from nmt.data.demo.determiners import THE
+from nmt.data.demo.events import suits
 from nmt.data.demo.features import Tense
-from nmt.data.demo.lexicon import modifiers, nouns, verbs
-from nmt.data.demo.lexicon.entries import Verb
-from nmt.data.demo.phrases import THE, Fixed, Nominal, NounPhrase, Pronoun
-from nmt.data.demo.questions import Questioner
+from nmt.data.demo.lexicon import nouns, verbs
+from nmt.data.demo.phrases import Fixed, NounPhrase
+from nmt.data.demo.reasons import EASING, MOODS, SIGHTS, Reasoner, brief
 from nmt.data.demo.sentences import (
     AFTER,
     ALTHOUGH,
@@ -40,73 +29,25 @@ from nmt.data.demo.sentences import (
     Linked,
     Sentence,
 )
-from nmt.data.demo.states import FEELINGS, VERY
+from nmt.data.demo.states import FEELINGS
 from nmt.data.demo.verbgroup import CAN, WANT_TO, VerbGroup
+from nmt.data.demo.wishes import FUTURE, HABIT, MODAL, NOW, PAST, PAST_MODAL, PERFECT, PLUPERFECT, Wish
 
 CONTROLLING = tuple(verb for verb in verbs.MATRIX if "control" in verb.flags)
 CLAIMING = tuple(verb for verb in verbs.MATRIX if "that" in verb.flags)
 WONDERING = tuple(verb for verb in verbs.MATRIX if "whether" in verb.flags)
-GOOD = tuple(verb for verb in verbs.ACTIVITIES if "good" in verb.flags)
-BAD = tuple(verb for verb in verbs.ACTIVITIES if "bad" in verb.flags)
-MOODS = {word.english: word for word in modifiers.ADJECTIVES}
 SCENES = ("household", "party", "office", "tour")
 TROUBLES = ("tired", "ill", "hungry", "thirsty")
-EASING = {"sleep": "tired", "rest": "tired", "eat": "hungry", "drink": "thirsty"}
-"""What one does against a need."""
-MISSING = {"drive": "car", "hike": "map", "write": "pen", "sign": "pen", "cut": "knife", "repair": "hammer"}
-MISSING |= {"photograph": "camera", "lock": "key", "travel": "passport", "fly": "passport", "park": "time"}
-"""What one cannot do without."""
 FAIR = NounPhrase(THE, nouns.BY_ENGLISH["weather"])
 CONDITIONS = {"rain": "indoor", "fine": "outdoor", "time": "", "money": "cash"}
 """What a plan may depend on, and the verbs that depend on it."""
-SIGHTS = tuple(verbs.named(name) for name in ("visit", "meet", "work", "shop"))
-ERRANDS = tuple(
-    verbs.named(name)
-    for name in (
-        "read",
-        "buy",
-        "eat",
-        "meet",
-        "sing",
-        "play",
-        "work",
-        "learn",
-        "swim",
-        "shop",
-        "order",
-        "have breakfast",
-    )
-)
 YOUTHFUL = tuple(
     verbs.named(name) for name in ["play", "swim", "hike", "dance", "sing", "paint", "draw", "collect", "bake", "read"]
 )
 OFTEN = (Fixed("often", "oft"), Fixed("rarely", "selten"), Fixed("never", "nie"), Fixed("sometimes", "manchmal"))
 
 
-def brief(
-    *tenses: str,
-    subject: Nominal | None = None,
-    scene: str = "",
-    adverbials: int = 1,
-    negation: float = 0.0,
-    front: float = 0.0,
-    time: bool = False,
-) -> Wish:
-    """A wish for a short clause about something done on purpose."""
-    return Wish(
-        tenses,
-        subject,
-        adverbials=adverbials,
-        negation=negation,
-        front=front,
-        relatives=0,
-        time=time,
-        planned=True,
-        scene=scene,
-    )
-
-
-class Author(Questioner):
+class Author(Reasoner):
     """Builds sentences."""
 
     def __init__(self, random: Random) -> None:
@@ -136,17 +77,6 @@ class Author(Questioner):
         """Any sentence."""
         self.used.clear()
         return self.one_of(self.kinds)()
-
-    def agent(self, full: bool = True) -> Nominal:
-        """A person that a pronoun can take up again."""
-        while True:
-            subject = self.subject(("person", "family"), full)
-            if pronoun(subject) and subject is not YOU:
-                return subject
-
-    def again(self, subject: Nominal) -> Pronoun:
-        """The pronoun for a subject chosen by `agent`."""
-        return pronoun(subject) or THEY
 
     def simple(self) -> Sentence:
         """One clause about an event."""
@@ -209,44 +139,10 @@ class Author(Questioner):
         first = Clause(subject, VerbGroup(verb, tense, WANT_TO), told.parts, told.front)
         return Sentence(Linked(first, BUT, self.hindrance(self.again(subject), verb, tense)))
 
-    def hindrance(self, subject: Pronoun, verb: Verb, tense: Tense) -> Clause:
-        """What keeps someone from doing something, or should."""
-        if "outdoor" in verb.flags and self.chance(0.5):
-            return self.weather(Tense.PAST if tense is Tense.PAST else Tense.PROGRESSIVE, time=False)
-        if self.chance(0.5) and verb.english[0] not in EASING:
-            missing = MISSING.get(verb.english[0], "money" if "cash" in verb.flags else "time")
-            return self.lack(subject, tense, "time" if self.chance(0.4) else missing)
-        word = self.random.choice([MOODS[name] for name in ("tired", "ill") if EASING.get(verb.english[0]) != name])
-        return self.being(subject, word, tense, False, ("too", "zu") if self.chance(0.3) else VERY)
-
     def excused(self) -> Sentence:
         """Someone does not do it because there is no time; someone is happy because something happened."""
         kinds: dict[Callable[[], Linked], float] = {self.moved_by: 4, self.eased: 2, self.hindered: 5}
         return Sentence(self.one_of(kinds)())
-
-    def moved_by(self) -> Linked:
-        """Someone is sad because something is lost."""
-        subject = self.agent(full=False)
-        mood, pool = self.random.choice((("happy", GOOD), ("sad", BAD), ("angry", BAD), ("worried", BAD)))
-        verb = self.random.choice([verb for verb in pool if suits(subject, verb)])
-        cause = self.clause(brief(), self.again(subject), verb, PERFECT)
-        return Linked(self.being(subject, MOODS[mood], Tense.PRESENT, False), BECAUSE, cause)
-
-    def eased(self) -> Linked:
-        """Someone ate because of hunger."""
-        subject = self.agent(full=False)
-        name, need = self.random.choice(list(EASING.items()))
-        first = self.clause(brief(), subject, verbs.named(name), PAST)
-        return Linked(first, BECAUSE, self.feeling(self.again(subject), Tense.PAST, (need,)), self.chance(0.3))
-
-    def hindered(self) -> Linked:
-        """Someone could not do it because it rained."""
-        subject = self.agent(full=False)
-        verb = self.suitable(subject)
-        told = self.clause(brief(negation=1), subject, verb, PAST)
-        group = VerbGroup(verb, Tense.PAST, CAN if self.chance(0.5) else None, negated=True)
-        cause = self.hindrance(self.again(subject), verb, Tense.PAST)
-        return Linked(Clause(subject, group, told.parts), BECAUSE, cause, self.chance(0.25))
 
     def moved(self) -> Sentence:
         """Someone went somewhere because of a wish."""
@@ -259,28 +155,6 @@ class Author(Questioner):
         """Someone goes somewhere to do something."""
         way, deed = self.errand(self.agent(full=False), self.random.choice((PAST, FUTURE)))
         return Sentence(Linked(way, IN_ORDER_TO, deed))
-
-    def errand(self, subject: Nominal, telling: str) -> tuple[Clause, Clause]:
-        """A way to a place, and what is done there."""
-        if self.chance(0.3):
-            verb = self.random.choice([verb for verb in SIGHTS if suits(subject, verb)])
-            goal = self.town(True, True)
-            means = verbs.named(self.random.choice(("drive", "travel", "fly")))
-        else:
-            verb = self.random.choice([verb for verb in ERRANDS if suits(subject, verb)])
-            goal = self.place(verb.places, possessive(subject), True, within="place")
-            means = verbs.named("go")
-        time = self.time(telling, means, Wish(), False)
-        parts = (Part(Role.DIRECTION, goal),)
-        group = VerbGroup(means, TENSES[telling])
-        way = Clause(subject, group, parts, time) if time and self.chance(0.5) else Clause(subject, group, parts)
-        return way, self.deed(subject, verb)
-
-    def deed(self, subject: Nominal, verb: Verb | None = None) -> Clause:
-        """A clause to be put in the infinitive; with a verb given, it says no place."""
-        chosen = verb or self.suitable(subject, ("chance", "thing", "body"))
-        told = self.clause(brief(adverbials=0 if verb else 1), subject, chosen, PAST)
-        return Clause(subject, VerbGroup(chosen), told.parts)
 
     def although(self) -> Sentence:
         """Although he is tired, he does it."""
@@ -297,7 +171,8 @@ class Author(Questioner):
         """If it rains, we will stay at home."""
         subject = self.agent(full=False)
         case = self.random.choice(list(CONDITIONS))
-        told = self.event(brief(FUTURE, subject=subject, scene=CONDITIONS[case]))
+        verb = self.suitable(subject, ("chance", "thing", "stiff"), CONDITIONS[case])
+        told = self.clause(brief(), subject, verb, FUTURE)
         group = told.group if self.chance(0.6) else VerbGroup(told.group.verb, modal=CAN)
         first = Clause(subject, group, told.parts)
         if case == "rain":
@@ -343,7 +218,8 @@ class Author(Questioner):
         """Someone believes that something is so."""
         first = Clause(self.agent(full=False), VerbGroup(self.random.choice(CLAIMING)))
         if self.chance(0.25):
-            return Sentence(Linked(first, THAT, self.one_of({self.moved_by: 1, self.hindered: 2})()))
+            inner = self.one_of({self.moved_by: 1, self.hindered: 2})()
+            return Sentence(Linked(first, THAT, replace(inner, reversed=False)))
         if first.group.verb.english[0] != "hope" and self.chance(0.3):
             return Sentence(Linked(first, THAT, self.quality()))
         return Sentence(Linked(first, THAT, self.event(brief(PAST, FUTURE, PERFECT, MODAL, time=True, negation=0.1))))

@@ -1,40 +1,36 @@
 """Building clauses: a verb with a tense it can bear, objects it can have, and adverbials that go with both."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from nmt.data.demo.choosing import YOU, Chooser, kin_owner, possessive
+from nmt.data.demo.choosing import is_young, kin_owner, possessive
 from nmt.data.demo.clauses import Clause, Part, Role
-from nmt.data.demo.features import Case, Tense
+from nmt.data.demo.determiners import THE
+from nmt.data.demo.features import Case, Gender, Tense
 from nmt.data.demo.lexicon import modifiers, verbs
 from nmt.data.demo.lexicon.entries import Adverb, Complement, Verb
-from nmt.data.demo.phrases import (
-    THE,
-    Asked,
-    Fixed,
-    Nominal,
-    NounPhrase,
-    Owned,
-    Prepositional,
+from nmt.data.demo.phrases import Fixed, Nominal, NounPhrase, Owned, Prepositional
+from nmt.data.demo.pronouns import Asked
+from nmt.data.demo.things import Supplier
+from nmt.data.demo.verbgroup import LIKE_TO, SHOULD, Modal, VerbGroup
+from nmt.data.demo.wishes import (
+    ANY,
+    FUTURE,
+    HABIT,
+    LIKING,
+    MODAL,
+    MODALS,
+    NOW,
+    PAST,
+    PAST_MODAL,
+    PAST_MODALS,
+    PERFECT,
+    PLUPERFECT,
+    TENSES,
+    TIME_CHANCES,
+    TIME_USES,
+    Wish,
 )
-from nmt.data.demo.verbgroup import CAN, HAVE_TO, LIKE_TO, MAY, SHOULD, WANT_TO, WOULD_LIKE, Modal, VerbGroup
 
-PAST, PERFECT, PLUPERFECT = "past", "perfect", "pluperfect"
-FUTURE, MODAL, PAST_MODAL = "future", "modal", "past modal"
-HABIT, NOW, LIKING, STATE = "habit", "now", "liking", "state"
-ANY = {PAST: 34.0, PERFECT: 12.0, FUTURE: 13.0, MODAL: 17.0, PAST_MODAL: 8.0, HABIT: 13.0, NOW: 9.0, LIKING: 5.0}
-TENSES = {
-    PAST: Tense.PAST,
-    PERFECT: Tense.PERFECT,
-    PLUPERFECT: Tense.PLUPERFECT,
-    FUTURE: Tense.FUTURE,
-    PAST_MODAL: Tense.PAST,
-    NOW: Tense.PROGRESSIVE,
-}
-MODALS = (CAN, HAVE_TO, WANT_TO, SHOULD, MAY, WOULD_LIKE)
-PAST_MODALS = (CAN, HAVE_TO, WANT_TO, MAY)
-TIME_USES = {PAST: "past", PAST_MODAL: "past", FUTURE: "future", MODAL: "future", HABIT: "habit"}
-TIME_CHANCES = {PAST: 0.6, PAST_MODAL: 0.35, FUTURE: 0.6, MODAL: 0.3, HABIT: 1.0}
 STATIVE = tuple(verb for verb in verbs.ACTIVITIES if "state" in verb.flags)
 EVENTFUL = tuple(verb for verb in verbs.ACTIVITIES if not verb.flags & {"state", "posture"})
 POSTURES = tuple(verb for verb in verbs.ACTIVITIES if "posture" in verb.flags)
@@ -42,26 +38,7 @@ CLOCK = modifiers.NUMBER
 TRIES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What a clause should be like."""
-
-    tenses: tuple[str, ...] = tuple(ANY)
-    subject: Nominal | None = None
-    verb: Verb | None = None
-    question: bool = False
-    adverbials: int = 2
-    negation: float = 0.12
-    front: float = 0.3
-    relatives: float = 0.12
-    time: bool = True
-    planned: bool = False
-    """Only what people do on purpose."""
-    scene: str = ""
-    """Only verbs of this scene."""
-
-
-class Narrator(Chooser):
+class Narrator(Supplier):
     """Builds clauses about events."""
 
     def event(self, wish: Wish) -> Clause:
@@ -87,10 +64,11 @@ class Narrator(Chooser):
         return barred
 
     def doer(self, verb: Verb, wish: Wish, telling: str) -> Nominal:
-        """A subject; one tells people what they can and should do, but not what they did."""
+        """A subject; one neither tells people what they did nor asks them what one did oneself."""
         for _ in range(TRIES):
             subject = self.subject(verb.subjects)
-            if suits(subject, verb) and (subject is not YOU or wish.question or telling == MODAL):
+            told_or_asked = subject.agreement.person == (1 if wish.question else 2) and subject.light
+            if suits(subject, verb) and (telling == MODAL or not told_or_asked):
                 return subject
         return self.subject(verb.subjects, full=True)
 
@@ -99,9 +77,14 @@ class Narrator(Chooser):
         pool = [
             verb
             for verb in EVENTFUL
-            if verb.flags.isdisjoint(barred) and (not scene or scene in verb.flags) and suits(subject, verb)
+            if verb.flags.isdisjoint(barred)
+            and (not scene or scene in verb.flags)
+            and suits(subject, verb)
+            and verb.name not in self.used
         ]
-        return self.random.choice(pool)
+        verb = self.random.choice(pool)
+        self.used.add(verb.name)
+        return verb
 
     def clause(self, wish: Wish, subject: Nominal, verb: Verb, telling: str) -> Clause:
         """A clause of this subject and verb, told in this way."""
@@ -188,11 +171,12 @@ class Narrator(Chooser):
                 if "person" in persons
                 else self.relation(kin_owner(subject))
             )
-        young = isinstance(subject, NounPhrase) and "young" in subject.noun.classes
-        apart = ("alcohol",) if young else ()
+        woman = subject.agreement.gender is Gender.FEMININE and not subject.agreement.plural
+        apart = (("alcohol",) if is_young(subject) else ()) + (() if woman else ("womens",))
+        owner = None if "make" in verb.flags else possessive(subject)
         if generic and "one" not in verb.flags:
             return self.generic(tuple(name for name in things if name != "town"), apart)
-        return self.thing(things, possessive(subject), negated, "one" in verb.flags, apart)
+        return self.thing(things, owner, negated, "one" in verb.flags, apart)
 
     def adverbials(self, verb: Verb, parts: list[Part], plain: bool, wish: Wish, subject: Nominal) -> list[Part]:
         """Manner, company and place, where the verb allows them."""

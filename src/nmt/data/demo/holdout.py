@@ -12,8 +12,11 @@ from nmt.data.demo.features import Order
 from nmt.data.demo.lexicon.entries import Complement
 from nmt.data.demo.lexicon.modifiers import ADJECTIVES
 from nmt.data.demo.lexicon.nouns import of_class
+from nmt.data.demo.lexicon.verbs import ACTIVITIES
 from nmt.data.demo.lexicon.verbs import ALL as VERBS
 
+FREE = frozenset(verb.name for verb in ACTIVITIES)
+"""Verbs found in every frame; the others have few frames, and need them all in training."""
 NOTHING = Complement("", ())
 SHARE = 12
 """One in so many pairs of adjective and noun, and of verb and object, is held out."""
@@ -38,7 +41,7 @@ def held_out(pairing: tuple[str, str, str]) -> bool:
     """Whether a combination (kind, word, frame or second word) is kept from training."""
     kind, word, other = pairing
     if kind == "frame":
-        return other == FRAMES[_number(word) % len(FRAMES)]
+        return word in FREE and other == FRAMES[_number(word) % len(FRAMES)]
     return _number(" ".join(pairing)) % SHARE == 0 and _width(kind, word) >= WIDE
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from nmt.data.demo import english, german
+from nmt.data.demo.determiners import BARE, NOT_A, Determiner
 from nmt.data.demo.features import Agreement, Case, Gender
-from nmt.data.demo.german import Declension
 from nmt.data.demo.lexicon.entries import Adjective, Noun
 
 if TYPE_CHECKING:
@@ -36,62 +36,6 @@ class Nominal(Phrase, Protocol):
     @property
     def definite(self) -> bool:
         """Whether it speaks of something known, which German places before the unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Determiner:
-    """What stands before adjective and noun."""
-
-    singular: str
-    """English, before a singular; `a` becomes `an` as needed."""
-    plural: str
-    german: str
-    """German stem, or the whole word where it does not inflect; `der` is the article."""
-    declension: Declension
-    inflects: bool = True
-    definite: bool = True
-
-    def ending(self, case: Case, gender: Gender, plural: bool) -> str:
-        """The German ending the determiner takes."""
-        if not self.inflects:
-            return ""
-        if self.declension is Declension.MIXED:
-            return german.ein_ending(case, gender, plural)
-        return german.article_ending(case, gender, plural)
-
-    def in_german(self, case: Case, gender: Gender, plural: bool) -> str:
-        """The German determiner, inflected."""
-        if self.german == "der":
-            return german.definite(case, gender, plural)
-        return self.german + self.ending(case, gender, plural)
-
-
-THE = Determiner("the", "the", "der", Declension.WEAK)
-MEAL = Determiner("", "", "der", Declension.WEAK)
-"""Bare in English, definite in German: dinner, das Abendessen."""
-THIS = Determiner("this", "these", "dies", Declension.WEAK)
-EVERY = Determiner("every", "", "jed", Declension.WEAK)
-WHICH = Determiner("which", "which", "welch", Declension.WEAK)
-A = Determiner("a", "", "ein", Declension.MIXED, definite=False)
-NOT_A = Determiner("a", "any", "kein", Declension.MIXED, definite=False)
-"""The object of a negated clause: English negates the verb, German the article."""
-NO = Determiner("no", "no", "kein", Declension.MIXED, definite=False)
-BARE = Determiner("", "", "", Declension.STRONG, inflects=False, definite=False)
-SOME = Determiner("", "some", "einig", Declension.STRONG, definite=False)
-MANY = Determiner("", "many", "viel", Declension.STRONG, definite=False)
-HOW_MANY = Determiner("", "how many", "wie viel", Declension.STRONG, definite=False)
-ALL = Determiner("", "all", "all", Declension.WEAK)
-MY = Determiner("my", "my", "mein", Declension.MIXED)
-YOUR = Determiner("your", "your", "dein", Declension.MIXED)
-HIS = Determiner("his", "his", "sein", Declension.MIXED)
-HER = Determiner("her", "her", "ihr", Declension.MIXED)
-OUR = Determiner("our", "our", "unser", Declension.MIXED)
-THEIR = Determiner("their", "their", "ihr", Declension.MIXED)
-
-
-def numeral(english_word: str, german_word: str) -> Determiner:
-    """A cardinal number above one."""
-    return Determiner("", english_word, german_word, Declension.STRONG, inflects=False, definite=False)
 
 
 def words(*parts: str) -> str:
@@ -239,66 +183,6 @@ class Name:
         return self.german_name
 
 
-ENGLISH_PRONOUNS = {
-    (1, False): ("I", "me"),
-    (2, False): ("you", "you"),
-    (1, True): ("we", "us"),
-    (3, True): ("they", "them"),
-}
-ENGLISH_THIRD = {Gender.MASCULINE: ("he", "him"), Gender.FEMININE: ("she", "her"), Gender.NEUTER: ("it", "it")}
-
-
-@dataclass(frozen=True, slots=True)
-class Pronoun:
-    """A personal pronoun."""
-
-    agreement: Agreement
-
-    @property
-    def light(self) -> bool:
-        """Pronouns come early in German."""
-        return True
-
-    @property
-    def definite(self) -> bool:
-        """A pronoun is definite."""
-        return True
-
-    def english(self, case: Case) -> str:
-        """Subject or object form."""
-        agreement = self.agreement
-        forms = ENGLISH_PRONOUNS.get((agreement.person, agreement.plural)) or ENGLISH_THIRD[agreement.gender]
-        return forms[case is not Case.NOMINATIVE]
-
-    def german(self, case: Case) -> str:
-        """The form of the case."""
-        agreement = self.agreement
-        forms = german.PRONOUNS.get((agreement.person, agreement.plural)) or german.THIRD_PERSON[agreement.gender]
-        return forms[case]
-
-
-@dataclass(frozen=True, slots=True)
-class There:
-    """The subject of there is, es gibt: English agrees with what there is, German with es."""
-
-    plural: bool
-    light: bool = True
-    definite: bool = True
-
-    @property
-    def agreement(self) -> Agreement:
-        """The German one: es."""
-        return Agreement(3, False, Gender.NEUTER)
-
-    def english(self, case: Case) -> str:
-        """The English expletive."""
-        return "there"
-
-    def german(self, case: Case) -> str:
-        """The German expletive."""
-        return "es"
-
-
 @dataclass(frozen=True, slots=True)
 class Both:
     """Two nominals joined by and."""
@@ -328,29 +212,6 @@ class Both:
     def german(self, case: Case) -> str:
         """First und second."""
         return f"{self.first.german(case)} und {self.second.german(case)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """An interrogative or relative pronoun: who, what, whom, that."""
-
-    agreement: Agreement
-    human: bool
-    relative: bool
-    light: bool = False
-    definite: bool = True
-
-    def english(self, case: Case) -> str:
-        """Who, whom, what or that."""
-        if self.human:
-            return "who" if case is Case.NOMINATIVE else "whom"
-        return "that" if self.relative else "what"
-
-    def german(self, case: Case) -> str:
-        """The relative pronoun of the agreement, or wer, wen, wem, was."""
-        if self.relative:
-            return german.relative(case, self.agreement.gender, self.agreement.plural)
-        return ("wer", "wen", "wem")[case] if self.human else "was"
 
 
 @dataclass(frozen=True, slots=True)

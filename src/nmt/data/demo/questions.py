@@ -1,15 +1,17 @@
 """Building questions: yes or no, and those that a question word opens."""
 
-from nmt.data.demo.choosing import COUNTABLE
 from nmt.data.demo.clauses import Clause, Part, Role
-from nmt.data.demo.events import FUTURE, HABIT, MODAL, PAST, PAST_MODAL, PERFECT, TENSES, Wish
+from nmt.data.demo.determiners import HOW_MANY, WHICH
 from nmt.data.demo.features import Agreement, Tense
 from nmt.data.demo.lexicon import verbs
 from nmt.data.demo.lexicon.entries import Verb
-from nmt.data.demo.phrases import HOW_MANY, WHICH, Asked, Fixed, NounPhrase
+from nmt.data.demo.phrases import Fixed, NounPhrase
+from nmt.data.demo.pronouns import Asked
 from nmt.data.demo.sentences import Sentence
 from nmt.data.demo.states import Describer
+from nmt.data.demo.things import COUNTABLE
 from nmt.data.demo.verbgroup import VerbGroup
+from nmt.data.demo.wishes import FUTURE, HABIT, MODAL, PAST, PAST_MODAL, PERFECT, TENSES, Wish
 
 TRANSITIVE = tuple(
     verb

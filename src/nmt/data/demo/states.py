@@ -3,30 +3,19 @@
 from dataclasses import dataclass
 
 from nmt.data.demo import english, german
-from nmt.data.demo.choosing import POSSESSIVES, SMALL_NUMERALS, adjectives, candidates
+from nmt.data.demo.choosing import POSSESSIVES, adjectives, candidates
 from nmt.data.demo.clauses import Clause, Part, Role
-from nmt.data.demo.events import PAST, POSTURES, STATE, STATIVE, Narrator, Wish, suits
+from nmt.data.demo.determiners import BARE, MANY, NO, SOME, THE, THIS, A, Determiner
+from nmt.data.demo.events import POSTURES, STATIVE, Narrator, suits
 from nmt.data.demo.features import Agreement, Case, Gender, Tense
 from nmt.data.demo.german import Declension
 from nmt.data.demo.lexicon import modifiers, nouns, verbs
 from nmt.data.demo.lexicon.entries import Adjective
-from nmt.data.demo.phrases import (
-    BARE,
-    MANY,
-    NO,
-    SOME,
-    THE,
-    THIS,
-    A,
-    Determiner,
-    Fixed,
-    Nominal,
-    NounPhrase,
-    Prepositional,
-    Pronoun,
-    There,
-)
+from nmt.data.demo.phrases import Fixed, Nominal, NounPhrase, Prepositional
+from nmt.data.demo.pronouns import Pronoun, There
+from nmt.data.demo.things import SMALL_NUMERALS
 from nmt.data.demo.verbgroup import WANT_TO, VerbGroup
+from nmt.data.demo.wishes import PAST, STATE, Wish
 
 AS_A_JOB = Determiner("a", "", "", Declension.STRONG, inflects=False, definite=False)
 """He is a teacher: no article in German."""
@@ -162,7 +151,7 @@ class Describer(Narrator):
         unit, einheit = self.random.choice((("years", "Jahren"), ("months", "Monaten"), ("weeks", "Wochen")))
         since = Fixed(f"for {number.english} {unit}", f"seit {number.german} {einheit}")
         if self.chance(0.3):
-            year = self.random.randint(1950, 2019)
+            year = self.random.randint(2000, 2019)
             since = Fixed(f"since {year}", f"seit dem Jahr {year}")
         return Clause(subject, VerbGroup(verb, Tense.SINCE), (*clause.parts, Part(Role.TIME, since)))
 

@@ -4,32 +4,14 @@ import pytest
 
 from nmt.data.demo.choosing import HE, SHE, THEY, YOU
 from nmt.data.demo.clauses import Clause, Part, Role
+from nmt.data.demo.determiners import BARE, HIS, MANY, MY, NOT_A, OUR, THE, THIS, WHICH, A, Determiner, numeral
 from nmt.data.demo.features import Agreement, Case, Tense
 from nmt.data.demo.lexicon import verbs
 from nmt.data.demo.lexicon.modifiers import ADJECTIVES
 from nmt.data.demo.lexicon.nouns import BY_ENGLISH
 from nmt.data.demo.lexicon.verbs import named
-from nmt.data.demo.phrases import (
-    BARE,
-    HIS,
-    MANY,
-    MY,
-    NOT_A,
-    OUR,
-    THE,
-    THIS,
-    WHICH,
-    A,
-    Asked,
-    Determiner,
-    Fixed,
-    Name,
-    NounPhrase,
-    Owned,
-    Prepositional,
-    There,
-    numeral,
-)
+from nmt.data.demo.phrases import Fixed, Name, NounPhrase, Owned, Prepositional
+from nmt.data.demo.pronouns import Asked, There
 from nmt.data.demo.sentences import ALTHOUGH, AND, BECAUSE, BUT, IF, IN_ORDER_TO, THAT, TO, Linked, Sentence
 from nmt.data.demo.states import IT, Than
 from nmt.data.demo.verbgroup import CAN, HAVE_TO, LIKE_TO, WANT_TO, Modal, VerbGroup

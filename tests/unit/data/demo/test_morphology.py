@@ -3,11 +3,12 @@
 import pytest
 
 from nmt.data.demo import english, german
+from nmt.data.demo.determiners import BARE, MANY, MY, NOT_A, SOME, THE, THIS, A, Determiner
 from nmt.data.demo.features import Agreement, Case, Gender, Order, Tense
 from nmt.data.demo.lexicon.modifiers import ADJECTIVES
 from nmt.data.demo.lexicon.nouns import BY_ENGLISH
 from nmt.data.demo.lexicon.verbs import BE, RAIN, named
-from nmt.data.demo.phrases import BARE, MANY, MY, NOT_A, SOME, THE, THIS, A, Determiner, NounPhrase
+from nmt.data.demo.phrases import NounPhrase
 from nmt.data.demo.verbgroup import CAN, HAVE_TO, SHOULD, VerbGroup
 
 N, ACC, DAT, GEN = Case.NOMINATIVE, Case.ACCUSATIVE, Case.DATIVE, Case.GENITIVE

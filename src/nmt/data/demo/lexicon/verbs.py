@@ -17,6 +17,7 @@ Marks: `@place` (class of places), `%manner` (English adverb) and the flags
   body      its object is one's own clothing
   adult     not for children
   stiff     nothing one likes to do
+  make      brings its object into being, so that nobody owns it yet
   thing     a thing does it, so no modal; `timed` always says when, `slow` takes long
   cash      needs money             indoor, outdoor where one does it, and so what the weather means for it
   household, party, office, tour   scenes of things that are done together
@@ -28,11 +29,11 @@ from nmt.data.demo.lexicon.entries import Complement, Verb, rows
 
 TRANSITIVE = """
 read read read | lesen liest gelesen | person family | acc=text | @quiet %attentively %slowly indoor
-write wrote written | schreiben schreibt geschrieben | person family | acc=writing | @quiet passive for indoor office
-buy bought bought | kaufen | person family | acc=food,clothing,furniture,gift,machine,grocery,tool | @shop for cash tour
+write wrote written | schreiben schreibt geschrieben | person family | acc=writing | passive for indoor office make
+buy bought bought | kaufen | person family | acc=fruit,grocery,clothing,furniture,gift,machine | @shop for cash tour
 sell sold sold | verkaufen | person family | acc=machine,furniture,instrument,house,farm | @market adult once
-cook | kochen | person family | acc=dish | @kitchen for %slowly indoor household
-bake baked baked | backen backt gebacken | person family | acc=baked | @kitchen for indoor household
+cook | kochen | person family | acc=dish | @kitchen for %slowly indoor household make
+bake baked baked | backen backt gebacken | person family | acc=baked | @kitchen for indoor household make
 eat ate eaten | essen isst gegessen | person family | acc=food | @eat %slowly %quickly party
 drink drank drunk | trinken trinkt getrunken | person family | acc=drink | @eat %slowly %quickly party
 open | auf-machen | person family | acc=closable | %carefully stiff
@@ -61,7 +62,7 @@ take~off took taken | aus-ziehen zieht ausgezogen | person family | acc=clothing
 see saw seen | sehen sieht gesehen | person family | acc=person,animal,ship | @place @walk event chance
 hear heard heard | hören | person family | acc=song,noise | event chance
 watch | beobachten | person family | acc=wild,ship,butterfly | @walk %attentively outdoor
-visit | besuchen | person family | acc=person,family,museum | good with one tour
+visit | besuchen | person family | acc=person,family,museum,island,castle | good with one tour
 meet met met | treffen trifft getroffen | person family | acc=person,family | @meet good event
 invite | ein-laden lädt eingeladen du:lädst | person family | acc=person,family |
 call | an-rufen ruft angerufen | person family | acc=person,family | office
@@ -73,7 +74,7 @@ wake woke woken | wecken | person family | acc=family | %quietly stiff
 support | unterstützen | person family | acc=person,family |
 interrupt | unterbrechen unterbricht unterbrochen | person family | acc=person,family | chance stiff
 ask | fragen | person family | acc=person,family | %politely stiff
-teach taught taught | unterrichten | teacher | acc=pupil,student,child | @learn long adult
+teach taught taught | unterrichten | teacher | acc=pupil,student,child | @school adult
 examine | untersuchen | doctor | acc=patient,young | %thoroughly adult stiff
 know knew known | kennen kennt gekannt | person family | acc=person,town,tale,song | state
 love | lieben | person family | acc=person,family,pet,song | state
@@ -88,16 +89,16 @@ discuss | besprechen bespricht besprochen | person family | acc=topic,contract |
 check | prüfen | person family | acc=document,ticket,machine | %thoroughly adult office stiff
 sign | unterschreiben unterschreibt unterschrieben | person family | acc=signable | one adult once office stiff
 translate | übersetzen übersetzt übersetzt | person family | acc=text | %slowly passive for indoor adult office
-publish | veröffentlichen | writer scientist journalist | acc=writing | passive adult
-paint | malen | person family | acc=art,flower,animal | %slowly @walk indoor
+publish | veröffentlichen | writer scientist journalist | acc=report,article,novel,poem,story | passive adult make
+paint | malen | person family | acc=art,flower,animal | %slowly @walk indoor make
 draw drew drawn | zeichnen | person family | acc=animal,building,flower | %carefully @walk outdoor
 photograph | fotografieren | person family | acc=building,animal,flower | outdoor tour
 sing sang sung | singen singt gesungen | person family | acc=tune | @sing %loudly %well with party
 play | spielen | person family | acc=sport | @play %well with outdoor
-build built built | bauen | person family | acc=house,boat,shelf | for slow cash adult
+build built built | bauen | person family | acc=house,boat,shelf | for slow cash adult make
 renovate | renovieren | architect parents | acc=house,flat,castle,church,theatre,school | passive slow one adult
 destroy | zerstören | storm | acc=house,roof,ship,tower,bridge | passive chance once
-plant | pflanzen | person family | acc=plant,flower | @garden for outdoor
+plant | pflanzen | person family | acc=plant,flower | @garden for outdoor make
 water | gießen gießt gegossen | person family | acc=flower | outdoor household
 feed fed fed | füttern | person family | acc=pet,farm | household
 catch caught caught | fangen fängt gefangen | animal | acc=prey | %quickly chance
@@ -112,16 +113,16 @@ taste | probieren | person family | acc=soup,salad,cheese,cake,sausage,ham |
 win won won | gewinnen gewinnt gewonnen | person family | acc=prize | good event chance one once
 receive | bekommen bekommt bekommen | person family | acc=mail,expected,parcel | good event chance one
 accept | an-nehmen nimmt angenommen | person family | acc=offer |
-cancel cancelled cancelled | ab-sagen | person family | acc=formal,appointment,festive | bad one stiff
+cancel cancelled cancelled | ab-sagen | person family | acc=formal,appointment,festive | bad one stiff once
 prepare | vor-bereiten bereitet vorbereitet | person family | acc=event,meal | %carefully one
-organise | organisieren | person family | acc=festive | with for one adult
-plan planned planned | planen | person family | acc=festive,holiday | with one tour
+organise | organisieren | person family | acc=festive | with for one adult once
+plan planned planned | planen | person family | acc=festive,holiday | with one tour once
 miss | verpassen | person family | acc=transport,appointment | bad event chance one once stiff
 take took taken | nehmen nimmt genommen | person family | acc=transport | indoor one
 park | parken | person family | acc=parkable | one adult stiff
 rent | mieten | person family | acc=flat,car,boat | for cash adult once tour
 cross | überqueren | person family | acc=crossing | %carefully one stiff
-leave left left | verlassen verlässt verlassen | person family | acc=building,room,town | %quickly event one stiff
+leave left left | verlassen verlässt verlassen | person family | acc=building,room,town | event one stiff
 enter | betreten betritt betreten du:betrittst | person family | acc=building,room | %quietly one stiff
 climb | besteigen besteigt bestiegen | person family | acc=mountain | with outdoor one once
 collect | sammeln | person family | acc=collectible | with state outdoor
@@ -165,7 +166,7 @@ laugh | lachen | person family | about/über/acc=joke,mistake,tale | %loudly cha
 complain | beschweren | person family | about/über/acc=noise,weather,invoice | sich %politely chance
 look~forward | freuen | person family | to/auf/acc=festive,holiday,meal | sich state
 remember | erinnern | person family | -/an/acc=person,tale,festive,family | sich state chance
-take~care took taken | kümmern | person family | of/um/acc=pet,young,farm,plant | sich %well
+take~care took taken | kümmern | person family | of/um/acc=pet,child,girl,farm,plant | sich
 fall~in~love fell fallen | verlieben | person | with/in/acc=person | sich good event chance once
 take~part took taken | teil-nehmen nimmt teilgenommen | person family | in/an/dat=race,meeting,exam |
 start | beginnen beginnt begonnen | person family | with/mit/dat=task | one stiff
@@ -198,7 +199,7 @@ play | spielen | young pet |  | @play with outdoor
 cook | kochen | person family |  | @kitchen %well with indoor household
 sing sang sung | singen singt gesungen | person family bird |  | @sing %loudly %well party
 hike | wandern | person family |  | @forest sein with outdoor tour
-shop shopped shopped | ein-kaufen | person family |  | @shop with
+shop shopped shopped | ein-kaufen | person family |  | @shop @supermarket with
 hurry hurried hurried | beeilen | person family |  | sich stiff
 get~up got got | auf-stehen steht aufgestanden | person family |  | sein clock event stiff
 wake~up woke woken | auf-wachen | person family |  | sein clock event chance
@@ -209,7 +210,7 @@ depart | ab-fahren fährt abgefahren | transport |  | sein clock event thing tim
 begin began begun | beginnen beginnt begonnen | event show |  | clock event thing timed
 take~place took taken | statt-finden findet stattgefunden | event |  | clock event thing timed
 bark | bellen bellt gebellt | dog |  | %loudly chance
-grow grew grown | wachsen wächst gewachsen | plant young |  | sein %quickly state chance
+grow grew grown | wachsen wächst gewachsen | plant |  | sein %quickly state chance
 bloom | blühen | flower |  | state @garden chance
 ring rang rung | klingeln | ringing |  | event %loudly chance
 shine shone shone | scheinen scheint geschienen | sun |  | state chance
