@@ -174,7 +174,7 @@ class Describer(Narrator):
         subject = NounPhrase(self.random.choice((THE, THIS)), noun, plural, self.adjective(noun, 0.4))
         amount = self.random.choice((20, 25, 30, 40, 45, 50, 60, 75, 80, 90, 100, 120, 150, 200, 250, 300))
         price = Part(Role.OBJECT, Fixed(f"{amount} euros", f"{amount} Euro"))
-        tense = Tense.PRESENT if self.chance(0.6) else Tense.PAST
+        tense = Tense.PRESENT if plural or self.chance(0.6) else Tense.PAST  # they cost: English does not say when
         return Clause(subject, VerbGroup(verbs.COST, tense), (price,))
 
     def weather(self, tense: Tense, time: bool = True) -> Clause:

@@ -50,7 +50,7 @@ def splits() -> Splits:
 @pytest.fixture(scope="module")
 def sentences() -> list[Sentence]:
     author = Author(Random(5))
-    return [author.sentence() for _ in range(6000)]
+    return [author.sentence() for _ in range(20000)]
 
 
 def test_counts(splits: Splits) -> None:
