@@ -172,7 +172,7 @@ class Author(Reasoner):
         subject = self.agent(full=False)
         case = self.random.choice(list(CONDITIONS))
         verb = self.suitable(subject, ("chance", "thing", "stiff"), CONDITIONS[case])
-        told = self.clause(brief(), subject, verb, FUTURE)
+        told = self.clause(brief(adverbials=int(case != "rain")), subject, verb, FUTURE)
         group = told.group if self.chance(0.6) else VerbGroup(told.group.verb, modal=CAN)
         first = Clause(subject, group, told.parts)
         if case == "rain":

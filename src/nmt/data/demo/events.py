@@ -88,6 +88,7 @@ class Narrator(Supplier):
 
     def clause(self, wish: Wish, subject: Nominal, verb: Verb, telling: str) -> Clause:
         """A clause of this subject and verb, told in this way."""
+        self.used.add(verb.name)
         negated = telling not in (NOW, LIKING, PLUPERFECT, HABIT) and self.chance(wish.negation)
         telling = self.unambiguous(telling, subject, verb, wish.question or negated)
         group = VerbGroup(verb, TENSES.get(telling, Tense.PRESENT), self.modal(telling, wish.question), negated)
@@ -97,7 +98,7 @@ class Narrator(Supplier):
             for part in self.complement(complement, verb, subject, group, telling)
         ]
         front: list[Part] = []
-        extra = self.adverbials(verb, parts, negated or telling == NOW, wish, subject)
+        extra = self.adverbials(verb, parts, negated or telling in (NOW, LIKING), wish, subject)
         relative = not extra and self.chance(wish.relatives)
         time = self.time(telling, verb, wish, relative)
         if time and (relative or self.chance(wish.front)) and time.role is Role.TIME and not wish.question:
@@ -106,7 +107,7 @@ class Narrator(Supplier):
             extra.append(time)
         elif not wish.question and wish.front and telling in (PAST, FUTURE) and self.chance(0.1):
             front.append(self.comment(verb, negated))
-        extra.extend(self.focus(telling, negated, verb, parts))
+        extra.extend(self.focus(telling, negated, verb, [*parts, *extra]))
         if relative and not any(part.role in (Role.NOW, Role.YET) for part in extra):
             parts = self.with_relative(parts)
         return Clause(subject, group, (*parts, *extra), front[0] if front else None)
@@ -141,7 +142,7 @@ class Narrator(Supplier):
     ) -> list[Part]:
         """The parts that fill one place in the verb's frame."""
         owner = possessive(subject)
-        generic = telling in (HABIT, LIKING)
+        generic = telling in (HABIT, LIKING) or "presentonly" in verb.flags
         match complement.kind:
             case "acc":
                 return [Part(Role.OBJECT, self.object(complement.classes, subject, group.negated, verb, generic))]
@@ -173,7 +174,10 @@ class Narrator(Supplier):
             )
         woman = subject.agreement.gender is Gender.FEMININE and not subject.agreement.plural
         apart = (("alcohol",) if is_young(subject) else ()) + (() if woman else ("womens",))
-        owner = None if "make" in verb.flags else possessive(subject)
+        owner = possessive(subject)
+        if "make" in verb.flags:
+            owner = None
+            self.used.add("old")
         if generic and "one" not in verb.flags:
             return self.generic(tuple(name for name in things if name != "town"), apart)
         return self.thing(things, owner, negated, "one" in verb.flags, apart)
@@ -242,7 +246,7 @@ class Narrator(Supplier):
             return []
         if negated:
             return [Part(Role.YET, Fixed("yet", "noch"))]
-        known = all(getattr(part.phrase, "definite", True) for part in parts)
+        known = all(getattr(part.phrase, "definite", True) and part.role is not Role.MANNER for part in parts)
         return [Part(Role.ALREADY, Fixed("already", "schon"))] if known and self.chance(0.6) else []
 
     def with_relative(self, parts: list[Part]) -> list[Part]:
@@ -267,6 +271,7 @@ class Narrator(Supplier):
             and verb.complements[0].kind == "acc"
             and "person" in verb.subjects
             and "body" not in verb.flags
+            and verb.name not in self.used
             and not phrase.noun.classes.isdisjoint(verb.complements[0].classes)
         ]
         if not takers:

@@ -33,7 +33,7 @@ GOLDEN = [
         "They have been studying history at the university for seven years.",
         "Sie studieren seit sieben Jahren an der Universität Geschichte.",
     ),
-    ("We built a green shelf last month.", "Wir haben letzten Monat ein grünes Regal gebaut."),
+    ("We built a modern shelf last month.", "Wir haben letzten Monat ein modernes Regal gebaut."),
     (
         "The sad writer believes that he is happy because he has found three rings.",
         "Der traurige Schriftsteller glaubt, dass er glücklich ist, weil er drei Ringe gefunden hat.",

@@ -304,7 +304,7 @@ concert | das Konzert | Konzerte | event festive
 meeting | die Besprechung | Besprechungen | event formal
 lecture | der Vortrag | Vorträge | event formal
 exam | die Prüfung | Prüfungen | event formal
-trip | die Reise | Reisen | event festive
+trip | die Reise | Reisen | festive
 appointment | der Termin | Termine | appointment
 holiday | der Urlaub | - | event holiday
 film | der Film | Filme | show

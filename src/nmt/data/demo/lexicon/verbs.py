@@ -7,7 +7,7 @@ Complements: `acc=classes`, `dat=classes`, `to=classes` (direction), `at=classes
 `for/auf/acc=classes` (English preposition, German one, its case).
 Marks: `@place` (class of places), `%manner` (English adverb) and the flags
   sein      perfect with sein                    sich      reflexive in German
-  state     no event: neither progressive nor told in sequence
+  state     no event: neither progressive nor told in sequence; `presentonly` never past
   passive   makes a good passive                 long      can go on for years
   shift     recipient with `to` in English       for       can be done for someone
   with      can be done with someone             good, bad what it does to one's mood
@@ -17,7 +17,7 @@ Marks: `@place` (class of places), `%manner` (English adverb) and the flags
   body      its object is one's own clothing
   adult     not for children
   stiff     nothing one likes to do
-  make      brings its object into being, so that nobody owns it yet
+  make      brings its object into being, or picks it, so that nobody owns it yet
   thing     a thing does it, so no modal; `timed` always says when, `slow` takes long
   cash      needs money             indoor, outdoor where one does it, and so what the weather means for it
   household, party, office, tour   scenes of things that are done together
@@ -44,14 +44,14 @@ turn~off | aus-schalten | person family | acc=device | one stiff
 clean | putzen | person family | acc=room,shoe,window | %thoroughly indoor one household
 tidy~up tidied tidied | auf-räumen | person family | acc=room | %thoroughly %quickly indoor one household
 wash | waschen wäscht gewaschen | person family | acc=washable | %thoroughly household
-repair | reparieren | person family | acc=machine,roof,toy,instrument | for %quickly indoor adult household
+repair | reparieren | person family | acc=machine,roof,toy,instrument | for %quickly adult household
 find found found | finden findet gefunden | person family | acc=small,collectible,pet | good @walk chance once
 lose lost lost | verlieren verliert verloren | person family | acc=small | bad @place chance once
 look~for | suchen | person family | acc=small,pet | @place
 forget forgot forgotten | vergessen vergisst vergessen | person family | acc=small,appointment | bad chance
 hide hid hidden | verstecken | person family | acc=small,parcel,letter | @room stiff
 steal stole stolen | stehlen stiehlt gestohlen | thief | acc=small,art,car | chance once
-choose chose chosen | aus-wählen | person family | acc=clothing,gift,furniture | for once
+choose chose chosen | aus-wählen | person family | acc=clothing,gift,furniture | for once make
 bring brought brought | bringen bringt gebracht | person family | dat=person,family acc=mail,drink,parcel,vessel |
 bring~along brought brought | mit-bringen bringt mitgebracht | person family | acc=gift,drink,salad |
 fetch | holen | person family | acc=tool,drink,small | stiff
@@ -61,7 +61,7 @@ put~on put put | an-ziehen zieht angezogen | person family | acc=clothing | %qui
 take~off took taken | aus-ziehen zieht ausgezogen | person family | acc=clothing | %quickly body stiff
 see saw seen | sehen sieht gesehen | person family | acc=person,animal,ship | @place @walk event chance
 hear heard heard | hören | person family | acc=song,noise | event chance
-watch | beobachten | person family | acc=wild,ship,butterfly | @walk %attentively outdoor
+watch | beobachten | person family | acc=wild,ship,butterfly | @forest @zoo %attentively outdoor
 visit | besuchen | person family | acc=person,family,museum,castle | good with one tour
 meet met met | treffen trifft getroffen | person family | acc=person,family | @meet good event
 invite | ein-laden lädt eingeladen du:lädst | person family | acc=person,family |
@@ -75,12 +75,12 @@ support | unterstützen | person family | acc=person,family |
 interrupt | unterbrechen unterbricht unterbrochen | person family | acc=person,family | chance stiff
 ask | fragen | person family | acc=person,family | %politely stiff
 teach taught taught | unterrichten | teacher | acc=pupil,student,child | @school adult
-examine | untersuchen | doctor | acc=patient,young | %thoroughly adult stiff
+examine | untersuchen | doctor | acc=patient,child,boy,girl | %thoroughly adult stiff
 know knew known | kennen kennt gekannt | person family | acc=person,town,tale,song | state
 love | lieben | person family | acc=person,family,pet,song | state
 need | brauchen | person family | acc=clothing,small,furniture,tool,time,aid | state stiff
 have had had | haben hat gehabt du:hast | person family | acc=pet,time,machine,house,idea,small | state
-like | mögen mag gemocht du:magst | person family | acc=food,animal,drink,sport,town,song | state presentonly
+like | mögen mag gemocht du:magst | person family | acc=food,pet,farm,drink,sport,song | state presentonly
 study studied studied | studieren | student family person | acc=studies | @university long state indoor
 learn learnt learnt | lernen | person family | acc=subject | @learn long with indoor
 understand understood understood | verstehen versteht verstanden | person family | acc=topic,language,joke,tale | state
@@ -107,7 +107,7 @@ cut cut cut | schneiden schneidet geschnitten | person family | acc=cuttable | @
 fill | füllen | person family | acc=vessel | %carefully stiff
 pack | packen | person family | acc=packable | %quickly tour
 unpack | aus-packen | person family | acc=parcel,packable | %slowly household
-order | bestellen | person family | acc=drink,dish | @eat for cash adult
+order | bestellen | person family | acc=drink,dish | @restaurant @café for cash adult
 pay~for paid paid | bezahlen | person family | acc=drink,clothing,ticket | cash stiff
 taste | probieren | person family | acc=soup,salad,cheese,cake,sausage,ham |
 win won won | gewinnen gewinnt gewonnen | person family | acc=prize | good event chance one once
