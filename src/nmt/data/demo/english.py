@@ -9,7 +9,6 @@ CONSONANT_SOUND = ("university", "uni", "use", "euro", "one")
 VOWEL_SOUND = ("hour", "honest")
 
 BE_PRESENT = {(1, False): "am", (2, False): "are", (3, False): "is"}
-COMPARATIVES = {"good": "better", "bad": "worse"}
 
 
 def article(word: str) -> str:
@@ -48,8 +47,6 @@ def gerund(base: str) -> str:
     """The form in -ing."""
     if base == "lie":
         return "lying"
-    if base == "be":
-        return "being"
     if base == "travel":
         return "travelling"
     if base.endswith("e") and not base.endswith("ee"):
@@ -81,8 +78,6 @@ def do_support(tense: Tense, agreement: Agreement) -> str:
 
 def comparative(adjective: str) -> str:
     """The comparative of an adjective."""
-    if adjective in COMPARATIVES:
-        return COMPARATIVES[adjective]
     if adjective.endswith("y") and len(adjective) < 8:
         return adjective[:-1] + "ier"
     if adjective.endswith("e") and len(adjective) < 7:

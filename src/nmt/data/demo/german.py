@@ -41,8 +41,8 @@ CONTRACTIONS = {
     ("zu", "der"): "zur",
 }
 UMLAUT_COMPARATIVES = {"alt", "jung", "groß", "lang", "kurz", "stark", "warm", "kalt", "klug", "arm", "schwach"}
-IRREGULAR_COMPARATIVES = {"gut": "besser", "hoch": "höher", "teuer": "teurer", "dunkel": "dunkler", "sauer": "saurer"}
-IRREGULAR_STEMS = {"hoch": "hoh", "teuer": "teur", "dunkel": "dunkl", "sauer": "saur"}
+IRREGULAR_COMPARATIVES = {"hoch": "höher", "teuer": "teurer"}
+IRREGULAR_STEMS = {"hoch": "hoh", "teuer": "teur"}
 UMLAUTS = str.maketrans({"a": "ä", "o": "ö", "u": "ü"})
 
 PRESENT = {

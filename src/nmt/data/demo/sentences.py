@@ -54,10 +54,6 @@ class Linked:
             return f"{second} , {self.first.english(question)}"
         return words(self.first.english(question), "," if self.connector.english_comma else "", second)
 
-    def english_infinitive(self) -> str:
-        """The first clause as an infinitive."""
-        return words(self.first.english_infinitive(), self.connector.english, self.second.english())
-
     def german(self, order: Order) -> str:
         """First and second in German; the first takes the order."""
         second = words(self.connector.german, self.second.german(self.connector.order))
