@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -68,14 +67,14 @@ class PairStore:
         """Return the number of pairs."""
         return len(self.source_offsets) - 1
 
-    @cached_property
+    @property
     def source_lengths(self) -> Lengths:
-        """Pieces of each source sentence."""
+        """Pieces of each source sentence, worked out at each call."""
         return np.diff(self.source_offsets).astype(np.int32)
 
-    @cached_property
+    @property
     def target_lengths(self) -> Lengths:
-        """Pieces of each target sentence."""
+        """Pieces of each target sentence, worked out at each call."""
         return np.diff(self.target_offsets).astype(np.int32)
 
     def source(self, index: int) -> Ids:

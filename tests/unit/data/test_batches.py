@@ -88,3 +88,14 @@ def test_fewer_sentences_than_devices_leave_empty_slices() -> None:
 def test_no_more_slices_than_needed() -> None:
     lengths = Lengths(np.full(100, 10), np.full(100, 10))
     assert len(slice_batch(np.arange(100), lengths, devices=2, device_tokens=250)) == 4
+
+
+def test_a_sentence_too_long_for_16_bits_changes_nothing_else() -> None:
+    lengths = random_lengths(400)
+    longer = Lengths(np.append(lengths.source, 70_000), np.append(lengths.target, 70_000))
+    epoch = plan_epoch(longer, 150, seed=1, epoch=0)
+    batches = [epoch[i].tolist() for i in range(len(epoch))]
+    assert [400] in batches
+    order = epoch.order[:-1].tolist()
+    assert epoch.order[-1] == 400
+    assert [longer.target[i] for i in order] == sorted(lengths.target.tolist())
