@@ -44,7 +44,7 @@ SEPARABLE_PARTICLES = ("up", "off", "on", "away", "along")
 SUBJECT_PRONOUN, REFLEXIVE, SUBJECT, UNKNOWN_SUBJECT = 1, 2, 3, 7
 LIKE, NEGATION = 45, 80
 GERMAN_RANK = {
-    Role.FREQUENCY: 10,
+    Role.FREQUENCY: 25,
     Role.NOW: 10,
     Role.TIME: 20,
     Role.RECIPIENT: 30,
@@ -62,9 +62,9 @@ GERMAN_RANK = {
 }
 """Time before manner before place; the known before the unknown; what belongs to the verb last."""
 KNOWN_BEFORE_TIME = {Role.RECIPIENT: 15, Role.SHIFTED: 15, Role.OBJECT: 16}
-"""Where known objects stand when the clause is negated or has schon: er hat das Buch gestern nicht gelesen."""
+"""Where known objects stand before nicht, schon and oft: er hat das Buch gestern nicht gelesen."""
 UNKNOWN_OBJECT = 90
-FOCUS = (Role.ALREADY, Role.YET)
+FOCUS = (Role.FREQUENCY, Role.ALREADY, Role.YET)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from nmt.data.demo.lexicon.entries import Adverb, Complement, Verb
 from nmt.data.demo.phrases import Fixed, Nominal, NounPhrase, Owned, Prepositional
 from nmt.data.demo.pronouns import Asked
 from nmt.data.demo.things import Supplier
-from nmt.data.demo.verbgroup import LIKE_TO, SHOULD, Modal, VerbGroup
+from nmt.data.demo.verbgroup import CAN, LIKE_TO, SHOULD, Modal, VerbGroup
 from nmt.data.demo.wishes import (
     ANY,
     FUTURE,
@@ -98,7 +98,7 @@ class Narrator(Supplier):
             for part in self.complement(complement, verb, subject, group, telling)
         ]
         front: list[Part] = []
-        extra = self.adverbials(verb, parts, negated or telling in (NOW, LIKING), wish, subject)
+        extra = [] if negated or telling in (NOW, LIKING) else self.adverbials(group, parts, wish, subject)
         relative = not extra and self.chance(wish.relatives)
         time = self.time(telling, verb, wish, relative)
         if time and (relative or self.chance(wish.front)) and time.role is Role.TIME and not wish.question:
@@ -182,14 +182,17 @@ class Narrator(Supplier):
             return self.generic(tuple(name for name in things if name != "town"), apart)
         return self.thing(things, owner, negated, "one" in verb.flags, apart)
 
-    def adverbials(self, verb: Verb, parts: list[Part], plain: bool, wish: Wish, subject: Nominal) -> list[Part]:
+    def adverbials(self, group: VerbGroup, parts: list[Part], wish: Wish, subject: Nominal) -> list[Part]:
         """Manner, company and place, where the verb allows them."""
         extra: list[Part] = []
-        if plain or not wish.adverbials:
+        if not wish.adverbials:
             return extra
+        verb = group.verb
         known = all(getattr(part.phrase, "definite", True) for part in parts)
-        if verb.manners and known and self.chance(0.25):
-            adverb = modifiers.MANNER[self.random.choice(verb.manners)]
+        judged = group.tense is not Tense.FUTURE and group.modal in (None, CAN)
+        manners = [manner for manner in verb.manners if judged or manner != "well"]
+        if manners and known and self.chance(0.25):
+            adverb = modifiers.MANNER[self.random.choice(manners)]
             extra.append(Part(Role.MANNER, Fixed(adverb.english, adverb.german)))
         if len(extra) < wish.adverbials and "with" in verb.flags and self.chance(0.25):
             extra.append(Part(Role.COMPANION, Prepositional("with", "mit", Case.DATIVE, self.person(subject, True))))

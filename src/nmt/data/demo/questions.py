@@ -24,6 +24,11 @@ PEOPLE = {"person", "family"}
 WHO = Asked(Agreement(3, False), human=True, relative=False)
 WHAT = Asked(Agreement(3, False), human=False, relative=False)
 ADVERBIAL = (Fixed("when", "wann"), Fixed("why", "warum"), Fixed("why", "warum"))
+LOCATED = tuple(
+    verb
+    for verb in verbs.ACTIVITIES
+    if verb.places and "person" in verb.subjects and verb.flags.isdisjoint({"chance", "state"})
+)
 WHERE = Fixed("where", "wo")
 
 
@@ -72,7 +77,7 @@ class Questioner(Describer):
 
     def where(self) -> Clause:
         """Where does he do it?"""
-        verb = self.random.choice([verb for verb in verbs.ACTIVITIES if verb.places and "person" in verb.subjects])
+        verb = self.random.choice(LOCATED)
         wish = Wish((PAST, FUTURE), None, verb, question=True, adverbials=0, negation=0, relatives=0)
         return self.fronted(self.event(wish), WHERE)
 

@@ -47,8 +47,9 @@ class Linked:
 
     def english(self, question: bool = False) -> str:
         """First and second in English."""
-        infinitive = self.connector.order is Order.ZU and isinstance(self.second, Clause)
-        second = self.second.english_infinitive() if infinitive else self.second.english()
+        second = self.second.english()
+        if self.connector.order is Order.ZU and isinstance(self.second, Clause):
+            second = self.second.english_infinitive()
         second = words(self.connector.english, second)
         if self.reversed:
             return f"{second} , {self.first.english(question)}"

@@ -74,7 +74,7 @@ class Describer(Narrator):
         self, subject: Nominal, word: Adjective, tense: Tense, negated: bool, degree: tuple[str, str] = VERY
     ) -> Clause:
         """Something is somehow, perhaps very much so."""
-        if negated or (degree is VERY and self.chance(0.75)):
+        if negated or "absolute" in word.flags or (degree is VERY and self.chance(0.75)):
             degree = ("", "")
         phrase = Fixed(f"{degree[0]} {word.english}".strip(), f"{degree[1]} {word.german}".strip())
         return Clause(subject, VerbGroup(verbs.BE, tense, negated=negated), (Part(Role.PREDICATE, phrase),))

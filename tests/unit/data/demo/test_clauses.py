@@ -48,6 +48,11 @@ HOME = Part(Role.DIRECTION, Fixed("home", "nach Hause"))
 
 STATEMENTS = [
     (
+        Clause(SHE, does("visit"), (obj(np(MY, "aunt")), Part(Role.FREQUENCY, Fixed("never", "nie")))),
+        "She never visits my aunt.",
+        "Sie besucht meine Tante nie.",
+    ),
+    (
         Clause(TEACHER, does("read", Tense.PAST), (obj(BOOK), YESTERDAY)),
         "The teacher read the book yesterday.",
         "Der Lehrer hat gestern das Buch gelesen.",

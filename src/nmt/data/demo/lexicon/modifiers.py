@@ -1,4 +1,8 @@
-"""Adjectives, adverbs, determiners' companions and names."""
+"""Adjectives, adverbs, numbers and names.
+
+Adjectives: English | German | classes of nouns, `-class` for those it is not said of | flags: `compare` has a
+comparative, `state` and `mood` pass, `predicative` stands after `is` alone, `absolute` knows no `very`.
+"""
 
 from nmt.data.demo.lexicon.entries import Adjective, Adverb, rows
 
@@ -32,30 +36,30 @@ sad | traurig | person | mood
 angry | wütend | person | mood
 worried | besorgt | person | mood
 dangerous | gefährlich | lion bear wolf
-wild | wild | lion bear wolf monkey fox horse
-black | schwarz | pet clothing car horse cow packable vase
-white | weiß | pet clothing car horse flower vase washing_machine
-red | rot | clothing car flower packable toy apple furniture vase
-blue | blau | clothing car packable toy furniture vase vessel
-green | grün | clothing car packable toy furniture door vessel
-yellow | gelb | clothing flower car packable toy
-brown | braun | pet horse clothing packable cow
-grey | grau | cat horse clothing car packable
+wild | wild | lion bear wolf monkey fox horse | absolute
+black | schwarz | pet clothing car horse cow packable vase | absolute
+white | weiß | pet clothing car horse flower vase washing_machine | absolute
+red | rot | clothing car flower packable toy apple furniture vase | absolute
+blue | blau | clothing car packable toy furniture vase vessel | absolute
+green | grün | clothing car packable toy furniture door vessel | absolute
+yellow | gelb | clothing flower car packable toy | absolute
+brown | braun | pet horse clothing packable cow | absolute
+grey | grau | cat horse clothing car packable | absolute
 beautiful | schön | flower plant clothing garden park city village island castle picture jewel beach lake vase song
 modern | modern | building furniture room machine
 expensive | teuer | clothing machine jewel furniture instrument home hotel restaurant | compare
 cheap | billig | clothing machine furniture hotel restaurant | compare
 comfortable | bequem | seat shoe boot | compare
 heavy | schwer | heavy | compare
-empty | leer | vessel packable box street | predicative
-full | voll | vessel packable box basket | predicative
-broken | kaputt | machine toy furniture | predicative
+empty | leer | vessel packable box street | predicative absolute
+full | voll | vessel packable box basket | predicative absolute
+broken | kaputt | machine toy furniture | predicative absolute
 dirty | schmutzig | clothing car window room fragile tool | predicative
 clean | sauber | clothing room fragile window | predicative
 fresh | frisch | bread fruit vegetable milk egg meat salad
 sweet | süß | fruit lemonade
 ripe | reif | fruit tomato
-delicious | lecker | soup cake biscuit pancake salad ice_cream
+delicious | lecker | soup cake biscuit pancake salad ice_cream | absolute
 hot | heiß | soup hot
 cold | kalt | drink soup | compare
 warm | warm | coat jacket pullover scarf room
@@ -68,7 +72,7 @@ important | wichtig | document mail topic meeting exam appointment
 difficult | schwierig | hard exam language question | compare
 easy | einfach | hard exam language question | compare
 good | gut | idea friend plan hotel restaurant answer offer
-secret | geheim | message plan document
+secret | geheim | message plan document | absolute
 funny | lustig | tale film song
 strange | seltsam | noise message question idea
 loud | laut | noise music | compare
@@ -78,8 +82,8 @@ narrow | schmal | street bridge bed
 deep | tief | river lake | compare
 high | hoch | mountain tower tree wall | compare
 sharp | scharf | knife
-round | rund | table carpet mirror box
-wonderful | wunderbar | trip concert holiday party wedding
+round | rund | table carpet mirror box | absolute
+wonderful | wunderbar | trip concert holiday party wedding | absolute
 """
 
 MANNERS = """
@@ -245,7 +249,8 @@ def _adverbs(table: str) -> tuple[Adverb, ...]:
 
 
 ADJECTIVES = tuple(
-    Adjective(row[0], row[1], tuple(row[2].split()), frozenset(row[3:])) for row in rows(ADJECTIVE_TABLE)
+    Adjective(row[0], row[1], tuple(row[2].split()), frozenset(" ".join(row[3:]).split()))
+    for row in rows(ADJECTIVE_TABLE)
 )
 MANNER = {adverb.english: adverb for adverb in _adverbs(MANNERS)}
 FREQUENCY = _adverbs(FREQUENCIES)
