@@ -32,3 +32,12 @@ def settings(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str
     ]  # fmt: skip
     run(["data", *overrides])
     return overrides
+
+
+@pytest.fixture(scope="session")
+def whole(settings: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing interrupts."""
+    outputs = tmp_path_factory.mktemp("whole")
+    done = run(["train", *settings, f"paths.outputs={outputs}"])
+    assert done.returncode == 0, done.stderr
+    return outputs

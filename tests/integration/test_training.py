@@ -30,15 +30,6 @@ def weights(outputs: Path, step: int) -> dict[str, torch.Tensor]:
     return load_file(outputs / "toy" / "checkpoints" / f"step-{step:08}" / "model.safetensors")
 
 
-@pytest.fixture(scope="session")
-def whole(settings: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nothing interrupts."""
-    outputs = tmp_path_factory.mktemp("whole")
-    done = run(["train", *settings, f"paths.outputs={outputs}"])
-    assert done.returncode == 0, done.stderr
-    return outputs
-
-
 def test_a_run_leaves_what_it_should(whole: Path) -> None:
     folder = whole / "toy"
     assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == [
@@ -52,7 +43,7 @@ def test_a_run_leaves_what_it_should(whole: Path) -> None:
     assert set(train[0]) >= {
         "event", "step", "time", "loss", "perplexity", "learning_rate", "tokens_per_second", "gradient_norm",
     }  # fmt: skip
-    assert [line["step"] for line in valid] == [10, 20, 30, 40]
+    assert [line["step"] for line in valid] == [20, 40]
     assert set(valid[0]) >= {"loss", "perplexity", "bleu"}
     assert train[-1]["loss"] < train[0]["loss"] - 0.5
     assert json.loads((folder / "environment.json").read_text())["packages"]["torch"]

@@ -96,7 +96,7 @@ class Loop:
                     self._look(progress)
                 ending, due = self._agree(asked)
                 if due:
-                    self._keep(progress, look=ending != Ending.SIGNAL)
+                    self._keep()
                 if ending:
                     return ending
         return Ending.DONE
@@ -114,6 +114,7 @@ class Loop:
         """Whether to end and whether to save now: the same in all processes, as all take part in both."""
         config, step = self.config, self.trainer.step
         ending, due = Ending.DONE, step == config.steps or bool(config.save_every and step % config.save_every == 0)
+        due = due or (self._valid_step == step and not self.best.stale)  # the best is always among the saved
         if config.patience and self.best.stale >= config.patience:
             ending = Ending.NO_GAIN
         if config.max_minutes and self._clock.seconds() > 60 * config.max_minutes:
@@ -150,10 +151,8 @@ class Loop:
         )
 
     def _look(self, progress: Progress) -> None:
-        """Validate, once a step at most."""
+        """Validate."""
         step = self.trainer.step
-        if self._valid_step == step:
-            return
         with self._clock.pause(), self._speed.pause():
             self._valid, self._valid_step = self.validate(), step
         self.best.look(self._valid)
@@ -161,13 +160,11 @@ class Loop:
         figures = "  ".join(f"{name} {value:.4g}" for name, value in self._valid.items())
         progress.say(f"step {step}  development set: {figures}{'  (best so far)' if not self.best.stale else ''}")
 
-    def _keep(self, progress: Progress, *, look: bool) -> None:
-        """Save, with what validation says of this step, so that the best can be found among the saved."""
+    def _keep(self) -> None:
+        """Save, with what validation says of this step, if it was looked at."""
         step = self.trainer.step
         if self._saved_step == step:
             return
-        if look:
-            self._look(progress)
         with self._clock.pause(), self._speed.pause():
             state = {"trainer": self.trainer.state(), "loop": self.state()}  # every process has a part in it
             if distributed.is_main():

@@ -1,0 +1,81 @@
+"""The whole chain as a user runs it, stage after stage."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from tests.integration.toy import run
+
+
+@pytest.fixture(scope="session")
+def averaged(settings: list[str], whole: Path) -> Path:
+    done = run(["average", *settings, f"paths.outputs={whole}"])
+    assert done.returncode == 0, done.stderr
+    assert "step-00000030" in done.stdout
+    assert "step-00000040" in done.stdout
+    return whole
+
+
+def test_the_average_is_the_mean(averaged: Path) -> None:
+    checkpoints = averaged / "toy" / "checkpoints"
+    mean, last, before = (
+        load_file(checkpoints / name / "model.safetensors") for name in ("averaged", "step-00000040", "step-00000030")
+    )
+    for name, value in mean.items():
+        np.testing.assert_allclose(value, (last[name] + before[name]) / 2, rtol=1e-6, atol=1e-7)
+
+
+def test_eval_scores_with_signatures(settings: list[str], averaged: Path) -> None:
+    done = run(["eval", *settings, f"paths.outputs={averaged}"])
+    assert done.returncode == 0, done.stderr
+    scores = json.loads((averaged / "toy" / "eval" / "test.json").read_text())
+    for name in ("bleu", "bleu_paper", "chrf", "ter"):
+        assert f"{scores[name]['score']:.2f}" in done.stdout
+        assert scores[name]["signature"] in done.stdout
+    assert scores["sentences"] == 40
+    assert scores["checkpoint"]["name"] == "averaged"
+    assert len((averaged / "toy" / "eval" / "test.hyp.txt").read_text().splitlines()) == 40
+
+
+def test_translate_keeps_lines_and_order(settings: list[str], averaged: Path, corpus: Path, tmp_path: Path) -> None:
+    lines = (corpus / "test.en").read_text().splitlines()[:10]
+    lines.insert(3, "")
+    same = [*settings, f"paths.outputs={averaged}"]
+    through_pipe = run(["translate", *same], input="".join(line + "\n" for line in lines))
+    assert through_pipe.returncode == 0, through_pipe.stderr
+    translations = through_pipe.stdout.split("\n")
+    assert len(translations) == 12
+    assert [index for index, line in enumerate(translations) if not line] == [3, 11]
+    file = tmp_path / "in.txt"
+    file.write_text("".join(line + "\n" for line in lines))
+    through_file = run(["translate", *same, f"input={file}", f"output={tmp_path / 'out.txt'}"])
+    assert through_file.returncode == 0, through_file.stderr
+    assert (tmp_path / "out.txt").read_text() == through_pipe.stdout
+
+
+def test_eval_before_average_says_what_to_do(settings: list[str], tmp_path: Path) -> None:
+    done = run(["eval", *settings, f"paths.outputs={tmp_path}"])
+    assert done.returncode == 2
+    assert "make train" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
+    command = [
+        "demo", f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs", "training.steps=2",
+        "training.save_every=1", "training.log_every=1", "training.valid_sentences=2", "averaging.last=2",
+        "model.layers=1", "model.d_model=16", "model.d_ff=16", "model.heads=2", "training.batch_tokens=512",
+        "decoding.extra_length=0", "decoding.beam=1", "runtime.device=cpu",
+    ]  # fmt: skip
+    done = run(command)
+    assert done.returncode == 0, done.stderr
+    for part in ("== data ==", "== train ==", "== average ==", "== eval ==", "== time ==", "where everything"):
+        assert part in done.stdout
+    for split in ("test", "unseen"):
+        assert json.loads((tmp_path / "outputs" / "demo" / "eval" / f"{split}.json").read_text())["bleu"]["signature"]
+    again = run(command)
+    assert again.returncode == 0, again.stderr
+    assert "is finished" in again.stdout
