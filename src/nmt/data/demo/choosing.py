@@ -143,7 +143,7 @@ class Chooser:
 
     def known(self, noun: Noun, full: bool) -> Nominal:
         """A subject noun with what may stand before it."""
-        adjective = self.adjective(noun, 0.22)
+        adjective = self.adjective(noun, 0.3)
         if noun.classes & {"mate", "family"}:
             return NounPhrase(self.random.choice(POSSESSIVES), noun, "pl" in noun.classes, adjective)
         if noun.mass or noun.classes & UNIQUE:

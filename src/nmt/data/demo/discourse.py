@@ -53,9 +53,9 @@ class Author(Reasoner):
     def __init__(self, random: Random) -> None:
         super().__init__(random)
         self.kinds: dict[Callable[[], Sentence], float] = {
-            self.simple: 30,
-            self.described: 15,
-            self.narrowed: 8,
+            self.simple: 26,
+            self.described: 11,
+            self.narrowed: 9,
             self.yes_or_no: 6,
             self.asking: 8,
             self.joined: 5,
@@ -67,7 +67,7 @@ class Author(Reasoner):
             self.ordered: 7,
             self.simultaneous: 4,
             self.remembered: 4,
-            self.claimed: 9,
+            self.claimed: 12,
             self.wondered: 5,
             self.attempted: 6,
             self.purposeful: 5,
@@ -127,8 +127,8 @@ class Author(Reasoner):
     def pair(self, telling: str) -> tuple[Clause, Clause]:
         """Two people, each doing something of the same scene."""
         scene = self.random.choice(SCENES)
-        first = self.event(brief(telling, subject=self.agent(), scene=scene))
-        return first, self.event(brief(telling, subject=self.agent(), scene=scene))
+        first = self.event(brief(telling, subject=self.agent(), scene=scene, time=True))
+        return first, self.event(brief(telling, subject=self.agent(), scene=scene, time=True))
 
     def contrasted(self) -> Sentence:
         """Someone wants to, but cannot."""

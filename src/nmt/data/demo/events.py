@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 from nmt.data.demo.choosing import is_young, kin_owner, possessive
 from nmt.data.demo.clauses import Clause, Part, Role
+from nmt.data.demo.dates import Calendar
 from nmt.data.demo.determiners import THE
 from nmt.data.demo.features import Case, Gender, Tense
 from nmt.data.demo.lexicon import modifiers, verbs
-from nmt.data.demo.lexicon.entries import Adverb, Complement, Verb
+from nmt.data.demo.lexicon.entries import Complement, Verb
 from nmt.data.demo.phrases import Fixed, Nominal, NounPhrase, Owned, Prepositional
 from nmt.data.demo.pronouns import Asked
-from nmt.data.demo.things import Supplier
 from nmt.data.demo.verbgroup import CAN, LIKE_TO, SHOULD, Modal, VerbGroup
 from nmt.data.demo.wishes import (
     ANY,
@@ -26,19 +26,16 @@ from nmt.data.demo.wishes import (
     PERFECT,
     PLUPERFECT,
     TENSES,
-    TIME_CHANCES,
-    TIME_USES,
     Wish,
 )
 
 STATIVE = tuple(verb for verb in verbs.ACTIVITIES if "state" in verb.flags)
 EVENTFUL = tuple(verb for verb in verbs.ACTIVITIES if not verb.flags & {"state", "posture"})
 POSTURES = tuple(verb for verb in verbs.ACTIVITIES if "posture" in verb.flags)
-CLOCK = modifiers.NUMBER
 TRIES = 20
 
 
-class Narrator(Supplier):
+class Narrator(Calendar):
     """Builds clauses about events."""
 
     def event(self, wish: Wish) -> Clause:
@@ -194,51 +191,13 @@ class Narrator(Supplier):
         if manners and known and self.chance(0.25):
             adverb = modifiers.MANNER[self.random.choice(manners)]
             extra.append(Part(Role.MANNER, Fixed(adverb.english, adverb.german)))
-        if len(extra) < wish.adverbials and "with" in verb.flags and self.chance(0.25):
+        if len(extra) < wish.adverbials and "with" in verb.flags and self.chance(0.35):
             extra.append(Part(Role.COMPANION, Prepositional("with", "mit", Case.DATIVE, self.person(subject, True))))
-        elif len(extra) < wish.adverbials and "for" in verb.flags and self.chance(0.25):
+        elif len(extra) < wish.adverbials and "for" in verb.flags and self.chance(0.35):
             extra.append(Part(Role.COMPANION, Prepositional("for", "für", Case.ACCUSATIVE, self.person(subject, True))))
-        if len(extra) < wish.adverbials and verb.places and self.chance(0.4):
+        if len(extra) < wish.adverbials and verb.places and self.chance(0.55):
             extra.append(Part(Role.PLACE, self.place(verb.places, possessive(subject), False)))
         return extra
-
-    def time(self, telling: str, verb: Verb, wish: Wish, front_only: bool) -> Part | None:
-        """When, or how often."""
-        timed = "timed" in verb.flags and telling in (PAST, FUTURE, HABIT)
-        if not timed and (telling not in TIME_USES or not wish.time or not self.chance(TIME_CHANCES[telling])):
-            return None
-        personal = any(name in complement.classes for complement in verb.complements for name in ("person", "family"))
-        if telling == HABIT and (personal or self.chance(0.65)) and not front_only:
-            adverb = self.random.choice(modifiers.FREQUENCY)
-            return Part(Role.FREQUENCY, Fixed(adverb.english, adverb.german))
-        if "clock" in verb.flags and self.chance(0.5):
-            return Part(Role.TIME, self.clock())
-        return Part(Role.TIME, self.date(TIME_USES[telling], verb))
-
-    def date(self, use: str, verb: Verb) -> Fixed:
-        """A time adverbial for past, future or habit."""
-        slow, big = "slow" in verb.flags, bool(verb.flags & {"tour", "cash", "slow"})
-        if use == "past" and not slow and self.chance(0.1):
-            return self.ago()
-        fitting = [adverb for adverb in times(use) if (big if "slow" in adverb.uses else not slow)]
-        adverb = self.random.choice(fitting)
-        return Fixed(adverb.english, adverb.german)
-
-    def ago(self) -> Fixed:
-        """Three weeks ago."""
-        number = self.random.choice(modifiers.NUMBER[:6])
-        unit, einheit = self.random.choice((("days", "Tagen"), ("weeks", "Wochen"), ("months", "Monaten")))
-        return Fixed(f"{number.english} {unit} ago", f"vor {number.german} {einheit}")
-
-    def clock(self) -> Fixed:
-        """At eight o'clock."""
-        number = self.random.choice(CLOCK)
-        return Fixed(f"at {number.english} o'clock", f"um {number.german} Uhr")
-
-    def year(self) -> Fixed:
-        """In 1987."""
-        year = str(self.random.randint(1950, 2019))
-        return Fixed(f"in {year}", f"im Jahr {year}")
 
     def focus(self, telling: str, negated: bool, verb: Verb, parts: list[Part]) -> list[Part]:
         """Right now; already; not yet."""
@@ -292,11 +251,6 @@ class Narrator(Supplier):
         wish = Wish(adverbials=1, negation=0, front=0, relatives=0)
         told = self.clause(wish, phrase, verb, self.one_of({PAST: 3, PERFECT: 1}))
         return Clause(Asked(phrase.agreement, True, True), told.group, told.parts)
-
-
-def times(use: str) -> tuple[Adverb, ...]:
-    """The time adverbials of a use."""
-    return tuple(adverb for adverb in modifiers.TIME if use in adverb.uses)
 
 
 def suits(subject: Nominal | None, verb: Verb) -> bool:

@@ -71,7 +71,7 @@ class Supplier(Chooser):
         if "town" in classes and self.chance(0.5):
             return self.random.choice(TOWNS)
         noun = self.noun(tuple(name for name in classes if name not in ("town", "land")), apart)
-        adjective = self.adjective(noun, 0.28)
+        adjective = self.adjective(noun, 0.38)
         if noun.classes & WITHOUT_ARTICLE:
             return NounPhrase(NOT_A if negated and noun.classes & {"time", "aid", "money"} else BARE, noun)
         if "meal" in noun.classes:
@@ -134,7 +134,7 @@ class Supplier(Chooser):
         determiner: Determiner = THE
         if "own" in noun.classes and owner and self.chance(0.5):
             determiner = owner
-        nominal = NounPhrase(determiner, noun, False, self.adjective(noun, 0.15))
+        nominal = NounPhrase(determiner, noun, False, self.adjective(noun, 0.25))
         if direction:
             case = Case.DATIVE if noun.place.whereto == "zu" else Case.ACCUSATIVE
             return Prepositional("to", noun.place.whereto, case, nominal)

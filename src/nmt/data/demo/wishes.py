@@ -36,7 +36,7 @@ class Wish:
     adverbials: int = 2
     negation: float = 0.12
     front: float = 0.3
-    relatives: float = 0.12
+    relatives: float = 0.25
     time: bool = True
     planned: bool = False
     """Only what people do on purpose."""

@@ -25,18 +25,12 @@ GOLDEN = [
         "Because he was ill, Daniel could not send me a letter.",
         "Weil er krank war, konnte Daniel mir keinen Brief schicken.",
     ),
+    ("His sister rarely hiked when she was young.", "Seine Schwester ist selten gewandert, als sie jung war."),
+    ("When will Robert save money?", "Wann wird Robert Geld sparen?"),
+    ("Why did Emma's sister take care of the rose?", "Warum hat sich Emmas Schwester um die Rose gekümmert?"),
     (
-        "While Martin watered a rose, the gardener baked the bread.",
-        "Während Martin eine Rose gegossen hat, hat der Gärtner das Brot gebacken.",
-    ),
-    (
-        "They have been studying history at the university for seven years.",
-        "Sie studieren seit sieben Jahren an der Universität Geschichte.",
-    ),
-    ("We built a modern shelf last month.", "Wir haben letzten Monat ein modernes Regal gebaut."),
-    (
-        "The sad writer believes that he is happy because he has found three rings.",
-        "Der traurige Schriftsteller glaubt, dass er glücklich ist, weil er drei Ringe gefunden hat.",
+        "The musician believes that we did not carry the heavy present because we were very tired.",
+        "Der Musiker glaubt, dass wir das schwere Geschenk nicht getragen haben, weil wir sehr müde waren.",
     ),
 ]
 Splits = dict[str, list[tuple[str, str]]]

@@ -78,6 +78,8 @@ class Complement:
 class Verb:
     """A verb of both languages with its principal parts and its frame."""
 
+    name: str
+    """The English verb with its German counterpart: verbs that share it differ in their frames alone."""
     english: tuple[str, str, str]
     """Base, past and past participle, without the particle."""
     particle: str
@@ -90,11 +92,6 @@ class Verb:
     places: tuple[str, ...]
     manners: tuple[str, ...]
     flags: frozenset[str]
-
-    @property
-    def name(self) -> str:
-        """The English verb with its German counterpart: unique in the lexicon."""
-        return f"{' '.join([self.english[0], self.particle]).strip()}={self.prefix}{self.german[0]}"
 
     @property
     def reflexive(self) -> bool:

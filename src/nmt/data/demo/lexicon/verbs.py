@@ -279,6 +279,7 @@ def _verb(english_cell: str, german_cell: str, subjects: str, complements: str, 
     german_parts, prefix, du = _german_parts(german_cell)
     words = marks.split()
     return Verb(
+        name=f"{' '.join([parts[0], particle]).strip()}={prefix}{german_parts[0]}",
         english=parts,
         particle=particle,
         german=german_parts,
