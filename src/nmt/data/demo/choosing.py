@@ -217,6 +217,11 @@ def possessive(subject: Nominal) -> Determiner | None:
     return HER if agreement.gender is Gender.FEMININE else HIS
 
 
+def is_each(subject: Nominal) -> bool:
+    """Whether the subject is every one of a kind, of whom nothing is denied or explained."""
+    return isinstance(subject, NounPhrase) and subject.determiner is EVERY
+
+
 def is_young(subject: Nominal) -> bool:
     """Whether the subject is a child."""
     return isinstance(subject, NounPhrase | Owned) and "young" in subject.noun.classes

@@ -128,7 +128,7 @@ class Author(Reasoner):
         """Two people, each doing something of the same scene."""
         scene = self.random.choice(SCENES)
         first = self.event(brief(telling, subject=self.agent(), scene=scene, time=True))
-        return first, self.event(brief(telling, subject=self.agent(), scene=scene, time=True))
+        return first, self.event(brief(telling, subject=self.agent(), scene=scene))
 
     def contrasted(self) -> Sentence:
         """Someone wants to, but cannot."""
@@ -217,10 +217,11 @@ class Author(Reasoner):
     def claimed(self) -> Sentence:
         """Someone believes that something is so."""
         first = Clause(self.agent(full=False), VerbGroup(self.random.choice(CLAIMING)))
-        if self.chance(0.25):
+        hoped = first.group.verb.english[0] == "hope"
+        if not hoped and self.chance(0.25):
             inner = self.one_of({self.moved_by: 1, self.hindered: 2})()
             return Sentence(Linked(first, THAT, replace(inner, reversed=False)))
-        if first.group.verb.english[0] != "hope" and self.chance(0.3):
+        if not hoped and self.chance(0.3):
             return Sentence(Linked(first, THAT, self.quality()))
         return Sentence(Linked(first, THAT, self.event(brief(PAST, FUTURE, PERFECT, MODAL, time=True, negation=0.1))))
 

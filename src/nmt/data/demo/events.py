@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from nmt.data.demo.choosing import is_young, kin_owner, possessive
+from nmt.data.demo.choosing import is_each, is_young, kin_owner, possessive
 from nmt.data.demo.clauses import Clause, Part, Role
 from nmt.data.demo.dates import Calendar
 from nmt.data.demo.determiners import THE
@@ -86,7 +86,9 @@ class Narrator(Calendar):
     def clause(self, wish: Wish, subject: Nominal, verb: Verb, telling: str) -> Clause:
         """A clause of this subject and verb, told in this way."""
         self.used.add(verb.name)
-        negated = telling not in (NOW, LIKING, PLUPERFECT, HABIT) and self.chance(wish.negation)
+        negated = (
+            telling not in (NOW, LIKING, PLUPERFECT, HABIT) and not is_each(subject) and self.chance(wish.negation)
+        )
         telling = self.unambiguous(telling, subject, verb, wish.question or negated)
         group = VerbGroup(verb, TENSES.get(telling, Tense.PRESENT), self.modal(telling, wish.question), negated)
         parts = [

@@ -1,6 +1,6 @@
 """Why people do things and why they do not: clauses that explain one another."""
 
-from nmt.data.demo.choosing import THEY, YOU, possessive, pronoun
+from nmt.data.demo.choosing import THEY, YOU, is_each, possessive, pronoun
 from nmt.data.demo.clauses import Clause, Part, Role
 from nmt.data.demo.events import suits
 from nmt.data.demo.features import Tense
@@ -71,7 +71,7 @@ class Reasoner(Questioner):
         """A person that a pronoun can take up again."""
         while True:
             subject = self.subject(("person", "family"), full)
-            if pronoun(subject) and subject.definite and subject is not YOU:
+            if pronoun(subject) and subject.definite and subject is not YOU and not is_each(subject):
                 return subject
 
     def again(self, subject: Nominal) -> Pronoun:
