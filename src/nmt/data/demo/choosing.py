@@ -218,8 +218,8 @@ def possessive(subject: Nominal) -> Determiner | None:
 
 
 def is_each(subject: Nominal) -> bool:
-    """Whether the subject is every one of a kind, of whom nothing is denied or explained."""
-    return isinstance(subject, NounPhrase) and subject.determiner is EVERY
+    """Whether the subject is every one of a kind, or all, of whom nothing is denied or explained."""
+    return isinstance(subject, NounPhrase) and subject.determiner in (EVERY, ALL)
 
 
 def is_young(subject: Nominal) -> bool:

@@ -8,7 +8,7 @@ from nmt.data.demo.lexicon.entries import Adjective, Adverb, rows
 
 ADJECTIVE_TABLE = """
 old | alt | person -young animal building furniture machine clothing text art home tree instrument ship | compare
-young | jung | person animal | compare
+young | jung | person -young animal | compare
 big | groß | animal building furniture plant room heavy place home ship toy | compare
 small | klein | animal building furniture plant room heavy place home ship child toy tool | compare
 new | neu | machine clothing furniture text instrument ship small tool toy home picture idea offer

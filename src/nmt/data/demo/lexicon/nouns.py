@@ -306,7 +306,7 @@ lecture | der Vortrag | Vorträge | event formal
 exam | die Prüfung | Prüfungen | event formal
 trip | die Reise | Reisen | festive
 appointment | der Termin | Termine | appointment
-holiday | der Urlaub | - | event holiday
+holiday | der Urlaub | - | holiday
 film | der Film | Filme | show
 song | das Lied | Lieder | song tune
 music | die Musik | - | song
