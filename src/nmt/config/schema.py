@@ -35,6 +35,8 @@ class DataConfig:
     """Configuration of the Hub data set."""
     hub_revision: str = "b199e406369ec1b7634206d3ded5ba45de2fe696"
     """Revision of the Hub data set; a full commit, so that the text never changes."""
+    check_counts: bool = True
+    """Refuse a Hub data set whose number of pairs is known and is another."""
     max_words: int = 250
     """Drop training pairs with more words than this on a side; 0 keeps them."""
     max_ratio: float = 0.0

@@ -114,6 +114,12 @@ def table_pairs(table: pyarrow.Table | pyarrow.RecordBatch, languages: Languages
         yield (source or "").rstrip("\r\n"), (target or "").rstrip("\r\n")
 
 
+def rows(path: Path) -> int:
+    """Rows of a Parquet file, as its end says."""
+    with _explaining(path):
+        return int(pyarrow.parquet.read_metadata(path).num_rows)
+
+
 @contextmanager
 def _explaining(path: Path) -> Iterator[None]:
     try:

@@ -68,6 +68,55 @@ def test_sgm_segments_are_unescaped(tmp_path: Path) -> None:
         read(*files, languages=("en", "fr"))
 
 
+SOURCE_SET = """<srcset setid="newstest2014" srclang="any">
+<doc sysid="ref" docid="abcnews.go.com-2013-12-01" genre="news" origlang="de">
+<p>
+<seg id="1">Gutach: Noch mehr Sicherheit f&#252;r Fu&#223;g&auml;nger</seg>
+<seg id="2">M&amp;S sagt: "5 &lt; 6"</seg>
+</p>
+</doc>
+<doc sysid="ref" docid="zeit.de-1" genre="news" origlang="en">
+<hl>
+<seg id="1">Orlando Bloom und Miranda Kerr lieben sich noch immer</seg>
+</hl>
+</doc>
+</srcset>
+"""
+REFERENCE_SET = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE mteval SYSTEM "ftp://jaguar.ncsl.nist.gov/mt/resources/mteval-xml-v1.3.dtd">
+<mteval>
+<REFSET setid="newstest2014" srclang="any" trglang="en">
+<DOC sysid="ref" docid="abcnews.go.com-2013-12-01" genre="news" origlang="de"><p>
+<SEG ID='1'>Gutach: Increased safety for pedestrians</SEG>
+<seg id="2">M&amp;S says: "5 &lt; 6"</seg></p></DOC>
+<DOC sysid="ref" docid="zeit.de-1" genre="news" origlang="en"><hl>
+<seg id="1">Orlando Bloom and Miranda Kerr
+still love each other</seg></hl></DOC>
+</REFSET>
+</mteval>
+"""
+
+
+@pytest.mark.parametrize("opened", [open, gzip.open])
+def test_newstest_sets_as_wmt_gives_them(tmp_path: Path, opened: Callable[..., object]) -> None:
+    end = ".gz" if opened is gzip.open else ""
+    source = write(tmp_path / f"newstest2014-deen-src.de.sgm{end}", SOURCE_SET.splitlines(), opened)
+    reference = write(tmp_path / f"newstest2014-deen-ref.en.sgm{end}", REFERENCE_SET.splitlines(), opened)
+    assert read(source, reference, languages=("de", "en"), split="test") == [
+        ("Gutach: Noch mehr Sicherheit für Fußgänger", "Gutach: Increased safety for pedestrians"),
+        ('M&S sagt: "5 < 6"', 'M&S says: "5 < 6"'),
+        (
+            "Orlando Bloom und Miranda Kerr lieben sich noch immer",
+            "Orlando Bloom and Miranda Kerr still love each other",
+        ),
+    ]
+    with pytest.raises(UserError, match="says it is in en, but de is wanted: check the order"):
+        read(source, reference, languages=("en", "de"))
+    short = write(tmp_path / f"short.de.sgm{end}", SOURCE_SET.splitlines()[:4], opened)
+    with pytest.raises(UserError, match=r"short\.de\.sgm(\.gz)? has 1 sentences, but .*ref\.en\.sgm(\.gz)? has 3"):
+        read(short, reference, languages=("de", "en"))
+
+
 def test_parquet_by_language(tmp_path: Path) -> None:
     pairs = [("one\n", "eins"), ("two", "zwei")]
     file = write_parquet(tmp_path / "x.parquet", pairs)
