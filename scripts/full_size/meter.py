@@ -1,0 +1,110 @@
+"""How long the steps of a program take, how much of the processors, and how much memory at most."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+EVERY_SECONDS = 0.25
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(slots=True)
+class Use:
+    """What a step took, of this process and all that it started."""
+
+    name: str
+    pairs: int
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    peak_bytes: int = 0
+
+    def row(self) -> str:
+        """A line of the table."""
+        rates = [
+            f"{self.pairs / max(each, 0.001):,.0f}" if self.pairs else "" for each in (self.seconds, self.cpu_seconds)
+        ]
+        return (
+            f"{self.name:<14}{f'{self.pairs:,}' if self.pairs else '':>12}{self.seconds:>10.2f}{rates[0]:>12}"
+            f"{rates[1]:>15}{self.cpu_seconds / max(self.seconds, 0.001):>11.2f}{self.peak_bytes / 2**30:>10.2f}"
+        )
+
+
+HEAD = f"{'step':<14}{'pairs':>12}{'seconds':>10}{'pairs/s':>12}{'pairs/CPU-s':>15}{'CPUs busy':>11}{'peak GiB':>10}"
+
+
+class Meter:
+    """Watches this process and its children; a step at a time, from `begin` to `end`."""
+
+    def __init__(self) -> None:
+        """Begin with no step."""
+        self.uses: list[Use] = []
+        self._began = self._cpu_began = self._cpu = 0.0
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> "Meter":
+        """Watch while the block runs."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop watching."""
+        self._stopped.set()
+        self._thread.join()
+
+    def begin(self, name: str, pairs: int = 0) -> None:
+        """Begin a step of so many pairs; 0 where they do not count."""
+        with self._lock:
+            self.uses.append(Use(name, pairs))
+        self._look()
+        self._began, self._cpu_began = time.perf_counter(), self._cpu
+
+    def end(self) -> None:
+        """End the step."""
+        seconds = time.perf_counter() - self._began
+        self._look()
+        self.uses[-1].seconds, self.uses[-1].cpu_seconds = seconds, self._cpu - self._cpu_began
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(EVERY_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        with self._lock:
+            memory, cpu = 0, 0.0
+            for process in _family(os.getpid()):
+                with suppress(OSError, ValueError, IndexError):  # it may end while we look
+                    memory += _memory(process)
+                    cpu += _cpu_seconds(process)
+            self._cpu = max(self._cpu, cpu)
+            if self.uses:
+                self.uses[-1].peak_bytes = max(self.uses[-1].peak_bytes, memory)
+
+
+def _family(process: int) -> Iterator[int]:
+    """A process and all that it started."""
+    yield process
+    with suppress(OSError):
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            for child in (thread / "children").read_text().split():
+                yield from _family(int(child))
+
+
+def _memory(process: int) -> int:
+    """Bytes in memory, mapped files included; what processes share counts once."""
+    fields = dict(line.split(":", 1) for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()[1:])
+    return int(fields["Pss"].split()[0]) * 1024
+
+
+def _cpu_seconds(process: int) -> float:
+    """Processor time of a process and of its children that have ended."""
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[11:15])) / TICKS
