@@ -14,7 +14,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check \
 STAGE := @set -f;
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels lock demo data train average eval translate describe test test-all lint format clean
+.PHONY: help setup wheels lock demo data train average eval translate score export describe test test-all lint format clean
 
 help: ## List the targets
 	@echo 'make TARGET [ARGS="KEY=VALUE ... GROUP=NAME ..."]'
@@ -60,6 +60,12 @@ eval: $(READY) ## Translate and score the test set, on all GPUs or the CPU
 
 translate: $(READY) ## Translate standard input, or input=FILE
 	$(STAGE) $(NMT) translate $(ARGS)
+
+score: $(READY) ## Say how probable given translations are: source, tab, translation
+	$(STAGE) $(NMT) score $(ARGS)
+
+export: $(READY) ## Make a trained model into what CTranslate2 or Hugging Face load, and verify it
+	$(STAGE) $(NMT) export $(ARGS)
 
 describe: $(READY) ## Say what a run will cost, before it runs
 	$(STAGE) $(NMT) describe $(ARGS)

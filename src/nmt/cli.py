@@ -28,11 +28,23 @@ STAGES = {
         "nmt.stages.train", "train a model, or go on training it", ("model", "training", "tracking", *_PLACES)
     ),
     "average": Stage("nmt.stages.average", "average checkpoints", ("averaging", *_PLACES)),
-    "eval": Stage("nmt.stages.evaluate", "translate and score", ("checkpoint", "evaluation", "decoding", *_PLACES)),
+    "eval": Stage(
+        "nmt.stages.evaluate", "translate and score", ("checkpoint", "engine", "evaluation", "decoding", *_PLACES)
+    ),
     "translate": Stage(
         "nmt.stages.translate",
         "translate a file or standard input",
-        ("checkpoint", "input", "output", "decoding", *_PLACES),
+        ("checkpoint", "engine", "input", "output", "format", "prefix", "decoding", *_PLACES),
+    ),
+    "score": Stage(
+        "nmt.stages.score",
+        "say how probable given translations are",
+        ("checkpoint", "engine", "input", "output", "decoding", *_PLACES),
+    ),
+    "export": Stage(
+        "nmt.stages.export",
+        "make a trained model into what other programs use",
+        ("checkpoint", "export", "input", "decoding", *_PLACES),
     ),
     "demo": Stage(
         "nmt.stages.demo",

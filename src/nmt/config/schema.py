@@ -257,8 +257,10 @@ class AveragingConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingConfig:
-    """Beam search, as in section 6.1 of the paper."""
+    """Beam search, as in section 6.1 of the paper; or sampling."""
 
+    strategy: str = "beam"
+    """beam (search for the best) or sample (draw `nbest` translations at random, after `seed`)."""
     beam: int = 4
     """Hypotheses a sentence; 1 is greedy search."""
     alpha: float = 0.6
@@ -269,14 +271,27 @@ class DecodingConfig:
     """Translations to give for each sentence."""
     batch_tokens: int = 4096
     """Source tokens decoded at once."""
+    temperature: float = 1.0
+    """Sampling: below 1 the probable becomes more probable, above 1 less."""
+    top_k: int = 0
+    """Sampling: draw among this many most probable word pieces; 0 is all."""
+    top_p: float = 1.0
+    """Sampling: draw among the fewest word pieces that are this probable together; 1 is all."""
+    ensemble: list[str] = field(default_factory=list)
+    """More checkpoints, whose mean probability with that of `checkpoint` decides; named as that is."""
 
     def __post_init__(self) -> None:
         """Check the values against each other."""
+        _choice("decoding.strategy", self.strategy, ("beam", "sample"))
         for name in ("beam", "nbest", "batch_tokens"):
             _at_least(f"decoding.{name}", getattr(self, name), 1)
-        for name in ("alpha", "extra_length"):
+        for name in ("alpha", "extra_length", "top_k"):
             _at_least(f"decoding.{name}", getattr(self, name), 0)
-        if self.nbest > self.beam:
+        if not self.temperature > 0:
+            raise ConfigError(f"decoding.temperature={self.temperature} must be above 0")
+        if not 0 < self.top_p <= 1:
+            raise ConfigError(f"decoding.top_p={self.top_p} must be above 0 and at most 1")
+        if self.strategy == "beam" and self.nbest > self.beam:
             raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.beam={self.beam}: widen the beam")
 
 
@@ -291,6 +306,30 @@ class EvaluationConfig:
         """Check the values against each other."""
         if not self.splits:
             raise ConfigError("evaluation.splits is empty: name at least one, such as [test]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportConfig:
+    """What a trained model is made into for use elsewhere."""
+
+    target: str = "ctranslate2"
+    """ctranslate2, huggingface (Marian's format) or safetensors (this project's own, weights and settings alone)."""
+    quantization: str = "float32"
+    """Numbers of the weights: float32, or int8 (ctranslate2 alone)."""
+    folder: str = ""
+    """Where it lies; empty is `<paths.outputs>/<name>/export/<target>-<quantization>`."""
+    sample: int = 100
+    """Sentences whose translations must agree before the export is called done."""
+    licence: str = ""
+    """Licence of the weights, for the model card, such as cc-by-4.0."""
+
+    def __post_init__(self) -> None:
+        """Check the values against each other."""
+        _choice("export.target", self.target, ("ctranslate2", "huggingface", "safetensors"))
+        _choice("export.quantization", self.quantization, ("float32", "int8"))
+        _at_least("export.sample", self.sample, 1)
+        if self.quantization != "float32" and self.target != "ctranslate2":
+            raise ConfigError(f"export.quantization={self.quantization} is for export.target=ctranslate2 alone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,6 +372,60 @@ class TrackingConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeConfig:
+    """The machine."""
+
+    device: str = "auto"
+    """auto (a GPU where there is one), cpu or cuda."""
+    precision: str = "auto"
+    """auto (bf16 where the device is good at it), fp32 or bf16."""
+    compile: bool = False
+    """Compile the model with torch.compile; pays in long runs."""
+    threads: int = 0
+    """CPU threads of a process; 0 shares all cores between the processes of this machine."""
+    workers: int = 0
+    """Processes for data preparation; 0 is one for each core."""
+
+    def __post_init__(self) -> None:
+        """Check the values against each other."""
+        _choice("runtime.device", self.device, ("auto", "cpu", "cuda"))
+        _choice("runtime.precision", self.precision, ("auto", "fp32", "bf16"))
+        _at_least("runtime.threads", self.threads, 0)
+        _at_least("runtime.workers", self.workers, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackingConfig:
+    """Who else is told about a run; its own metrics.jsonl is always written."""
+
+    wandb: str = "disabled"
+    """Weights & Biases: disabled, offline (needs no account) or online."""
+    project: str = "nmt"
+    """Project there."""
+    entity: str = ""
+    """Account or team there; empty is your own."""
+
+    def __post_init__(self) -> None:
+        """Check the values against each other."""
+        _choice("tracking.wandb", self.wandb, ("disabled", "offline", "online"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionConfig:
+    """What `attention` draws of a sentence."""
+
+    part: str = "cross"
+    """Whose attention: encoder, decoder, or cross (of the decoder to the encoder)."""
+    layer: int = 0
+    """A layer, counted from 1; 0 draws them all."""
+
+    def __post_init__(self) -> None:
+        """Check the values against each other."""
+        _choice("attention.part", self.part, ("encoder", "decoder", "cross"))
+        _at_least("attention.layer", self.layer, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PathsConfig:
     """Where things lie; relative to the folder the command is run in."""
 
@@ -352,10 +445,16 @@ class Config:
     """Seed of everything random: initial weights, order of the batches, dropout, the demo corpus."""
     checkpoint: str = "averaged"
     """What eval and translate load: averaged, best, last, a step (step-00001000) or a folder."""
+    engine: str = "torch"
+    """What eval and translate compute with: torch, or ctranslate2 (what `nmt export` made, as it will be used)."""
     input: str = "-"
-    """Translate: a file to read (plain, .gz or .xz), - for standard input."""
+    """Translate, score: a file to read (plain, .gz or .xz), - for standard input. Export: text to verify it with."""
     output: str = "-"
-    """Translate: a file to write, - for standard output. Describe: text (-) or json."""
+    """Translate, score: a file to write, - for standard output. Describe: text (-) or json."""
+    format: str = "text"
+    """Translate: text, tsv (source, translation, score) or jsonl (these and the n-best list)."""
+    prefix: str = ""
+    """Translate: a file with the beginning that the translation of each line must have."""
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
@@ -363,6 +462,7 @@ class Config:
     averaging: AveragingConfig = field(default_factory=AveragingConfig)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    export: ExportConfig = field(default_factory=ExportConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
     paths: PathsConfig = field(default_factory=PathsConfig)
@@ -370,6 +470,10 @@ class Config:
     def __post_init__(self) -> None:
         """Check the groups against each other."""
         _plain_path("name", self.name)
+        _choice("engine", self.engine, ("torch", "ctranslate2"))
+        _choice("format", self.format, ("text", "tsv", "jsonl"))
+        if self.engine == "ctranslate2" and self.decoding.ensemble:
+            raise ConfigError("engine=ctranslate2 translates with one model: leave decoding.ensemble out")
         kept = self.training.keep_last
         if not self.averaging.checkpoints and not self.averaging.best and self.averaging.last > kept:
             raise ConfigError(
@@ -408,6 +512,12 @@ class Config:
     def run_folder(self) -> Path:
         """Where the run lies."""
         return Path(self.paths.outputs) / self.name
+
+    @property
+    def export_folder(self) -> Path:
+        """Where the export lies."""
+        name = f"{self.export.target}-{self.export.quantization}"
+        return Path(self.export.folder) if self.export.folder else self.run_folder / "export" / name
 
 
 def _choice(key: str, value: str, choices: Iterable[str]) -> None:

@@ -57,8 +57,36 @@ def ensemble(steps: Sequence[Step]) -> Step:
     return step
 
 
+def force(step: Step, prefixes: Sequence[Sequence[int]], device: torch.device) -> Step:
+    """The same scorer, but as long as its prefix lasts, a sentence can only go on with that: it counts as certain."""
+    longest = max(map(len, prefixes))
+    table = torch.tensor([[*prefix, *[PAD] * (longest - len(prefix))] for prefix in prefixes], device=device)
+    owners = torch.arange(len(prefixes), device=device)
+    length = 0
+
+    def forced(tokens: Tensor, parents: Tensor) -> Tensor:
+        nonlocal owners, length
+        scores = step(tokens, parents)
+        if length < longest:
+            owners = owners[parents]
+            wanted = table[owners, length][:, None]
+            others = torch.arange(scores.shape[1], device=device) != wanted
+            scores = scores.masked_fill(others & (wanted != PAD), NEVER)
+            length += 1
+        return scores
+
+    return forced
+
+
 def beam_search(
-    step: Step, max_lengths: Tensor, *, beam: int, alpha: float, nbest: int = 1, stop_early: bool = True
+    step: Step,
+    max_lengths: Tensor,
+    *,
+    beam: int,
+    alpha: float,
+    nbest: int = 1,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    stop_early: bool = True,
 ) -> list[list[Hypothesis]]:
     """Search for the best hypotheses of each sentence; the best comes first.
 
@@ -74,13 +102,15 @@ def beam_search(
         beam: open hypotheses of a sentence.
         alpha: exponent of the length penalty, at least 0.
         nbest: hypotheses to give, at most `beam`. There are fewer where the search finds no more.
+        prefixes: tokens that each sentence's hypotheses begin with.
         stop_early: stop a sentence once its result is certain.
     """
+    forced = force(step, prefixes, max_lengths.device) if prefixes and any(prefixes) else step
     search = _Search(max_lengths, beam, alpha, nbest)
     tokens = torch.full_like(max_lengths, BOS)
     parents = torch.arange(len(max_lengths), device=max_lengths.device)
     while len(parents):
-        tokens, parents = search.extend(step(tokens, parents), stop_early)
+        tokens, parents = search.extend(forced(tokens, parents), stop_early)
     return search.hypotheses()
 
 

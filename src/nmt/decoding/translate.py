@@ -1,28 +1,36 @@
 """Lines in, translations out: what validation, evaluation and `nmt translate` all decode with."""
 
+import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 from tqdm import tqdm
 
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.beam import Hypothesis, beam_search, ensemble
+from nmt.decoding.sampling import sample
 from nmt.errors import UserError
 from nmt.model.packed import Packed
 from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoint, check_weights
-from nmt.text.special import EOS
+from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
 
 WINDOW = 2048
 """Lines to look ahead, so that sentences of like length are decoded together."""
 LONGEST_SOURCE = 1024
 """Most word pieces of a line, its end mark included, that are translated; learned positions may know fewer."""
+ROWS = 512
+"""Tokens whose scores of all words are held at once where translations are scored."""
 LEAST_COST = 16
 """Word pieces that a sentence counts at least: even a short one takes a beam's rows of the vocabulary."""
 
@@ -50,31 +58,44 @@ class Translation:
         return self.candidates[0].text
 
 
-class Translator:
-    """Translates with a model, or with several as an ensemble."""
+class Likelihood(NamedTuple):
+    """How probable a given translation is."""
+
+    log_probability: float
+    """Sum over its tokens."""
+    tokens: int
+    """How many there are, the end mark included."""
+
+
+class Engine(ABC):
+    """What translates lines; how, is for its kinds to say."""
 
     def __init__(
         self,
-        models: Sequence[Transformer],
         tokenizer: Tokenizer,
         config: DecodingConfig,
-        device: torch.device,
-        precision: torch.dtype = torch.float32,
+        longest_source: int = LONGEST_SOURCE,
+        longest_target: int = sys.maxsize,
     ) -> None:
-        """Take models that are on `device` already; `precision` is what they compute in."""
-        self.models = models
+        """The longest are word pieces, end marks included."""
         self.tokenizer = tokenizer
         self.config = config
-        self.device = device
-        self.precision = precision
-        known = [model.config.max_positions for model in models if model.config.positions == "learned"]
-        self.longest_source = min([LONGEST_SOURCE, *known])
-        self.longest_target = min(known, default=sys.maxsize)
+        self.longest_source = longest_source
+        self.longest_target = longest_target
+
+    @abstractmethod
+    def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
+        """The best hypotheses of a batch of sources that end with EOS; each begins with its prefix."""
+
+    @abstractmethod
+    def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
+        """How probable each target is, for a batch of pairs that end with EOS."""
 
     def translate(
         self,
         lines: Iterable[str],
         *,
+        prefixes: Iterable[str] | None = None,
         window: int = WINDOW,
         numbers: Iterable[int] | None = None,
         done: Done = lambda count: None,
@@ -83,21 +104,30 @@ class Translator:
 
         Args:
             lines: the text; an empty line stays empty, and one too long is cut with a warning.
+            prefixes: what the translation of each line has to begin with.
             window: lines to look ahead.
             numbers: what a warning calls the lines, where that is not 1, 2, 3, ...
             done: told of each batch's end.
         """
         lines, numbers = iter(lines), iter(numbers or count(1))
+        beginnings = None if prefixes is None else iter(prefixes)
         while block := list(islice(lines, window)):
             # A line of spaces is empty, whatever a tokenizer would make of it.
             sources = self.tokenizer.encode_source([line if line.strip() else "" for line in block])
-            for hypotheses in self.translate_ids(sources, numbers=islice(numbers, len(block)), done=done):
+            begun = None
+            if beginnings is not None:
+                begun = self.tokenizer.encode_target(list(islice(beginnings, len(block))))
+                if len(begun) < len(block):
+                    raise UserError("there are fewer prefixes than lines: give each line one, which may be empty")
+            found = self.translate_ids(sources, prefixes=begun, numbers=islice(numbers, len(block)), done=done)
+            for hypotheses in found:
                 yield Translation([Candidate(self.tokenizer.decode(each.tokens), each.score) for each in hypotheses])
 
     def translate_ids(
         self,
         sources: Sequence[Sequence[int]],
         *,
+        prefixes: list[list[int]] | None = None,
         numbers: Iterable[int] | None = None,
         done: Done = lambda count: None,
     ) -> list[list[Hypothesis]]:
@@ -110,21 +140,36 @@ class Translator:
         results = [[Hypothesis([], 0.0, 0.0)] for _ in sentences]
         done(sum(not sentence for sentence in sentences))
         for batch in batches_by_length([len(sentence) for sentence in sentences], self.config.batch_tokens):
-            found = self._search([sentences[index] for index in batch])
+            begun = prefixes and [prefixes[index][: self.longest_target - 1] for index in batch]
+            found = self.search([sentences[index] for index in batch], begun)
+            if not all(found):
+                raise UserError(
+                    "the model gives no finite scores, so its training has diverged: use an earlier checkpoint, "
+                    "and train on from there with a lower learning rate"
+                )
             for index, hypotheses in zip(batch, found, strict=True):
                 results[index] = hypotheses
             done(len(batch))
         return results
 
-    @contextmanager
-    def computing(self) -> Iterator[None]:
-        """Where the models are looked at: no dropout, no gradients, the chosen precision."""
-        autocast = torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)
-        with _evaluating(self.models), torch.no_grad(), autocast:
-            try:
-                yield
-            except torch.OutOfMemoryError as error:
-                raise UserError("the device has too little memory to decode: lower decoding.batch_tokens") from error
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], done: Done = lambda count: None
+    ) -> list[Likelihood]:
+        """How probable it is that each line is translated as it is; of sentences too long, only their beginning."""
+        pairs = [
+            ([*source[: self.longest_source - 1], EOS], [*target[: self.longest_target - 1], EOS])
+            for source, target in zip(
+                self.tokenizer.encode_source(sources), self.tokenizer.encode_target(targets), strict=True
+            )
+        ]
+        results = [Likelihood(0.0, 0)] * len(pairs)
+        lengths = [max(len(source), len(target)) for source, target in pairs]
+        for batch in batches_by_length(lengths, self.config.batch_tokens):
+            found = self.likelihoods(*([pairs[index][side] for index in batch] for side in (0, 1)))
+            for index, likelihood in zip(batch, found, strict=True):
+                results[index] = likelihood
+            done(len(batch))
+        return results
 
     def _complete(self, source: Sequence[int], line: int) -> list[int]:
         """A source sentence with its end mark, cut where it is too long; empty where it is empty."""
@@ -136,22 +181,78 @@ class Translator:
             )
         return [*source[:room], EOS] if source else []
 
-    def _search(self, sentences: list[list[int]]) -> list[list[Hypothesis]]:
-        """Translate a batch."""
-        source = Packed.from_sentences(sentences).to(self.device)
-        longest = (source.lengths.to(torch.int64) + self.config.extra_length).clamp(max=self.longest_target)
+
+class Translator(Engine):
+    """Translates with a model, or with several as an ensemble."""
+
+    def __init__(
+        self,
+        models: Sequence[Transformer],
+        tokenizer: Tokenizer,
+        config: DecodingConfig,
+        device: torch.device,
+        precision: torch.dtype = torch.float32,
+        *,
+        seed: int = 1,
+    ) -> None:
+        """Take models that are on `device` already; `precision` is what they compute in."""
+        known = [model.config.max_positions for model in models if model.config.positions == "learned"]
+        super().__init__(tokenizer, config, min([LONGEST_SOURCE, *known]), min(known, default=sys.maxsize))
+        self.models = models
+        self.device = device
+        self.precision = precision
+        self.random = torch.Generator(device).manual_seed(seed)
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Where the models are looked at: no dropout, no gradients, the chosen precision."""
+        autocast = torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)
+        with _evaluating(self.models), torch.no_grad(), autocast:
+            try:
+                yield
+            except torch.OutOfMemoryError as error:
+                raise UserError("the device has too little memory to decode: lower decoding.batch_tokens") from error
+
+    def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
+        """See `Engine.search`."""
+        source = Packed.from_sentences(sources).to(self.device)
+        longest = source.lengths.to(torch.int64) + self.config.extra_length
+        if prefixes:
+            longest += torch.tensor([len(prefix) for prefix in prefixes], device=self.device)
+        longest = longest.clamp(max=self.longest_target)
         with self.computing():
             capacity = int(longest.max())
-            steps = [partial(model.advance, state=model.start(source, capacity)) for model in self.models]
-            found = beam_search(
-                ensemble(steps), longest, beam=self.config.beam, alpha=self.config.alpha, nbest=self.config.nbest
+            step = ensemble([partial(model.advance, state=model.start(source, capacity)) for model in self.models])
+            if self.config.strategy == "sample":
+                return sample(step, longest, self.config, self.random, prefixes)
+            return beam_search(
+                step,
+                longest,
+                beam=self.config.beam,
+                alpha=self.config.alpha,
+                nbest=self.config.nbest,
+                prefixes=prefixes,
             )
-        if not all(found):
-            raise UserError(
-                "the model gives no finite scores, so its training has diverged: use an earlier checkpoint, "
-                "and train on from there with a lower learning rate"
-            )
-        return found
+
+    def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
+        """See `Engine.likelihoods`; under several models, as under the mean of their probabilities."""
+        source = Packed.from_sentences(sources).to(self.device)
+        target = Packed.from_sentences([[BOS, *pieces[:-1]] for pieces in targets]).to(self.device)
+        labels = torch.tensor([piece for pieces in targets for piece in pieces], device=self.device)
+        with self.computing():
+            members = torch.stack([_label_scores(model, model(source, target), labels) for model in self.models])
+            scores = members.logsumexp(0) - math.log(len(self.models))
+        lengths = [len(pieces) for pieces in targets]
+        return [Likelihood(sum(part), len(part)) for part in (each.tolist() for each in scores.split(lengths))]
+
+
+def _label_scores(model: Transformer, output: Tensor, labels: Tensor) -> Tensor:
+    """Log-probabilities (T,) of the labels; scores of whole vocabularies are held for a few rows at a time."""
+    parts = [
+        -F.cross_entropy(model.logits(rows).float(), some, reduction="none")
+        for rows, some in zip(output.split(ROWS), labels.split(ROWS), strict=True)
+    ]
+    return torch.cat(parts)
 
 
 def load_model(checkpoint: Checkpoint, config: ModelConfig, device: torch.device) -> tuple[Transformer, Tokenizer]:

@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from tqdm import tqdm
 
 from nmt import distributed
 from nmt.data.readers import read_lines
-from nmt.decoding.translate import Translator, batches_by_length
+from nmt.decoding.translate import Engine
 from nmt.errors import UserError
 from nmt.evaluation.scores import Score, score
 from nmt.files import write_json, write_text
-from nmt.model.packed import Packed
-from nmt.text.special import BOS, EOS
-from nmt.training.loss import smoothed_cross_entropy
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +65,22 @@ def read_split(folder: Path, name: str, languages: tuple[str, str]) -> Split:
     return Split(name, sources, references)
 
 
-def evaluate(translator: Translator, split: Split, target_lang: str) -> Evaluation:
+def evaluate(engine: Engine, split: Split, target_lang: str) -> Evaluation:
     """Translate and score a split; the processes share the work, and each gets the whole result."""
     started = time.perf_counter()
-    hypotheses = translate_together(translator, split.sources, split.name)
+    hypotheses = translate_together(engine, split.sources, split.name)
     seconds = time.perf_counter() - started
     return Evaluation(
-        hypotheses, score(hypotheses, split.references, target_lang), reference_loss(translator, split), seconds
+        hypotheses, score(hypotheses, split.references, target_lang), reference_loss(engine, split), seconds
     )
 
 
-def translate_together(translator: Translator, sources: Sequence[str], name: str = "") -> list[str]:
+def translate_together(engine: Engine, sources: Sequence[str], name: str = "") -> list[str]:
     """The best translation of each line; every process translates its share, and all get them all."""
     rank, processes = distributed.rank(), distributed.world_size()
     own = range(rank, len(sources), processes)
     with tqdm(total=len(own), desc=name, unit=" sentences", leave=False, disable=None if rank == 0 else True) as bar:
-        translations = translator.translate(
+        translations = engine.translate(
             [sources[index] for index in own], numbers=[index + 1 for index in own], done=bar.update
         )
         shares = distributed.gather_objects([translation.text for translation in translations])
@@ -94,31 +90,14 @@ def translate_together(translator: Translator, sources: Sequence[str], name: str
     return hypotheses
 
 
-def reference_loss(translator: Translator, split: Split) -> float:
-    """Mean negative log-likelihood of the references' word pieces under the (first) model."""
+def reference_loss(engine: Engine, split: Split) -> float:
+    """Mean negative log-likelihood of the references' word pieces."""
     own = slice(distributed.rank(), None, distributed.world_size())
-    sources = translator.tokenizer.encode_source(split.sources[own])
-    targets = translator.tokenizer.encode_target(split.references[own])
-    sources = [[*pieces[: translator.longest_source - 1], EOS] for pieces in sources]
-    targets = [[BOS, *pieces[: translator.longest_target - 1], EOS] for pieces in targets]
-    lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-    total, tokens = 0.0, 0
-    for batch in batches_by_length(lengths, translator.config.batch_tokens):
-        total += _loss_sum(translator, [sources[index] for index in batch], [targets[index] for index in batch])
-        tokens += sum(len(targets[index]) - 1 for index in batch)
-    shares = distributed.gather_objects((total, tokens))
-    return sum(total for total, _ in shares) / sum(tokens for _, tokens in shares)
-
-
-def _loss_sum(translator: Translator, sources: list[list[int]], targets: list[list[int]]) -> float:
-    model, device = translator.models[0], translator.device
-    source = Packed.from_sentences(sources).to(device)
-    target = Packed.from_sentences([pieces[:-1] for pieces in targets]).to(device)
-    labels = torch.tensor([piece for pieces in targets for piece in pieces[1:]], device=device)
-    with translator.computing():
-        output = model(source, target)
-        losses = smoothed_cross_entropy(output, model.projection, labels, smoothing=0.0, ignore=-1)
-    return float(losses.likelihood)
+    found = engine.score(split.sources[own], split.references[own])
+    shares = distributed.gather_objects(
+        (sum(each.log_probability for each in found), sum(each.tokens for each in found))
+    )
+    return -sum(total for total, _ in shares) / sum(tokens for _, tokens in shares)
 
 
 def write_evaluation(folder: Path, split: str, evaluation: Evaluation, about: dict[str, Any]) -> None:

@@ -11,8 +11,8 @@ from nmt.config.schema import Config
 from nmt.errors import UserError
 
 MAY_CHANGE = (
-    *("name", "checkpoint", "input", "output"),
-    *("averaging.*", "decoding.*", "evaluation.*", "runtime.*", "tracking.*", "paths.*"),
+    *("name", "checkpoint", "input", "output", "compare", "engine", "format", "prefix"),
+    *("attention.*", "averaging.*", "decoding.*", "evaluation.*", "export.*", "runtime.*", "tracking.*", "paths.*"),
     *("training.steps", "training.max_minutes", "training.patience", "training.device_tokens"),
     *("training.log_every", "training.valid_every", "training.valid_sentences"),
     *("training.save_every", "training.save_minutes", "training.keep_*", "training.best_by"),

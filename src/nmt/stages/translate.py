@@ -1,59 +1,43 @@
 """`nmt translate`: translate a file or standard input, line by line."""
 
+import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import BinaryIO
+from itertools import tee
 
 from tqdm import tqdm
 
-from nmt.config.compose import from_yaml
 from nmt.config.schema import Config
-from nmt.data.readers import decode_lines, read_lines
-from nmt.decoding.translate import WINDOW, Translation, Translator, load_model
-from nmt.errors import UserError
-from nmt.files import replacing
+from nmt.decoding.translate import WINDOW, Translation
 from nmt.machine import prepare_machine
-from nmt.runs.checkpoints import load, resolve
-
-STANDARD = "-"
-"""Standard input, or output."""
+from nmt.stages.engines import load_engine
+from nmt.stages.streams import STANDARD, open_output, read_input
 
 
 def run(config: Config) -> None:
     """Translate; lines come out in order, each as soon as those it was decoded with are done."""
-    machine = prepare_machine(config.runtime)
-    checkpoint = load(resolve(config.run_folder, config.checkpoint))
-    model, tokenizer = load_model(checkpoint, from_yaml(checkpoint.config_text).model, machine.device)
-    translator = Translator([model], tokenizer, config.decoding, *machine)
+    engine = load_engine(config, prepare_machine(config.runtime)).engine
     typed = config.input == STANDARD and sys.stdin.isatty()
-    with _output(config.output) as output, tqdm(unit=" lines", leave=False, disable=True if typed else None) as bar:
-        translations = translator.translate(_input(config.input), window=1 if typed else WINDOW, done=bar.update)
-        for index, translation in enumerate(translations):
-            output.write(_format(index, translation, config.decoding.nbest).encode())
+    sources, lines = tee(read_input(config.input))
+    prefixes = read_input(config.prefix, "prefix") if config.prefix else None
+    with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=True if typed else None) as bar:
+        translations = engine.translate(sources, prefixes=prefixes, window=1 if typed else WINDOW, done=bar.update)
+        for index, (line, translation) in enumerate(zip(lines, translations, strict=False)):
+            for row in _rows(config, index, line, translation):
+                output.write(f"{row}\n".encode())
             output.flush()
 
 
-def _input(name: str) -> Iterator[str]:
-    if name == STANDARD:
-        return decode_lines(sys.stdin.buffer, "standard input")
-    if not Path(name).is_file():
-        raise UserError(f"input={name} does not exist or is not a file: name a file, or - for standard input")
-    return read_lines(Path(name))
-
-
-@contextmanager
-def _output(name: str) -> Iterator[BinaryIO]:
-    if name == STANDARD:
-        yield sys.stdout.buffer
-        return
-    with replacing(Path(name)) as partial, partial.open("wb") as file:
-        yield file
-
-
-def _format(index: int, translation: Translation, nbest: int) -> str:
-    """One line; for n-best lists one for each candidate, with the line's index from 0 as in Moses' lists."""
-    if nbest == 1:
-        return f"{translation.text}\n"
-    return "".join(f"{index} ||| {each.text} ||| {each.score:.6f}\n" for each in translation.candidates)
+def _rows(config: Config, index: int, line: str, translation: Translation) -> Iterator[str]:
+    """What is written of a line. Text lists several candidates as Moses does, with the line's index from 0."""
+    candidates = translation.candidates
+    if config.format == "jsonl":
+        listed = [{"translation": each.text, "score": each.score} for each in candidates]
+        yield json.dumps({"source": line, **listed[0], "candidates": listed}, ensure_ascii=False)
+    elif config.format == "tsv":
+        source = line.replace("\t", " ")
+        yield from (f"{source}\t{each.text.replace(chr(9), ' ')}\t{each.score:.6f}" for each in candidates)
+    elif config.decoding.nbest == 1:
+        yield translation.text
+    else:
+        yield from (f"{index} ||| {each.text} ||| {each.score:.6f}" for each in candidates)

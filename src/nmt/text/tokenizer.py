@@ -20,7 +20,7 @@ class Tokenizer:
 
     def __init__(self, source: bytes, target: bytes | None = None, *, name: str = "tokenizer") -> None:
         """Take the content of one model for both sides, or of two; `name` says in errors where it came from."""
-        self._models = (source,) if target is None else (source, target)
+        self._models: tuple[bytes, ...] = (source,) if target is None else (source, target)
         self._source = _processor(source, name)
         self._target = self._source if target is None else _processor(target, name)
 
@@ -57,6 +57,16 @@ class Tokenizer:
         """SHA-256 of the model's content."""
         return hashlib.sha256(b"".join(self._models)).hexdigest()
 
+    @property
+    def contents(self) -> tuple[bytes, bytes]:
+        """The model of each side; the same twice when joint."""
+        return self._models[0], self._models[-1]
+
+    @property
+    def vocabularies(self) -> tuple[list[str], list[str]]:
+        """The word pieces of each side, in the order of their ids."""
+        return _pieces(self._source), _pieces(self._target)
+
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of source sentences."""
         return _encode(self._source, lines)
@@ -64,6 +74,14 @@ class Tokenizer:
     def encode_target(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of target sentences."""
         return _encode(self._target, lines)
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        """The word pieces that source ids stand for, as they are written in the vocabulary."""
+        return [str(self._source.id_to_piece(int(piece))) for piece in ids]
+
+    def target_pieces(self, ids: Sequence[int]) -> list[str]:
+        """The word pieces that target ids stand for."""
+        return [str(self._target.id_to_piece(int(piece))) for piece in ids]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of a target sentence; padding, begin and end marks are left out."""
@@ -82,6 +100,11 @@ def _read(path: Path) -> bytes:
         raise UserError(
             f"cannot read the tokenizer {path}: {error.strerror}. Run `make data` with your settings."
         ) from error
+
+
+def _pieces(processor: sentencepiece.SentencePieceProcessor) -> list[str]:
+    pieces: list[str] = processor.id_to_piece(list(range(processor.get_piece_size())))
+    return pieces
 
 
 def _encode(processor: sentencepiece.SentencePieceProcessor, lines: Sequence[str]) -> list[list[int]]:

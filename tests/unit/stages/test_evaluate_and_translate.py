@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -117,7 +117,8 @@ def test_eval_writes_translations_and_scores_and_prints_the_scores(
     assert "compounds:atat" in report["bleu_paper"]["signature"]
     assert report["sentences"] == len(SOURCES)
     assert report["sentences_per_second"] == pytest.approx(report["sentences"] / report["seconds"])
-    assert report["decoding"] == {"beam": 4, "alpha": 0.6, "extra_length": 4, "nbest": 1, "batch_tokens": 4096}
+    assert report["decoding"] == asdict(config.decoding)
+    assert report["engine"] == "torch"
     weights = config.run_folder / "checkpoints" / "step-00000007" / "model.safetensors"
     assert report["checkpoint"]["name"] == "step-00000007"
     assert report["checkpoint"]["step"] == 7

@@ -1,0 +1,142 @@
+"""The card that goes with an exported model: what it is, what it learned from, how good it is, how to use it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nmt import __version__
+from nmt.config.schema import Config, DataConfig
+from nmt.model.size import model_size
+
+USAGE = {
+    "ctranslate2": (
+        "import ctranslate2, sentencepiece",
+        'model, pieces = ctranslate2.Translator("."), sentencepiece.SentencePieceProcessor("{source}")',
+        'print({target}.decode(model.translate_batch([pieces.encode("{text}", out_type=str)])[0].hypotheses[0]))',
+    ),
+    "huggingface": (
+        "from transformers import AutoTokenizer, MarianMTModel",
+        'model, tokenizer = MarianMTModel.from_pretrained("."), AutoTokenizer.from_pretrained(".")',
+        'print(tokenizer.batch_decode(model.generate(**tokenizer("{text}", return_tensors="pt")), '
+        "skip_special_tokens=True))",
+    ),
+    "safetensors": ("echo '{text}' | nmt translate checkpoint=.",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a card tells."""
+
+    target: str
+    trained: Config
+    """The settings that the model was trained with."""
+    vocabularies: tuple[int, int]
+    record: Mapping[str, Any]
+    """What export.json says."""
+    manifest: Mapping[str, Any] | None
+    """What the prepared data says of itself, where it is there."""
+    evaluations: Sequence[Mapping[str, Any]]
+    """The evaluations of this very checkpoint."""
+    size: int
+    """Bytes of all files."""
+    licence: str
+
+
+def card(facts: Facts) -> str:
+    """The card, in Markdown, with the header that model hubs read."""
+    config, record = facts.trained, facts.record
+    source, target = config.data.source_lang, config.data.target_lang
+    parts = [
+        _header(facts),
+        f"# {config.name}: {source} to {target}\n",
+        f"A Transformer for translation from {source} to {target}, trained and exported with nmt {__version__}.\n",
+        "## Use\n",
+        _usage(facts),
+        "## Training data\n",
+        *_data(config.data, facts.manifest),
+        "## Recipe\n",
+        *_recipe(facts),
+        "## Scores\n",
+        *_scores(facts.evaluations),
+        "## This export\n",
+        f"- format: {facts.target}, {record['quantization']}, {facts.size / 1e6:.1f} MB",
+        f"- from checkpoint {record['checkpoint']['name']} of step {record['checkpoint']['step']}, "
+        f"weights' SHA-256 {record['checkpoint']['sha256']}",
+        f"- verified: {record['verified']['said']}\n",
+        "## Licence\n",
+        f"{facts.licence or 'Not stated (export.licence was empty).'}",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _header(facts: Facts) -> str:
+    data = facts.trained.data
+    library = {"huggingface": "transformers"}.get(facts.target, facts.target)
+    lines = ["---", f"language: [{data.source_lang}, {data.target_lang}]", "pipeline_tag: translation"]
+    lines += [f"library_name: {library}", "tags: [translation, transformer, nmt]"]
+    lines += [f"license: {facts.licence}"] if facts.licence else []
+    lines += [f"datasets: [{data.hub_dataset}]"] if data.source == "hub" else []
+    return "\n".join([*lines, "---", ""])
+
+
+def _usage(facts: Facts) -> str:
+    joint = facts.trained.tokenizer.joint
+    target = "pieces" if joint else 'sentencepiece.SentencePieceProcessor("tokenizer.target.model")'
+    names = {
+        "source": "tokenizer.model" if joint else "tokenizer.source.model",
+        "target": target,
+        "text": "A man sleeps." if facts.trained.data.source_lang == "en" else "...",
+    }
+    code = "\n".join(line.format(**names) for line in USAGE[facts.target])
+    return f"```{'sh' if facts.target == 'safetensors' else 'python'}\n{code}\n```\n"
+
+
+def _data(data: DataConfig, manifest: Mapping[str, Any] | None) -> list[str]:
+    if data.source == "hub":
+        origin = f"{data.hub_dataset} ({data.hub_config}), revision {data.hub_revision}, split {', '.join(data.train)}"
+    elif data.source == "files":
+        origin = f"the files {', '.join(data.train)}"
+    else:
+        origin = "the embedded demo grammar"
+    lines = [f"- {data.corpus}: {origin}"]
+    filters = f"at most {data.max_words} words" if data.max_words else "no limit of words"
+    filters += f", at most {data.max_pieces} word pieces a side"
+    filters += f", lengths within a factor of {data.max_ratio:g}" if data.max_ratio else ""
+    filters += ", no duplicates" if data.deduplicate else ""
+    lines.append(f"- filters: {filters}")
+    if manifest:
+        collected = manifest["steps"]["collect train"]["result"]
+        encoded = manifest["steps"]["encode train"]["result"]
+        dropped = {**collected["dropped"], **encoded["dropped"]}
+        lost = ", ".join(f"{count:,} by {name}" for name, count in dropped.items() if count) or "none"
+        lines.append(f"- pairs read: {collected['read']:,}; dropped: {lost}; trained on: {encoded['pairs']:,}")
+    return [*lines, ""]
+
+
+def _recipe(facts: Facts) -> list[str]:
+    config, model, training = facts.trained, facts.trained.model, facts.trained.training
+    size = model_size(model, *facts.vocabularies)
+    return [
+        f"- {size.total:,} parameters: {model.layers} + {model.layers} layers, d_model {model.d_model}, "
+        f"d_ff {model.d_ff}, {model.heads} heads, {model.positions} positions, {model.norm_placement}-norm "
+        f"({model.norm}), {model.activation}",
+        f"- {config.tokenizer.model_type} vocabulary of {facts.vocabularies[1]:,} word pieces"
+        + (", shared by both languages" if config.tokenizer.joint else " a language"),
+        f"- {training.batch_tokens:,} tokens a side and batch, {training.schedule} schedule with "
+        f"{training.warmup_steps:,} steps of warmup, dropout {model.dropout:g}, "
+        f"label smoothing {training.label_smoothing:g}, Adam ({training.adam_beta1:g}, {training.adam_beta2:g})",
+        "- all settings: config.yaml\n",
+    ]
+
+
+def _scores(evaluations: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not evaluations:
+        return ["None: `make eval` had not scored this checkpoint when it was exported.\n"]
+    lines = ["| corpus | split | score | | signature |", "|---|---|---|---|---|"]
+    for each in evaluations:
+        for name in ("bleu", "bleu_paper", "chrf", "ter"):
+            signature = each[name]["signature"].replace("|", " ")
+            lines.append(f"| {each['corpus']} | {each['split']} | {name} | {each[name]['score']:.2f} | `{signature}` |")
+    decoding = evaluations[0]["decoding"]
+    return [*lines, f"\nBeam {decoding['beam']}, length penalty {decoding['alpha']:g}.\n"]

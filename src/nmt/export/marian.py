@@ -1,0 +1,75 @@
+"""Hugging Face's own code, to verify what was made for it: greedy search, and scores of given translations."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.beam import Hypothesis
+from nmt.decoding.translate import Engine, Likelihood
+from nmt.errors import UserError
+from nmt.export.huggingface import POSITIONS
+from nmt.export.refusal import extra
+from nmt.text.special import BOS, EOS, PAD
+from nmt.text.tokenizer import Tokenizer
+
+
+class Marian(Engine):
+    """A model in Marian's format, with the tokenizer beside it."""
+
+    def __init__(self, folder: Path, tokenizer: Tokenizer, config: DecodingConfig) -> None:
+        """Load the model from `folder`; text is split by our tokenizer, see `check_tokenizer`."""
+        super().__init__(tokenizer, config, longest_target=POSITIONS)
+        transformers = extra("transformers", "transformers")
+        transformers.logging.disable_progress_bar()
+        transformers.logging.set_verbosity_error()
+        self.model: Any = transformers.MarianMTModel.from_pretrained(folder).eval()
+
+    def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
+        """See `Engine.search`; greedy, without scores."""
+        assert not prefixes
+        ids, mask = _padded(sources)
+        with torch.no_grad():
+            found = self.model.generate(
+                input_ids=ids,
+                attention_mask=mask,
+                num_beams=1,
+                do_sample=False,
+                max_new_tokens=ids.shape[1] + self.config.extra_length,
+            )
+        # Its limit is that of the batch; ours is each sentence's, whose last place only the end mark may take.
+        limits = [len(source) + self.config.extra_length - 1 for source in sources]
+        rows = [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in found.tolist()]
+        return [[Hypothesis(row[:limit], 0.0, 0.0)] for row, limit in zip(rows, limits, strict=True)]
+
+    def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
+        """See `Engine.likelihoods`."""
+        ids, mask = _padded(sources)
+        labels, counted = _padded(targets)
+        begun, _ = _padded([[BOS, *target[:-1]] for target in targets])
+        with torch.no_grad():
+            logits = self.model(input_ids=ids, attention_mask=mask, decoder_input_ids=begun).logits
+        scores = logits.float().log_softmax(-1).gather(2, labels[:, :, None])[:, :, 0]
+        sums = (scores * counted).sum(1).tolist()
+        return [Likelihood(total, len(target)) for total, target in zip(sums, targets, strict=True)]
+
+
+def check_tokenizer(folder: Path, tokenizer: Tokenizer, lines: list[str]) -> None:
+    """Make sure that `AutoTokenizer` splits and joins text as our tokenizer does."""
+    theirs = extra("transformers", "transformers").AutoTokenizer.from_pretrained(folder)
+    for line, ids in zip(lines, tokenizer.encode_source(lines), strict=True):
+        found = theirs(line).input_ids
+        if found != [*ids, EOS]:
+            raise UserError(f"the export is not kept, for Hugging Face's tokenizer splits {line!r} otherwise than ours")
+    for line, ids in zip(lines, tokenizer.encode_target(lines), strict=True):
+        if theirs.decode([*ids, EOS], skip_special_tokens=True) != tokenizer.decode(ids).strip():
+            raise UserError(f"the export is not kept, for Hugging Face's tokenizer joins {line!r} otherwise than ours")
+
+
+def _padded(sentences: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sentences of one length (B, L), and where they are not padding."""
+    longest = max(map(len, sentences))
+    ids = torch.tensor([[*sentence, *[PAD] * (longest - len(sentence))] for sentence in sentences])
+    lengths = torch.tensor([[len(sentence)] for sentence in sentences])
+    return ids, (torch.arange(longest) < lengths).long()

@@ -1,0 +1,33 @@
+"""Lines in from a file or standard input, bytes out to a file or standard output."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from nmt.data.readers import decode_lines, read_lines
+from nmt.errors import UserError
+from nmt.files import replacing
+
+STANDARD = "-"
+"""Standard input, or output."""
+
+
+def read_input(name: str, key: str = "input") -> Iterator[str]:
+    """Lines of a file (plain, .gz or .xz) or of standard input; `key` is the setting that names it."""
+    if name == STANDARD:
+        return decode_lines(sys.stdin.buffer, "standard input")
+    if not Path(name).is_file():
+        raise UserError(f"{key}={name} does not exist or is not a file: name a file, or - for standard input")
+    return read_lines(Path(name))
+
+
+@contextmanager
+def open_output(name: str) -> Iterator[BinaryIO]:
+    """A file, put in its place once it is whole, or standard output."""
+    if name == STANDARD:
+        yield sys.stdout.buffer
+        return
+    with replacing(Path(name)) as partial, partial.open("wb") as file:
+        yield file

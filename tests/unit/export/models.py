@@ -1,0 +1,57 @@
+"""Small models with arbitrary weights, and a tokenizer, for all tests of this folder."""
+
+import io
+
+import sentencepiece
+import torch
+from torch import Tensor
+
+from nmt.config.schema import ModelConfig
+from nmt.model.packed import Packed
+from nmt.model.transformer import Transformer
+from nmt.text.special import BOS, EOS, PAD, UNK
+from nmt.text.tokenizer import Tokenizer
+
+LINES = [
+    "the small cat sees a dog",
+    "a dog",
+    "the dog that the cat sees is not small and it sees the cat",
+    "cats see dogs",
+    "it is a very small dog",
+]
+
+
+def tokenizer(joint: bool = True) -> Tokenizer:
+    """A tokenizer of few pieces; where it is not joint, the target's has fewer."""
+    return Tokenizer(_pieces(60)) if joint else Tokenizer(_pieces(60), _pieces(52))
+
+
+def _pieces(size: int) -> bytes:
+    content = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES * 5), model_writer=content, model_type="bpe", vocab_size=size, minloglevel=2,
+        unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS, hard_vocab_limit=False,
+    )  # fmt: skip
+    return content.getvalue()
+
+
+def model(pieces: Tokenizer, **options: object) -> Transformer:
+    """A model whose every weight, those of norms and biases too, is its own."""
+    torch.manual_seed(7)
+    config = ModelConfig(**{"layers": 2, "d_model": 32, "d_ff": 48, "heads": 4, **options})  # type: ignore[arg-type]
+    made = Transformer(config, pieces.source_size, pieces.target_size).eval()
+    with torch.no_grad():
+        for name, weight in made.named_parameters():
+            if weight.dim() == 1:
+                weight.normal_(std=0.3)
+                if name.endswith("norm.weight"):
+                    weight += 1
+        made.projection[EOS] *= 1.3
+    return made
+
+
+def log_probabilities(made: Transformer, source: list[int], target: list[int]) -> Tensor:
+    """Log-probabilities (n + 1,) of the target's pieces and its end, from one pass over it all."""
+    with torch.no_grad():
+        hidden = made(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
+        return made.logits(hidden).log_softmax(-1).gather(1, torch.tensor([*target, EOS])[:, None])[:, 0]

@@ -1,0 +1,91 @@
+"""What CTranslate2 makes of an export, against our own model."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.translate import Translator
+from nmt.errors import UserError
+from nmt.export import ctranslate2
+from nmt.text.special import EOS
+from tests.unit.export.models import LINES, log_probabilities, model, tokenizer
+
+pytest.importorskip("ctranslate2", reason="needs the package ctranslate2")
+CPU = torch.device("cpu")
+SHAPES = [
+    {},
+    {"tie_embeddings": False},
+    {"norm_placement": "pre"},
+    {"norm": "rms"},
+    {"activation": "gelu"},
+    {"activation": "swiglu"},
+    {"positions": "learned", "max_positions": 64},
+    {"positions": "rotary"},
+    {"d_k": 16, "d_v": 16},
+    {"kv_heads": 2},
+]
+
+
+@pytest.mark.parametrize("options", SHAPES, ids=lambda each: str(each))
+def test_it_gives_the_same_scores_and_translations(tmp_path: Path, options: dict[str, object]) -> None:
+    from nmt.decoding.deployed import Deployed
+
+    pieces = tokenizer(joint=options.get("tie_embeddings") is not False)
+    ours = model(pieces, **options)
+    ctranslate2.write(tmp_path, ours.config, ours.state_dict(), pieces, "float32")
+    decoding = DecodingConfig(beam=3, nbest=3, extra_length=12, batch_tokens=1)
+    theirs = Deployed(tmp_path, decoding, "cpu", 1, longest=64)
+    sources, targets = pieces.encode_source(LINES), pieces.encode_target(LINES[::-1])
+    scored = theirs.likelihoods([[*each, EOS] for each in sources], [[*each, EOS] for each in targets])
+    for source, target, found in zip(sources, targets, scored, strict=True):
+        expected = log_probabilities(ours, source, target)
+        assert found.tokens == len(expected)
+        assert found.log_probability == pytest.approx(float(expected.sum()), rel=1e-4)
+    for beam, nbest in ((1, 1), (3, 3)):
+        chosen = replace(decoding, beam=beam, nbest=nbest)
+        theirs.config = chosen
+        native = Translator([ours], pieces, chosen, CPU).translate_ids(sources)
+        exported = theirs.translate_ids(sources)
+        for source, ours_found, theirs_found in zip(sources, native, exported, strict=True):
+            if all(len(each.tokens) < len(source) + 10 for each in ours_found):  # at the limit they end differently
+                assert [each.tokens for each in theirs_found] == [each.tokens for each in ours_found]
+                assert [each.score for each in theirs_found] == pytest.approx(
+                    [each.score for each in ours_found], rel=0.1
+                )  # it leaves BOS and PAD out before the softmax, we after it
+
+
+def test_int8_is_a_quarter_of_the_size_and_nearly_the_same(tmp_path: Path) -> None:
+    from nmt.decoding.deployed import Deployed
+
+    pieces = tokenizer()
+    ours = model(pieces, d_model=128, d_ff=512)
+    sizes = {}
+    for numbers in ("float32", "int8"):
+        (tmp_path / numbers).mkdir()
+        ctranslate2.write(tmp_path / numbers, ours.config, ours.state_dict(), pieces, numbers)
+        table = 4 * ctranslate2.POSITIONS * 128
+        sizes[numbers] = (tmp_path / numbers / "model.bin").stat().st_size - table
+    assert sizes["int8"] < 0.3 * sizes["float32"]
+    config = DecodingConfig()
+    exact, rounded = (Deployed(tmp_path / numbers, config, "cpu", 1).score(LINES, LINES) for numbers in sizes)
+    assert [each.log_probability for each in rounded] == pytest.approx([e.log_probability for e in exact], rel=0.05)
+    assert rounded != exact
+
+
+def test_values_of_another_width_than_keys_are_refused(tmp_path: Path) -> None:
+    pieces = tokenizer()
+    ours = model(pieces, d_k=16)
+    with pytest.raises(UserError, match=r"export.target=ctranslate2 cannot express model.d_v=8, only"):
+        ctranslate2.write(tmp_path, ours.config, ours.state_dict(), pieces, "float32")
+
+
+def test_a_damaged_export_is_told(tmp_path: Path) -> None:
+    from nmt.decoding.deployed import Deployed
+
+    tokenizer().save(tmp_path)
+    (tmp_path / "model.bin").write_bytes(b"no model")
+    with pytest.raises(UserError, match="CTranslate2 cannot load .*: run `make export` again"):
+        Deployed(tmp_path, DecodingConfig(), "cpu", 1)

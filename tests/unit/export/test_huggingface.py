@@ -1,0 +1,74 @@
+"""What `MarianMTModel` and `AutoTokenizer` make of an export, against our own model."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.translate import Translator
+from nmt.errors import UserError
+from nmt.export import huggingface
+from nmt.text.special import BOS, EOS, PAD
+from tests.unit.export.models import LINES, log_probabilities, model, tokenizer
+
+GREEDY = DecodingConfig(beam=1, extra_length=10)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"tie_embeddings": False}, {"activation": "gelu"}, {"heads": 1}], ids=lambda each: str(each)
+)
+def test_hugging_faces_own_code_gives_the_same_scores_and_translations(
+    tmp_path: Path, options: dict[str, object]
+) -> None:
+    transformers = pytest.importorskip("transformers", reason="needs the package transformers")
+    pieces = tokenizer(joint=options.get("tie_embeddings") is not False)
+    ours = model(pieces, **options)
+    huggingface.write(tmp_path, ours.config, ours.state_dict(), pieces, ("en", "de"), {"max_length": 64})
+    theirs = transformers.MarianMTModel.from_pretrained(tmp_path).eval()
+    sources, targets = pieces.encode_source(LINES), pieces.encode_target(LINES[::-1])
+    for source, target in zip(sources, targets, strict=True):
+        ids, begun = torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *target]])
+        with torch.no_grad():
+            logits = theirs(input_ids=ids, decoder_input_ids=begun).logits[0]
+        found = logits.log_softmax(-1).gather(1, torch.tensor([*target, EOS])[:, None])[:, 0]
+        torch.testing.assert_close(found, log_probabilities(ours, source, target), atol=1e-4, rtol=1e-4)
+        generated = theirs.generate(input_ids=ids, num_beams=1, do_sample=False, max_new_tokens=len(source) + 11)[0]
+        ((greedy,),) = Translator([ours], pieces, GREEDY, torch.device("cpu")).translate_ids([source])
+        kept = [piece for piece in generated.tolist() if piece not in (PAD, BOS, EOS)]
+        assert kept[: len(source) + 10] == greedy.tokens
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_its_tokenizer_is_ours(tmp_path: Path, joint: bool) -> None:
+    transformers = pytest.importorskip("transformers", reason="needs the package transformers")
+    pieces = tokenizer(joint)
+    ours = model(pieces, tie_embeddings=joint)
+    huggingface.write(tmp_path, ours.config, ours.state_dict(), pieces, ("en", "de"), {})
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    for line in [*LINES, "what is not in it: ßé"]:
+        (source,), (target,) = pieces.encode_source([line]), pieces.encode_target([line])
+        assert theirs(line).input_ids == [*source, EOS]
+        assert theirs(text_target=line).input_ids == [*target, EOS]
+        assert theirs.decode([BOS, *target, EOS], skip_special_tokens=True) == pieces.decode(target).strip()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("positions", "learned"),
+        ("positions", "rotary"),
+        ("norm", "rms"),
+        ("norm_placement", "pre"),
+        ("activation", "swiglu"),
+        ("d_k", 16),
+        ("d_v", 16),
+        ("kv_heads", 2),
+    ],
+)
+def test_what_marian_cannot_express_is_refused_by_name(tmp_path: Path, option: str, value: object) -> None:
+    pieces = tokenizer()
+    ours = model(pieces, **{option: value})
+    with pytest.raises(UserError, match=f"export.target=huggingface cannot express model.{option}={value}, only"):
+        huggingface.write(tmp_path, ours.config, ours.state_dict(), pieces, ("en", "de"), {})
+    assert not list(tmp_path.iterdir())
