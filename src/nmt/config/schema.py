@@ -37,6 +37,8 @@ class DataConfig:
     """Revision of the Hub data set; a full commit, so that the text never changes."""
     check_counts: bool = True
     """Refuse a Hub data set whose number of pairs is known and is another."""
+    drop_copies: bool = False
+    """Drop training pairs whose sides are the same text."""
     max_words: int = 250
     """Drop training pairs with more words than this on a side; 0 keeps them."""
     max_ratio: float = 0.0
@@ -372,45 +374,6 @@ class TrackingConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimeConfig:
-    """The machine."""
-
-    device: str = "auto"
-    """auto (a GPU where there is one), cpu or cuda."""
-    precision: str = "auto"
-    """auto (bf16 where the device is good at it), fp32 or bf16."""
-    compile: bool = False
-    """Compile the model with torch.compile; pays in long runs."""
-    threads: int = 0
-    """CPU threads of a process; 0 shares all cores between the processes of this machine."""
-    workers: int = 0
-    """Processes for data preparation; 0 is one for each core."""
-
-    def __post_init__(self) -> None:
-        """Check the values against each other."""
-        _choice("runtime.device", self.device, ("auto", "cpu", "cuda"))
-        _choice("runtime.precision", self.precision, ("auto", "fp32", "bf16"))
-        _at_least("runtime.threads", self.threads, 0)
-        _at_least("runtime.workers", self.workers, 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrackingConfig:
-    """Who else is told about a run; its own metrics.jsonl is always written."""
-
-    wandb: str = "disabled"
-    """Weights & Biases: disabled, offline (needs no account) or online."""
-    project: str = "nmt"
-    """Project there."""
-    entity: str = ""
-    """Account or team there; empty is your own."""
-
-    def __post_init__(self) -> None:
-        """Check the values against each other."""
-        _choice("tracking.wandb", self.wandb, ("disabled", "offline", "online"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionConfig:
     """What `attention` draws of a sentence."""
 
@@ -455,6 +418,8 @@ class Config:
     """Translate: text, tsv (source, translation, score) or jsonl (these and the n-best list)."""
     prefix: str = ""
     """Translate: a file with the beginning that the translation of each line must have."""
+    compare: list[str] = field(default_factory=list)
+    """Report, compare: runs to put beside each other, by name; the first is what the others are measured against."""
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
@@ -465,6 +430,7 @@ class Config:
     export: ExportConfig = field(default_factory=ExportConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    attention: AttentionConfig = field(default_factory=AttentionConfig)
     paths: PathsConfig = field(default_factory=PathsConfig)
 
     def __post_init__(self) -> None:
