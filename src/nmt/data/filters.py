@@ -29,6 +29,8 @@ def training_filters(config: DataConfig) -> list[Filter]:
         Filter("empty", _each(lambda source, target: bool(source.strip() and target.strip()))),
         Filter("control characters", _each(lambda source, target: not (breaks_lines(source) or breaks_lines(target)))),
     ]
+    if config.drop_copies:
+        filters.append(Filter("copies", _each(lambda source, target: source.strip() != target.strip())))
     if most := config.max_words:
         filters.append(Filter("words", _each(lambda source, target: within(source, most) and within(target, most))))
     if ratio := config.max_ratio:

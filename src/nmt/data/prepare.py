@@ -69,7 +69,8 @@ def _collect(config: Config, steps: Steps, split: str, fingerprint: dict[str, An
 
 
 def _collect_settings(data: DataConfig, split: str) -> dict[str, Any]:
-    limits = {"max_words": data.max_words, "max_ratio": data.max_ratio, "deduplicate": data.deduplicate}
+    keys = ("drop_copies", "max_words", "max_ratio", "deduplicate")
+    limits = {key: getattr(data, key) for key in keys}
     return {"languages": list(_languages(data)), "filters": limits if split == "train" else {}}
 
 

@@ -6,6 +6,9 @@ from nmt.config.schema import Config
 from nmt.data.prepare import prepare
 from nmt.data.steps import MANIFEST
 
+LIMITS = {"words": "max_words", "ratio": "max_ratio", "pieces": "max_pieces"}
+"""The setting that a filter's limit is."""
+
 
 def run(config: Config) -> None:
     """Prepare the corpus and print what there is."""
@@ -20,19 +23,32 @@ def run(config: Config) -> None:
 
 
 def table(records: dict[str, Any]) -> list[str]:
-    """Lines that give the pairs and tokens of each split, and what the filters and the tokenizer left out."""
-    lines = [f"{'split':<8}{'read':>12}{'kept':>12}{'source tokens':>16}{'target tokens':>16}  dropped"]
+    """Lines that give the pairs and tokens of each split, what each filter left out, and what the tokenizer saw."""
+    lines = [f"{'split':<8}{'read':>12}{'kept':>12}{'source tokens':>16}{'target tokens':>16}"]
     for split in (name.removeprefix("encode ") for name in records if name.startswith("encode ")):
-        collected, encoded = records[f"collect {split}"]["result"], records[f"encode {split}"]["result"]
-        dropped = {name: count for name, count in {**collected["dropped"], **encoded["dropped"]}.items() if count}
-        reasons = ", ".join(f"{name} {count:,}" for name, count in dropped.items()) or "none"
-        counts = f"{collected['read']:>12,}{encoded['pairs']:>12,}"
+        read, encoded = records[f"collect {split}"]["result"]["read"], records[f"encode {split}"]["result"]
         tokens = f"{encoded['source']['tokens']:>16,}{encoded['target']['tokens']:>16,}"
-        lines.append(f"{split:<8}{counts}{tokens}  {reasons}")
+        lines.append(f"{split:<8}{read:>12,}{encoded['pairs']:>12,}{tokens}")
+    lines += ["", *_filter_table(records), ""]
     made = records["tokenizer"]["result"]
     sizes = sorted({made["source_vocabulary"], made["target_vocabulary"]})
     for seen in made["lines"]:
         skipped = f"skipped {seen['too_long']:,} over-long, {seen['reserved']:,} reserved, {seen['empty']:,} empty"
         lines.append(f"tokenizer learned from {seen['used']:,} of {seen['offered']:,} lines ({skipped})")
     lines.append(f"vocabulary: {' and '.join(f'{size:,}' for size in sizes)} word pieces")
+    return lines
+
+
+def _filter_table(records: dict[str, Any]) -> list[str]:
+    """Lines that give, in the order of the filters of the training text, what each dropped and what it left."""
+    collected, encoded = records["collect train"], records["encode train"]
+    limits = {**collected["inputs"]["filters"], "max_pieces": encoded["inputs"]["max_pieces"]}
+    read = left = collected["result"]["read"]
+    lines = [f"{'filter of train':<36}{'dropped':>12}{'share':>9}{'left':>13}"]
+    for name, dropped in {**collected["result"]["dropped"], **encoded["result"]["dropped"]}.items():
+        key = LIMITS.get(name)
+        left -= dropped
+        label = f"{name} (data.{key}={limits[key]})" if key else name
+        lines.append(f"{label:<36}{dropped:>12,}{dropped / read:>9.2%}{left:>13,}")
+    lines.append(f"{'all':<36}{read - left:>12,}{(read - left) / read:>9.2%}{left:>13,}")
     return lines

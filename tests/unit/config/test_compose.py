@@ -124,7 +124,7 @@ def test_a_row_of_table_3_changes_what_the_paper_changes_and_no_more(row: str) -
 
 def test_the_papers_other_runs() -> None:
     french = {"data.corpus": "wmt14_en_fr", "data.target_lang": "fr", "data.hub_config": "fr-en"} | {
-        "data.max_words": 175,
+        "data.drop_copies": True,
         "data.max_ratio": 1.5,
         "data.deduplicate": True,
         "tokenizer.vocab_size": 32_000,

@@ -18,11 +18,11 @@ def run(pairs: list[Pair], size: int = 3, **settings: object) -> tuple[list[Pair
 def test_each_filter_takes_out_and_counts_its_own() -> None:
     good = [("a b c", "d e f"), ("x", "y"), ("a b c", "d e g")]
     pairs = [good[0], ("", "x"), ("x", "  "), ("a\nb", "c"), ("a", "b\0"), good[1], good[0]]
-    pairs += [("w " * 11, "v " * 11), ("a", "b c d e"), good[2]]
-    kept, dropped = run(pairs, max_words=10, max_ratio=3.0, deduplicate=True)
+    pairs += [("w " * 11, "v " * 11), ("a", "b c d e"), (" a b", "a b"), ("w " * 11, "w " * 11), good[2]]
+    kept, dropped = run(pairs, drop_copies=True, max_words=10, max_ratio=3.0, deduplicate=True)
     assert kept == good
-    assert dropped == {"empty": 2, "control characters": 2, "words": 1, "ratio": 1, "duplicates": 1}
-    assert list(dropped) == ["empty", "control characters", "words", "ratio", "duplicates"]
+    assert dropped == {"empty": 2, "control characters": 2, "copies": 2, "words": 1, "ratio": 1, "duplicates": 1}
+    assert list(dropped) == ["empty", "control characters", "copies", "words", "ratio", "duplicates"]
 
 
 def test_limits_of_zero_keep_all() -> None:

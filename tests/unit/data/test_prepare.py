@@ -385,7 +385,14 @@ def test_stage_prints_what_there_is(config: Config, capsys: pytest.CaptureFixtur
     train = next(line for line in lines if line.startswith("train "))
     tokens = records(config)["encode train"]["result"]["source"]["tokens"]
     assert train.split()[1:4] == ["303", "300", f"{tokens:,}"]
-    assert train.endswith("empty 2, pieces 1")
+    filters_ = lines[lines.index(next(line for line in lines if line.startswith("filter of train"))) :][1:6]
+    assert [" ".join(line.split()) for line in filters_] == [
+        "empty 2 0.66% 301",
+        "control characters 0 0.00% 301",
+        "words (data.max_words=250) 0 0.00% 301",
+        "pieces (data.max_pieces=40) 1 0.33% 300",
+        "all 3 0.99% 300",
+    ]
     assert any("learned from 602 of 602 lines (skipped 0 over-long" in line for line in lines)
 
 
