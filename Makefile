@@ -14,7 +14,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check \
 STAGE := @set -f;
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels lock demo data train average eval translate score export describe test test-all lint format clean
+.PHONY: help setup wheels lock demo data train average eval translate report compare attention score export describe test test-all lint format clean
 
 help: ## List the targets
 	@echo 'make TARGET [ARGS="KEY=VALUE ... GROUP=NAME ..."]'
@@ -66,6 +66,15 @@ score: $(READY) ## Say how probable given translations are: source, tab, transla
 
 export: $(READY) ## Make a trained model into what CTranslate2 or Hugging Face load, and verify it
 	$(STAGE) $(NMT) export $(ARGS)
+
+report: $(READY) ## Write a page on a run, or with compare=[a,b] on several
+	$(STAGE) $(NMT) report $(ARGS)
+
+compare: $(READY) ## Print how runs differ: compare=[a,b]
+	$(STAGE) $(NMT) compare $(ARGS)
+
+attention: $(READY) ## Draw where a model looks, as a PNG
+	$(STAGE) $(NMT) attention $(ARGS)
 
 describe: $(READY) ## Say what a run will cost, before it runs
 	$(STAGE) $(NMT) describe $(ARGS)

@@ -46,6 +46,15 @@ STAGES = {
         "make a trained model into what other programs use",
         ("checkpoint", "export", "input", "decoding", *_PLACES),
     ),
+    "report": Stage(
+        "nmt.stages.report", "write a page on a run, or on several", ("compare", "checkpoint", "output", *_PLACES)
+    ),
+    "compare": Stage("nmt.stages.compare", "print how runs differ", ("compare", "paths")),
+    "attention": Stage(
+        "nmt.stages.attention",
+        "draw where a model looks, as a PNG",
+        ("attention", "checkpoint", "input", "output", "decoding", *_PLACES),
+    ),
     "demo": Stage(
         "nmt.stages.demo",
         "run all of these on text that needs no download",

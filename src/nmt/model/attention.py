@@ -27,6 +27,13 @@ class Attend(Protocol):
         """Queries (Tq, h, d_k), keys (Tk, h, d_k) and values (Tk, h, d_v) give (Tq, h, d_v)."""
 
 
+class Plan(Protocol):
+    """Chooses how to attend from one packed stream to another; asked once a forward pass for each kind of attention."""
+
+    def __call__(self, queries: Packed, keys: Packed, *, causal: bool, head_width: int) -> Attend:
+        """See `plan_attention`, which the model uses unless it is told otherwise."""
+
+
 def plan_attention(queries: Packed, keys: Packed, *, causal: bool, head_width: int) -> Attend:
     """Choose how to attend from `queries` to `keys`: flash where it can be had, else padded."""
     device = queries.tokens.device.type
@@ -81,6 +88,31 @@ class PaddedAttend:
         return self.queries.unpad(attended)
 
 
+class RecordingAttend(PaddedAttend):
+    """Also adds its weights (B, h, Lq, Lk) to a list, for somebody to look at."""
+
+    def __init__(self, queries: Packed, keys: Packed, *, causal: bool, weights: list[Tensor]) -> None:
+        super().__init__(queries, keys, causal=causal)
+        self.weights = weights
+
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """See `Attend`."""
+        heads = self.queries.pad(queries), self.keys.pad(keys)
+        self.weights.append(attention_weights(*heads, self.mask, torch.float32))
+        return super().__call__(queries, keys, values)
+
+
+class Recorder:
+    """A plan that keeps the weights of every attention that it plans, in the order in which they are computed."""
+
+    def __init__(self) -> None:
+        self.weights: list[Tensor] = []
+
+    def __call__(self, queries: Packed, keys: Packed, *, causal: bool, head_width: int) -> Attend:
+        """See `Plan`."""
+        return RecordingAttend(queries, keys, causal=causal, weights=self.weights)
+
+
 def attention_mask(queries: Packed, keys: Packed, *, causal: bool) -> Tensor | None:
     """Boolean (B or 1, 1, Lq or 1, Lk): True where a query must not look; None where it may look anywhere."""
     device = keys.tokens.device
@@ -95,10 +127,15 @@ def attention_mask(queries: Packed, keys: Packed, *, causal: bool) -> Tensor | N
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """softmax(Q K^T / sqrt(d_k)) V over padded heads: (B, h, Lq, d_k), (B, h, Lk, d_k), (B, h, Lk, d_v)."""
+    return torch.matmul(attention_weights(queries, keys, mask, values.dtype), values)
+
+
+def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k)): (B, h, Lq, Lk), each row a distribution over the keys."""
     scores = torch.matmul(queries / math.sqrt(queries.shape[-1]), keys.transpose(-2, -1))
     if mask is not None:
         scores = scores.masked_fill(mask, -torch.inf)
-    return torch.matmul(torch.softmax(scores, dim=-1, dtype=values.dtype), values)
+    return torch.softmax(scores, dim=-1, dtype=dtype)
 
 
 class Padding:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt.config.schema import ModelConfig
-from nmt.model.attention import Attend, plan_attention
+from nmt.model.attention import Attend, Plan, plan_attention
 from nmt.model.dropout import Dropout
 from nmt.model.incremental import DecoderState
 from nmt.model.layers import NORMS, CrossAttention, FeedForward, Residual, SelfAttention
@@ -84,9 +84,9 @@ class Transformer(nn.Module):
         """The decoder's output (T, d_model) for each target token, given those before it and the source."""
         return self.decode(source, self.encode(source), target)
 
-    def encode(self, source: Packed) -> Tensor:
+    def encode(self, source: Packed, plan: Plan = plan_attention) -> Tensor:
         """The encoder's output (T, d_model)."""
-        attend = plan_attention(source, source, causal=False, head_width=self._head_width)
+        attend = plan(source, source, causal=False, head_width=self._head_width)
         rotation = self._rotation(source.positions, source.longest)
         stream = self.embed("source", source.tokens, source.positions, source.longest)
         for layer in cast(Sequence[EncoderLayer], self.encoder):
@@ -94,10 +94,10 @@ class Transformer(nn.Module):
         memory: Tensor = self.encoder_norm(stream)
         return memory
 
-    def decode(self, source: Packed, memory: Tensor, target: Packed) -> Tensor:
+    def decode(self, source: Packed, memory: Tensor, target: Packed, plan: Plan = plan_attention) -> Tensor:
         """The decoder's output (T, d_model), given the encoder's."""
-        attend = plan_attention(target, target, causal=True, head_width=self._head_width)
-        attend_source = plan_attention(target, source, causal=False, head_width=self._head_width)
+        attend = plan(target, target, causal=True, head_width=self._head_width)
+        attend_source = plan(target, source, causal=False, head_width=self._head_width)
         rotation = self._rotation(target.positions, target.longest)
         stream = self.embed("target", target.tokens, target.positions, target.longest)
         for layer in self._decoder_layers:

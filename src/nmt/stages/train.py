@@ -51,6 +51,7 @@ def run(config: Config) -> None:
                 return
         trainer = _trainer(config, machine, tokenizer, resumed)
         with _tracker(config, trainer.step) as tracker:
+            tracker.log("start", trainer.step)
             loop = Loop(
                 trainer,
                 config.training,

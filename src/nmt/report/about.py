@@ -1,0 +1,110 @@
+"""What was trained, by which recipe, where, and how it scored."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from nmt.config.schema import Config
+from nmt.model.size import model_size, training_flops
+from nmt.report.paper import paper_bleu, paper_perplexity
+from nmt.report.run import SCORES, Run
+from nmt.runs.resume import flatten
+
+UNINTERESTING = ("name", "checkpoint", "input", "output", "compare", "paths.data", "paths.outputs")
+"""Settings in which runs differ without being different."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A score."""
+
+    split: str
+    name: str
+    value: float
+    paper: float | None
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting, and what it is in the base experiment."""
+
+    key: str
+    value: Any
+    base: Any
+
+    @property
+    def differs(self) -> bool:
+        """Whether this run has it otherwise."""
+        return bool(self.value != self.base)
+
+
+def scores(run: Run) -> list[Figure]:
+    """Every score of every split, the paper's beside it where it has one."""
+    figures = []
+    for split in run.splits():
+        found, paper = run.scores(split), paper_bleu(run.config, split)
+        for name, words in SCORES.items():
+            score = found[name]
+            figures.append(
+                Figure(split, words, score["score"], paper if name == "bleu_paper" else None, score["signature"])
+            )
+        if (perplexity := found.get("perplexity")) is not None:
+            theirs = paper_perplexity(run.config) if split == "valid" else None
+            figures.append(Figure(split, "Perplexity", perplexity, theirs, "of the references, per word piece"))
+    return figures
+
+
+def recipe(config: Config) -> str:
+    """The model and its training in one line."""
+    model, training = config.model, config.training
+    return (
+        f"{model.layers} layers, d_model {model.d_model}, d_ff {model.d_ff}, {model.heads} heads, "
+        f"dropout {model.dropout:g}, {model.norm_placement}-norm; {training.steps:,} steps "
+        f"of {training.batch_tokens:,} tokens a side, warmup {training.warmup_steps:,}, "
+        f"label smoothing {training.label_smoothing:g}"
+    )
+
+
+def where(environment: Mapping[str, Any]) -> str:
+    """The machine in a few words."""
+    devices = environment.get("devices") or []
+    if devices:
+        kinds = {device: devices.count(device) for device in devices}
+        return ", ".join(f"{count} × {device}" for device, count in kinds.items())
+    threads = environment.get("threads", 1)
+    return f"{environment.get('cpu', 'an unknown machine')}, {threads} thread{'s' if threads != 1 else ''}"
+
+
+def duration(seconds: float) -> str:
+    """A time as one says it."""
+    minutes, hours = seconds / 60, seconds / 3600
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{minutes:.0f} min" if minutes < 90 else f"{hours:.1f} h"
+
+
+def parameters(config: Config, source_vocabulary: int, target_vocabulary: int) -> list[tuple[str, int, float]]:
+    """Parameters by part, each with its share of all."""
+    size = model_size(config.model, source_vocabulary, target_vocabulary)
+    return [(part, count, count / size.total) for part, count in size._asdict().items()]
+
+
+def step_flops(config: Config, source_vocabulary: int, target_vocabulary: int) -> int:
+    """Floating-point operations of a training step."""
+    size = model_size(config.model, source_vocabulary, target_vocabulary)
+    tokens = config.training.batch_tokens
+    return training_flops(size, target_vocabulary * config.model.d_model, tokens, tokens)
+
+
+def settings(config: Config) -> list[Setting]:
+    """Every setting beside that of the base experiment, which is the schema's defaults."""
+    base = flatten(asdict(Config()))
+    return [Setting(key, value, base[key]) for key, value in flatten(asdict(config)).items()]
+
+
+def differences(configs: Mapping[str, Config]) -> list[tuple[str, list[Any]]]:
+    """The settings in which some configurations differ: key, and each one's value."""
+    flat = [flatten(asdict(config)) for config in configs.values()]
+    keys = [key for key in flat[0] if key not in UNINTERESTING]
+    return [(key, [each[key] for each in flat]) for key in keys if any(each[key] != flat[0][key] for each in flat[1:])]

@@ -1,0 +1,184 @@
+"""Vega-Lite specifications: what is drawn. Colours are names of the page's own style sheet."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Spec = dict[str, Any]
+"""A Vega-Lite chart."""
+
+MOST_POINTS = 800
+"""Points of a curve; of a longer one every second, third, ... is drawn."""
+COLOURS = 6
+SHORT = "format(datum.value, abs(datum.value) < 1000 ? '~g' : '~s')"
+"""How an axis writes a number: 0.5, 20, 5k."""
+SMALL = "datum.value ? format(datum.value, '~e') : '0'"
+ROOM = 7
+"""Buckets that a chart of bars has room for: fewer do not make fatter bars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What an axis shows."""
+
+    title: str
+    format: str = ",.4~g"
+    """Of the value under the pointer."""
+    small: bool = False
+    """Whether its values are so small that they are written with an exponent."""
+    log: bool = False
+    zero: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened at a step."""
+
+    step: int
+    what: str
+
+
+Curves = Mapping[str, Sequence[tuple[int, float]]]
+"""Points (step, value) of each series."""
+
+
+def curves(series: Curves, y: Axis, marks: Sequence[Mark] = ()) -> Spec:
+    """Lines over the steps; the point nearest to the pointer says its values."""
+    points = [
+        {"series": name, "step": step, "value": value} for name, line in series.items() for step, value in thin(line)
+    ]
+    scale: Spec = {"type": "log", "nice": False} if y.log else {"zero": y.zero}
+    ticks: Spec = {"title": None, "labelExpr": SMALL if y.small else SHORT}
+    if y.log:
+        ticks["values"] = log_ticks([value for line in series.values() for _, value in line])
+    encoding = {
+        "x": {"field": "step", "type": "quantitative", "axis": {"title": "step", "labelExpr": SHORT}},
+        "y": {"field": "value", "type": "quantitative", "scale": scale, "axis": ticks},
+        "color": colour("series", list(series), legend=len(series) > 1),
+    }
+    tooltip = [
+        *([{"field": "series", "title": "curve"}] if len(series) > 1 else []),
+        {"field": "step", "format": ","},
+        {"field": "value", "title": y.title, "format": y.format},
+    ]
+    near = {"type": "point", "nearest": True, "on": "pointermove", "clear": "pointerout"}
+    hovered = {"condition": {"param": "hover", "empty": False, "value": 1}, "value": 0}
+    return {
+        "height": 150,
+        "data": {"values": points},
+        "layer": [
+            *([_marks(marks)] if marks else []),
+            {"mark": {"type": "line", "strokeWidth": 1.75, "clip": True}, "encoding": encoding},
+            {
+                "mark": {"type": "circle", "size": 60},
+                "params": [{"name": "hover", "select": near}],
+                "encoding": {**encoding, "opacity": hovered, "tooltip": tooltip},
+            },
+        ],
+    }
+
+
+def _marks(marks: Sequence[Mark]) -> Spec:
+    """Upright lines where a run was resumed or steps were skipped."""
+    return {
+        "data": {"values": [{"step": mark.step, "what": mark.what} for mark in marks]},
+        "mark": {"type": "rule", "strokeDash": [3, 3], "color": "var(--mark)", "strokeWidth": 1.5},
+        "encoding": {
+            "x": {"field": "step", "type": "quantitative"},
+            "tooltip": [{"field": "what", "title": "here"}, {"field": "step", "format": ","}],
+        },
+    }
+
+
+def histogram(sides: Mapping[str, npt.NDArray[np.float64]], edges: npt.NDArray[np.float64], x: str, y: str) -> Spec:
+    """Counts between edges, the sides' outlines over each other."""
+    values = [
+        {"side": side, "from": float(low), "to": float(high), "count": float(count)}
+        for side, counts in sides.items()
+        for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+    ]
+    return {
+        "height": 170,
+        "data": {"values": values},
+        "encoding": {
+            "x": {
+                "field": "from", "type": "quantitative", "scale": {"domain": [float(edges[0]), float(edges[-1])]},
+                "axis": {"title": x, "grid": False},
+            },
+            "y": {
+                "field": "count", "type": "quantitative", "stack": None,
+                "axis": {"title": None, "labelExpr": SHORT},
+            },
+            "color": colour("side", list(sides), legend=len(sides) > 1),
+        },
+        "layer": [
+            {"mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.5}},
+            {
+                "mark": {"type": "bar", "binSpacing": 0, "opacity": 0.18},
+                "encoding": {
+                    "x": {"field": "from", "bin": {"binned": True}, "type": "quantitative"},
+                    "x2": {"field": "to"},
+                    "tooltip": [
+                        {"field": "side"},
+                        {"field": "from", "title": f"{x}, from", "format": ",.4~g"},
+                        {"field": "to", "title": "to", "format": ",.4~g"},
+                        {"field": "count", "title": y, "format": ",.4~g"},
+                    ],
+                },
+            },
+        ],
+    }  # fmt: skip
+
+
+def bars(rows: Sequence[Mapping[str, Any]], measures: Sequence[str], x: str) -> Spec:
+    """Scores of buckets, one bar a measure; each row has `bucket`, `sentences` and the measures."""
+    values = [
+        {"bucket": row["bucket"], "sentences": row["sentences"], "score": name, "value": row[name]}
+        for row in rows
+        for name in measures
+    ]
+    return {
+        "height": 170,
+        "data": {"values": values},
+        "mark": {"type": "bar", "cornerRadiusEnd": 2},
+        "encoding": {
+            "x": {
+                "field": "bucket", "type": "ordinal", "sort": None, "axis": {"title": x, "labelAngle": 0},
+                "scale": {"paddingInner": 0.3, "paddingOuter": max(0.2, (ROOM - len(rows)) / 2)},
+            },
+            "xOffset": {"field": "score", "sort": None},
+            "y": {"field": "value", "type": "quantitative", "axis": {"title": None}},
+            "color": colour("score", list(measures), legend=True),
+            "tooltip": [
+                {"field": "bucket", "title": x},
+                {"field": "score"},
+                {"field": "value", "format": ".1f"},
+                {"field": "sentences", "format": ","},
+            ],
+        },
+    }  # fmt: skip
+
+
+def log_ticks(values: Sequence[float]) -> list[float]:
+    """Round values (1, 2 and 5 times powers of ten; of a wide range the powers alone) that the axis names."""
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    steps = (1.0, 2.0, 5.0) if high - low <= 3 else (1.0,)
+    return [step * 10.0**power for power in range(low, high + 1) for step in steps]
+
+
+def colour(field: str, names: Sequence[str], *, legend: bool) -> Spec:
+    """A colour for each name, in the order of the page's palette."""
+    palette = [f"var(--series-{index % COLOURS + 1})" for index in range(len(names))]
+    scale = {"domain": list(names), "range": palette}
+    shown = {"orient": "top", "title": None, "symbolType": "circle", "symbolOpacity": 1} if legend else None
+    return {"field": field, "type": "nominal", "scale": scale, "legend": shown}
+
+
+def thin(points: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
+    """At most MOST_POINTS points, evenly taken, the last one always."""
+    every = -(-len(points) // MOST_POINTS)
+    return points if every <= 1 else [*points[:-1][::every], points[-1]]

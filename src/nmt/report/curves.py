@@ -1,0 +1,61 @@
+"""How training went: the events of metrics.jsonl as curves."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nmt.errors import UserError
+from nmt.report.charts import Axis, Curves, Mark, Spec, curves
+from nmt.report.run import Run
+
+Events = Sequence[Mapping[str, Any]]
+
+FIGURES = (
+    ("loss", "Loss", Axis("loss", ".4f")),
+    ("perplexity", "Perplexity", Axis("perplexity", ",.2f", log=True)),
+    ("bleu", "BLEU on the development set", Axis("BLEU", ".2f", zero=True)),
+    ("learning_rate", "Learning rate", Axis("learning rate", ".3e", zero=True, small=True)),
+    ("gradient_norm", "Gradient norm", Axis("norm", ".3f", zero=True)),
+    ("tokens_per_second", "Tokens a second", Axis("tokens a second", ",.0f", zero=True)),
+)
+"""Field of the events, title and axis."""
+KINDS = {"train": "training", "valid": "development"}
+
+
+def training_curves(run: Run) -> dict[str, tuple[str, Spec]]:
+    """Title and chart of each figure, by its name; figures that nothing was logged for are left out."""
+    marks = happenings(run.events)
+    drawn = {}
+    for name, title, axis in FIGURES:
+        series = {words: points(run.told(kind), name) for kind, words in KINDS.items()}
+        series = {words: line for words, line in series.items() if line}
+        if series:
+            drawn[name] = (title, curves(series, axis, marks))
+    if not drawn:
+        raise UserError("nothing was logged yet: training writes its first line after training.log_every steps")
+    return drawn
+
+
+def overlaid_curves(runs: Mapping[str, Run]) -> dict[str, tuple[str, Spec]]:
+    """The same figures with a curve for each run; losses and perplexities are those of the development set."""
+    drawn = {}
+    for name, title, axis in FIGURES:
+        kind = "valid" if name in ("loss", "perplexity", "bleu") else "train"
+        series: Curves = {label: points(run.told(kind), name) for label, run in runs.items()}
+        if any(series.values()):
+            words = f"{title} on the development set" if name in ("loss", "perplexity") else title
+            drawn[name] = (words, curves(series, axis))
+    if not drawn:
+        raise UserError("none of these runs has logged anything yet")
+    return drawn
+
+
+def points(events: Events, name: str) -> list[tuple[int, float]]:
+    """(step, value) of the events that have a finite value."""
+    return [(event["step"], event[name]) for event in events if event.get(name) is not None]
+
+
+def happenings(events: Events) -> list[Mark]:
+    """Where the run was resumed, and where steps were skipped for want of a finite gradient."""
+    resumed = [Mark(event["step"], "resumed") for event in events if event["event"] == "start" and event["step"]]
+    skipped = [Mark(event["step"], f"{event['skipped']} skipped") for event in events if event.get("skipped")]
+    return [*resumed, *skipped]

@@ -1,0 +1,195 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const $ = (selector, within = document) => within.querySelector(selector);
+  const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+  // Light or dark: the system's choice until the reader makes one.
+  const root = document.documentElement;
+  $("#theme").addEventListener("click", () => {
+    const now = root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+    root.dataset.theme = now === "dark" ? "light" : "dark";
+  });
+
+  // Charts take the page's colours by name, so that they follow it from light to dark and onto paper.
+  const font = "system-ui, sans-serif";
+  const quiet = "var(--quiet)", line = "var(--line)";
+  const config = {
+    background: "transparent", font, view: { stroke: null },
+    axis: { labelColor: quiet, titleColor: quiet, titleFontWeight: "normal", gridColor: line, domainColor: line, tickColor: line, labelFontSize: 11, titleFontSize: 11, tickCount: 5, labelOverlap: true },
+    axisX: { grid: false }, axisY: { domain: false, ticks: false },
+    legend: { labelColor: quiet, labelFontSize: 11, padding: 0, offset: 6 },
+  };
+  const options = { actions: false, renderer: "svg", tooltip: { theme: "custom" }, config };
+  const draw = (place, spec) => vegaEmbed(place, spec, options);
+  for (const place of $$("[data-chart]")) draw(place, { width: "container", autosize: { type: "fit-x", contains: "padding" }, ...data.charts[place.dataset.chart] });
+
+  const element = (tag, text, className) => {
+    const made = document.createElement(tag);
+    if (text !== undefined) made.textContent = text;
+    if (className) made.className = className;
+    return made;
+  };
+
+  // Text with what was searched for marked in it.
+  const marked = (text, query) => {
+    const made = document.createDocumentFragment();
+    const low = text.toLowerCase();
+    let from = 0;
+    for (let at = query ? low.indexOf(query) : -1; at >= 0; at = low.indexOf(query, from)) {
+      made.append(text.slice(from, at), element("mark", text.slice(at, at + query.length)));
+      from = at + query.length;
+    }
+    made.append(text.slice(from));
+    return made;
+  };
+
+  // Parts are by turns shared with the other side and not.
+  const compared = (parts, tag, query) => {
+    const made = element("p");
+    parts.forEach((part, index) => {
+      const place = index % 2 ? made.appendChild(element(tag)) : made;
+      place.append(marked(part, query));
+    });
+    return made;
+  };
+
+  const PAGE = 10;
+  for (const block of $$(".sentences")) {
+    const all = data.sentences[block.dataset.split].map(([number, source, hypothesis, reference, chrf, bleu, other = ""]) => ({
+      number, source, hypothesis, reference, chrf, bleu, other,
+      text: [source, hypothesis.join(""), reference.join(""), other].join("\n").toLowerCase(),
+    }));
+    const byScore = [...all].sort((a, b) => a.chrf - b.chrf || a.number - b.number);
+    const middle = byScore.length ? byScore[byScore.length >> 1].chrf : 0;
+    const orders = {
+      worst: byScore, best: [...byScore].reverse(), text: all, both: all,
+      middle: [...byScore].sort((a, b) => Math.abs(a.chrf - middle) - Math.abs(b.chrf - middle)),
+    };
+    const state = { order: $("[data-order]", block).dataset.order, query: "", shown: PAGE };
+    const { first, second } = block.dataset; // of a comparison: the runs' names
+    const row = (each) => {
+      const made = element("li");
+      const add = (label, content, className) => {
+        made.append(element("span", label, "of"), content);
+        if (className) content.className = className;
+      };
+      const source = element("p");
+      source.append(marked(each.source, state.query));
+      add(`line ${each.number}`, source, "source");
+      if (second) {
+        add(`${first} ${(each.bleu - each.chrf).toFixed(1)}`, compared(each.hypothesis, "del", state.query));
+        add(`${second} ${each.bleu.toFixed(1)}`, compared(each.reference, "ins", state.query));
+        add("reference", element("p", each.other));
+      } else {
+        add(`chrF ${each.chrf.toFixed(1)}`, compared(each.hypothesis, "del", state.query));
+        add("reference", compared(each.reference, "ins", state.query));
+      }
+      return made;
+    };
+    const show = () => {
+      const found = orders[state.order].filter((each) => each.text.includes(state.query));
+      $(".list", block).replaceChildren(...found.slice(0, state.shown).map(row));
+      $(".count", block).textContent = state.query ? `${found.length.toLocaleString("en")} of ${all.length.toLocaleString("en")}` : `${all.length.toLocaleString("en")} sentences`;
+      $(".more", block).hidden = found.length <= state.shown;
+      for (const button of $$("[data-order]", block)) button.setAttribute("aria-pressed", button.dataset.order === state.order);
+    };
+    const change = (to) => { Object.assign(state, { shown: PAGE }, to); show(); };
+    for (const button of $$("[data-order]", block)) button.addEventListener("click", () => change({ order: button.dataset.order }));
+    $("input", block).addEventListener("input", (event) => change({ query: event.target.value.trim().toLowerCase() }));
+    $(".more", block).addEventListener("click", () => change({ shown: state.shown + 2 * PAGE }));
+    show();
+  }
+
+  const only = $("#only-different");
+  if (only) {
+    const show = () => $("#settings").classList.toggle("only", only.checked);
+    only.addEventListener("change", show);
+    show();
+  }
+
+  // Attention: a byte a weight, (layers, heads, queries, keys).
+  const looking = $("#looking");
+  if (looking) {
+    const plain = (piece) => piece.replaceAll("▁", "·");
+    const sides = { encoder: ["source", "source"], decoder: ["target", "target"], cross: ["target", "source"] };
+    const state = { sentence: 0, part: "cross", head: 0 };
+    const weights = new Map();
+    const bytes = (sentence, part) => {
+      const name = `${sentence} ${part}`;
+      if (!weights.has(name)) weights.set(name, Uint8Array.from(atob(data.attention[sentence][part]), (c) => c.charCodeAt(0)));
+      return weights.get(name);
+    };
+    const matrix = () => {
+      const sentence = data.attention[state.sentence];
+      const [queries, keys] = sides[state.part].map((side) => sentence[side]);
+      const size = queries.length * keys.length;
+      const part = bytes(state.sentence, state.part).subarray(state.head * size, (state.head + 1) * size);
+      return { queries, keys, at: (query, key) => part[query * keys.length + key] / 255 };
+    };
+    const look = (query) => {
+      const { keys, at } = matrix();
+      $$("#look-queries span").forEach((span, index) => span.classList.toggle("looking", index === query));
+      $$("#look-keys span").forEach((span, index) => {
+        span.style.setProperty("--weight", at(query, index).toFixed(3));
+        span.title = `${plain(keys[index])}: ${at(query, index).toFixed(2)}`;
+      });
+    };
+    const picture = ({ queries, keys, at }) => {
+      const values = queries.flatMap((_, query) => keys.map((_, key) => ({ query, key, from: plain(queries[query]), to: plain(keys[key]), weight: at(query, key) })));
+      const names = (pieces) => `${JSON.stringify(pieces.map(plain))}[datum.value]`;
+      const axis = (pieces, rest) => ({ labelExpr: names(pieces), title: null, domain: false, ticks: false, grid: false, labelOverlap: false, labelFontSize: 12, ...rest });
+      return {
+        width: { step: 24 }, height: { step: 24 }, data: { values },
+        mark: { type: "rect", fill: "var(--accent)", stroke: "var(--line)", strokeWidth: 0.5 },
+        encoding: {
+          x: { field: "key", type: "ordinal", axis: axis(keys, { labelAngle: -60, orient: "top" }) },
+          y: { field: "query", type: "ordinal", axis: axis(queries) },
+          fillOpacity: { field: "weight", type: "quantitative", scale: { domain: [0, 1], range: [0, 1] }, legend: null },
+          tooltip: [{ field: "from", title: "piece" }, { field: "to", title: "looks at" }, { field: "weight", format: ".2f" }],
+        },
+      };
+    };
+    const span = (piece, index) => {
+      const made = element("span", plain(piece));
+      made.dataset.index = index;
+      return made;
+    };
+    const show = () => {
+      const { layers, heads } = data.attention[state.sentence];
+      const shown = matrix();
+      $("#look-queries").replaceChildren(...shown.queries.map(span));
+      $("#look-keys").replaceChildren(...shown.keys.map(span));
+      $("#look-where").textContent = `layer ${1 + Math.floor(state.head / heads)}/${layers}, head ${1 + (state.head % heads)}/${heads}`;
+      for (const button of $$("[data-part]", looking)) button.setAttribute("aria-pressed", button.dataset.part === state.part);
+      look(Math.min(1, shown.queries.length - 1));
+      return draw("#look-picture", picture(shown));
+    };
+    const step = (by) => {
+      const { layers, heads } = data.attention[state.sentence];
+      state.head = (state.head + by + layers * heads) % (layers * heads);
+      show();
+    };
+    $("#look-sentence").append(...data.attention.map(({ source }, index) => {
+      const option = element("option", source.slice(0, -1).join("").replaceAll("▁", " ").trim());
+      option.value = index;
+      return option;
+    }));
+    $("#look-sentence").addEventListener("change", (event) => { state.sentence = Number(event.target.value); show(); });
+    for (const button of $$("[data-part]", looking)) button.addEventListener("click", () => { state.part = button.dataset.part; show(); });
+    $("#look-back").addEventListener("click", () => step(-1));
+    $("#look-on").addEventListener("click", () => step(1));
+    looking.addEventListener("keydown", (event) => {
+      if (event.target.matches("select, input")) return;
+      if (event.key === "ArrowLeft") step(-1);
+      if (event.key === "ArrowRight") step(1);
+    });
+    const queries = $("#look-queries");
+    for (const kind of ["pointerover", "click"]) {
+      queries.addEventListener(kind, (event) => { if (event.target.dataset.index) look(Number(event.target.dataset.index)); });
+    }
+    show();
+  }
+
+  addEventListener("beforeprint", () => $$("details").forEach((each) => { each.open = true; }));
+})();

@@ -1,0 +1,48 @@
+"""`nmt attention`: where a model looks while it translates a sentence, as a picture."""
+
+import sys
+from itertools import islice
+from pathlib import Path
+
+import vl_convert
+
+from nmt.config.compose import from_yaml
+from nmt.config.schema import Config
+from nmt.data.readers import decode_lines, read_lines
+from nmt.decoding.translate import Translator, load_model
+from nmt.errors import UserError
+from nmt.files import replacing
+from nmt.machine import prepare_machine
+from nmt.report.attention import attention, picture
+from nmt.runs.checkpoints import load, resolve
+
+STANDARD = "-"
+SCALE = 2.0
+"""Dots of the picture for each of a screen's."""
+
+
+def run(config: Config) -> None:
+    """Translate the first line of the input and draw every head of the chosen part."""
+    checkpoint = load(resolve(config.run_folder, config.checkpoint))
+    settings, machine = from_yaml(checkpoint.config_text), prepare_machine(config.runtime)
+    if config.attention.layer > settings.model.layers:
+        raise UserError(f"attention.layer={config.attention.layer}, but the model has {settings.model.layers} layers")
+    source = _first_line(config.input)
+    model, tokenizer = load_model(checkpoint, settings.model, machine.device)
+    translation = next(Translator([model], tokenizer, config.decoding, *machine).translate([source], window=1)).text
+    looked = attention(model, tokenizer, source, translation)
+    drawn = vl_convert.vegalite_to_png(picture(looked, config.attention.part, config.attention.layer), scale=SCALE)
+    path = config.run_folder / "attention.png" if config.output == STANDARD else Path(config.output)
+    with replacing(path) as partial:
+        partial.write_bytes(drawn)
+    print(f"{source}\n{translation}\nattention: {path}")
+
+
+def _first_line(name: str) -> str:
+    if name != STANDARD and not Path(name).is_file():
+        raise UserError(f"input={name} does not exist or is not a file: name a file, or - for standard input")
+    lines = decode_lines(sys.stdin.buffer, "standard input") if name == STANDARD else read_lines(Path(name))
+    line = next(islice(lines, 1), "").strip()
+    if not line:
+        raise UserError("the input has no first line to draw: give it a sentence")
+    return line
