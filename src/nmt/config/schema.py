@@ -404,6 +404,14 @@ class Config:
 
     name: str = "wmt14_en_de_base"
     """Name of the run: it lies in `<paths.outputs>/<name>/`."""
+    device: str = ""
+    """Describe: estimate for this device (h100, a100, ...); empty is this machine."""
+    gpus: int = 0
+    """Describe: estimate for so many of them; 0 is those of this machine, or one of a device that is named."""
+    rows: list[str] = field(default_factory=list)
+    """Table3: these rows (base, a1, ..., big); none named means all."""
+    scale: str = "full"
+    """Table3: full (as in the paper) or small (all rows on the demo corpus, to see them run)."""
     seed: int = 1
     """Seed of everything random: initial weights, order of the batches, dropout, the demo corpus."""
     checkpoint: str = "averaged"
@@ -440,6 +448,8 @@ class Config:
         _choice("format", self.format, ("text", "tsv", "jsonl"))
         if self.engine == "ctranslate2" and self.decoding.ensemble:
             raise ConfigError("engine=ctranslate2 translates with one model: leave decoding.ensemble out")
+        _at_least("gpus", self.gpus, 0)
+        _choice("scale", self.scale, ("full", "small"))
         kept = self.training.keep_last
         if not self.averaging.checkpoints and not self.averaging.best and self.averaging.last > kept:
             raise ConfigError(

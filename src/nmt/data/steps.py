@@ -1,6 +1,5 @@
 """Steps that are done once: skipped while their inputs stay the same and their outputs whole."""
 
-import fcntl
 import json
 import shutil
 import time
@@ -11,6 +10,7 @@ from typing import Any
 
 from nmt.errors import UserError
 from nmt.files import PARTIAL, checksums, read_json, write_json
+from nmt.lock import alone_in
 
 MANIFEST = "manifest.json"
 
@@ -104,18 +104,7 @@ def read_records(folder: Path) -> dict[str, Any]:
 @contextmanager
 def owning(folder: Path) -> Iterator[None]:
     """Work alone in a folder, which is made where needed and cleared of what an interrupted run left."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("a")
-    except OSError as error:
-        raise UserError(
-            f"cannot write to {folder}: {error.strerror or error}. Choose another with paths.data."
-        ) from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise UserError(f"{folder} is being prepared by another process: wait until it is done.") from error
+    with alone_in(folder, taken="is being prepared by another process: wait until it is done.", setting="paths.data"):
         for leftover in folder.glob(f"*{PARTIAL}"):
             if leftover.is_dir():
                 shutil.rmtree(leftover)
