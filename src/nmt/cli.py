@@ -4,11 +4,12 @@ import os
 import sys
 import textwrap
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import NamedTuple
 
 from nmt import __version__
-from nmt.errors import ConfigError, UserError, nearest
+from nmt.errors import CommonError, UserError, nearest
 
 
 class Stage(NamedTuple):
@@ -19,6 +20,8 @@ class Stage(NamedTuple):
     settings: tuple[str, ...]
     first: tuple[str, ...] = ()
     """Overrides that come before the user's, and so give way to them."""
+    many: bool = False
+    """Composes several runs by itself: the module's `run` takes the overrides, not one configuration."""
 
 
 _PLACES = ("name", "seed", "paths", "runtime")
@@ -61,12 +64,21 @@ STAGES = {
         ("training", *_PLACES),
         ("experiment=demo",),
     ),
+    "table3": Stage(
+        "nmt.stages.table3",
+        "train and score the rows of the paper's Table 3",
+        ("rows", "scale", "training", "paths", "runtime"),
+        many=True,
+    ),
     "describe": Stage(
-        "nmt.stages.describe", "say what a run will cost, before it runs", ("output", "model", "training")
+        "nmt.stages.describe",
+        "say what a run will cost, before it runs",
+        ("output", "device", "gpus", "model", "training"),
     ),
 }
 
 _HELP = ("-h", "--help")
+_MULTIRUN = ("-m", "--multirun")
 _BAD_INPUT, _INTERRUPTED, _READER_LEFT = 2, 130, 141
 
 
@@ -101,11 +113,29 @@ def _run(words: list[str]) -> None:
     elif any(word in _HELP for word in overrides):
         print(_stage_usage(name))
     else:
-        from nmt.config.compose import compose  # noqa: PLC0415 - `nmt --help` need not wait for it
+        _start(STAGES[name], overrides)
 
-        stage = STAGES[name]
-        config = compose([*stage.first, *overrides])
-        import_module(stage.module).run(config)
+
+def _start(stage: Stage, overrides: list[str]) -> None:
+    """Run a stage once, or (with -m) once for each combination of the values given."""
+    from nmt.config.compose import compose  # noqa: PLC0415 - `nmt --help` need not wait for it
+
+    module, words = import_module(stage.module), [word for word in overrides if word not in _MULTIRUN]
+    if stage.many:
+        module.run([*stage.first, *words])
+    elif len(words) < len(overrides):
+        from nmt.config.multirun import multirun  # noqa: PLC0415
+
+        multirun(partial(_one_of_many, stage.module), [*stage.first, *words])
+    else:
+        module.run(compose([*stage.first, *words]))
+
+
+def _one_of_many(module: str, overrides: list[str]) -> None:
+    """One run of a multirun, possibly in a process of its own."""
+    from nmt.config.compose import compose  # noqa: PLC0415
+
+    import_module(module).run(compose(overrides))
 
 
 def _complain(error: UserError) -> None:
@@ -113,7 +143,7 @@ def _complain(error: UserError) -> None:
     rank = os.environ.get("RANK", "0")
     if rank == "0":
         print(f"nmt: {error}", file=sys.stderr)
-    elif not isinstance(error, ConfigError):
+    elif not isinstance(error, CommonError):
         print(f"nmt: rank {rank}: {error}", file=sys.stderr)
 
 
@@ -123,6 +153,7 @@ def _usage() -> str:
         "usage: nmt STAGE [KEY=VALUE ...] [GROUP=NAME ...]\n\n"
         f"stages:\n{stages}\n\n"
         "`nmt STAGE --help` lists its settings; `nmt --version` says which nmt this is.\n"
+        "`nmt STAGE -m KEY=A,B` runs it with each value: in turn, or as hydra/launcher=... says.\n"
         "Without settings a stage works on the paper's base model, WMT14 English-German;\n"
         "`nmt demo` shows them all in minutes."
     )

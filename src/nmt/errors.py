@@ -11,7 +11,11 @@ class UserError(Exception):
     """
 
 
-class ConfigError(UserError):
+class CommonError(UserError):
+    """One that all processes of a run meet alike, so that it is enough if the first of them says it."""
+
+
+class ConfigError(CommonError):
     """A setting that is wrong in itself or contradicts another."""
 
 

@@ -16,10 +16,11 @@ SOURCE = Path(nmt.__file__).parent
 LAYERS = [
     ["nmt.__main__"],
     ["nmt.cli"],
-    ["nmt.stages.demo"],
+    ["nmt.stages.demo", "nmt.stages.table3"],
     ["nmt.stages"],
+    ["nmt.config.multirun"],
     ["nmt.config.compose"],
-    ["nmt.training.loop", "nmt.evaluation", "nmt.report", "nmt.export"],
+    ["nmt.training.loop", "nmt.training.fit", "nmt.table3", "nmt.evaluation", "nmt.report", "nmt.export"],
     ["nmt.decoding.deployed"],
     ["nmt.decoding.translate"],
     ["nmt.training.step"],
@@ -37,14 +38,14 @@ LAYERS = [
         "nmt.training.signals",
     ],
     ["nmt.config.keys"],
-    ["nmt.config.schema", "nmt.files"],
+    ["nmt.config.schema", "nmt.files", "nmt.lock", "nmt.devices"],
     ["nmt.errors"],
 ]
 """From top to bottom. A name may import itself and what lies below; those that share a layer do not know each other."""
 
 HOMES = {
-    "hydra": ("nmt.config.compose",),
-    "omegaconf": ("nmt.config.compose",),
+    "hydra": ("nmt.config.compose", "nmt.config.multirun"),
+    "omegaconf": ("nmt.config.compose", "nmt.config.multirun"),
     "torch.distributed": ("nmt.distributed",),
     "torch.nn.parallel": ("nmt.distributed",),
     "wandb": ("nmt.runs.tracking",),

@@ -29,8 +29,8 @@ def compose(overrides: Sequence[str]) -> Config:
     """The settings that `conf/` and these overrides (`training.steps=3`, `model=big`) make."""
     for override in overrides:
         _check_override(override)
-    ConfigStore.instance().store("schema", _schema(), provider="nmt")
-    with _in_one_line(overrides), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
+    register_schema()
+    with in_one_line(overrides), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
         return _to_config(hydra.compose("config", overrides=list(overrides)))
 
 
@@ -41,7 +41,7 @@ def to_yaml(config: Config) -> str:
 
 def from_yaml(text: str) -> Config:
     """The settings that `to_yaml` wrote; those that it did not know yet take their defaults."""
-    with _in_one_line(()):
+    with in_one_line(()):
         saved = OmegaConf.load(io.StringIO(text))
         if not isinstance(saved, DictConfig) or not saved:
             raise ConfigError("the saved settings are empty or no list of `key: value`")
@@ -66,6 +66,11 @@ def conf_folder() -> Path:
     package = Path(__file__).resolve().parents[1]
     packed = package / "conf"
     return packed if packed.is_dir() else package.parents[1] / "conf"
+
+
+def register_schema() -> None:
+    """Make the schema known to Hydra, under the name that conf/config.yaml calls it by."""
+    ConfigStore.instance().store("schema", _schema(), provider="nmt")
 
 
 def _schema() -> DictConfig:
@@ -140,7 +145,7 @@ def _meant(key: str) -> str:
 
 
 @contextmanager
-def _in_one_line(overrides: Sequence[str]) -> Iterator[None]:
+def in_one_line(overrides: Sequence[str]) -> Iterator[None]:
     """Turn what Hydra, OmegaConf and YAML raise into one line that says where and what."""
     try:
         yield
@@ -156,6 +161,8 @@ def _explain(error: BaseException, overrides: Sequence[str]) -> str:
     key = cause.full_key or "" if cause else ""
     if key and key not in all_keys():
         return f"{where}there is no setting {key}; {_meant(key)}"
+    if "hydra/launcher" in str(error):
+        return "hydra/launcher: there is no such launcher here; `pip install nmt[cluster]` brings joblib and submitit_*"
     if cause is None or not key:
         return where + " ".join(str(cause or error).partition("full_key:")[0].split())
     given = next((text for text in reversed(overrides) if text.lstrip("+").startswith(f"{key}=")), key)

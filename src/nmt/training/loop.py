@@ -129,11 +129,13 @@ class Loop:
     def _log(self, progress: Progress) -> None:
         means = self.trainer.means()
         self.skipped += means.skipped
+        seconds = self._speed.seconds()
         fields = {
             "loss": means.loss,
             "perplexity": means.perplexity,
             "learning_rate": self.trainer.learning_rate,
-            "tokens_per_second": self._tokens / max(self._speed.seconds(), 1e-9),
+            "tokens_per_second": self._tokens / max(seconds, 1e-9),
+            "seconds": seconds,
             "gradient_norm": float(self.trainer.gradient_norm),
             "epoch": self.trainer.place.epoch,
         }

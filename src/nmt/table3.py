@@ -1,0 +1,157 @@
+"""Table 3 of the paper: its rows, its figures, and what our own runs measured beside them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.config.schema import Config
+from nmt.errors import ConfigError, nearest
+from nmt.files import read_json
+from nmt.model.size import model_size
+
+
+class Row(NamedTuple):
+    """A row, with the paper's figures: dev perplexity and BLEU, millions of parameters, hours where it says them."""
+
+    change: str
+    perplexity: float
+    bleu: float
+    parameters: int | None = None
+    hours: float | None = None
+
+
+ROWS: Mapping[str, Row] = {
+    "base": Row("", 4.92, 25.8, 65, 12),
+    "a1": Row("h 1, d_k = d_v = 512", 5.29, 24.9),
+    "a2": Row("h 4, d_k = d_v = 128", 5.00, 25.5),
+    "a3": Row("h 16, d_k = d_v = 32", 4.91, 25.8),
+    "a4": Row("h 32, d_k = d_v = 16", 5.01, 25.4),
+    "b1": Row("d_k 16", 5.16, 25.1, 58),
+    "b2": Row("d_k 32", 5.01, 25.4, 60),
+    "c1": Row("N 2", 6.11, 23.7, 36),
+    "c2": Row("N 4", 5.19, 25.3, 50),
+    "c3": Row("N 8", 4.88, 25.5, 80),
+    "c4": Row("d_model 256, d_k = d_v = 32", 5.75, 24.5, 28),
+    "c5": Row("d_model 1024, d_k = d_v = 128", 4.66, 26.0, 168),
+    "c6": Row("d_ff 1024", 5.12, 25.4, 53),
+    "c7": Row("d_ff 4096", 4.75, 26.2, 90),
+    "d1": Row("dropout 0.0", 5.77, 24.6),
+    "d2": Row("dropout 0.2", 4.95, 25.5),
+    "d3": Row("label smoothing 0.0", 4.67, 25.3),
+    "d4": Row("label smoothing 0.2", 5.47, 25.7),
+    "e": Row("learned positions", 4.92, 25.7),
+    "big": Row("d_model 1024, d_ff 4096, h 16, dropout 0.3, 300 K steps", 4.33, 26.4, 213, 84),
+}
+
+COLUMNS = ("row", "change", "PPL", "paper", "BLEU", "BLEU, as the paper counts", "paper", "M params", "paper",
+           "hours", "paper")  # fmt: skip
+
+WIDTH, DEPTH, LENGTH = 8, 2, 250
+"""What the small scale divides the widths, the layers and the steps by."""
+
+
+class Measured(NamedTuple):
+    """What a run of a row came to."""
+
+    perplexity: float
+    bleu: float
+    bleu_paper: float
+    parameters: int
+    hours: float
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """The rows of these names, or all of them, in the paper's order."""
+    for name in names:
+        if name not in ROWS:
+            raise ConfigError(f"rows: the paper's Table 3 has no row {name}; {nearest(name, ROWS)}")
+    return [name for name in ROWS if not names or name in names]
+
+
+def small(row: Config) -> list[str]:
+    """Overrides that shrink a row: all that a row of the paper changes stays changed in proportion."""
+    model, training = row.model, row.training
+    steps = training.steps // LENGTH
+    return [
+        f"name={row.name.replace('table3/', 'table3-small/')}",
+        "data=demo",
+        "tokenizer.vocab_size=2000",
+        f"model.layers={model.layers // DEPTH}",
+        *(f"model.{name}={getattr(model, name) // WIDTH}" for name in ("d_model", "d_ff", "d_k", "d_v")),
+        f"training.steps={steps}",
+        f"training.warmup_steps={max(1, training.warmup_steps // LENGTH * 8)}",
+        "training.batch_tokens=2048",
+        f"training.valid_every={steps}",
+        "training.valid_sentences=0",
+        f"training.save_every={steps // 2}",
+        "training.log_every=20",
+    ]
+
+
+def is_done(config: Config) -> bool:
+    """Whether a row was trained to its last step and scored there, as the settings say."""
+    scores = _scores_file(config)
+    if not scores.is_file():
+        return False
+    scored = read_json(scores)
+    return bool(scored["checkpoint"]["step"] == config.training.steps and scored["decoding"] == asdict(config.decoding))
+
+
+def measured(config: Config, vocabulary: int) -> Measured | None:
+    """The figures of a row; None where it is not done."""
+    if not is_done(config):
+        return None
+    scored = read_json(_scores_file(config))
+    size = model_size(config.model, vocabulary, vocabulary).total
+    return Measured(
+        scored["perplexity"], scored["bleu"]["score"], scored["bleu_paper"]["score"], size, training_hours(config)
+    )
+
+
+def training_hours(config: Config) -> float:
+    """Hours spent on the steps that led to the last checkpoint; validation and scoring do not count."""
+    lines = (config.run_folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    events = (json.loads(line) for line in lines)
+    return sum(float(event.get("seconds", 0)) for event in events if event["event"] == "train") / 3600
+
+
+def table(figures: Mapping[str, Measured | None]) -> str:
+    """The rows as Markdown, whose columns also line up on a terminal; a dash stands for what is not known."""
+    cells = [list(COLUMNS), *(_cells(name, own) for name, own in figures.items())]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(COLUMNS))]
+    ruled = [cells[0], ["-" * width for width in widths], *cells[1:]]
+    return "".join(
+        f"| {' | '.join(_aligned(column, cell, widths[column]) for column, cell in enumerate(line))} |\n"
+        for line in ruled
+    )
+
+
+def _cells(name: str, own: Measured | None) -> list[str]:
+    row = ROWS[name]
+    return [
+        name,
+        row.change,
+        _number(own and own.perplexity, 2),
+        _number(row.perplexity, 2),
+        _number(own and own.bleu, 1),
+        _number(own and own.bleu_paper, 1),
+        _number(row.bleu, 1),
+        _number(own and own.parameters / 1e6, 1 if own and own.parameters > 1e7 else 3),
+        _number(row.parameters, 0),
+        _number(own and own.hours, 3),
+        _number(row.hours, 0),
+    ]
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _aligned(column: int, cell: str, width: int) -> str:
+    return cell.ljust(width) if column < 2 else cell.rjust(width)
+
+
+def _scores_file(config: Config) -> Path:
+    return config.run_folder / "eval" / "valid.json"
