@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.config.schema import RuntimeConfig
+from nmt.errors import CommonError, UserError
 from nmt.machine import Machine, prepare_machine
 
 T = TypeVar("T")
@@ -51,8 +52,32 @@ def session(config: RuntimeConfig) -> Iterator[Machine]:
     dist.init_process_group(backend, timeout=TIMEOUT)
     try:
         yield machine
-    finally:
+    except SystemExit:  # all leave together
         dist.destroy_process_group()
+        raise
+    except RuntimeError as error:
+        if not _is_lost(error):
+            raise
+        raise SystemExit(f"nmt: rank {rank()} stops, for another process has ended; its own error says why") from error
+    dist.destroy_process_group()  # not after an error: it would wait for processes that may have ended
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """What a user can mend and any process meets in the block, all processes raise, in the same words."""
+    met = ""
+    try:
+        yield
+    except UserError as error:
+        met = str(error)
+    for message in gather_objects(met):
+        if message:
+            raise CommonError(message)
+
+
+def _is_lost(error: RuntimeError) -> bool:
+    """Whether an error says that another process cannot be reached; gloo's have no type of their own."""
+    return world_size() > 1 and (isinstance(error, dist.DistError) or "gloo" in str(error))
 
 
 def parallel(model: nn.Module) -> nn.Module:

@@ -36,7 +36,7 @@ def test_a_run_leaves_what_it_should(whole: Path) -> None:
         "best", "last", "step-00000010", "step-00000020", "step-00000030", "step-00000040",
     ]  # fmt: skip
     assert {path.name for path in folder.iterdir()} == {
-        "checkpoints", "config.yaml", "environment.json", "metrics.jsonl",
+        ".lock", "checkpoints", "config.yaml", "environment.json", "metrics.jsonl",
     }  # fmt: skip
     train, valid = events(whole), events(whole, "valid")
     assert [line["step"] for line in train] == list(range(1, 41))

@@ -35,7 +35,7 @@ def test_one_process(tmp_path: Path, gpus: int, visible: str | None) -> None:
 @pytest.mark.parametrize(("gpus", "visible", "processes"), [(8, None, 8), (8, "0,5,6", 3)])
 def test_a_process_for_each_gpu(tmp_path: Path, gpus: int, visible: str | None, processes: int) -> None:
     check, run = "-m nmt describe data.train=[a,b]", "-m nmt train data.train=[a,b]"
-    torchrun = f"-m torch.distributed.run --standalone --nproc-per-node={processes} {run}"
+    torchrun = f"{LAUNCH.parent}/torchrun --standalone --nproc-per-node={processes} {run}"
     assert launched(tmp_path, gpus, visible) == (7, [check, torchrun])
 
 

@@ -105,6 +105,20 @@ def steps(
         epoch, first = epoch + 1, 0
 
 
+def largest(store: PairStore, *, batch_tokens: int, device_tokens: int, seed: int, devices: int) -> list[Batch]:
+    """The slices of an epoch that take most memory: the one of most tokens, and of the longest sentences."""
+    lengths = Lengths.with_marks(store.source_lengths, store.target_lengths)
+    plan = plan_epoch(lengths, batch_tokens, seed, epoch=0)
+    starts = np.sort(plan.bounds[:, 0])
+    batches = np.split(plan.order, starts[1:])
+    both = lengths.source.astype(np.int64) + lengths.target
+    tokens = np.add.reduceat(both[plan.order], starts)
+    longest = np.maximum.reduceat(np.maximum(lengths.source, lengths.target)[plan.order], starts)
+    heaviest = {int(tokens.argmax()), int((tokens * longest).argmax())}
+    slices = [slice_batch(batches[index], lengths, devices, device_tokens) for index in heaviest]
+    return [assemble(store, max(parts, key=lambda part: int(both[part].sum()))) for parts in slices]
+
+
 class Ahead(Iterator[Step]):
     """Takes steps from an iterator in a thread of its own, a few ahead of the training that uses them.
 

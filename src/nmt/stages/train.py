@@ -1,6 +1,7 @@
 """`nmt train`: train a model, or go on training it."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -21,6 +22,7 @@ from nmt.errors import UserError
 from nmt.evaluation.evaluate import read_split, translate_together
 from nmt.evaluation.scores import corpus_score
 from nmt.files import write_json, write_text
+from nmt.lock import alone_in
 from nmt.machine import Machine
 from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights, load_last_good
@@ -28,6 +30,7 @@ from nmt.runs.environment import environment
 from nmt.runs.resume import check_resumable, flatten, read_settings
 from nmt.runs.tracking import NullTracker, Tracker
 from nmt.text.tokenizer import Tokenizer, file_names
+from nmt.training.fit import check_fit
 from nmt.training.loop import Ending, Loop
 from nmt.training.step import Trainer, held_out_loss
 
@@ -37,18 +40,19 @@ STOPPED = 143
 
 def run(config: Config) -> None:
     """Train from where the run's last checkpoint stands, or from the start."""
-    with distributed.session(config.runtime) as machine:
-        require_prepared(config)
-        train, valid = (PairStore.open(config.data_folder, split) for split in ("train", "valid"))
-        if distributed.is_main():
-            train.verify()
-            valid.verify()
-        tokenizer = Tokenizer.load(config.data_folder)
-        resumed = load_last_good(config.run_folder)
-        if resumed is not None:
-            _check_same(resumed, config, train, tokenizer)
-            if _finished(resumed, config):
-                return
+    with distributed.session(config.runtime) as machine, _alone(config):
+        with distributed.together():
+            require_prepared(config)
+            train, valid = (PairStore.open(config.data_folder, split) for split in ("train", "valid"))
+            if distributed.is_main():
+                train.verify()
+                valid.verify()
+            tokenizer = Tokenizer.load(config.data_folder)
+            resumed = load_last_good(config.run_folder)
+            if resumed is not None:
+                _check_same(resumed, config, train, tokenizer)
+        if resumed is not None and _finished(resumed, config):
+            return
         trainer = _trainer(config, machine, tokenizer, resumed)
         with _tracker(config, trainer.step) as tracker:
             tracker.log("start", trainer.step)
@@ -62,8 +66,20 @@ def run(config: Config) -> None:
             if resumed is not None and resumed.trainer is not None:
                 loop.load_state(resumed.trainer["loop"])
             _introduce(config, trainer, train, machine)
+            check_fit(trainer, train, least=config.data.max_pieces + 1)
             ending = _train(loop, config, train)
         _conclude(ending, config, trainer)
+
+
+@contextmanager
+def _alone(config: Config) -> Iterator[None]:
+    """Let nobody else train the same run meanwhile; the main process owns its folder for all of them."""
+    taken = "is being trained by another process: wait until it is done, or give this run another name="
+    with ExitStack() as owned:
+        with distributed.together():
+            if distributed.is_main():
+                owned.enter_context(alone_in(config.run_folder, taken=taken, setting="paths.outputs"))
+        yield
 
 
 def _check_same(resumed: Checkpoint, config: Config, train: PairStore, tokenizer: Tokenizer) -> None:

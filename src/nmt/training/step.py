@@ -69,6 +69,20 @@ class Trainer:
         self._window.count(work.target_tokens, finite)
         self.place = work.after
 
+    def try_out(self, batch: Batch) -> None:
+        """Go forward and backward as in a step, with memory set aside for all that a step holds; change nothing."""
+        parameters = list(self.model.parameters())
+        spare = [] if self.optimizer.state else [torch.empty_like(each) for each in parameters for _ in range(2)]
+        devices = [self.machine.device] if self.machine.device.type == "cuda" else []
+        self.model.train()
+        try:
+            with torch.random.fork_rng(devices), self.machine.autocast():
+                losses = Objective(self.model, self.config.label_smoothing)(batch.to(self.machine.device))
+            losses.smoothed.backward()
+        finally:
+            self.optimizer.zero_grad(set_to_none=True)
+            spare.clear()
+
     @property
     def learning_rate(self) -> float:
         """The rate of the last step."""
