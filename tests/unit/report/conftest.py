@@ -1,0 +1,21 @@
+"""Two runs on one corpus, the second one worse."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.config.schema import Config
+from tests.unit.report.runs import make_run, prepare_toy, references, renamed, settings
+
+
+@pytest.fixture(scope="session")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Config:
+    """A run that translates every third sentence with a word too few."""
+    folder: Path = tmp_path_factory.mktemp("report")
+    prepare_toy(folder)
+    config = settings(folder)
+    lines = references(config)
+    make_run(config, [line if index % 3 else line.partition(" ")[2] for index, line in enumerate(lines)])
+    make_run(renamed(config, "second"), [line.partition(" ")[2] for line in lines])
+    make_run(renamed(config, "third"))
+    return config

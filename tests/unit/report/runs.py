@@ -1,0 +1,86 @@
+"""Runs for a report to be written on, made without training: real data and files, weights and curves made up."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmt.config.compose import compose, to_yaml
+from nmt.config.schema import Config
+from nmt.data.prepare import prepare
+from nmt.evaluation.evaluate import Evaluation, write_evaluation
+from nmt.evaluation.scores import score
+from nmt.files import write_json
+from nmt.model.transformer import Transformer
+from nmt.runs.checkpoints import Checkpoints
+from nmt.text.tokenizer import Tokenizer
+from tests.integration.toy import pairs
+
+NASTY = "</script><b>&amp; </script>"
+"""A source that must not become a part of the page."""
+EVENTS: list[dict[str, Any]] = [
+    {"event": "start", "step": 0, "time": 0.0},
+    {"event": "train", "step": 10, "time": 10.0, "loss": 5.0, "perplexity": 90.0, "learning_rate": 1e-4,
+     "tokens_per_second": 900.0, "gradient_norm": 1.5},
+    {"event": "valid", "step": 10, "time": 12.0, "loss": 4.5, "perplexity": 80.0, "bleu": 3.0},
+    {"event": "start", "step": 10, "time": 1012.0},
+    {"event": "train", "step": 20, "time": 1020.0, "loss": None, "perplexity": 30.0, "learning_rate": 2e-4,
+     "tokens_per_second": 1000.0, "gradient_norm": 1.0, "skipped": 3},
+    {"event": "valid", "step": 20, "time": 1021.0, "loss": 3.0, "perplexity": 20.0, "bleu": 8.0},
+]  # fmt: skip
+"""Ten steps, a resume after 1000 seconds, ten more steps of which three were skipped."""
+
+
+def settings(folder: Path, *overrides: str) -> Config:
+    """Settings of a tiny run on the toy language."""
+    return compose([
+        "data=files", "data.corpus=toy", f"paths.data={folder}/data", f"paths.outputs={folder}/outputs", "name=first",
+        *(f"data.{split}=[{folder}/{split}.en,{folder}/{split}.de]" for split in ("train", "valid", "test")),
+        "data.max_pieces=60", "tokenizer.vocab_size=90", "model.layers=2", "model.d_model=16", "model.d_ff=16",
+        "model.heads=2", "training.steps=20", "training.batch_tokens=200", "runtime.workers=1", "runtime.device=cpu",
+        *overrides,
+    ])  # fmt: skip
+
+
+def prepare_toy(folder: Path) -> None:
+    """Write the toy corpus and prepare it."""
+    for seed, (split, count) in enumerate({"train": 200, "valid": 10, "test": 30}.items()):
+        lines = pairs(count, seed)
+        if split == "test":
+            lines[7] = (NASTY, lines[7][1])
+        for side, language in enumerate(("en", "de")):
+            (folder / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in lines), encoding="utf-8")
+    prepare(settings(folder))
+
+
+def references(config: Config) -> list[str]:
+    """The references of the test set."""
+    return (config.data_folder / "test.de").read_text(encoding="utf-8").splitlines()
+
+
+def make_run(config: Config, hypotheses: Sequence[str] = ()) -> Path:
+    """Leave what a run leaves; scores only where there are translations."""
+    folder = config.run_folder
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in EVENTS), encoding="utf-8")
+    write_json(folder / "environment.json", {"cpu": "a processor", "threads": 2, "devices": [], "data": {}})
+    tokenizer = Tokenizer.load(config.data_folder)
+    torch.manual_seed(1)
+    Checkpoints(folder).save(
+        20,
+        weights=Transformer(config.model, tokenizer.source_size, tokenizer.target_size).state_dict(),
+        trainer={}, tokenizer_files=[config.data_folder / "tokenizer.model"], config_text=to_yaml(config), valid={},
+    )  # fmt: skip
+    if hypotheses:
+        found = score(hypotheses, references(config), "de")
+        write_evaluation(folder / "eval", "test", Evaluation(list(hypotheses), found, 1.5, 2.0), {})
+    return folder
+
+
+def renamed(config: Config, name: str) -> Config:
+    """The same settings under another name."""
+    return replace(config, name=name)

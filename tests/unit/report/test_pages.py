@@ -1,0 +1,139 @@
+"""Whole pages: all parts there, what is missing explained, nothing from elsewhere, nothing let in."""
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sacrebleu import corpus_bleu
+
+from nmt import cli
+from nmt.config.schema import Config
+from nmt.errors import UserError
+from nmt.report import page
+from nmt.stages import compare, report
+from tests.unit.report.runs import NASTY, references, renamed
+
+
+@pytest.fixture(autouse=True)
+def _no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The charts' library takes seconds to bundle, and the browser's test has it."""
+    monkeypatch.setattr(page, "_library", lambda: "/* the charts' library */")
+
+
+def data_of(html: str) -> dict[str, Any]:
+    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', html, re.S)
+    assert found
+    content: dict[str, Any] = json.loads(found[1])
+    return content
+
+
+def run_report(config: Config, **changes: Any) -> str:
+    report.run(replace(config, checkpoint="last", **changes))
+    return (config.run_folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_run_with_everything_has_every_part(first: Config) -> None:
+    html = run_report(first)
+    assert "Not shown" not in html
+    data = data_of(html)
+    assert len(data["charts"]) == 10
+    assert html.count("data-chart=") == 10
+    assert len(data["sentences"]["test"]) == 30
+    assert [(each["layers"], each["heads"]) for each in data["attention"]] == [(2, 2)] * 3
+    assert f'<td class="n strong">{_bleu(first):.2f}</td>' in html
+
+
+def _bleu(config: Config) -> float:
+    hypotheses = (config.run_folder / "eval" / "test.hyp.txt").read_text(encoding="utf-8").splitlines()
+    return float(corpus_bleu(hypotheses, [references(config)]).score)
+
+
+def test_text_of_the_corpus_stays_text(first: Config) -> None:
+    html = run_report(first)
+    assert NASTY not in html
+    assert data_of(html)["sentences"]["test"][7][1] == NASTY
+    assert html.count("</script>") == 3
+
+
+def test_nothing_comes_from_elsewhere(first: Config) -> None:
+    html = run_report(first)
+    assert not re.findall(r"""(?:src|href)=["'](?!#|data:)""", html)
+    assert "@import" not in html
+    assert "url(" not in html
+
+
+def test_what_is_missing_is_said(first: Config, tmp_path: Path) -> None:
+    bare = renamed(first, "bare")
+    bare.run_folder.mkdir()
+    shutil.copy(first.run_folder.with_name("third") / "config.yaml", bare.run_folder)
+    html = run_report(bare)
+    assert "No scores yet: run <code>make eval</code>" in html
+    assert html.count("Not shown: ") == 4
+    for reason in ("nothing was logged yet", "no split has been translated yet", "no environment.json"):
+        assert reason in html
+    shutil.rmtree(bare.run_folder)
+
+
+def test_without_data_and_checkpoint_the_rest_is_shown(first: Config) -> None:
+    moved = renamed(first, "moved")
+    shutil.copytree(first.run_folder, moved.run_folder, ignore=shutil.ignore_patterns("checkpoints"))
+    data, hidden = first.data_folder, first.data_folder.with_name("hidden")
+    data.rename(hidden)
+    try:
+        html = run_report(moved)
+    finally:
+        hidden.rename(data)
+        shutil.rmtree(moved.run_folder)
+    assert "there is no prepared data in" in html
+    assert "BLEU as in the paper" in html
+    assert len(data_of(html)["charts"]) == 6
+
+
+def test_a_comparison_says_what_is_chance(first: Config, capsys: pytest.CaptureFixture[str]) -> None:
+    compare.run(replace(first, compare=["first", "second"]))
+    bleu, second = capsys.readouterr().out.splitlines()[1:3]
+    assert bleu.split()[:2] == ["first", f"{_bleu(first):.2f}"]
+    assert second.split()[1] == f"{_bleu(renamed(first, 'second')):.2f}"
+    assert second.endswith("*")
+    assert float(second.split()[-2]) < 0.05
+
+
+def test_the_page_of_a_comparison(first: Config) -> None:
+    report.run(replace(first, compare=["first", "second"]))
+    html = (first.run_folder / "compared-second.html").read_text(encoding="utf-8")
+    rows = data_of(html)["sentences"]["test"]
+    assert sorted(row[0] for row in rows) == [number for number in range(1, 31) if number % 3 != 1]  # others agree
+    assert all(row[4] < 0 for row in rows)
+    assert [abs(row[4]) for row in rows] == sorted((abs(row[4]) for row in rows), reverse=True)
+    assert "Not shown" not in html
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["first"], "two different runs at least"),
+        (["first", "first"], "two different runs at least"),
+        (["first", "nobody"], "there is no run nobody"),
+        (["first", "third"], "have translated no split in common"),
+    ],
+)
+def test_comparisons_that_cannot_be_made(first: Config, names: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        compare.run(replace(first, compare=names))
+
+
+def test_attention_becomes_a_picture(first: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "sentence.txt").write_text("the old king sees a tree\n", encoding="utf-8")
+    words = [f"paths.outputs={first.paths.outputs}", "name=first", "checkpoint=last", f"output={tmp_path}/a.png"]
+    words += [f"input={tmp_path}/sentence.txt", "attention.layer=2", "runtime.device=cpu"]
+    assert cli.main(["attention", *words]) == 0
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert cli.main(["attention", *words, "attention.layer=3"]) == 2
+    assert "attention.layer=3, but the model has 2 layers" in capsys.readouterr().err
+    (tmp_path / "sentence.txt").write_text("\n", encoding="utf-8")
+    assert cli.main(["attention", *words]) == 2
+    assert "no first line" in capsys.readouterr().err

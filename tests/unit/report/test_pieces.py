@@ -1,0 +1,181 @@
+"""What the page says, checked part by part against what it must be."""
+
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.config.compose import compose, from_yaml
+from nmt.config.schema import Config, ModelConfig
+from nmt.data.steps import read_records
+from nmt.data.store import PairStore
+from nmt.errors import UserError
+from nmt.model.attention import Recorder
+from nmt.model.layers import SelfAttention
+from nmt.model.packed import Packed
+from nmt.model.transformer import Transformer
+from nmt.report import about, corpus, curves, translations
+from nmt.report.charts import MOST_POINTS, log_ticks, thin
+from nmt.report.paper import paper_bleu, paper_perplexity
+from nmt.report.run import Evaluated, Run, read_run
+from nmt.report.translations import mark_differences
+from tests.unit.report.runs import EVENTS
+
+
+def read(config: Config, name: str = "first") -> Run:
+    return read_run(Path(config.paths.outputs) / name, Path(config.paths.data), from_yaml)
+
+
+def test_a_run_that_does_not_exist_names_the_nearest(first: Config) -> None:
+    with pytest.raises(UserError, match=r"no run frist in .*outputs: did you mean first\?"):
+        read(first, "frist")
+
+
+def test_no_run_at_all_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="run `make train` first"):
+        read_run(tmp_path / "a", tmp_path, from_yaml)
+
+
+def test_the_time_between_the_parts_of_a_run_does_not_count(first: Config) -> None:
+    assert read(first).seconds() == 12.0 + 9.0
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(50, "50 s"), (600, "10 min"), (7200, "2.0 h")])
+def test_durations(seconds: float, words: str) -> None:
+    assert about.duration(seconds) == words
+
+
+def test_translations_that_do_not_fit_their_text_are_refused(first: Config, tmp_path: Path) -> None:
+    run = read(first)
+    assert run.splits() == ["test"]
+    assert len(run.evaluated("test").hypotheses) == 30
+    moved = Run(run.folder, tmp_path, run.config, run.environment, run.events)
+    with pytest.raises(UserError, match=r"test\.en is not there: run `make data`"):
+        moved.evaluated("test")
+
+
+def test_curves_leave_out_what_was_not_finite(first: Config) -> None:
+    assert curves.points(EVENTS[1:5:3], "loss") == [(10, 5.0)]
+    drawn = curves.training_curves(read(first))
+    assert list(drawn) == ["loss", "perplexity", "bleu", "learning_rate", "gradient_norm", "tokens_per_second"]
+
+
+def test_resumes_and_skipped_steps_are_marked() -> None:
+    assert [(mark.step, mark.what) for mark in curves.happenings(EVENTS)] == [(10, "resumed"), (20, "3 skipped")]
+
+
+@pytest.mark.parametrize("count", [0, 1, MOST_POINTS, MOST_POINTS + 1, 5 * MOST_POINTS + 3])
+def test_thin_curves_keep_their_ends(count: int) -> None:
+    points = [(step, 0.5) for step in range(count)]
+    kept = thin(points)
+    assert len(kept) <= MOST_POINTS + 1
+    assert [*kept[:1], *kept[-1:]] == [*points[:1], *points[-1:]]
+    assert set(kept) <= set(points)
+
+
+def test_log_ticks_surround_the_values() -> None:
+    ticks = log_ticks([3.0, 450.0])
+    assert ticks[0] <= 3.0
+    assert ticks[-1] >= 450.0
+    assert {5.0, 10.0, 200.0} <= set(ticks)
+
+
+def test_the_funnel_adds_up(first: Config) -> None:
+    steps = corpus.funnel(read_records(first.data_folder))
+    assert (steps[0].left, steps[-1].left) == (200, len(PairStore.open(first.data_folder, "train")))
+    for before, after in pairwise(steps):
+        assert before.left - after.dropped == after.left
+
+
+def test_batch_fill_counts_every_token_once(first: Config) -> None:
+    store = PairStore.open(first.data_folder, "train")
+    fill = corpus.batch_fill(store, read(first))
+    tokens = int(store.source_lengths.sum()) + len(store)
+    assert fill.mean["en"] * fill.batches * 200 == pytest.approx(tokens)
+    assert fill.sentences * fill.batches == pytest.approx(200)
+
+
+def test_the_paper_stands_beside_its_own_recipes_alone() -> None:
+    base, big = compose([]), compose(["experiment=wmt14_en_de_big"])
+    assert (paper_bleu(base, "test"), paper_bleu(big, "test"), paper_bleu(base, "valid")) == (27.3, 28.4, None)
+    row = compose(["experiment=table3/c4"])
+    assert (paper_bleu(row, "valid"), paper_perplexity(row), paper_bleu(row, "test")) == (24.5, 5.75, None)
+    assert paper_bleu(compose(["experiment=multi30k"]), "test") is None
+    assert paper_bleu(compose(["model.layers=4"]), "test") is None
+
+
+def test_settings_that_differ_from_the_base_are_marked() -> None:
+    marked = {
+        each.key: (each.value, each.base) for each in about.settings(compose(["training.steps=7"])) if each.differs
+    }
+    assert marked == {"training.steps": (7, 100_000)}
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "parts"),
+    [
+        ("a b c", "a b c", (["a b c"], ["a b c"])),
+        ("a b c", "a x c", (["a ", "b", " c"], ["a ", "x", " c"])),
+        ("a b c.", "a x y.", (["a ", "b c", "."], ["a ", "x y", "."])),
+        ("", "new", ([""], ["", "new"])),
+        ("old", "", (["", "old"], [""])),
+    ],
+)
+def test_differences_are_every_second_part(left: str, right: str, parts: tuple[list[str], list[str]]) -> None:
+    assert mark_differences(left, right) == parts
+
+
+def test_differences_lose_no_letter() -> None:
+    words = ["the", "old", "man", " ", ",", "über", "3.5", "\t"]
+    random = np.random.default_rng(1)
+    for _ in range(200):
+        lines = [" ".join(random.choice(words, random.integers(0, 9))) for _ in range(2)]
+        assert ["".join(parts) for parts in mark_differences(lines[0], lines[1])] == lines
+
+
+def test_sentences_are_bucketed_by_length_and_by_their_rarest_word() -> None:
+    evaluated = Evaluated("test", {}, ["a b", "a b c d e f"], ["x y", "x y z"], ["x y", "q q q"])
+    rows = translations.by_length(evaluated)
+    assert [(row["bucket"], row["sentences"]) for row in rows] == [("0–5", 1), ("6–10", 1)]
+    assert rows[0]["chrF"] == pytest.approx(100)
+    assert rows[1]["chrF"] == pytest.approx(0)
+    counts = Counter({"a": 5000, "b": 50, "c": 5, "d": 5, "e": 5})
+    assert [row["bucket"] for row in translations.by_frequency(evaluated, counts)] == ["0", "10–99"]
+
+
+def test_words_are_counted_in_the_training_text(first: Config) -> None:
+    text = (first.data_folder / "train.en").read_text(encoding="utf-8").split()
+    assert translations.word_counts(read(first), ["king", "nowhere"]) == {"king": text.count("king")}
+
+
+def test_of_a_large_split_both_ends_and_the_middle_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = [translations.Sentence(number, "s" * 10, [], [], float(number), 0.0) for number in range(1, 101)]
+    assert translations.shown(every) == every
+    monkeypatch.setattr(translations, "MOST_CHARACTERS", 300)
+    numbers = [each.number for each in translations.shown(every)]
+    assert numbers == [*range(1, 11), *range(46, 56), *range(91, 101)]
+
+
+def test_recorded_weights_are_those_that_the_model_uses() -> None:
+    config = ModelConfig(layers=2, d_model=16, d_ff=16, heads=4, kv_heads=2, dropout=0.0)
+    model = Transformer(config, 50, 50).eval()
+    source, target = Packed.from_sentences([[5, 6, 7, 3]]), Packed.from_sentences([[2, 8, 9]])
+    encoder, decoder = Recorder(), Recorder()
+    with torch.no_grad():
+        memory = model.encode(source, encoder)
+        assert torch.allclose(model.decode(source, memory, target, decoder), model(source, target), atol=1e-6)
+        stream = model.embed("source", source.tokens, source.positions, source.longest)
+        attention = model.get_submodule("encoder.0.attention")
+        assert isinstance(attention, SelfAttention)
+        queries, keys, _ = attention.project(stream, None)
+    assert [tuple(each.shape) for each in encoder.weights] == [(1, 4, 4, 4)] * 2
+    assert [tuple(each.shape) for each in decoder.weights] == [(1, 4, 3, 3), (1, 4, 3, 4)] * 2
+    for head in range(4):
+        for query in range(4):
+            products = torch.stack([queries[query, head] @ keys[key, head // 2] for key in range(4)]) / 2
+            expected = products.exp() / products.exp().sum()
+            assert torch.allclose(encoder.weights[0][0, head, query], expected, atol=1e-5)
+    assert decoder.weights[0].triu(1).count_nonzero() == 0
