@@ -40,6 +40,7 @@ class Mark:
 
     step: int
     what: str
+    bad: bool = False
 
 
 Curves = Mapping[str, Sequence[tuple[int, float]]]
@@ -65,13 +66,14 @@ def curves(series: Curves, y: Axis, marks: Sequence[Mark] = ()) -> Spec:
         {"field": "step", "format": ","},
         {"field": "value", "title": y.title, "format": y.format},
     ]
+    fine, bad = [mark for mark in marks if not mark.bad], [mark for mark in marks if mark.bad]
     near = {"type": "point", "nearest": True, "on": "pointermove", "clear": "pointerout"}
     hovered = {"condition": {"param": "hover", "empty": False, "value": 1}, "value": 0}
     return {
         "height": 150,
         "data": {"values": points},
         "layer": [
-            *([_marks(marks)] if marks else []),
+            *(_marks(found, colour) for found, colour in ((fine, "var(--quiet)"), (bad, "var(--gone)")) if found),
             {"mark": {"type": "line", "strokeWidth": 1.75, "clip": True}, "encoding": encoding},
             {
                 "mark": {"type": "circle", "size": 60},
@@ -82,11 +84,11 @@ def curves(series: Curves, y: Axis, marks: Sequence[Mark] = ()) -> Spec:
     }
 
 
-def _marks(marks: Sequence[Mark]) -> Spec:
-    """Upright lines where a run was resumed or steps were skipped."""
+def _marks(marks: Sequence[Mark], colour: str) -> Spec:
+    """Upright lines where something happened."""
     return {
         "data": {"values": [{"step": mark.step, "what": mark.what} for mark in marks]},
-        "mark": {"type": "rule", "strokeDash": [3, 3], "color": "var(--mark)", "strokeWidth": 1.5},
+        "mark": {"type": "rule", "strokeDash": [3, 3], "color": colour, "strokeWidth": 1.5},
         "encoding": {
             "x": {"field": "step", "type": "quantitative"},
             "tooltip": [{"field": "what", "title": "here"}, {"field": "step", "format": ","}],

@@ -57,5 +57,5 @@ def points(events: Events, name: str) -> list[tuple[int, float]]:
 def happenings(events: Events) -> list[Mark]:
     """Where the run was resumed, and where steps were skipped for want of a finite gradient."""
     resumed = [Mark(event["step"], "resumed") for event in events if event["event"] == "start" and event["step"]]
-    skipped = [Mark(event["step"], f"{event['skipped']} skipped") for event in events if event.get("skipped")]
+    skipped = [Mark(event["step"], f"{event['skipped']} skipped", bad=True) for event in events if event.get("skipped")]
     return [*resumed, *skipped]
