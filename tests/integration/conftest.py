@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.toy import pairs, run
+from tests.integration.toy import call, pairs
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +30,7 @@ def settings(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str
         "training.log_every=1", "training.valid_every=20", "training.save_every=10", "training.valid_sentences=8",
         "averaging.last=2", "runtime.threads=1", "runtime.device=cpu",
     ]  # fmt: skip
-    run(["data", *overrides])
+    call(["data", *overrides])
     return overrides
 
 
@@ -38,6 +38,6 @@ def settings(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str
 def whole(settings: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that nothing interrupts."""
     outputs = tmp_path_factory.mktemp("whole")
-    done = run(["train", *settings, f"paths.outputs={outputs}"])
+    done = call(["train", *settings, f"paths.outputs={outputs}"])
     assert done.returncode == 0, done.stderr
     return outputs

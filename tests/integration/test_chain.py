@@ -1,22 +1,25 @@
 """The whole chain as a user runs it, stage after stage."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from tests.integration.toy import run
+from tests.integration.toy import call, run
 
 
 @pytest.fixture(scope="session")
-def averaged(settings: list[str], whole: Path) -> Path:
-    done = run(["average", *settings, f"paths.outputs={whole}"])
+def averaged(settings: list[str], whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    outputs = tmp_path_factory.mktemp("averaged")
+    shutil.copytree(whole / "toy", outputs / "toy", symlinks=True)
+    done = call(["average", *settings, f"paths.outputs={outputs}"])
     assert done.returncode == 0, done.stderr
     assert "step-00000030" in done.stdout
     assert "step-00000040" in done.stdout
-    return whole
+    return outputs
 
 
 def test_the_average_is_the_mean(averaged: Path) -> None:
@@ -29,7 +32,7 @@ def test_the_average_is_the_mean(averaged: Path) -> None:
 
 
 def test_eval_scores_with_signatures(settings: list[str], averaged: Path) -> None:
-    done = run(["eval", *settings, f"paths.outputs={averaged}"])
+    done = call(["eval", *settings, f"paths.outputs={averaged}"])
     assert done.returncode == 0, done.stderr
     scores = json.loads((averaged / "toy" / "eval" / "test.json").read_text())
     for name in ("bleu", "bleu_paper", "chrf", "ter"):
@@ -51,13 +54,13 @@ def test_translate_keeps_lines_and_order(settings: list[str], averaged: Path, co
     assert [index for index, line in enumerate(translations) if not line] == [3, 11]
     file = tmp_path / "in.txt"
     file.write_text("".join(line + "\n" for line in lines))
-    through_file = run(["translate", *same, f"input={file}", f"output={tmp_path / 'out.txt'}"])
+    through_file = call(["translate", *same, f"input={file}", f"output={tmp_path / 'out.txt'}"])
     assert through_file.returncode == 0, through_file.stderr
     assert (tmp_path / "out.txt").read_text() == through_pipe.stdout
 
 
 def test_eval_before_average_says_what_to_do(settings: list[str], tmp_path: Path) -> None:
-    done = run(["eval", *settings, f"paths.outputs={tmp_path}"])
+    done = call(["eval", *settings, f"paths.outputs={tmp_path}"])
     assert done.returncode == 2
     assert "make train" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -68,14 +71,23 @@ def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
         "demo", f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs", "training.steps=2",
         "training.save_every=1", "training.log_every=1", "training.valid_sentences=2", "averaging.last=2",
         "model.layers=1", "model.d_model=16", "model.d_ff=16", "model.heads=2", "training.batch_tokens=512",
-        "decoding.extra_length=0", "decoding.beam=1", "runtime.device=cpu",
+        "decoding.extra_length=0", "decoding.beam=1", "evaluation.splits=[unseen]", "runtime.device=cpu",
     ]  # fmt: skip
-    done = run(command)
+    done = call(command)
     assert done.returncode == 0, done.stderr
-    for part in ("== data ==", "== train ==", "== average ==", "== eval ==", "== time ==", "where everything"):
+    for part in (
+        "== data ==",
+        "== train ==",
+        "== average ==",
+        "== eval ==",
+        "== report ==",
+        "== time ==",
+        "where everything",
+    ):
         assert part in done.stdout
-    for split in ("test", "unseen"):
-        assert json.loads((tmp_path / "outputs" / "demo" / "eval" / f"{split}.json").read_text())["bleu"]["signature"]
-    again = run(command)
+    folder = tmp_path / "outputs" / "demo"
+    assert json.loads((folder / "eval" / "unseen.json").read_text())["bleu"]["signature"]
+    assert (folder / "report.html").exists()
+    again = call(command)
     assert again.returncode == 0, again.stderr
     assert "is finished" in again.stdout

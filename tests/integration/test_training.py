@@ -14,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.integration.toy import environment, run
+from tests.integration.toy import call, environment, run
 
 
 def events(outputs: Path, event: str = "train") -> list[dict[str, Any]]:
@@ -51,7 +51,7 @@ def test_a_run_leaves_what_it_should(whole: Path) -> None:
 
 def test_a_finished_run_says_so(settings: list[str], whole: Path) -> None:
     before = (whole / "toy" / "metrics.jsonl").read_bytes()
-    done = run(["train", *settings, f"paths.outputs={whole}"])
+    done = call(["train", *settings, f"paths.outputs={whole}"])
     assert done.returncode == 0
     assert "finished" in done.stdout
     assert "training.steps above 40" in done.stdout
@@ -65,7 +65,7 @@ def test_killed_and_resumed_equals_uninterrupted(settings: list[str], whole: Pat
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert events(tmp_path)[-1]["step"] < 40
-    done = run(command)
+    done = call(command)
     assert done.returncode == 0, done.stderr
     assert "going on from step" in done.stdout
     assert losses(tmp_path) == losses(whole)
@@ -85,7 +85,7 @@ def test_a_signal_saves_and_leaves(number: signal.Signals, settings: list[str], 
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 143
     assert "the same command goes on from here" in output
-    done = run(command)
+    done = call(command)
     assert done.returncode == 0, done.stderr
     resumed, expected = weights(tmp_path, 40), weights(whole, 40)
     assert all(torch.equal(resumed[name], expected[name]) for name in expected)
@@ -111,7 +111,7 @@ def test_two_processes_equal_one(settings: list[str], tmp_path: Path) -> None:
 def test_a_run_begun_on_two_processes_goes_on_on_one(settings: list[str], tmp_path: Path) -> None:
     same = [*settings, "model.dropout=0", "runtime.precision=fp32", f"paths.outputs={tmp_path}"]
     assert run(["train", *same, "training.steps=10"], processes=2).returncode == 0
-    done = run(["train", *same, "training.steps=20"])
+    done = call(["train", *same, "training.steps=20"])
     assert done.returncode == 0, done.stderr
     assert [step for step, *_ in losses(tmp_path)] == list(range(1, 21))
 
@@ -125,7 +125,7 @@ def test_a_run_begun_on_two_processes_goes_on_on_one(settings: list[str], tmp_pa
     ],
 )
 def test_settings_that_cannot_change(change: str, named: str, settings: list[str], whole: Path) -> None:
-    done = run(["train", *settings, f"paths.outputs={whole}", "training.steps=50", change])
+    done = call(["train", *settings, f"paths.outputs={whole}", "training.steps=50", change])
     assert done.returncode == 2
     assert named in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -133,12 +133,12 @@ def test_settings_that_cannot_change(change: str, named: str, settings: list[str
 
 def test_a_damaged_checkpoint_is_passed_over(settings: list[str], tmp_path: Path) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}"]
-    assert run([*command, "training.steps=20"]).returncode == 0
+    assert call([*command, "training.steps=20"]).returncode == 0
     file = tmp_path / "toy" / "checkpoints" / "step-00000020" / "model.safetensors"
     content = bytearray(file.read_bytes())
     content[-5] ^= 1
     file.write_bytes(content)
-    done = run([*command, "training.steps=22"])
+    done = call([*command, "training.steps=22"])
     assert done.returncode == 0, done.stderr
     assert "model.safetensors" in done.stderr
     assert "going on from step 10" in done.stdout
@@ -150,7 +150,7 @@ def test_damaged_data_is_named(settings: list[str], tmp_path: Path) -> None:
     content = file.read_bytes()
     try:
         file.write_bytes(content[:-2] + bytes([content[-2] ^ 1, content[-1]]))
-        done = run(["train", *settings, f"paths.outputs={tmp_path}"])
+        done = call(["train", *settings, f"paths.outputs={tmp_path}"])
     finally:
         file.write_bytes(content)
     assert done.returncode == 2
@@ -160,10 +160,12 @@ def test_damaged_data_is_named(settings: list[str], tmp_path: Path) -> None:
 
 def test_early_stopping_and_time_limit(settings: list[str], tmp_path: Path) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "training.valid_every=1", "training.valid_sentences=0"]
-    done = run([*command, "training.learning_rate=1e-12", "training.patience=3", "name=a"])
+    done = call([*command, "training.learning_rate=1e-12", "training.patience=3", "name=a"])
     assert done.returncode == 0, done.stderr
     assert "stopped early at step" in done.stdout
-    done = run([*command, "training.max_minutes=1e-6", "name=b"])
+    done = call([*command, "training.learning_rate=1e-12", "training.patience=3", "name=a"])
+    assert "training.patience above 3" in done.stdout
+    done = call([*command, "training.max_minutes=1e-6", "name=b"])
     assert done.returncode == 0, done.stderr
     assert "stopped at step 1 of 40: training.max_minutes" in done.stdout
     assert (tmp_path / "b" / "checkpoints" / "step-00000001").exists()
@@ -172,7 +174,7 @@ def test_early_stopping_and_time_limit(settings: list[str], tmp_path: Path) -> N
 def test_no_gpu_where_one_is_asked_for(settings: list[str], tmp_path: Path) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    done = run(["train", *settings, f"paths.outputs={tmp_path}", "runtime.device=cuda"])
+    done = call(["train", *settings, f"paths.outputs={tmp_path}", "runtime.device=cuda"])
     assert done.returncode == 2
     assert "no GPU" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

@@ -1,10 +1,14 @@
 """A toy language, and the command line run in a process of its own."""
 
+import io
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 
 import numpy as np
+
+from nmt.cli import main
 
 WORDS = {
     "the": "der", "old": "alte", "young": "junge", "man": "mann", "king": "koenig", "sees": "sieht",
@@ -38,6 +42,17 @@ def run(arguments: list[str], processes: int = 1, **options: object) -> subproce
     )  # fmt: skip
     assert isinstance(done, subprocess.CompletedProcess)
     return done
+
+
+def call(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run `nmt` in this process: the same, without the time that a new one takes to start."""
+    output, errors = io.StringIO(), io.StringIO()
+    with redirect_stdout(output), redirect_stderr(errors):
+        try:
+            code = main(arguments)
+        except SystemExit as left:
+            code = int(left.code or 0)
+    return subprocess.CompletedProcess(arguments, code, output.getvalue(), errors.getvalue())
 
 
 def environment() -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nmt.config.schema import Config
 from nmt.data.readers import read_lines
-from nmt.stages import average, data, evaluate, train
+from nmt.stages import average, data, evaluate, report, train
 
 SAMPLES = 5
 
@@ -16,6 +16,7 @@ STAGES: tuple[tuple[str, Callable[[Config], None]], ...] = (
     ("train", train.run),
     ("average", average.run),
     ("eval", evaluate.run),
+    ("report", report.run),
 )
 
 
@@ -59,6 +60,7 @@ def _show_places(config: Config) -> None:
         "log": config.run_folder / "metrics.jsonl",
         "checkpoints": config.run_folder / "checkpoints",
         "scores": config.run_folder / "eval",
+        "report": config.run_folder / "report.html",
     }
     for name, path in places.items():
         print(f"  {name:<14} {path}")

@@ -96,11 +96,16 @@ def _check_same(resumed: Checkpoint, config: Config, train: PairStore, tokenizer
 
 def _finished(resumed: Checkpoint, config: Config) -> bool:
     """Say so where there is nothing left to do."""
-    if resumed.step < config.training.steps:
+    stale, patience = (resumed.trainer or {})["loop"]["stale"], config.training.patience
+    if resumed.step >= config.training.steps:
+        remedy = f"set training.steps above {resumed.step}"
+    elif patience and stale >= patience:
+        remedy = f"set training.patience above {stale}, the validations without a new best"
+    else:
         return False
     _say(
         f"run {config.name} is finished: it stands at step {resumed.step} of {config.training.steps}. "
-        f"To go on, set training.steps above {resumed.step}; to train anew, set another name=."
+        f"To go on, {remedy}; to train anew, set another name=."
     )
     return True
 
