@@ -46,19 +46,23 @@ class Deployed(Engine):
 
     def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
-        longest = max(len(source) for source in sources) + self.config.extra_length
-        if prefixes:
-            longest += max(len(prefix) for prefix in prefixes)
+        # Each translation's most word pieces, the end mark left out; CTranslate2 itself knows one limit for all.
+        begun = [len(prefix) for prefix in prefixes] if prefixes else [0] * len(sources)
+        limits = [
+            min(len(source) + first + self.config.extra_length, self.longest_target) - 1
+            for source, first in zip(sources, begun, strict=True)
+        ]
         found = self.model.translate_batch(
             [_words(self.source_pieces, source[:-1]) for source in sources],
             target_prefix=None if prefixes is None else [_words(self.target_pieces, prefix) for prefix in prefixes],
-            max_decoding_length=min(longest, self.longest_target) - 1,
+            max_decoding_length=max(limits),
+            min_decoding_length=0,
             max_input_length=0,
             return_scores=True,
             suppress_sequences=[[self.target_pieces[piece]] for piece in (PAD, BOS)],
             **self._how(),
         )
-        return [self._ranked(each.hypotheses, each.scores) for each in found]
+        return [self._ranked(each.hypotheses, each.scores, limit) for each, limit in zip(found, limits, strict=True)]
 
     def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
         """See `Engine.likelihoods`."""
@@ -81,11 +85,11 @@ class Deployed(Engine):
             }
         return {"beam_size": config.beam, "num_hypotheses": config.beam, "length_penalty": ALMOST_NONE}
 
-    def _ranked(self, hypotheses: list[list[str]], log_probabilities: list[float]) -> list[Hypothesis]:
-        """All that it found, by our own length penalty."""
+    def _ranked(self, hypotheses: list[list[str]], log_probabilities: list[float], limit: int) -> list[Hypothesis]:
+        """The best of what it found, by our own length penalty."""
         found = [
             Hypothesis(
-                [self._ids[piece] for piece in pieces],
+                [self._ids[piece] for piece in pieces[:limit]],
                 total / length_penalty(len(pieces) + 1, self.config.alpha),
                 total,
             )

@@ -43,11 +43,20 @@ def model(pieces: Tokenizer, **options: object) -> Transformer:
     with torch.no_grad():
         for name, weight in made.named_parameters():
             if weight.dim() == 1:
-                weight.normal_(std=0.3)
-                if name.endswith("norm.weight"):
-                    weight += 1
-        made.projection[EOS] *= 1.3
+                weight.normal_(mean=float(name.endswith("norm.weight")), std=0.3)
+        made.projection[EOS].mul_(1.3)
+        if config.norm == "layer":
+            _silence(made, [PAD, BOS])
     return made
+
+
+def _silence(made: Transformer, pieces: list[int]) -> None:
+    """Make pieces as improbable as training makes them: no engine gives them, but not all count them in the sum."""
+    norms = [module for name, module in made.named_modules() if name.startswith("decoder") and name.endswith("norm")]
+    last = next(norm for norm in norms[::-1] if isinstance(norm, torch.nn.LayerNorm))
+    last.weight[0], last.bias[0] = 0, 10
+    made.projection[:, 0] = 0
+    made.projection[pieces, 0] = -3
 
 
 def log_probabilities(made: Transformer, source: list[int], target: list[int]) -> Tensor:

@@ -9,15 +9,13 @@ from nmt.config.schema import DecodingConfig
 from nmt.decoding.translate import Translator
 from nmt.errors import UserError
 from nmt.export import huggingface
-from nmt.text.special import BOS, EOS, PAD
+from nmt.text.special import BOS, EOS, PAD, UNK
 from tests.unit.export.models import LINES, log_probabilities, model, tokenizer
 
 GREEDY = DecodingConfig(beam=1, extra_length=10)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"tie_embeddings": False}, {"activation": "gelu"}, {"heads": 1}], ids=lambda each: str(each)
-)
+@pytest.mark.parametrize("options", [{}, {"tie_embeddings": False}, {"activation": "gelu"}, {"heads": 1}], ids=str)
 def test_hugging_faces_own_code_gives_the_same_scores_and_translations(
     tmp_path: Path, options: dict[str, object]
 ) -> None:
@@ -50,7 +48,8 @@ def test_its_tokenizer_is_ours(tmp_path: Path, joint: bool) -> None:
         (source,), (target,) = pieces.encode_source([line]), pieces.encode_target([line])
         assert theirs(line).input_ids == [*source, EOS]
         assert theirs(text_target=line).input_ids == [*target, EOS]
-        assert theirs.decode([BOS, *target, EOS], skip_special_tokens=True) == pieces.decode(target).strip()
+        known = [piece for piece in target if piece != UNK]  # Hugging Face leaves the others out
+        assert theirs.decode([BOS, *known, EOS], skip_special_tokens=True) == pieces.decode(known).strip()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,112 @@
+"""Sampling from a scorer whose probabilities are known, and forced beginnings."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.beam import Hypothesis, beam_search
+from nmt.decoding.sampling import sample
+from nmt.text.special import EOS
+
+A, B, C = 4, 5, 6
+FIRST = {EOS: 0.1, A: 0.4, B: 0.3, C: 0.2}
+
+
+class OneToken:
+    """Draws one token by `FIRST`, and then ends; checks that rows are fed their own tokens."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, tokens: Tensor, parents: Tensor) -> Tensor:
+        self.calls += 1
+        scores = torch.full((len(tokens), 7), -math.inf)
+        if self.calls == 1:
+            for token, probability in FIRST.items():
+                scores[:, token] = math.log(probability)
+        else:
+            scores[:, EOS] = 0.0
+        return scores
+
+
+def drawn(count: int, **settings: float) -> list[list[Hypothesis]]:
+    config = DecodingConfig(strategy="sample", nbest=count, **settings)  # type: ignore[arg-type]
+    limits = torch.full((2,), 5)
+    return sample(OneToken(), limits, config, torch.Generator().manual_seed(3))
+
+
+def shares(hypotheses: list[Hypothesis]) -> dict[int, float]:
+    counts = Counter(each.tokens[0] if each.tokens else EOS for each in hypotheses)
+    return {token: count / len(hypotheses) for token, count in counts.items()}
+
+
+def test_samples_are_as_frequent_as_they_are_probable() -> None:
+    for hypotheses in drawn(4000):
+        found = shares(hypotheses)
+        assert found == pytest.approx(FIRST, abs=0.03)
+        for each in hypotheses:
+            token = each.tokens[0] if each.tokens else EOS
+            assert each.log_probability == pytest.approx(math.log(FIRST[token]), abs=1e-5)
+        assert [each.score for each in hypotheses] == sorted((each.score for each in hypotheses), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"top_k": 1}, {A: 1.0}),
+        ({"top_k": 2}, {A: 4 / 7, B: 3 / 7}),
+        ({"top_p": 0.6}, {A: 4 / 7, B: 3 / 7}),
+        ({"top_p": 0.3}, {A: 1.0}),
+        ({"temperature": 0.5}, {EOS: 1 / 30, A: 16 / 30, B: 9 / 30, C: 4 / 30}),
+    ],
+)
+def test_narrower_draws(settings: dict[str, float], expected: dict[int, float]) -> None:
+    for hypotheses in drawn(4000, **settings):
+        assert shares(hypotheses) == pytest.approx(expected, abs=0.03)
+
+
+def test_a_seed_gives_the_same_samples_and_sentences_differ() -> None:
+    first, second = drawn(50), drawn(50)
+    assert first == second
+    assert [each.tokens for each in drawn(50, top_k=3)[0]] != [each.tokens for each in drawn(50, top_k=3)[1]]
+
+
+def test_the_longest_ends_all() -> None:
+    def endless(tokens: Tensor, parents: Tensor) -> Tensor:
+        scores = torch.full((len(tokens), 7), -math.inf)
+        scores[:, A], scores[:, EOS] = 0.0, -50.0
+        return scores
+
+    config = DecodingConfig(strategy="sample", nbest=2)
+    found = sample(endless, torch.tensor([3, 5]), config, torch.Generator())
+    assert [[each.tokens for each in hypotheses] for hypotheses in found] == [[[A] * 2] * 2, [[A] * 4] * 2]
+
+
+def test_a_forced_beginning_counts_as_certain_and_the_rest_is_searched() -> None:
+    table = {A: [B, C], B: [A, C], C: [C, A]}  # what follows with 0.6 and 0.3; EOS with 0.1
+
+    class Chain:
+        def __call__(self, tokens: Tensor, parents: Tensor) -> Tensor:
+            scores = torch.full((len(tokens), 7), -math.inf)
+            for row, token in enumerate(tokens.tolist()):
+                likely, other = table.get(token, [C, B])
+                scores[row, likely], scores[row, other], scores[row, EOS] = math.log(0.6), math.log(0.3), math.log(0.1)
+            return scores
+
+    limits = torch.tensor([4, 4, 4])
+    prefixes = [[C, C], [], [B]]
+    found = beam_search(Chain(), limits, beam=3, alpha=0.0, prefixes=prefixes)
+    free = beam_search(Chain(), limits[:1], beam=3, alpha=0.0)
+    assert found[1] == free[0]
+    assert found[0][0].tokens[:2] == [C, C]
+    assert found[2][0].tokens[:1] == [B]
+    # The best ends at once after the prefix: EOS 0.1 beats 0.6 * 0.1.
+    assert found[0][0].tokens == [C, C]
+    assert found[0][0].log_probability == pytest.approx(math.log(0.1))
+    config = DecodingConfig(strategy="sample", nbest=5)
+    for prefix, hypotheses in zip(prefixes, sample(Chain(), limits, config, torch.Generator(), prefixes), strict=True):
+        assert all(each.tokens[: len(prefix)] == prefix for each in hypotheses)

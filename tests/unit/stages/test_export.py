@@ -1,0 +1,153 @@
+"""`nmt export` and what is done with its results; `nmt score`, and the forms of `nmt translate`."""
+
+import io
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from nmt.cli import main
+from nmt.model.packed import Packed
+from nmt.text.special import BOS, EOS
+from tests.unit.stages.test_evaluate_and_translate import REFERENCES, SOURCES, Run, content, run, translator_of
+
+__all__ = ["content", "run"]  # fixtures
+LINES = [line for line in SOURCES if line]
+needs_ctranslate2 = pytest.mark.skipif(not find_spec("ctranslate2"), reason="needs the package ctranslate2")
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.en"
+    path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    return path
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def test_safetensors_are_a_checkpoint_of_their_own(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config, overrides = run
+    assert main(["eval", *overrides]) == 0
+    licence = "export.licence=cc-by-4.0"
+    assert main(["export", *overrides, "export.target=safetensors", f"input={text}", licence]) == 0
+    folder = config.run_folder / "export" / "safetensors-float32"
+    assert printed(capsys).splitlines()[-1].startswith(f"{folder}: verified, 4 of 4 sentences translated alike")
+    assert {path.name for path in folder.iterdir()} == {
+        "README.md", "config.yaml", "export.json", "meta.json", "model.safetensors", "tokenizer.model",
+    }  # fmt: skip
+    assert main(["translate", *overrides, f"checkpoint={folder}", f"input={text}"]) == 0
+    assert printed(capsys).splitlines() == [each.text for each in translator_of(config).translate(LINES)]
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    report = json.loads((config.run_folder / "eval" / "test.json").read_text(encoding="utf-8"))
+    for fact in ("license: cc-by-4.0", "language: [en, de]", report["bleu"]["signature"].replace("|", " "), "step 7"):
+        assert fact in card
+
+
+@needs_ctranslate2
+def test_what_was_exported_translates_and_is_scored(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config, overrides = run
+    greedy = [*overrides, "decoding.beam=1"]
+    assert main(["export", *greedy, f"input={text}"]) == 0
+    assert "verified, 4 of 4 sentences translated alike" in printed(capsys)
+    outputs = []
+    for engine in ("torch", "ctranslate2"):
+        assert main(["translate", *greedy, f"input={text}", f"engine={engine}"]) == 0
+        outputs.append(printed(capsys))
+    assert outputs[0] == outputs[1]
+    reports = []
+    for engine in ("torch", "ctranslate2"):
+        assert main(["eval", *greedy, f"engine={engine}"]) == 0
+        reports.append(json.loads((config.run_folder / "eval" / "test.json").read_text(encoding="utf-8")))
+    assert [report["engine"] for report in reports] == ["torch", "ctranslate2"]
+    assert reports[1]["loss"] == pytest.approx(reports[0]["loss"], rel=1e-4)
+    assert reports[1]["bleu"] == reports[0]["bleu"]
+    assert reports[1]["checkpoint"]["sha256"] == reports[0]["checkpoint"]["sha256"]
+
+
+@pytest.mark.parametrize(
+    ("stage", "words", "complaint"),
+    [
+        ("export", ["export.target=huggingface"], "cannot express model.positions=learned"),
+        ("export", ["export.target=safetensors", "input=nowhere"], "there is no nowhere to verify the export with"),
+        ("export", ["export.target=huggingface", "export.quantization=int8"], "is for export.target=ctranslate2 alone"),
+        ("translate", ["engine=ctranslate2"], "there is no export in .*: run `make export` first"),
+        ("translate", ["engine=ctranslate2", "decoding.ensemble=[last]"], "leave decoding.ensemble out"),
+        ("score", [], "text.en, line 1: 1 column(s), but two are needed"),
+        ("translate", ["prefix=nowhere"], "prefix=nowhere does not exist"),
+    ],
+)
+def test_what_is_refused(
+    run: Run, text: Path, stage: str, words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, overrides = run
+    assert main([stage, *overrides, f"input={text}", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert all(part in captured.err for part in complaint.split(".*"))
+    assert not (config.run_folder / "export").is_dir() or not list((config.run_folder / "export").iterdir())
+
+
+def test_scores_are_log_probabilities(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    config, overrides = run
+    pairs = [(source, target) for source, target in zip(SOURCES, REFERENCES, strict=True) if source]
+    rows = "".join(f"{source}\t{target}\n" for source, target in pairs)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(rows.encode())))
+    assert main(["score", *overrides]) == 0
+    found = [line.split("\t") for line in capsysbinary.readouterr().out.decode().splitlines()]
+    assert [(row[2], row[3]) for row in found] == pairs
+    translator = translator_of(config)
+    model, tokenizer = translator.models[0], translator.tokenizer
+    for row, source, target in zip(
+        found, *(encode(list(side)) for encode, side in
+                 zip((tokenizer.encode_source, tokenizer.encode_target), zip(*pairs, strict=True), strict=True)),
+        strict=True,
+    ):  # fmt: skip
+        with torch.no_grad():
+            output = model(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
+            loss = F.cross_entropy(model.logits(output), torch.tensor([*target, EOS]), reduction="sum")
+        assert float(row[0]) == pytest.approx(-float(loss), rel=1e-4)
+        assert int(row[1]) == len(target) + 1
+
+
+def test_forms_beginnings_and_ensembles(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config, overrides = run
+    expected = [each.candidates[0] for each in translator_of(config).translate(LINES)]
+    base = ["translate", *overrides, f"input={text}"]
+    assert main([*base, "format=tsv"]) == 0
+    rows = [line.split("\t") for line in printed(capsys).splitlines()]
+    assert [(row[0], row[1]) for row in rows] == [(line, each.text) for line, each in zip(LINES, expected, strict=True)]
+    assert [float(row[2]) for row in rows] == pytest.approx([each.score for each in expected], abs=1e-5)
+    assert main([*base, "format=jsonl", "decoding.nbest=2"]) == 0
+    objects = [json.loads(line) for line in printed(capsys).splitlines()]
+    assert [each["source"] for each in objects] == LINES
+    assert all(each["translation"] == each["candidates"][0]["translation"] for each in objects)
+    assert [len(each["candidates"]) for each in objects] == [2] * len(LINES)
+    assert main([*base, "decoding.ensemble=[last]"]) == 0
+    assert printed(capsys).splitlines() == [each.text for each in expected]
+    prefixes = text.with_name("prefixes")
+    prefixes.write_text("ein Hund\n" * len(LINES), encoding="utf-8")
+    assert main([*base, f"prefix={prefixes}"]) == 0
+    assert all(line.startswith("ein Hund") for line in printed(capsys).splitlines())
+    prefixes.write_text("ein Hund\n", encoding="utf-8")
+    assert main([*base, f"prefix={prefixes}"]) == 2
+    assert "fewer prefixes than lines" in capsys.readouterr().err
+
+
+def test_samples_change_with_the_seed_alone(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, overrides = run
+    seen = []
+    for seed in (1, 1, 2):
+        words = ["decoding.strategy=sample", "decoding.temperature=3", f"seed={seed}"]
+        assert main(["translate", *overrides, f"input={text}", *words]) == 0
+        seen.append(printed(capsys))
+    assert seen[0] == seen[1] != seen[2]
