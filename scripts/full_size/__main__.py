@@ -26,6 +26,7 @@ from nmt.data import demo
 from nmt.data.batches import Lengths, plan_epoch
 from nmt.data.loader import Ahead, Place, steps
 from nmt.data.prepare import prepare
+from nmt.data.process import apart
 from nmt.data.readers import inputs, read_pairs
 from nmt.data.store import PairStore
 from nmt.stages.data import table
@@ -46,7 +47,7 @@ def main() -> int:
         with Meter() as meter:
             if arguments.random_ids:
                 vocabulary, longest = config.tokenizer.vocab_size, config.data.max_pieces
-                write_random_store(config.data_folder, arguments.pairs, vocabulary, longest)
+                apart(write_random_store, config.data_folder, arguments.pairs, vocabulary, longest)
             else:
                 _generate(arguments, folder)
                 _prepare(config, meter, arguments.pairs)
@@ -86,7 +87,7 @@ def _generate(arguments: argparse.Namespace, folder: Path) -> None:
     else:
         pool = demo.generate(1, POOL, 1, 2)["train"]
     start = time.perf_counter()
-    write_shards(folder / "hub" / "generated", arguments.pairs, pool)
+    apart(write_shards, folder / "hub" / "generated", arguments.pairs, pool)  # its memory is none of the chain's
     print(f"text generated in {time.perf_counter() - start:.0f} s (not part of the chain)", flush=True)
 
 
@@ -94,13 +95,14 @@ def _prepare(config: Config, meter: Meter, pairs: int) -> None:
     """Prepare the corpus; what it says tells when a step begins and ends."""
 
     def say(line: str) -> None:
-        print(line, flush=True)
         name, _, news = line.partition(": ")
         if news.startswith("done"):
             meter.end()
+            print(meter.uses[-1].row(), flush=True)
         else:
             meter.begin(name, 0 if name.endswith(("valid", "test")) else pairs)
 
+    print(HEAD)
     print("", *table(prepare(config, say)), sep="\n", flush=True)
 
 

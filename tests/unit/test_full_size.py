@@ -1,0 +1,32 @@
+"""The script that measures data preparation, at a small size."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "full_size"
+
+
+def measure(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), "--pairs=3000", f"--folder={folder}", *words, "tokenizer.vocab_size=3000"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "steps"), [((), 11), (("--random-ids",), 4)])
+def test_measures_each_step_and_leaves_nothing(tmp_path: Path, words: tuple[str, ...], steps: int) -> None:
+    done = measure(tmp_path, *words)
+    assert done.returncode == 0, done.stderr
+    table = done.stdout[done.stdout.rindex("step  ") :].splitlines()
+    assert len(table) == 1 + steps + 1
+    assert table[-1].endswith("ceiling 4 GiB: kept")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_broken_ceiling_is_a_failure(tmp_path: Path) -> None:
+    done = measure(tmp_path, "--random-ids", "--ceiling=0.01")
+    assert done.returncode == 1
+    assert done.stdout.rstrip().endswith("ceiling 0.01 GiB: BROKEN")
