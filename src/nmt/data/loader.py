@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ from nmt.text.special import BOS, EOS, PAD
 
 AHEAD = 4
 """Steps assembled ahead of the one that trains."""
+CANDIDATES = 64
+"""Batches, heaviest first, that are sliced to find the heaviest slice: the heaviest batch need not hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +114,18 @@ def largest(store: PairStore, *, batch_tokens: int, device_tokens: int, seed: in
     starts = np.sort(plan.bounds[:, 0])
     batches = np.split(plan.order, starts[1:])
     both = lengths.source.astype(np.int64) + lengths.target
-    tokens = np.add.reduceat(both[plan.order], starts)
-    longest = np.maximum.reduceat(np.maximum(lengths.source, lengths.target)[plan.order], starts)
-    heaviest = {int(tokens.argmax()), int((tokens * longest).argmax())}
-    slices = [slice_batch(batches[index], lengths, devices, device_tokens) for index in heaviest]
-    return [assemble(store, max(parts, key=lambda part: int(both[part].sum()))) for parts in slices]
+    longest = np.maximum(lengths.source, lengths.target).astype(np.int64)
+    tokens, most = np.add.reduceat(both[plan.order], starts), np.maximum.reduceat(longest[plan.order], starts)
+
+    def heaviest(by: npt.NDArray[np.int64], weight: Callable[[Numbers], int]) -> Batch:
+        candidates = (batches[index] for index in np.argsort(by)[-CANDIDATES:])
+        slices = (part for batch in candidates for part in slice_batch(batch, lengths, devices, device_tokens))
+        return assemble(store, max(slices, key=weight))
+
+    return [
+        heaviest(tokens, lambda part: int(both[part].sum())),
+        heaviest(tokens * most, lambda part: int(both[part].sum() * longest[part].max(initial=0))),
+    ]
 
 
 class Ahead(Iterator[Step]):
