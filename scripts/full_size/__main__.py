@@ -111,7 +111,6 @@ def _read(config: Config, meter: Meter) -> None:
     meter.begin("open")
     store = PairStore.open(config.data_folder, "train")
     meter.end()
-    meter.uses[-1].pairs = len(store)
     meter.begin("plan", len(store))
     lengths = Lengths.with_marks(store.source_lengths, store.target_lengths)
     epoch = plan_epoch(lengths, config.training.batch_tokens, config.seed, 0)
