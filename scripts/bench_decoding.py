@@ -30,6 +30,7 @@ from nmt.config.compose import from_yaml
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.deployed import Deployed
 from nmt.decoding.translate import Engine, Translator, load_model
+from nmt.errors import UserError
 from nmt.export import ctranslate2, huggingface
 from nmt.machine import keep_memory
 from nmt.runs.checkpoints import load
@@ -105,8 +106,11 @@ def _engines(options: argparse.Namespace, batch: int, folder: Path) -> dict[str,
         place = folder / "huggingface"
         place.mkdir()
         languages = config.data.source_lang, config.data.target_lang
-        huggingface.write(place, config.model, checkpoint.weights, tokenizer, languages, {})
-        engines["Hugging Face"] = _hugging_face(place, decoding, batch)
+        try:
+            huggingface.write(place, config.model, checkpoint.weights, tokenizer, languages, {})
+            engines["Hugging Face"] = _hugging_face(place, decoding, batch)
+        except UserError as error:
+            print(f"without Hugging Face: {error}", file=sys.stderr)
     for peer in options.peer:
         name, _, command = peer.partition("=")
         engines[name] = partial(_by_command, command)

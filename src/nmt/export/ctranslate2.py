@@ -123,4 +123,4 @@ def _fill_norm(norm: Any, weights: Mapping[str, Tensor], name: str) -> None:
 
 
 def _array(tensor: Tensor) -> Any:
-    return tensor.contiguous().numpy()
+    return tensor.contiguous().numpy().copy()  # which it scales in place for int8

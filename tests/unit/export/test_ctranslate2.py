@@ -62,6 +62,7 @@ def test_int8_is_a_quarter_of_the_size_and_nearly_the_same(tmp_path: Path) -> No
 
     pieces = tokenizer()
     ours = model(pieces, d_model=128, d_ff=512)
+    before = {name: weight.clone() for name, weight in ours.state_dict().items()}
     sizes = {}
     for numbers in ("float32", "int8"):
         (tmp_path / numbers).mkdir()
@@ -69,6 +70,7 @@ def test_int8_is_a_quarter_of_the_size_and_nearly_the_same(tmp_path: Path) -> No
         table = 4 * ctranslate2.POSITIONS * 128
         sizes[numbers] = (tmp_path / numbers / "model.bin").stat().st_size - table
     assert sizes["int8"] < 0.3 * sizes["float32"]
+    torch.testing.assert_close(dict(ours.state_dict()), before, rtol=0, atol=0)
     config = DecodingConfig()
     exact, rounded = (Deployed(tmp_path / numbers, config, "cpu", 1).score(LINES, LINES) for numbers in sizes)
     assert [each.log_probability for each in rounded] == pytest.approx([e.log_probability for e in exact], rel=0.05)
