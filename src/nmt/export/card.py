@@ -103,6 +103,7 @@ def _data(data: DataConfig, manifest: Mapping[str, Any] | None) -> list[str]:
     filters = f"at most {data.max_words} words" if data.max_words else "no limit of words"
     filters += f", at most {data.max_pieces} word pieces a side"
     filters += f", lengths within a factor of {data.max_ratio:g}" if data.max_ratio else ""
+    filters += ", no copies" if data.drop_copies else ""
     filters += ", no duplicates" if data.deduplicate else ""
     lines.append(f"- filters: {filters}")
     if manifest:
