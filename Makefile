@@ -1,6 +1,8 @@
 # `make` alone lists the targets. Each brings .venv up first; all they ask for is python3 (3.11 or newer) and make.
 
 ARGS ?=
+# ARGS may be written over several lines
+override ARGS := $(strip $(ARGS))
 PYTHON ?= python3
 WHEELS ?=
 TORCH_INDEX ?=
