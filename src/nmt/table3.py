@@ -83,6 +83,7 @@ def small(row: Config) -> list[str]:
         f"training.steps={steps}",
         f"training.warmup_steps={max(1, training.warmup_steps // LENGTH * 8)}",
         "training.batch_tokens=2048",
+        "training.learning_rate=3e-3",  # the paper's rule gives so narrow a model one that it does not bear
         f"training.valid_every={steps}",
         "training.valid_sentences=0",
         f"training.save_every={steps // 2}",
