@@ -20,7 +20,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
-from nmt.config.keys import GROUPS, all_keys, flatten, nearest_key
+from nmt.config.keys import GROUPS, all_keys, nearest_key
 from nmt.config.schema import Config
 from nmt.errors import ConfigError
 
@@ -46,12 +46,6 @@ def from_yaml(text: str) -> Config:
         if not isinstance(saved, DictConfig) or not saved:
             raise ConfigError("the saved settings are empty or no list of `key: value`")
         return _to_config(OmegaConf.merge(_schema(), saved))
-
-
-def differences(a: Config, b: Config) -> dict[str, tuple[Any, Any]]:
-    """The settings in which two configurations differ: dotted key, value in `a`, value in `b`."""
-    theirs = flatten(b)
-    return {key: (value, theirs[key]) for key, value in flatten(a).items() if value != theirs[key]}
 
 
 def options(group: str) -> list[str]:

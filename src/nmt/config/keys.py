@@ -49,11 +49,6 @@ def describe_keys(prefix: str) -> list[Key]:
     return [key for name, key in all_keys().items() if name == prefix or name.startswith(prefix + ".")]
 
 
-def flatten(config: schema.Config) -> dict[str, Any]:
-    """Every setting's value by its dotted name."""
-    return {key.name: key.default for key in _walk(config, "", {})}
-
-
 def nearest_key(wrong: str, choices: Iterable[str]) -> str:
     """Say which of `choices` may be meant, by the whole key or by its last part: a clause for an error message."""
     scored = max((_likeness(wrong, choice), choice) for choice in choices)

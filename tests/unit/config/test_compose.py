@@ -7,10 +7,19 @@ import pytest
 import yaml
 
 from nmt.config import compose as composing
-from nmt.config.compose import compose, conf_folder, differences, from_yaml, options, to_yaml
-from nmt.config.keys import GROUPS, all_keys, describe_keys, flatten
+from nmt.config.compose import compose, conf_folder, from_yaml, options, to_yaml
+from nmt.config.keys import GROUPS, all_keys, describe_keys
 from nmt.config.schema import Config
 from nmt.errors import ConfigError
+from nmt.runs import resume
+
+
+def flat(config: Config) -> dict[str, object]:
+    return resume.flatten(dataclasses.asdict(config))
+
+
+def differences(a: Config, b: Config) -> dict[str, tuple[object, object]]:
+    return resume.differences(flat(a), flat(b))
 
 
 def complaint(*overrides: str) -> str:
@@ -51,7 +60,7 @@ def test_every_shipped_file_composes(group: str, option: str) -> None:
 
 
 def test_every_shipped_file_says_what_it_is_and_repeats_no_default() -> None:
-    defaults = flatten(Config())
+    defaults = flat(Config())
     for file in conf_folder().rglob("*.yaml"):
         assert file.read_text(encoding="utf-8").removeprefix("# @package _global_\n").startswith("# "), file
     for group in (group for group in GROUPS if group != "experiment"):
