@@ -53,7 +53,7 @@ def run(config: Config) -> None:
                 _check_same(resumed, config, train, tokenizer)
         if resumed is not None and _finished(resumed, config):
             return
-        trainer = _trainer(config, machine, tokenizer, resumed)
+        trainer = make_trainer(config, machine, tokenizer, resumed)
         with _tracker(config, trainer.step) as tracker:
             tracker.log("start", trainer.step)
             loop = Loop(
@@ -110,7 +110,7 @@ def _finished(resumed: Checkpoint, config: Config) -> bool:
     return True
 
 
-def _trainer(config: Config, machine: Machine, tokenizer: Tokenizer, resumed: Checkpoint | None) -> Trainer:
+def make_trainer(config: Config, machine: Machine, tokenizer: Tokenizer, resumed: Checkpoint | None = None) -> Trainer:
     """A fresh model, or the one of a checkpoint, ready to train."""
     torch.manual_seed(config.seed)
     model = Transformer(config.model, tokenizer.source_size, tokenizer.target_size)
