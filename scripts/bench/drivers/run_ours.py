@@ -1,0 +1,109 @@
+"""This project's training and translation."""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from protocol import Counts, Job, Result, Stretch, serve
+from translating import in_batches
+
+from nmt.config.compose import compose, from_yaml
+from nmt.config.schema import Config, DecodingConfig
+from nmt.data.batches import Lengths, plan_epoch
+from nmt.data.loader import Ahead, Batch, Place, Step, assemble, steps
+from nmt.data.store import PairStore
+from nmt.decoding.translate import Translator, load_model
+from nmt.machine import keep_memory, prepare_machine
+from nmt.runs.checkpoints import load
+from nmt.stages.train import make_trainer
+from nmt.text.tokenizer import Tokenizer
+from nmt.training.step import Trainer, held_out_loss
+
+
+def speed(job: Job) -> Result:
+    """Train for a stretch of time, as `nmt train` does."""
+    config, trainer = _trainer(job)
+    stretch = Stretch(job)
+    with _batches(config) as batches:
+        for work in batches:
+            trainer.update(work)
+            if stretch.update(counts(work)):
+                break
+    return {**stretch.result(), "loss": trainer.means().loss}
+
+
+def curve(job: Job) -> Result:
+    """Train for some updates, and look at the development set on the way."""
+    config, trainer = _trainer(job)
+    valid = list(_held_out(config))
+    points, seconds, source, target = [], 0.0, 0, 0
+    with _batches(config) as batches:
+        for work in batches:
+            began = time.perf_counter()
+            trainer.update(work)
+            seconds += time.perf_counter() - began
+            source, target = source + counts(work).source, target + counts(work).target
+            if trainer.step % job["every"] == 0:
+                means = held_out_loss(trainer.model, valid, config.training, trainer.machine)
+                loss = math.log(means.perplexity)
+                points.append({"updates": trainer.step, "tokens": source + target, "seconds": seconds, "loss": loss})
+            if trainer.step == job["updates"]:
+                break
+    return {"points": points}
+
+
+def translate(job: Job) -> Result:
+    """Translate sentences batch by batch."""
+    torch.set_num_threads(job["threads"])
+    keep_memory()
+    checkpoint = load(Path(job["checkpoint"]))
+    model, tokenizer = load_model(checkpoint, from_yaml(checkpoint.config_text).model, torch.device("cpu"))
+    precision = torch.bfloat16 if job["precision"] == "bf16" else torch.float32
+    decoding = DecodingConfig(beam=job["beam"], alpha=job["alpha"], batch_tokens=1 << 40)
+    translator = Translator([model], tokenizer, decoding, torch.device("cpu"), precision)
+
+    def block(sources: list[list[int]]) -> list[list[int]]:
+        return [hypotheses[0].tokens for hypotheses in translator.translate_ids(sources)]
+
+    return in_batches(job, block)
+
+
+def _trainer(job: Job) -> tuple[Config, Trainer]:
+    config = compose(job["overrides"])
+    machine = prepare_machine(config.runtime)
+    return config, make_trainer(config, machine, Tokenizer.load(config.data_folder))
+
+
+@contextmanager
+def _batches(config: Config) -> Iterator[Iterator[Step]]:
+    training, store = config.training, PairStore.open(config.data_folder, "train")
+    stream = steps(
+        store,
+        batch_tokens=training.batch_tokens,
+        device_tokens=training.device_tokens,
+        seed=config.seed,
+        start=Place(),
+        rank=0,
+        devices=1,
+    )
+    with Ahead(stream) as batches:
+        yield batches
+
+
+def counts(work: Step) -> Counts:
+    """Real tokens of a step."""
+    return Counts(work.tokens - work.target_tokens, work.target_tokens)
+
+
+def _held_out(config: Config) -> Iterator[Batch]:
+    store = PairStore.open(config.data_folder, "valid")
+    lengths = Lengths.with_marks(store.source_lengths, store.target_lengths)
+    plan = plan_epoch(lengths, config.training.batch_tokens, seed=0, epoch=0)
+    return (assemble(store, plan[index]) for index in range(len(plan)))
+
+
+if __name__ == "__main__":
+    serve({"speed": speed, "curve": curve, "translate": translate})
