@@ -16,7 +16,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check \
 STAGE := @set -f;
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels lock demo data train average eval translate report compare attention score export table3 describe test test-all lint format clean
+.PHONY: help setup wheels lock demo data train batch average eval translate report compare attention score export table3 describe test test-all lint format clean
 
 help: ## List the targets
 	@echo 'make TARGET [ARGS="KEY=VALUE ... GROUP=NAME ..."]'
@@ -53,6 +53,9 @@ data: $(READY) ## Fetch, filter and tokenise a corpus
 
 train: $(READY) ## Train, or go on training, on all GPUs or the CPU
 	$(STAGE) PYTHON=$(BIN)/python scripts/launch train $(ARGS)
+
+batch: $(READY) ## Print the sentences that a step trained on: ARGS="step=1234"
+	$(STAGE) $(NMT) batch $(ARGS)
 
 average: $(READY) ## Average the last checkpoints
 	$(STAGE) $(NMT) average $(ARGS)

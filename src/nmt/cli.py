@@ -30,6 +30,9 @@ STAGES = {
     "train": Stage(
         "nmt.stages.train", "train a model, or go on training it", ("model", "training", "tracking", *_PLACES)
     ),
+    "batch": Stage(
+        "nmt.stages.batch", "show the sentences that a step trained on", ("step", "training.batch_tokens", *_PLACES)
+    ),
     "average": Stage("nmt.stages.average", "average checkpoints", ("averaging", *_PLACES)),
     "eval": Stage(
         "nmt.stages.evaluate", "translate and score", ("checkpoint", "engine", "evaluation", "decoding", *_PLACES)

@@ -211,6 +211,10 @@ class TrainingConfig:
     """Stop after this many validations without a new best; 0 never stops early."""
     max_minutes: float = 0.0
     """Stop, with a checkpoint, after this many minutes of training; 0 has no limit."""
+    max_bad_steps: int = 10
+    """Give up after this many steps in a row without a finite gradient (they change nothing); 0 never does."""
+    on_divergence: str = "stop"
+    """What giving up means: stop, or rewind (once) to the last checkpoint before and go on with the batches after."""
 
     def __post_init__(self) -> None:
         """Check the values against each other."""
@@ -218,13 +222,14 @@ class TrainingConfig:
             _at_least(f"training.{name}", getattr(self, name), 1)
         for name in (
             *("device_tokens", "learning_rate", "weight_decay", "clip_norm", "valid_sentences", "save_every"),
-            *("save_minutes", "keep_best", "patience", "max_minutes"),
+            *("save_minutes", "keep_best", "patience", "max_minutes", "max_bad_steps"),
         ):
             _at_least(f"training.{name}", getattr(self, name), 0)
         for name in ("label_smoothing", "adam_beta1", "adam_beta2"):
             _fraction(f"training.{name}", getattr(self, name))
         _choice("training.schedule", self.schedule, ("inverse_sqrt", "cosine", "constant"))
         _choice("training.best_by", self.best_by, ("loss", "bleu"))
+        _choice("training.on_divergence", self.on_divergence, ("stop", "rewind"))
         if self.adam_eps <= 0:
             raise ConfigError(f"training.adam_eps={self.adam_eps} must be above 0")
         if not (self.save_every or self.save_minutes):
@@ -412,6 +417,8 @@ class Config:
     """Table3: these rows (base, a1, ..., big); none named means all."""
     scale: str = "full"
     """Table3: full (as in the paper) or small (all rows on the demo corpus, to see them run)."""
+    step: int = 1
+    """Batch: the step whose sentences to show."""
     seed: int = 1
     """Seed of everything random: initial weights, order of the batches, dropout, the demo corpus."""
     checkpoint: str = "averaged"
@@ -449,6 +456,7 @@ class Config:
         if self.engine == "ctranslate2" and self.decoding.ensemble:
             raise ConfigError("engine=ctranslate2 translates with one model: leave decoding.ensemble out")
         _at_least("gpus", self.gpus, 0)
+        _at_least("step", self.step, 1)
         _choice("scale", self.scale, ("full", "small"))
         kept = self.training.keep_last
         if not self.averaging.checkpoints and not self.averaging.best and self.averaging.last > kept:

@@ -1,5 +1,6 @@
 """The checkpoints of a run: saved, kept, found by name and loaded."""
 
+import math
 import re
 import shutil
 import sys
@@ -198,9 +199,9 @@ def _missing(run_folder: Path, name: str, saved: Sequence[Saved]) -> str:
     return f"no checkpoint {name} in {run_folder / 'checkpoints'}; {listed}: {remedy}"
 
 
-def load_last_good(run_folder: Path) -> Checkpoint | None:
-    """The newest checkpoint that is intact, for training to go on from; None where none was saved yet."""
-    folders = _step_folders(run_folder / "checkpoints")
+def load_last_good(run_folder: Path, before: float = math.inf) -> Checkpoint | None:
+    """The newest checkpoint (of a step `before` one) that is intact, for training to go on from; None without any."""
+    folders = [folder for folder in _step_folders(run_folder / "checkpoints") if _step_of(folder) < before]
     for folder in reversed(folders):
         try:
             return load(folder, trainer=True)

@@ -62,6 +62,7 @@ def run(config: Config) -> None:
                 tracker,
                 partial(_validate, trainer, config, valid, tokenizer),
                 partial(_save, trainer, config, train),
+                partial(_go_back, trainer, config),
             )
             if resumed is not None and resumed.trainer is not None:
                 loop.load_state(resumed.trainer["loop"])
@@ -211,6 +212,20 @@ def _save(
         valid=valid,
     )
     checkpoints.prune(config.training.keep_last, config.training.keep_best)
+
+
+def _go_back(trainer: Trainer, config: Config, before: int) -> int:
+    """Give the trainer back what it was at the last checkpoint before a step."""
+    with distributed.together():
+        checkpoint = load_last_good(config.run_folder, before)
+        if checkpoint is None or checkpoint.trainer is None:
+            raise UserError(
+                f"training diverged at step {before}, before its first checkpoint: train under another name= "
+                "with training.clip_norm=1, a lower training.learning_rate or more training.warmup_steps"
+            )
+    trainer.model.load_state_dict(checkpoint.weights)
+    trainer.load_state(checkpoint.trainer["trainer"])
+    return checkpoint.step
 
 
 def _fingerprint(train: PairStore) -> str:

@@ -87,6 +87,10 @@ class Tokenizer:
         """Text of a target sentence; padding, begin and end marks are left out."""
         return str(self._target.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
 
+    def decode_source(self, ids: Sequence[int]) -> str:
+        """Text of a source sentence."""
+        return str(self._source.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
+
 
 def file_names(*, joint: bool) -> tuple[str, ...]:
     """Names of a tokenizer's files."""

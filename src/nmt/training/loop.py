@@ -1,7 +1,8 @@
 """Training from a place in the data to the last step: when to update, log, validate, save and stop."""
 
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -10,15 +11,19 @@ from typing import Any
 from nmt import distributed
 from nmt.config.schema import TrainingConfig
 from nmt.data.loader import Step
+from nmt.errors import CommonError
 from nmt.runs.progress import Progress
 from nmt.runs.tracking import NullTracker
 from nmt.training.signals import Asked, stop_signals
 from nmt.training.step import Trainer
+from nmt.training.watch import Noted, Watch
 
 Validate = Callable[[], dict[str, float]]
 """Looks at the development set: loss, perplexity and, where decoded, bleu."""
 Save = Callable[[int, dict[str, Any], Mapping[str, float]], None]
 """Writes a checkpoint of a step, given the trainer's state and what validation said; only the main process has to."""
+GoBack = Callable[[int], int]
+"""Gives the trainer back what it was at the last checkpoint before a step, and says which step's that was."""
 
 
 class Ending(IntEnum):
@@ -44,7 +49,9 @@ class Best:
     def look(self, valid: Mapping[str, float]) -> None:
         """Take in a validation."""
         value = valid[self.by]
-        better = self.value is None or (value > self.value if self.by == "bleu" else value < self.value)
+        better = math.isfinite(value) and (
+            self.value is None or (value > self.value if self.by == "bleu" else value < self.value)
+        )
         self.value, self.stale = (value, 0) if better else (self.value, self.stale + 1)
 
 
@@ -70,11 +77,21 @@ class Clock:
 class Loop:
     """Runs a trainer over steps, and tells and keeps what comes of it."""
 
-    def __init__(self, trainer: Trainer, config: TrainingConfig, tracker: NullTracker, validate: Validate, save: Save):
+    def __init__(
+        self,
+        trainer: Trainer,
+        config: TrainingConfig,
+        tracker: NullTracker,
+        validate: Validate,
+        save: Save,
+        go_back: GoBack,
+    ):
         self.trainer, self.config, self.tracker = trainer, config, tracker
-        self.validate, self.save = validate, save
+        self.validate, self.save, self.go_back = validate, save, go_back
         self.best = Best(config.best_by)
+        self.watch = Watch()
         self.skipped = 0
+        self.rewound = False
         self._valid: dict[str, float] = {}
         self._valid_step = self._saved_step = trainer.step
         self._tokens = 0
@@ -86,16 +103,19 @@ class Loop:
         config, trainer = self.config, self.trainer
         with stop_signals() as asked, Progress(config.steps, trainer.step, distributed.is_main()) as progress:
             while trainer.step < config.steps:
-                work = next(batches)
+                work, place = next(batches), trainer.place
                 trainer.update(work)
+                self.watch.note(trainer.step, place, trainer.gradient_norm, work.slices)
                 self._tokens += work.tokens
                 progress.advance()
                 if trainer.step % config.log_every == 0:
                     self._log(progress)
+                    self._check(progress)
                 if trainer.step % config.valid_every == 0 or trainer.step == config.steps:
                     self._look(progress)
                 ending, due = self._agree(asked)
                 if due:
+                    self._check(progress)
                     self._keep()
                 if ending:
                     return ending
@@ -103,11 +123,17 @@ class Loop:
 
     def state(self) -> dict[str, Any]:
         """What the loop itself must remember in a checkpoint."""
-        return {"best": self.best.value, "stale": self.best.stale, "skipped": self.skipped}
+        return {
+            "best": self.best.value,
+            "stale": self.best.stale,
+            "skipped": self.skipped,
+            "rewound": self.rewound,
+        }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
         self.best.value, self.best.stale, self.skipped = state["best"], state["stale"], state["skipped"]
+        self.rewound = state.get("rewound", False)  # checkpoints of nmt 0.1.0 may not have it
         self._valid_step = self._saved_step = self.trainer.step
 
     def _agree(self, asked: Asked) -> tuple[Ending, bool]:
@@ -127,6 +153,7 @@ class Loop:
         return Ending(decision // 2), bool(decision % 2)
 
     def _log(self, progress: Progress) -> None:
+        self._tell(progress)
         means = self.trainer.means()
         self.skipped += means.skipped
         seconds = self._speed.seconds()
@@ -142,14 +169,43 @@ class Loop:
         self._tokens, self._speed = 0, Clock()
         if means.skipped:
             fields["skipped"] = means.skipped
-            progress.say(
-                f"warning: {means.skipped} of the last {self.config.log_every} steps had no finite gradient "
-                f"and changed nothing ({self.skipped} so far)"
-            )
+        if explosion := self.watch.explosion(means.loss):
+            progress.say(f"warning: {explosion}")
         self.tracker.log("train", self.trainer.step, **fields)
         progress.show(
             f"loss {means.loss:.4f}  perplexity {means.perplexity:.2f}  rate {fields['learning_rate']:.2e}  "
             f"{fields['tokens_per_second']:,.0f} tokens/s"
+        )
+
+    def _tell(self, progress: Progress) -> None:
+        """Tell of the steps that had no finite gradient."""
+        bad = self.watch.look()
+        if bad:
+            progress.say(f"warning: {_told(bad)}")
+
+    def _check(self, progress: Progress) -> None:
+        """Give up where too many steps in a row had no finite gradient."""
+        self._tell(progress)
+        in_a_row = distributed.highest(self.watch.in_a_row)
+        if not 0 < self.config.max_bad_steps <= in_a_row:
+            return
+        if self.config.on_divergence == "rewind" and not self.rewound:
+            self._rewind(progress)
+        else:
+            raise CommonError(_diverged(self.watch.first_bad, in_a_row, self.rewound))
+
+    def _rewind(self, progress: Progress) -> None:
+        """Take back what was learned since the last checkpoint before the bad steps; their batches are left out."""
+        trainer = self.trainer
+        step, place = trainer.step, trainer.place
+        self.skipped += trainer.means().skipped
+        back = self.go_back(self.watch.first_bad)
+        trainer.step, trainer.place, self.rewound = step, place, True
+        trainer.means()  # sums of an earlier time came with the checkpoint
+        self.watch.forgive()
+        progress.say(
+            f"warning: went back to the weights of step {back}, and on with the batches after step {step}; "
+            "that is done once in a run"
         )
 
     def _look(self, progress: Progress) -> None:
@@ -173,3 +229,22 @@ class Loop:
                 self.save(step, state, self._valid if self._valid_step == step else {})
             distributed.barrier()
         self._saved_step, self._last_save = step, Clock()
+
+
+def _told(bad: Sequence[Noted]) -> str:
+    """Steps without a finite gradient, in words; the first of them in full."""
+    if len(bad) == 1:
+        return f"no finite gradient, so nothing was changed at {bad[0]}"
+    others = ", ".join(str(each.step) for each in bad[1:20]) + (", ..." if len(bad) > 20 else "")
+    return f"no finite gradient, so nothing was changed at {len(bad)} steps: {bad[0]}; {others}"
+
+
+def _diverged(first: int, in_a_row: int, rewound: bool) -> str:
+    """Why training gives up, and what can be done."""
+    rewind = "" if rewound else "set training.on_divergence=rewind to go back and leave these batches out, "
+    return (
+        f"training diverged: {in_a_row} steps in a row, from step {first} on, had no finite gradient"
+        f"{', after it had gone back once' if rewound else ''}; `nmt batch step={first}` shows the first one's text. "
+        f"The last checkpoint is untouched: {rewind}"
+        "or train under another name= with training.clip_norm=1 or a lower training.learning_rate"
+    )

@@ -1,0 +1,129 @@
+"""Training that goes wrong: said with the step and its sentences, stopped or taken back."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.data.loader import Step
+from nmt.training.step import Trainer
+from tests.integration.toy import call
+
+Poison = Callable[[set[int]], None]
+
+
+@pytest.fixture
+def poison(monkeypatch: pytest.MonkeyPatch) -> Poison:
+    """Makes the gradient of some steps NaN."""
+    update = Trainer.update
+
+    def spoil(steps: set[int]) -> None:
+        def poisoned(self: Trainer, work: Step) -> None:
+            factor = torch.nan if self.step + 1 in steps else 1.0
+            hook = next(iter(self.model.parameters())).register_hook(lambda gradient: gradient * factor)
+            update(self, work)
+            hook.remove()
+
+        monkeypatch.setattr(Trainer, "update", poisoned)
+
+    return spoil
+
+
+def warnings(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("warning:")]
+
+
+def test_a_bad_step_is_named_and_can_be_looked_at(settings: list[str], tmp_path: Path, poison: Poison) -> None:
+    poison({7})
+    done = call(["train", *settings, f"paths.outputs={tmp_path}", "training.steps=12", "training.log_every=5"])
+    assert done.returncode == 0, done.stderr
+    (warning,) = warnings(done.stderr)
+    assert "at step 7 (epoch 1, batch 7, pairs " in warning
+    shown = call(["batch", *settings, "step=7"])
+    assert shown.returncode == 0, shown.stderr
+    numbers = [int(number) for number in shown.stderr.rpartition("numbers ")[2].split(",")]
+    named = warning.partition("pairs ")[2].partition(", ...")[0].split(", ")
+    assert {int(number) for number in named} <= set(numbers)
+    data = Path(next(s for s in settings if s.startswith("paths.data=")).split("=")[1])
+    texts = [(data / "toy" / f"train.{language}").read_text().splitlines() for language in ("en", "de")]
+    expected = [f"{texts[0][number]}\t{texts[1][number]}" for number in numbers]
+    assert shown.stdout.splitlines() == expected
+
+
+def test_too_many_in_a_row_stop_the_run(settings: list[str], tmp_path: Path, poison: Poison) -> None:
+    poison({*range(13, 100)})
+    command = ["train", *settings, f"paths.outputs={tmp_path}", "training.max_bad_steps=3"]
+    done = call(command)
+    assert done.returncode == 2
+    said = done.stderr.splitlines()[-1]
+    assert "3 steps in a row, from step 13 on, had no finite gradient" in said
+    assert "`nmt batch step=13`" in said
+    assert (tmp_path / "toy" / "checkpoints" / "last").resolve().name == "step-00000010"
+
+
+def test_the_plain_command_goes_on_once_the_fault_is_gone(
+    settings: list[str], whole: Path, tmp_path: Path, poison: Poison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison({*range(13, 100)})
+    command = ["train", *settings, f"paths.outputs={tmp_path}", "training.max_bad_steps=3"]
+    assert call(command).returncode == 2
+    monkeypatch.undo()
+    assert call(command).returncode == 0
+    ours, theirs = (
+        (folder / "toy" / "checkpoints" / "step-00000040" / "model.safetensors").read_bytes()
+        for folder in (tmp_path, whole)
+    )
+    assert ours == theirs
+
+
+def test_going_back_once(settings: list[str], tmp_path: Path, poison: Poison) -> None:
+    poison({*range(13, 16), *range(33, 40)})
+    command = [
+        "train", *settings, f"paths.outputs={tmp_path}",
+        "training.max_bad_steps=3", "training.on_divergence=rewind",
+    ]  # fmt: skip
+    done = call(command)
+    assert done.returncode == 2
+    assert "went back to the weights of step 10, and on with the batches after step 15" in done.stderr
+    assert "from step 33 on" in done.stderr.splitlines()[-1]
+    assert "after it had gone back once" in done.stderr.splitlines()[-1]
+    events = [json.loads(line) for line in (tmp_path / "toy" / "metrics.jsonl").read_text().splitlines()]
+    losses = {event["step"]: event["loss"] for event in events if event["event"] == "train"}
+    assert losses[16] < losses[1]
+    assert list(losses) == list(range(1, 36))
+
+
+def test_going_back_takes_back_what_was_learned(settings: list[str], tmp_path: Path, poison: Poison) -> None:
+    poison({*range(13, 18)})
+    kept = {}
+    for limit in ("1", "5"):  # gave up at step 13, or at step 17: steps 11 and 12 are forgotten either way
+        command = ["train", *settings, f"paths.outputs={tmp_path}", f"name=m{limit}", "training.steps=17"]
+        command += ["training.on_divergence=rewind", f"training.max_bad_steps={limit}", "training.save_every=10"]
+        call(command)
+        folder = tmp_path / f"m{limit}" / "checkpoints"
+        kept[limit] = {path.name: (path / "model.safetensors").read_bytes() for path in folder.glob("step-*")}
+    assert kept["5"]["step-00000017"] == kept["5"]["step-00000010"]
+    assert list(kept["1"]) == ["step-00000010"]  # it met the next bad step, and stopped
+
+
+def test_a_rate_that_is_far_too_high(settings: list[str], tmp_path: Path) -> None:
+    done = call(["train", *settings, f"paths.outputs={tmp_path}", "training.learning_rate=1e30"])
+    assert done.returncode == 2
+    assert "training diverged" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_nothing_to_go_back_to(settings: list[str], tmp_path: Path, poison: Poison) -> None:
+    poison({*range(2, 40)})
+    more = ["training.on_divergence=rewind", "training.max_bad_steps=2"]
+    done = call(["train", *settings, f"paths.outputs={tmp_path}", *more])
+    assert done.returncode == 2
+    assert "training diverged at step 2, before its first checkpoint" in done.stderr.splitlines()[-1]
+
+
+def test_a_step_is_one(settings: list[str]) -> None:
+    done = call(["batch", *settings, "step=0"])
+    assert done.returncode == 2
+    assert "step=0 must be at least 1" in done.stderr
