@@ -145,9 +145,14 @@ def _complain(error: UserError) -> None:
     """Say it once, though torchrun may have started us many times; what one process alone met says which."""
     rank = os.environ.get("RANK", "0")
     if rank == "0":
-        print(f"nmt: {error}", file=sys.stderr)
+        print(f"nmt: {_on_one_line(str(error))}", file=sys.stderr)
     elif not isinstance(error, CommonError):
-        print(f"nmt: rank {rank}: {error}", file=sys.stderr)
+        print(f"nmt: rank {rank}: {_on_one_line(str(error))}", file=sys.stderr)
+
+
+def _on_one_line(text: str) -> str:
+    """Text as it may be shown: what it quotes of a file or a name could hold line breaks, or commands to a terminal."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def _usage() -> str:

@@ -4,6 +4,7 @@ The defaults are the base model of "Attention Is All You Need" on WMT14 English-
 `conf/` state only what differs from them. Standard library only, so that anything may import it.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,10 +55,12 @@ class DataConfig:
         _plain_name("data.corpus", self.corpus)
         _at_least("data.max_words", self.max_words, 0)
         _at_least("data.max_pieces", self.max_pieces, 2)
-        if self.max_ratio and self.max_ratio < 1:
+        if not (self.max_ratio == 0 or self.max_ratio >= 1):
             raise ConfigError(
                 f"data.max_ratio={self.max_ratio} would drop every pair: use 1 or more, or 0 for no limit"
             )
+        _language("data.source_lang", self.source_lang)
+        _language("data.target_lang", self.target_lang)
         if self.source_lang == self.target_lang:
             raise ConfigError(f"data.source_lang and data.target_lang are both {self.source_lang}: name two languages")
 
@@ -230,7 +233,7 @@ class TrainingConfig:
         _choice("training.schedule", self.schedule, ("inverse_sqrt", "cosine", "constant"))
         _choice("training.best_by", self.best_by, ("loss", "bleu"))
         _choice("training.on_divergence", self.on_divergence, ("stop", "rewind"))
-        if self.adam_eps <= 0:
+        if not self.adam_eps > 0:
             raise ConfigError(f"training.adam_eps={self.adam_eps} must be above 0")
         if not (self.save_every or self.save_minutes):
             raise ConfigError("training.save_every and training.save_minutes are both 0: set one, or nothing is saved")
@@ -313,6 +316,8 @@ class EvaluationConfig:
         """Check the values against each other."""
         if not self.splits:
             raise ConfigError("evaluation.splits is empty: name at least one, such as [test]")
+        for split in self.splits:
+            _plain_name("evaluation.splits", split)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,6 +358,8 @@ class RuntimeConfig:
     """CPU threads of a process; 0 shares all cores between the processes of this machine."""
     workers: int = 0
     """Processes for data preparation; 0 is one for each core."""
+    timeout_minutes: float = 10.0
+    """Training on several devices ends when a process has not answered the others for so long."""
 
     def __post_init__(self) -> None:
         """Check the values against each other."""
@@ -360,6 +367,8 @@ class RuntimeConfig:
         _choice("runtime.precision", self.precision, ("auto", "fp32", "bf16"))
         _at_least("runtime.threads", self.threads, 0)
         _at_least("runtime.workers", self.workers, 0)
+        if not self.timeout_minutes > 0:
+            raise ConfigError(f"runtime.timeout_minutes={self.timeout_minutes} must be above 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -428,7 +437,8 @@ class Config:
     input: str = "-"
     """Translate, score: a file to read (plain, .gz or .xz), - for standard input. Export: text to verify it with."""
     output: str = "-"
-    """Translate, score: a file to write, - for standard output. Describe: text (-) or json."""
+    """A file to write. - is standard output for translate and score, a file in the run's folder for report and
+    attention, and text for describe, which knows json besides."""
     format: str = "text"
     """Translate: text, tsv (source, translation, score) or jsonl (these and the n-best list)."""
     prefix: str = ""
@@ -451,6 +461,8 @@ class Config:
     def __post_init__(self) -> None:
         """Check the groups against each other."""
         _plain_path("name", self.name)
+        if not 0 <= self.seed < 2**63:
+            raise ConfigError(f"seed={self.seed} must be at least 0 and below 2^63")
         _choice("engine", self.engine, ("torch", "ctranslate2"))
         _choice("format", self.format, ("text", "tsv", "jsonl"))
         if self.engine == "ctranslate2" and self.decoding.ensemble:
@@ -520,9 +532,20 @@ def _fraction(key: str, value: float) -> None:
         raise ConfigError(f"{key}={value} must be at least 0 and below 1")
 
 
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written to a file; one that was no UTF-8 on the command line cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _plain_name(key: str, value: str) -> None:
-    if value in ("", ".", "..") or "/" in value or "\\" in value:
-        raise ConfigError(f"{key}={value} must be the plain name of a folder")
+    """Refuse what would lead to another folder, or what a file system or a terminal cannot show."""
+    if value in ("", ".", "..") or "/" in value or "\\" in value or not value.isprintable() or len(value) > 64:
+        raise ConfigError(f"{key}={value} must be a plain name of at most 64 characters")
+
+
+def _language(key: str, value: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", value):
+        raise ConfigError(f"{key}={value} must be the code of a language, such as en or pt-BR: it names files")
 
 
 def _plain_path(key: str, value: str) -> None:

@@ -114,7 +114,9 @@ class Checkpoints:
             except DamagedError as error:
                 _warn(str(error))
             else:
-                saved.append(Saved(path=folder, step=meta["step"], valid=meta["valid"], best_by=meta["best_by"]))
+                saved.append(
+                    Saved(path=folder, step=meta["step"], valid=meta["valid"], best_by=meta.get("best_by", "loss"))
+                )
         return saved
 
     def prune(self, keep_last: int, keep_best: int) -> None:

@@ -35,12 +35,20 @@ def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def read_settings(config_text: str) -> dict[str, Any]:
     """The settings in a checkpoint's config.yaml, as dotted keys."""
+    settings = plain_yaml(config_text)
+    return flatten(settings if isinstance(settings, dict) else {})
+
+
+def plain_yaml(text: str) -> Any:
+    """What saved settings say, as plain values."""
     try:
-        settings = yaml.safe_load(config_text)
-    except yaml.YAMLError as error:
+        # An alias is never written, and a few lines of them can stand for more than fits into any memory.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise UserError("the config.yaml of a checkpoint holds an alias (*name): restore it")
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"the config.yaml of a checkpoint is not YAML ({reason}): restore it") from error
-    return flatten(settings if isinstance(settings, dict) else {})
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import torch
@@ -41,6 +42,7 @@ STOPPED = 143
 def run(config: Config) -> None:
     """Train from where the run's last checkpoint stands, or from the start."""
     with distributed.session(config.runtime) as machine, _alone(config):
+        distributed.check_same(_common(config), "settings")
         with distributed.together():
             require_prepared(config)
             train, valid = (PairStore.open(config.data_folder, split) for split in ("train", "valid"))
@@ -51,6 +53,7 @@ def run(config: Config) -> None:
             resumed = load_last_good(config.run_folder)
             if resumed is not None:
                 _check_same(resumed, config, train, tokenizer)
+        distributed.check_same(_found(train, tokenizer, resumed), "files")
         if resumed is not None and _finished(resumed, config):
             return
         trainer = make_trainer(config, machine, tokenizer, resumed)
@@ -80,7 +83,23 @@ def _alone(config: Config) -> Iterator[None]:
         with distributed.together():
             if distributed.is_main():
                 owned.enter_context(alone_in(config.run_folder, taken=taken, setting="paths.outputs"))
+                Checkpoints(config.run_folder).remove_leftovers()
         yield
+
+
+def _common(config: Config) -> dict[str, Any]:
+    """The settings that all processes must share; places and devices are each machine's own."""
+    settings = flatten(asdict(config))
+    return {key: value for key, value in settings.items() if not key.startswith(("paths.", "runtime.", "tracking."))}
+
+
+def _found(train: PairStore, tokenizer: Tokenizer, resumed: Checkpoint | None) -> dict[str, Any]:
+    """What all processes must find in their folders alike."""
+    return {
+        "the training text": sha256(_fingerprint(train).encode()).hexdigest()[:12],
+        "the tokenizer": tokenizer.checksum[:12],
+        "the step of the last checkpoint": resumed.step if resumed is not None else 0,
+    }
 
 
 def _check_same(resumed: Checkpoint, config: Config, train: PairStore, tokenizer: Tokenizer) -> None:
@@ -132,7 +151,6 @@ def _tracker(config: Config, step: int) -> NullTracker:
     """The main process tells what happens; it also owns the run's folder."""
     if not distributed.is_main():
         return NullTracker()
-    Checkpoints(config.run_folder).remove_leftovers()
     write_text(config.run_folder / "config.yaml", to_yaml(config))
     write_json(config.run_folder / "environment.json", environment(config, config.data_folder / MANIFEST))
     return Tracker(config.run_folder, config.tracking, name=config.name, settings=flatten(asdict(config)), step=step)

@@ -11,12 +11,13 @@ from typing import Any
 from nmt import distributed
 from nmt.config.schema import TrainingConfig
 from nmt.data.loader import Step
-from nmt.errors import CommonError
+from nmt.errors import CommonError, UserError
+from nmt.machine import is_out_of_memory
 from nmt.runs.progress import Progress
 from nmt.runs.tracking import NullTracker
 from nmt.training.signals import Asked, stop_signals
 from nmt.training.step import Trainer
-from nmt.training.watch import Noted, Watch
+from nmt.training.watch import Noted, Watch, weights_hash
 
 Validate = Callable[[], dict[str, float]]
 """Looks at the development set: loss, perplexity and, where decoded, bleu."""
@@ -93,7 +94,7 @@ class Loop:
         self.skipped = 0
         self.rewound = False
         self._valid: dict[str, float] = {}
-        self._valid_step = self._saved_step = trainer.step
+        self._valid_step = self._saved_step = self._same_step = trainer.step
         self._tokens = 0
         self._clock = self._last_save = Clock()
         self._speed = Clock()
@@ -104,7 +105,7 @@ class Loop:
         with stop_signals() as asked, Progress(config.steps, trainer.step, distributed.is_main()) as progress:
             while trainer.step < config.steps:
                 work, place = next(batches), trainer.place
-                trainer.update(work)
+                self._update(work)
                 self.watch.note(trainer.step, place, trainer.gradient_norm, work.slices)
                 self._tokens += work.tokens
                 progress.advance()
@@ -121,6 +122,18 @@ class Loop:
                     return ending
         return Ending.DONE
 
+    def _update(self, work: Step) -> None:
+        """Make a step; what fitted at first may not fit for ever, where others use the same memory."""
+        try:
+            self.trainer.update(work)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise UserError(
+                f"out of memory at step {self.trainer.step}: free some, or set training.device_tokens to less than "
+                "now, with the same batches; the same command goes on from the last checkpoint"
+            ) from error
+
     def state(self) -> dict[str, Any]:
         """What the loop itself must remember in a checkpoint."""
         return {
@@ -134,7 +147,7 @@ class Loop:
         """Go on from a state."""
         self.best.value, self.best.stale, self.skipped = state["best"], state["stale"], state["skipped"]
         self.rewound = state.get("rewound", False)  # checkpoints of nmt 0.1.0 may not have it
-        self._valid_step = self._saved_step = self.trainer.step
+        self._valid_step = self._saved_step = self._same_step = self.trainer.step
 
     def _agree(self, asked: Asked) -> tuple[Ending, bool]:
         """Whether to end and whether to save now: the same in all processes, as all take part in both."""
@@ -208,8 +221,23 @@ class Loop:
             "that is done once in a run"
         )
 
+    def _check_ranks(self) -> None:
+        """Make sure that all processes still have the same weights; none of what they have is saved otherwise."""
+        if distributed.world_size() == 1 or self._same_step == self.trainer.step:
+            return
+        first, *others = distributed.gather_objects(weights_hash(self.trainer.model))
+        for rank, theirs in enumerate(others, start=1):
+            if theirs != first:
+                raise CommonError(
+                    f"the weights of rank {rank} are not those of rank 0 at step {self.trainer.step}; at step "
+                    f"{self._same_step} they were: suspect that machine's memory or device. Nothing was saved since: "
+                    "the same command goes on from the last checkpoint"
+                )
+        self._same_step = self.trainer.step
+
     def _look(self, progress: Progress) -> None:
         """Validate."""
+        self._check_ranks()
         step = self.trainer.step
         with self._clock.pause(), self._speed.pause():
             self._valid, self._valid_step = self.validate(), step
@@ -223,6 +251,7 @@ class Loop:
         step = self.trainer.step
         if self._saved_step == step:
             return
+        self._check_ranks()
         with self._clock.pause(), self._speed.pause():
             state = {"trainer": self.trainer.state(), "loop": self.state()}  # every process has a part in it
             if distributed.is_main():

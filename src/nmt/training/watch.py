@@ -6,7 +6,7 @@ from itertools import islice
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.data.loader import Batch, Place
 
@@ -86,3 +86,9 @@ class Watch:
         else:
             self.first_bad = self.first_bad if self.in_a_row else each.step
             self.in_a_row += 1
+
+
+def weights_hash(model: nn.Module) -> list[int]:
+    """Stands for a model's weights, bit for bit; worked out on the device in no time."""
+    hashes = [torch.hash_tensor(weight.detach()).view(torch.int64) for weight in model.parameters()]
+    return [int(each) for each in torch.stack(hashes).tolist()]
