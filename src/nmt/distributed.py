@@ -4,7 +4,7 @@ Every function also works in a process on its own, where it costs nothing.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
@@ -19,9 +19,6 @@ from nmt.errors import CommonError, UserError
 from nmt.machine import Machine, prepare_machine
 
 T = TypeVar("T")
-
-TIMEOUT = timedelta(minutes=10)
-"""After this long without an answer from another process, a step fails rather than hang."""
 
 
 def rank() -> int:
@@ -49,7 +46,7 @@ def session(config: RuntimeConfig) -> Iterator[Machine]:
         return
     # the second backend carries what never touches a device: flags, counts, text
     backend = "cpu:gloo,cuda:nccl" if machine.device.type == "cuda" else "gloo"
-    dist.init_process_group(backend, timeout=TIMEOUT)
+    dist.init_process_group(backend, timeout=timedelta(minutes=config.timeout_minutes))
     try:
         yield machine
     except SystemExit:  # all leave together
@@ -58,7 +55,10 @@ def session(config: RuntimeConfig) -> Iterator[Machine]:
     except RuntimeError as error:
         if not _is_lost(error):
             raise
-        raise SystemExit(f"nmt: rank {rank()} stops, for another process has ended; its own error says why") from error
+        raise SystemExit(
+            f"nmt: rank {rank()} stops, for another process has ended (its own error says why) or has not answered "
+            f"for runtime.timeout_minutes={config.timeout_minutes:g}; the same command goes on from the last checkpoint"
+        ) from error
     dist.destroy_process_group()  # not after an error: it would wait for processes that may have ended
 
 
@@ -73,6 +73,18 @@ def together() -> Iterator[None]:
     for message in gather_objects(met):
         if message:
             raise CommonError(message)
+
+
+def check_same(values: Mapping[str, object], what: str) -> None:
+    """Refuse to go on where a process has other values than the first; all processes refuse together."""
+    first, *others = gather_objects(dict(values))
+    for number, theirs in enumerate(others, start=1):
+        for key in sorted(first.keys() | theirs.keys()):
+            if first.get(key) != theirs.get(key):
+                raise CommonError(
+                    f"rank {number} has other {what} than rank 0: {key} is {theirs.get(key)}, not {first.get(key)}. "
+                    "Start all processes with the same command, on folders that they share"
+                )
 
 
 def _is_lost(error: RuntimeError) -> bool:

@@ -34,7 +34,7 @@ def replacing(path: Path) -> Iterator[Path]:
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Give a temporary folder to fill; put it in place of `path` once the block succeeds."""
-    partial = path.with_name(path.name + PARTIAL)
+    partial, doomed = path.with_name(path.name + PARTIAL), _doomed(path)
     with _explaining_disk_errors(path):
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
@@ -43,21 +43,28 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             for file in partial.iterdir():
                 sync(file)
             sync(partial)
+            shutil.rmtree(doomed, ignore_errors=True)
             if path.exists():
-                remove_folder(path)
+                path.replace(doomed)
             partial.replace(path)
             sync(path.parent)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(doomed, ignore_errors=True)
 
 
 def remove_folder(path: Path) -> None:
     """Delete a folder; a kill on the way leaves no part of it under its name."""
-    doomed = path.with_name(f"{path.name}.old{PARTIAL}")
+    doomed = _doomed(path)
     with _explaining_disk_errors(path):
         shutil.rmtree(doomed, ignore_errors=True)
         path.replace(doomed)
         shutil.rmtree(doomed, ignore_errors=True)
+
+
+def _doomed(path: Path) -> Path:
+    """The name under which a folder is deleted."""
+    return path.with_name(f"{path.name}.old{PARTIAL}")
 
 
 @contextmanager
@@ -95,8 +102,18 @@ def read_json(path: Path) -> Any:
     """Read a JSON file; say which one where it is damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise UserError(f"{path} cannot be read as JSON: {error}. Delete it and run again.") from error
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name, joined to a folder's path, is that of something in the folder: what a file says is no proof."""
+    return name not in ("", ".", "..") and "/" not in name and name.isprintable()
+
+
+def seal(content: Any) -> str:
+    """A checksum of a value as JSON, by which a file can tell that it is what was written."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def checksum(path: Path) -> str:

@@ -60,6 +60,11 @@ def _good_at_bf16(device: torch.device) -> bool:
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether there was not memory enough; on a CPU, torch has no type of its own for it."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator" in str(error)
+
+
 def keep_memory() -> None:
     """Let the C library keep the large buffers that each step frees and asks for again.
 

@@ -15,7 +15,7 @@ from nmt.data.progress import Progress
 from nmt.data.readers import Languages, read_lines
 from nmt.data.steps import Steps, owning, read_records
 from nmt.errors import UserError
-from nmt.files import replacing
+from nmt.files import checksums, replacing
 from nmt.text import tokenizer, training
 from nmt.text.tokenizer import Tokenizer
 
@@ -52,6 +52,15 @@ def require_prepared(config: Config) -> None:
                     f"{config.data_folder} was prepared with other settings ({name}: {key}): run `make data` with "
                     "these, or give this corpus a name of its own with data.corpus."
                 )
+
+
+def verify_text(folder: Path, split: str) -> None:
+    """Make sure that a split's text is the one that was prepared, where there is a record of it."""
+    outputs = read_records(folder).get(f"collect {split}", {"outputs": {}})["outputs"]
+    found = checksums([folder / output for output in outputs])
+    for output, sum_ in zip(outputs, found, strict=True):
+        if sum_ != outputs[output]:
+            raise UserError(f"{folder / output} is not what was prepared: run `make data` with the same settings")
 
 
 def _collect(config: Config, steps: Steps, split: str, fingerprint: dict[str, Any]) -> str:

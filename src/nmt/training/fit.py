@@ -9,6 +9,7 @@ from nmt import distributed
 from nmt.data.loader import largest
 from nmt.data.store import PairStore
 from nmt.errors import CommonError
+from nmt.machine import is_out_of_memory
 from nmt.training.step import Trainer
 
 
@@ -52,14 +53,10 @@ def _fits(trainer: Trainer, store: PairStore, device_tokens: int) -> bool:
         for batch in batches:
             trainer.try_out(batch)
     except RuntimeError as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         full = 1
     if full and trainer.machine.device.type == "cuda":
         gc.collect()
         torch.cuda.empty_cache()
     return not distributed.highest(full)
-
-
-def _is_out_of_memory(error: RuntimeError) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)

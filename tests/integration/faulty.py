@@ -1,0 +1,65 @@
+"""`nmt` with a fault at a step of one of its processes: python -m tests.integration.faulty FAULT STEP nmt's words."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from nmt.cli import main
+from nmt.data.loader import Step
+from nmt.training.step import Trainer
+
+FAULTY_RANK = "1"
+
+
+def _raise(_: Trainer) -> None:
+    raise ValueError("this process has gone mad")
+
+
+def _drift(trainer: Trainer) -> None:
+    with torch.no_grad():
+        next(trainer.model.parameters()).view(-1)[0] += 1e-3
+
+
+FAULTS: dict[str, Callable[[Trainer], None]] = {
+    "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+    "stop": lambda _: os.kill(os.getpid(), signal.SIGSTOP),
+    "raise": _raise,
+    "drift": _drift,
+}
+
+
+def inject(fault: str, step: int) -> None:
+    """Let a fault happen in the middle of a step: its batch is there, its gradient is not."""
+    update = Trainer.update
+
+    def faulty(self: Trainer, work: Step) -> None:
+        if self.step + 1 == step:
+            FAULTS[fault](self)
+        update(self, work)
+
+    Trainer.update = faulty  # type: ignore[method-assign]
+
+
+def once(fault: str, step: int, mark: Path) -> None:
+    """Let it happen in the first process that comes there, and never again."""
+    if not mark.exists():
+        mark.touch()
+        inject(fault, step)
+
+
+if __name__ == "__main__":
+    kind, number, *words = sys.argv[1:]
+    if os.environ.get("RANK", FAULTY_RANK) == FAULTY_RANK:
+        if kind == "settings":
+            words += ["training.clip_norm=1"]
+        elif kind == "data":
+            words += [f"paths.data={os.environ['OTHER_DATA']}"]
+        elif kind.startswith("once-"):
+            once(kind.removeprefix("once-"), int(number), Path(os.environ["MARK"]))
+        else:
+            inject(kind, int(number))
+    sys.exit(main(words))
