@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from nmt.config.compose import compose
 from nmt.config.schema import Config
+from nmt.data.batches import Lengths, plan_epoch
 from nmt.data.prepare import prepare
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError
@@ -76,11 +77,19 @@ def write_text(corpus: Corpus, folder: Path) -> None:
     pieces = corpus.tokenizer.vocabularies[0]
     (folder / "vocabulary.txt").write_text("".join(f"{piece}\n" for piece in pieces), encoding="utf-8")
     for split in SPLITS:
-        store = corpus.store(split)
-        for side, sentence in (("source", store.source), ("target", store.target)):
-            with (folder / f"{split}.{side}").open("w", encoding="utf-8") as file:
-                for index in range(len(store)):
-                    file.write(" ".join(pieces[piece] for piece in sentence(index).tolist()) + "\n")
+        _write_split(corpus.store(split), range(len(corpus.store(split))), pieces, folder / split)
+    train, config = corpus.store("train"), corpus.config
+    lengths = Lengths.with_marks(train.source_lengths, train.target_lengths)
+    order = plan_epoch(lengths, config.training.batch_tokens, config.seed, epoch=0)
+    by_length = [int(index) for batch in range(len(order)) for index in order[batch]]
+    _write_split(train, by_length, pieces, folder / "sorted")
+
+
+def _write_split(store: PairStore, sentences: Sequence[int], pieces: Sequence[str], path: Path) -> None:
+    """Write sentences in this order; "sorted" is the training text batch by batch, for engines that do not sort."""
+    for side, sentence in (("source", store.source), ("target", store.target)):
+        with path.with_suffix(f".{side}").open("w", encoding="utf-8") as file:
+            file.writelines(" ".join(pieces[piece] for piece in sentence(index).tolist()) + "\n" for index in sentences)
 
 
 def count_tokens(store: PairStore) -> tuple[int, int]:

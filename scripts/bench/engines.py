@@ -36,11 +36,12 @@ class Engine(NamedTuple):
 ENGINES = {
     "ours": Engine("nmt", "run_ours.py"),
     "huggingface": Engine("Hugging Face Marian", "run_huggingface.py", (TORCH, "transformers>=5", "numpy")),
-    "eole": Engine("eole", "run_eole.py", (TORCH, "eole==0.6.4")),
-    "joeynmt": Engine("JoeyNMT", "run_joeynmt.py", (TORCH, "joeynmt==2.3.0")),
+    "eole": Engine("eole", "run_eole.py", (TORCH, "eole==0.6.4", "aiohttp")),
+    "joeynmt": Engine("JoeyNMT", "run_joeynmt.py", (TORCH, "joeynmt==2.3.0", "importlib_metadata")),
     "marian": Engine("Marian", "run_marian.py", ("pymarian==1.12.42",), ("fp32",)),
     "ctranslate2": Engine("CTranslate2", "run_ctranslate2.py", ("ctranslate2>=4.5", "numpy"), ("fp32", "int8")),
     "peak": Engine("matrix product", "run_peak.py"),
+    "parts": Engine("nmt", "run_parts.py"),
 }
 
 
@@ -52,7 +53,7 @@ class Bench(NamedTuple):
     limit: float = 3600.0
     """Seconds after which a driver is given up."""
 
-    def run(self, name: str, job: dict[str, Any], *, kept: bool = False) -> dict[str, Any]:
+    def run(self, name: str, job: dict[str, Any], *, kept: bool = False, processes: int = 1) -> dict[str, Any]:
         """Have an engine's driver do a job, in a process of its own; without a result, "refused" says why."""
         engine = ENGINES[name]
         python = self._python(name)
@@ -63,6 +64,9 @@ class Bench(NamedTuple):
             task = {**job, "threads": self.threads, "work": work, "result": str(result)}
             (Path(work) / "job.json").write_text(json.dumps(task), encoding="utf-8")
             command = [str(python), str(HERE / "drivers" / engine.driver), f"{work}/job.json"]
+            if processes > 1:
+                launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+                command[1:1] = launcher
             began = time.perf_counter()
             code = self._wait(command, log, kept=kept)
             _say(f"{name} {job.get('precision', '')} {job['kind']}: {time.perf_counter() - began:.0f} s")

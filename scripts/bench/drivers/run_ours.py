@@ -25,9 +25,9 @@ from nmt.training.step import Trainer, held_out_loss
 
 def speed(job: Job) -> Result:
     """Train for a stretch of time, as `nmt train` does."""
-    config, trainer = _trainer(job)
+    config, trainer = prepared_trainer(job)
     stretch = Stretch(job)
-    with _batches(config) as batches:
+    with batches_of(config) as batches:
         for work in batches:
             trainer.update(work)
             if stretch.update(counts(work)):
@@ -37,10 +37,10 @@ def speed(job: Job) -> Result:
 
 def curve(job: Job) -> Result:
     """Train for some updates, and look at the development set on the way."""
-    config, trainer = _trainer(job)
+    config, trainer = prepared_trainer(job)
     valid = list(_held_out(config))
     points, seconds, source, target = [], 0.0, 0, 0
-    with _batches(config) as batches:
+    with batches_of(config) as batches:
         for work in batches:
             began = time.perf_counter()
             trainer.update(work)
@@ -71,14 +71,16 @@ def translate(job: Job) -> Result:
     return in_batches(job, block)
 
 
-def _trainer(job: Job) -> tuple[Config, Trainer]:
+def prepared_trainer(job: Job) -> tuple[Config, Trainer]:
+    """Settings and trainer as `nmt train` has them."""
     config = compose(job["overrides"])
     machine = prepare_machine(config.runtime)
     return config, make_trainer(config, machine, Tokenizer.load(config.data_folder))
 
 
 @contextmanager
-def _batches(config: Config) -> Iterator[Iterator[Step]]:
+def batches_of(config: Config, rank: int = 0, devices: int = 1) -> Iterator[Iterator[Step]]:
+    """The batches of training, assembled in the background."""
     training, store = config.training, PairStore.open(config.data_folder, "train")
     stream = steps(
         store,
@@ -86,8 +88,8 @@ def _batches(config: Config) -> Iterator[Iterator[Step]]:
         device_tokens=training.device_tokens,
         seed=config.seed,
         start=Place(),
-        rank=0,
-        devices=1,
+        rank=rank,
+        devices=devices,
     )
     with Ahead(stream) as batches:
         yield batches

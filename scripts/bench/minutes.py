@@ -1,0 +1,111 @@
+"""What some minutes of training are worth: each engine trains as long, then translates the test set with a beam."""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from corpus import Corpus, open_corpus, shape_overrides, write_text
+from engines import ENGINES, ROOT, Bench
+from sacrebleu.metrics.bleu import BLEU
+from tables import table
+
+from nmt.errors import UserError
+from nmt.files import read_json
+
+MARGIN = 0.97
+"""Share of the steps that would fit in the time by the speed seen before: the schedule is to end in time."""
+RECIPE = ("training.schedule=cosine", "training.warmup_steps=400", "training.save_every=100")
+
+
+def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
+    """Train and score in turn, and print the scores."""
+    found = {}
+    for name in options.engines:
+        precision = options.precision or _faster(options, bench, name)
+        work = ours if name == "ours" else theirs
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            found[name] = {"precision": precision, **work(options, bench, name, precision, Path(folder))}
+    print(f"\n{options.minutes:g} minutes of training, small, {options.batch_tokens:,} tokens a batch, beam 5\n")
+    head = ("engine", "precision", "updates", "minutes", "sacreBLEU")
+    print(table(head, [_cells(name, each) for name, each in found.items() if "refused" not in each]))
+    print("".join(f"\n{ENGINES[name].title}: {each['refused']}" for name, each in found.items() if "refused" in each))
+    return {"minutes": found}
+
+
+def _corpus(options: argparse.Namespace, bench: Bench, *more: str) -> Corpus:
+    """The text with the peers' recipe: the paper's post-norm model, which is all that most of them know."""
+    shape = shape_overrides(options.shape, options.batch_tokens)
+    recipe = [*RECIPE, f"training.learning_rate={options.rate}", f"model.dropout={options.dropout}"]
+    return open_corpus([*options.overrides, *shape, *recipe, *more], bench.threads)
+
+
+def _speed(options: argparse.Namespace, bench: Bench, name: str, precision: str) -> float:
+    """Updates a second, in a short stretch."""
+    corpus = _corpus(options, bench)
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        times = {"warmup": options.warmup, "seconds": options.seconds}
+        if name == "eole":
+            write_text(corpus, Path(folder))
+        found = bench.run(name, corpus.job("speed", precision, Path(folder), **times))
+    return 0.0 if "refused" in found else found["updates"] / found["seconds"]
+
+
+def _faster(options: argparse.Namespace, bench: Bench, name: str) -> str:
+    return max(ENGINES[name].precisions, key=lambda precision: _speed(options, bench, name, precision))
+
+
+def _steps(options: argparse.Namespace, bench: Bench, name: str, precision: str) -> int:
+    return max(1, int(MARGIN * 60 * options.minutes * _speed(options, bench, name, precision)))
+
+
+def ours(options: argparse.Namespace, bench: Bench, name: str, precision: str, folder: Path) -> dict[str, Any]:
+    """Train, average and score by the command line, with the settings of `--ours` beside the experiment's own."""
+    steps = _steps(options, bench, name, precision)
+    settings = [
+        *options.overrides,
+        f"training.batch_tokens={options.batch_tokens}",
+        f"training.steps={steps}",
+        f"training.max_minutes={options.minutes}",
+        f"training.valid_every={steps}",
+        f"runtime.threads={bench.threads}",
+        f"runtime.precision={precision}",
+        "runtime.device=cpu",
+        "decoding.beam=5",
+        "name=minutes",
+        f"paths.outputs={folder}",
+        *options.ours,
+    ]
+    seconds = 0.0
+    for stage in ("train", "average", "eval"):
+        began = time.perf_counter()
+        done = subprocess.run([sys.executable, "-m", "nmt", stage, *settings], cwd=ROOT, stdout=sys.stderr, check=False)
+        if done.returncode:
+            raise UserError(f"nmt {stage} failed; what it said is above")
+        seconds = seconds or time.perf_counter() - began
+    scores = read_json(folder / "minutes" / "eval" / "test.json")
+    return {"updates": steps, "seconds": seconds, "bleu": scores["bleu"]["score"]}
+
+
+def theirs(options: argparse.Namespace, bench: Bench, name: str, precision: str, folder: Path) -> dict[str, Any]:
+    """Train and translate in the engine's driver; score what comes back."""
+    steps = _steps(options, bench, name, precision)
+    corpus = _corpus(options, bench, f"training.steps={steps}")
+    test, tokenizer = corpus.store("test"), corpus.tokenizer
+    sources = [test.source(index).tolist() for index in range(len(test))]
+    search = {"sources": sources, "beam": 5, "alpha": 1.0, "batch": 64}
+    found = bench.run(name, corpus.job("minutes", precision, folder, minutes=options.minutes, **search))
+    if "refused" in found:
+        return found
+    hypotheses = [tokenizer.decode(ids) for ids in found.pop("hypotheses")]
+    path = corpus.config.data_folder / f"test.{corpus.config.data.target_lang}"
+    references = path.read_text(encoding="utf-8").splitlines()
+    return {**found, "bleu": float(BLEU().corpus_score(hypotheses, [references]).score)}
+
+
+def _cells(name: str, each: dict[str, Any]) -> list[str]:
+    minutes = each["seconds"] / 60
+    return [ENGINES[name].title, each["precision"], f"{each['updates']:,}", f"{minutes:.1f}", f"{each['bleu']:.2f}"]
