@@ -147,6 +147,8 @@ def read_meta(path: Path) -> dict[str, Any]:
         raise _damaged(file, "it is not JSON") from error
     if not isinstance(meta, dict) or not isinstance(meta.get("format"), int):
         raise _damaged(file, "it names no format")
+    if meta["format"] < 1:
+        raise UserError(f"{file} has format {meta['format']}, which is no format of nmt: restore it or delete it")
     if meta["format"] > FORMAT:
         raise UserError(
             f"{file} has format {meta['format']}, written by nmt {meta.get('nmt')}; "

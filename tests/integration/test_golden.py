@@ -1,0 +1,64 @@
+"""Checkpoints of every format there has been: today's code goes on from them as the code that wrote them did."""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.errors import UserError
+from nmt.runs.checkpoints import load
+from nmt.runs.format import FORMAT, META
+from tests.golden.__main__ import END, HOME, KEPT_AT, SETTINGS
+from tests.integration.toy import call
+
+FORMATS = sorted(HOME.glob("format-*"))
+
+
+@pytest.fixture(params=FORMATS, ids=lambda folder: folder.name)
+def golden(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(request.param, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_there_is_one_of_each_format() -> None:
+    assert [folder.name for folder in FORMATS] == [f"format-{number}" for number in range(1, FORMAT + 1)]
+
+
+def test_training_goes_on_as_it_did(golden: Path) -> None:
+    done = call(["train", *SETTINGS, f"training.steps={END}"])
+    assert done.returncode == 0, done.stderr
+    assert f"going on from step {KEPT_AT}" in done.stdout
+    events = [json.loads(line) for line in (golden / "outputs/golden/metrics.jsonl").read_text().splitlines()]
+    losses = {event["step"]: event["loss"] for event in events if event["event"] == "train"}
+    expected = json.loads((golden / "losses.json").read_text())
+    for step in range(KEPT_AT + 1, END + 1):
+        assert losses[step] == pytest.approx(expected[str(step)], rel=1e-4)  # other machines round otherwise
+
+
+def test_it_is_evaluated(golden: Path) -> None:
+    done = call(["eval", *SETTINGS, "checkpoint=last"])
+    assert done.returncode == 0, done.stderr
+    assert len((golden / "outputs/golden/eval/test.hyp.txt").read_text().splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"), [(FORMAT + 1, "update nmt"), (0, "no format of nmt"), (-3, "no format of nmt")]
+)
+def test_unknown_formats_are_refused(golden: Path, number: int, remedy: str) -> None:
+    folder = golden / f"outputs/golden/checkpoints/step-{KEPT_AT:08}"
+    meta: dict[str, Any] = json.loads((folder / META).read_text())
+    del meta["seal"]
+    meta["format"] = number
+    meta["seal"] = hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
+    (folder / META).write_text(json.dumps(meta))
+    with pytest.raises(UserError, match=remedy) as refused:
+        load(folder)
+    assert f"format {number}" in str(refused.value)
+    done = call(["train", *SETTINGS, f"training.steps={END}"])
+    assert done.returncode == 2
+    assert remedy in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
