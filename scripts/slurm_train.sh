@@ -21,18 +21,23 @@ gpus=${SLURM_GPUS_ON_NODE:-1}
 
 "$python" -m nmt describe "$@" || exit 2  # a mistake in the settings is said once, before any machine starts
 
+# a process that fails is started again with the others, from the last checkpoint, three times at most
 srun --kill-on-bad-exit=1 "$python" scripts/torchrun --nnodes="$SLURM_JOB_NUM_NODES" --nproc-per-node="$gpus" \
-    --rdzv-backend=c10d --rdzv-endpoint="$first:$((20000 + SLURM_JOB_ID % 20000))" --rdzv-id="$SLURM_JOB_ID" \
+    --max-restarts=3 --rdzv-backend=c10d --rdzv-endpoint="$first:$((20000 + SLURM_JOB_ID % 20000))" --rdzv-id="$SLURM_JOB_ID" \
     -m nmt train "$@" &
 training=$!
 
-again() {  # time is nearly up: SIGTERM, which torchrun passes on, makes nmt save after the step it is at
+save() {  # SIGTERM, which torchrun passes on, makes nmt save after the step it is at
+    kill -TERM "$training"
+}
+again() {
     echo "slurm_train: time is nearly up; saving, then queueing the job again" >&2
     requeue=yes
-    kill -TERM "$training"
+    save
 }
 requeue=no
 trap again USR1
+trap save TERM  # cancelled, or pre-empted: in the second case Slurm itself queues it again
 
 wait "$training"; code=$?
 while kill -0 "$training" 2>/dev/null; do wait "$training"; code=$?; done

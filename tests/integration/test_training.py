@@ -73,7 +73,7 @@ def test_killed_and_resumed_equals_uninterrupted(settings: list[str], whole: Pat
     assert all(torch.equal(resumed[name], expected[name]) for name in expected)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 def test_a_signal_saves_and_leaves(number: signal.Signals, settings: list[str], whole: Path, tmp_path: Path) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "training.log_every=4"]
     process = subprocess.Popen(
