@@ -127,3 +127,22 @@ def test_a_step_is_one(settings: list[str]) -> None:
     done = call(["batch", *settings, "step=0"])
     assert done.returncode == 2
     assert "step=0 must be at least 1" in done.stderr
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()])
+def test_memory_that_runs_out_later(
+    error: Exception, settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = Trainer.update
+
+    def greedy(self: Trainer, work: Step) -> None:
+        if self.step == 11:
+            raise error
+        update(self, work)
+
+    monkeypatch.setattr(Trainer, "update", greedy)
+    done = call(["train", *settings, f"paths.outputs={tmp_path}"])
+    assert done.returncode == 2
+    said = done.stderr.splitlines()[-1]
+    assert "out of memory at step 12" in said
+    assert "training.device_tokens" in said

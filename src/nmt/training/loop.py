@@ -124,13 +124,14 @@ class Loop:
 
     def _update(self, work: Step) -> None:
         """Make a step; what fitted at first may not fit for ever, where others use the same memory."""
+        step = self.trainer.step + 1
         try:
             self.trainer.update(work)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
             raise UserError(
-                f"out of memory at step {self.trainer.step}: free some, or set training.device_tokens to less than "
+                f"out of memory at step {step}: free some, or set training.device_tokens to less than "
                 "now, with the same batches; the same command goes on from the last checkpoint"
             ) from error
 

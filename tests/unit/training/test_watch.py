@@ -7,7 +7,8 @@ import torch
 
 from nmt.data.loader import Batch, Place
 from nmt.model.packed import Packed
-from nmt.training.watch import NAMED, Watch
+from nmt.training.loop import Best
+from nmt.training.watch import NAMED, Watch, weights_hash
 
 NONE = Packed.from_sentences([[3]])
 
@@ -80,3 +81,24 @@ def test_a_loss_that_is_no_number_is_no_lowest() -> None:
     assert watch.explosion(math.nan) == ""
     noted([1.0], 2, watch).look()
     assert watch.explosion(9.0) == ""
+
+
+def test_a_hash_tells_models_apart_by_a_bit() -> None:
+    model = torch.nn.Linear(7, 5)
+    before = weights_hash(model)
+    assert weights_hash(model) == before
+    assert len(before) == 2
+    with torch.no_grad():
+        model.bias[3] = torch.nextafter(model.bias[3], torch.tensor(9.0))
+    after = weights_hash(model)
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+
+
+def test_the_best_is_a_number() -> None:
+    best = Best("loss")
+    for value in (math.nan, 3.0, math.nan, 4.0, 2.0):
+        best.look({"loss": value})
+    assert (best.value, best.stale) == (2.0, 0)
+    best.look({"loss": math.inf})
+    assert (best.value, best.stale) == (2.0, 1)

@@ -1,0 +1,35 @@
+"""The text that is scored: only what was prepared."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import UserError
+from nmt.evaluation.evaluate import read_split
+from nmt.files import checksum, write_json
+
+LANGUAGES = ("en", "de")
+
+
+@pytest.fixture
+def prepared(tmp_path: Path) -> Path:
+    for language in LANGUAGES:
+        (tmp_path / f"test.{language}").write_text(f"a sentence of {language}\n")
+    outputs = {f"test.{language}": checksum(tmp_path / f"test.{language}") for language in LANGUAGES}
+    write_json(
+        tmp_path / "manifest.json", {"steps": {"collect test": {"inputs": {}, "outputs": outputs, "result": {}}}}
+    )
+    return tmp_path
+
+
+def test_what_was_prepared(prepared: Path) -> None:
+    split = read_split(prepared, "test", LANGUAGES)
+    assert (split.sources, split.references) == (["a sentence of en"], ["a sentence of de"])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_has_changed_since(prepared: Path, language: str) -> None:
+    path = prepared / f"test.{language}"
+    path.write_text(path.read_text().replace("sentence", "sentance"))
+    with pytest.raises(UserError, match=f"test.{language} is not what was prepared: run `make data`"):
+        read_split(prepared, "test", LANGUAGES)
