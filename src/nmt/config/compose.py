@@ -21,8 +21,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
 from nmt.config.keys import GROUPS, all_keys, nearest_key
-from nmt.config.schema import Config
+from nmt.config.schema import Config, is_utf8
 from nmt.errors import ConfigError
+from nmt.runs.resume import plain_yaml
 
 
 def compose(overrides: Sequence[str]) -> Config:
@@ -41,6 +42,7 @@ def to_yaml(config: Config) -> str:
 
 def from_yaml(text: str) -> Config:
     """The settings that `to_yaml` wrote; those that it did not know yet take their defaults."""
+    plain_yaml(text)
     with in_one_line(()):
         saved = OmegaConf.load(io.StringIO(text))
         if not isinstance(saved, DictConfig) or not saved:
@@ -91,6 +93,8 @@ def _to_config(tree: Any) -> Config:
 
 def _check_override(text: str) -> None:
     """Refuse what Hydra would explain at length, or take and then lose."""
+    if "\0" in text or not is_utf8(text):
+        raise ConfigError(f"{text!r} holds a NUL or is not UTF-8: no setting takes such text")
     override = _parse(text)
     key = str(override.key_or_group)
     if override.package is not None or (key not in GROUPS and key not in all_keys()):
@@ -143,7 +147,7 @@ def in_one_line(overrides: Sequence[str]) -> Iterator[None]:
     """Turn what Hydra, OmegaConf and YAML raise into one line that says where and what."""
     try:
         yield
-    except (HydraException, OmegaConfBaseException, yaml.YAMLError, OSError) as error:
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError, OSError, ValueError, RecursionError) as error:
         raise ConfigError(_explain(error, overrides)) from error
 
 

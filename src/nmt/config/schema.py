@@ -540,7 +540,7 @@ def is_utf8(text: str) -> bool:
 def _plain_name(key: str, value: str) -> None:
     """Refuse what would lead to another folder, or what a file system or a terminal cannot show."""
     if value in ("", ".", "..") or "/" in value or "\\" in value or not value.isprintable() or len(value) > 64:
-        raise ConfigError(f"{key}={value} must be a plain name of at most 64 characters")
+        raise ConfigError(f"{key}={value} must be the plain name of a folder, of at most 64 characters")
 
 
 def _language(key: str, value: str) -> None:

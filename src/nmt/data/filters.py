@@ -3,16 +3,19 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import compress, islice
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import DataConfig
+from nmt.data.blocks import blocks
 from nmt.data.readers import Pair
 
 CHUNK = 50_000
 """Pairs that are read, filtered and written at once."""
+ROOM = 1 << 26
+"""Characters that are at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,7 @@ def training_filters(config: DataConfig) -> list[Filter]:
 
 def chunks(pairs: Iterator[Pair], size: int = CHUNK) -> Iterator[list[Pair]]:
     """Take pairs together in lists."""
-    while chunk := list(islice(pairs, size)):
-        yield chunk
+    return blocks(pairs, size, lambda pair: len(pair[0]) + len(pair[1]), ROOM)
 
 
 def apply(filters: Sequence[Filter], chunk: list[Pair], dropped: dict[str, int]) -> list[Pair]:

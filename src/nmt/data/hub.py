@@ -170,6 +170,9 @@ def _remove(path: Path) -> None:
 
 def _stream(paths: list[Path], languages: Languages, name: str) -> Iterator[Pair]:
     from datasets import load_dataset  # noqa: PLC0415 (slow to import, and only this source needs it)
+    from datasets.utils import logging  # noqa: PLC0415
+
+    logging.set_verbosity(logging.CRITICAL)  # what goes wrong is said below, in one line
 
     files = [str(path) for path in paths]
     table = load_dataset("parquet", data_files=files, split="train", streaming=True, batch_size=READ_ROWS)

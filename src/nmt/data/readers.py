@@ -5,12 +5,13 @@ import html
 import lzma
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from io import BufferedReader
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import pyarrow
 import pyarrow.compute
@@ -24,6 +25,8 @@ Languages = tuple[str, str]
 HUB_SPLITS = {"train": ("train",), "valid": ("validation", "valid", "dev"), "test": ("test",)}
 """What the Hub's files of a split are called."""
 BATCH_ROWS = 10_000
+LONGEST_LINE = 1 << 20
+"""Most bytes of a line: a file whose ends of lines are lost is refused before it fills the memory."""
 
 
 def kind(path: Path) -> str:
@@ -81,12 +84,21 @@ def read_pairs(paths: Sequence[Path], languages: Languages) -> Iterator[Pair]:
 def read_lines(path: Path) -> Iterator[str]:
     r"""Lines of a UTF-8 text file, which end at \n (or \r\n) and nowhere else."""
     with _explaining(path), _opened(path) as file:
-        yield from decode_lines(file, str(path))
+        yield from _decoded(file, str(path))
 
 
-def decode_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
-    """Lines of text from a file opened for bytes; `name` says in errors which it is."""
-    for number, raw in enumerate(file, 1):
+def read_stream(file: BinaryIO | None, name: str) -> Iterator[str]:
+    """Lines of text from what is open already, such as standard input; `name` says in errors which it is."""
+    if file is None:
+        raise UserError(f"{name} is closed: give it something to read.")
+    with _explaining(name):
+        yield from _decoded(file, name)
+
+
+def _decoded(file: BinaryIO | BufferedReader | gzip.GzipFile | lzma.LZMAFile, name: str) -> Iterator[str]:
+    for number, raw in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), b""), 1):
+        if len(raw) > LONGEST_LINE:
+            raise _too_long(f"{name}, line {number}")
         try:
             line = raw.decode()
         except UnicodeDecodeError as error:
@@ -95,23 +107,40 @@ def decode_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
                 "for example with `iconv -t UTF-8`."
             ) from error
         if number == 1:
-            line = line.removeprefix("\ufeff")
-        yield line.removesuffix("\n").removesuffix("\r")
+            line = line.lstrip("\ufeff")
+        yield line.removesuffix("\n").rstrip("\r")
 
 
 def table_pairs(table: pyarrow.Table | pyarrow.RecordBatch, languages: Languages, name: str) -> Iterator[Pair]:
     """Pairs of rows that look like {"translation": {"de": ..., "en": ...}}."""
     names = table.schema.names
-    if "translation" not in names or not pyarrow.types.is_struct(table.schema.field("translation").type):
+    if names.count("translation") != 1 or not pyarrow.types.is_struct(table.column("translation").type):
         raise UserError(f"{name} has the columns {', '.join(names)}, but no `translation` of the Hub's form.")
     column = table.column("translation")
-    known = [column.type.field(index).name for index in range(column.type.num_fields)]
-    for language in languages:
-        if language not in known:
-            raise UserError(f"{name} has no text in the language {language}: {nearest(language, known)}")
-    sides = [pyarrow.compute.struct_field(column, language).to_pylist() for language in languages]
+    sides = [_side(column, language, name) for language in languages]
     for source, target in zip(*sides, strict=True):
         yield (source or "").rstrip("\r\n"), (target or "").rstrip("\r\n")
+
+
+def _side(column: pyarrow.Array | pyarrow.ChunkedArray, language: str, name: str) -> list[str | None]:
+    """The texts of one language in a column of translations."""
+    known = [column.type.field(index).name for index in range(column.type.num_fields)]
+    if language not in known:
+        raise UserError(f"{name} has no text in the language {language}: {nearest(language, known)}")
+    if known.count(language) > 1:
+        raise UserError(f"{name} has several texts in the language {language}: leave one.")
+    side = pyarrow.compute.struct_field(column, language)
+    kind = side.type.value_type if pyarrow.types.is_dictionary(side.type) else side.type
+    if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind) or pyarrow.types.is_null(kind)):
+        raise UserError(f"{name} has {kind}, not text, in the language {language}.")
+    text = side.cast(pyarrow.large_string())
+    if (pyarrow.compute.max(pyarrow.compute.binary_length(text)).as_py() or 0) > LONGEST_LINE:
+        raise _too_long(f"{name}, a text in {language}")
+    try:
+        found: list[str | None] = text.to_pylist()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name} has text in the language {language} that is not UTF-8: convert it.") from error
+    return found
 
 
 def rows(path: Path) -> int:
@@ -121,7 +150,7 @@ def rows(path: Path) -> int:
 
 
 @contextmanager
-def _explaining(path: Path) -> Iterator[None]:
+def _explaining(path: Path | str) -> Iterator[None]:
     try:
         yield
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
@@ -132,6 +161,12 @@ def _explaining(path: Path) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}.") from error
+
+
+def _too_long(where: str) -> UserError:
+    return UserError(
+        f"{where}: longer than {LONGEST_LINE:,} bytes, which no sentence is: do its lines end in \\n? Split or drop it."
+    )
 
 
 def _opened(path: Path) -> BufferedReader | gzip.GzipFile | lzma.LZMAFile:
@@ -171,7 +206,7 @@ def _tsv_pairs(path: Path) -> Iterator[Pair]:
                 f"{path}, line {number}: {len(columns)} column(s), but two are needed, "
                 "source and target with a tab between."
             )
-        yield columns[0], columns[1]
+        yield columns[0].rstrip("\r"), columns[1]
 
 
 def _parquet_pairs(path: Path, languages: Languages) -> Iterator[Pair]:
@@ -184,15 +219,26 @@ def _parquet_pairs(path: Path, languages: Languages) -> Iterator[Pair]:
 def _segments(path: Path, language: str) -> Iterator[str]:
     text = "\n".join(read_lines(path))
     _check_language(path, text, language)
-    found: list[Any] = re.findall(r"<seg\b[^>]*>(.*?)</seg>", text, re.DOTALL | re.IGNORECASE)
-    if not found:
+    # [^<>] rather than [^>]: a file of nothing but "<seg" takes no longer than others
+    before, *parts = re.split(r"<(/?)seg(?:\s[^<>]*)?>", text, flags=re.IGNORECASE)
+    marks, texts = parts[0::2], parts[1::2]
+    if not marks:
         raise UserError(f"{path} holds no <seg> lines: is it an sgm file?")
-    return (" ".join(html.unescape(segment).split()) for segment in found)
+    if marks != ["", "/"] * (len(marks) // 2):
+        wrong = next(place for place, mark in enumerate([*marks, "end"]) if mark != ("", "/")[place % 2])
+        line = 1 + sum(part.count("\n") for part in (before, *texts[:wrong]))
+        raise UserError(f"{path}, line {line}: a <seg> without its </seg>, or the other way round: mend it.")
+    return (" ".join(_unescaped(segment).split()) for segment in texts[0::2])
+
+
+def _unescaped(text: str) -> str:
+    """Text with its entities resolved; a number of thousands of digits is no character."""
+    return html.unescape(re.sub(r"&#[0-9]{9,};?", "\ufffd", text))
 
 
 def _check_language(path: Path, text: str, language: str) -> None:
     """Refuse a set that names another language; names such as "any" say nothing."""
-    opening = re.search(r"<(src|ref|tst)set\b([^>]*)>", text, re.IGNORECASE)
+    opening = re.search(r"<(src|ref|tst)set\b([^<>]*)>", text, re.IGNORECASE)
     if not opening:
         return
     key = "srclang" if opening[1].lower() == "src" else "trglang"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import UserError
-from nmt.files import PARTIAL, checksums, read_json, write_json
+from nmt.files import PARTIAL, checksums, is_plain_name, read_json, seal, write_json
 from nmt.lock import alone_in
 
 MANIFEST = "manifest.json"
@@ -79,6 +79,7 @@ class Steps:
     def _save(self) -> None:
         path = self._folder / MANIFEST
         content = {**self._about, "steps": self._records}
+        content["seal"] = seal(content)
         if not path.exists() or read_json(path) != content:
             write_json(path, content)
 
@@ -95,10 +96,21 @@ def read_records(folder: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     content = read_json(path)
-    try:
-        return dict(content["steps"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path} is not a manifest of prepared data. Delete it and run again.") from error
+    if not isinstance(content, dict) or not isinstance(content.get("steps"), dict):
+        raise UserError(f"{path} is not a manifest of prepared data. Delete it and run again.")
+    sealed = content.pop("seal", None)  # manifests of earlier versions have none
+    if sealed not in (None, seal(content)) or not all(map(_is_record, content["steps"].values())):
+        raise UserError(f"{path} is not what was written: it is damaged. Delete it and run again.")
+    return dict(content["steps"])
+
+
+def _is_record(record: Any) -> bool:
+    """Whether this can be the record of a step, whose outputs lie in the manifest's own folder."""
+    return (
+        isinstance(record, dict)
+        and all(isinstance(record.get(key), dict) for key in ("inputs", "outputs", "result"))
+        and all(map(is_plain_name, record["outputs"]))
+    )
 
 
 @contextmanager

@@ -10,18 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.errors import UserError
-from nmt.files import checksums, read_json, replacing, write_json
+from nmt.files import checksums, is_plain_name, read_json, replacing, write_json
 
 Ids = npt.NDArray[np.unsignedinteger[Any]]
 Offsets = npt.NDArray[np.int64]
 Lengths = npt.NDArray[np.int32]
 
 OFFSET = np.dtype("<i8")
+TOKENS = (np.dtype("<u2"), np.dtype("<u4"))
 
 
 def id_type(vocabulary: int) -> np.dtype[Any]:
     """Smallest type that holds every id of a vocabulary."""
-    return np.dtype("<u2") if vocabulary <= 65_535 else np.dtype("<u4")
+    return TOKENS[vocabulary > 65_535]
 
 
 def file_names(split: str, languages: tuple[str, str]) -> list[str]:
@@ -49,17 +50,15 @@ class PairStore:
             raise UserError(f"there is no prepared {split} data in {folder}: run `make data` with the same settings.")
         description = read_json(path)
         try:
-            arrays = [_map(folder / name, entry) for name, entry in description["files"].items()]
+            names, pairs = list(description["files"]), int(description["pairs"])
+            arrays = [_map(folder, *described) for described in description["files"].items()]
             store = cls(folder, description, *arrays)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise _damaged(path) from error
-        for name, tokens, offsets in zip(
-            list(description["files"])[1::2],
-            (store.source_tokens, store.target_tokens),
-            (store.source_offsets, store.target_offsets),
-            strict=True,
-        ):
-            if len(offsets) != description["pairs"] + 1 or offsets[0] != 0 or offsets[-1] != len(tokens):
+        sides = ((store.source_tokens, store.source_offsets), (store.target_tokens, store.target_offsets))
+        for name, (tokens, offsets) in zip(names[1::2], sides, strict=True):
+            fits = tokens.dtype in TOKENS and offsets.dtype == OFFSET and len(offsets) == pairs + 1
+            if not fits or offsets[0] != 0 or offsets[-1] != len(tokens):
                 raise _damaged(folder / name)
         return store
 
@@ -86,10 +85,13 @@ class PairStore:
         return self.target_tokens[self.target_offsets[index] : self.target_offsets[index + 1]]
 
     def verify(self) -> None:
-        """Read every byte and compare with the checksums taken when it was written."""
+        """Read every byte and compare with the checksums taken when it was written; see that sentences have lengths."""
         files = self.description["files"]
         for name, found in zip(files, checksums([self.folder / name for name in files]), strict=True):
-            if found != files[name]["sha256"]:
+            if found != files[name].get("sha256"):
+                raise _damaged(self.folder / name)
+        for name, offsets in zip(list(files)[1::2], (self.source_offsets, self.target_offsets), strict=True):
+            if (offsets[1:] < offsets[:-1]).any():
                 raise _damaged(self.folder / name)
 
 
@@ -135,12 +137,14 @@ def writing(folder: Path, split: str, languages: tuple[str, str], vocabulary: in
     write_json(folder / description, {"pairs": writer.pairs, "files": entries})
 
 
-def _map(path: Path, entry: dict[str, Any]) -> npt.NDArray[Any]:
-    if not path.exists() or path.stat().st_size != entry["bytes"]:
+def _map(folder: Path, name: str, entry: dict[str, Any]) -> npt.NDArray[Any]:
+    path = folder / name
+    if not is_plain_name(name) or not path.is_file() or path.stat().st_size != entry["bytes"]:
         raise _damaged(path)
+    kind = np.dtype(entry["dtype"])
     if not entry["bytes"]:
-        return np.zeros(0, entry["dtype"])
-    return np.memmap(path, dtype=entry["dtype"], mode="r").view(np.ndarray)
+        return np.zeros(0, kind)
+    return np.memmap(path, dtype=kind, mode="r").view(np.ndarray)
 
 
 def _damaged(path: Path) -> UserError:

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.data.blocks import blocks
 from nmt.decoding.beam import Hypothesis, beam_search, ensemble
 from nmt.decoding.sampling import sample
 from nmt.errors import UserError
@@ -27,8 +28,12 @@ from nmt.text.tokenizer import Tokenizer
 
 WINDOW = 2048
 """Lines to look ahead, so that sentences of like length are decoded together."""
+ROOM = 1 << 22
+"""Characters to look ahead at most."""
 LONGEST_SOURCE = 1024
 """Most word pieces of a line, its end mark included, that are translated; learned positions may know fewer."""
+LONGEST_TARGET = 4096
+"""Most word pieces of a translation, or of a prefix or a translation that is given."""
 ROWS = 512
 """Tokens whose scores of all words are held at once where translations are scored."""
 LEAST_COST = 16
@@ -81,7 +86,7 @@ class Engine(ABC):
         self.tokenizer = tokenizer
         self.config = config
         self.longest_source = longest_source
-        self.longest_target = longest_target
+        self.longest_target = min(longest_target, LONGEST_TARGET)
 
     @abstractmethod
     def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
@@ -109,9 +114,9 @@ class Engine(ABC):
             numbers: what a warning calls the lines, where that is not 1, 2, 3, ...
             done: told of each batch's end.
         """
-        lines, numbers = iter(lines), iter(numbers or count(1))
+        numbers = iter(numbers or count(1))
         beginnings = None if prefixes is None else iter(prefixes)
-        while block := list(islice(lines, window)):
+        for block in blocks(lines, window, len, ROOM):
             # A line of spaces is empty, whatever a tokenizer would make of it.
             sources = self.tokenizer.encode_source([line if line.strip() else "" for line in block])
             begun = None
@@ -263,11 +268,25 @@ def load_model(checkpoint: Checkpoint, config: ModelConfig, device: torch.device
             f"{checkpoint.path} has a vocabulary for each language, but its model shares one: "
             "its tokenizer is that of another run; put the right one back or use another checkpoint"
         )
+    check_weights(_shapes(config, tokenizer, checkpoint), checkpoint.weights, checkpoint.path)
     model = Transformer(config, tokenizer.source_size, tokenizer.target_size)
-    shapes = {name: weight.shape for name, weight in model.state_dict().items()}
-    check_weights(shapes, checkpoint.weights, checkpoint.path)
     model.load_state_dict(checkpoint.weights)
     return model.to(device).eval(), tokenizer
+
+
+def _shapes(config: ModelConfig, tokenizer: Tokenizer, checkpoint: Checkpoint) -> dict[str, torch.Size]:
+    """The parameters of a model that has not been built: its settings may ask for more than any memory holds."""
+    try:
+        if config.layers > len(checkpoint.weights):
+            raise ValueError(f"{config.layers} layers")
+        with torch.device("meta"):
+            model = Transformer(config, tokenizer.source_size, tokenizer.target_size)
+    except (RuntimeError, ValueError, TypeError, OverflowError) as error:
+        raise UserError(
+            f"{checkpoint.path / 'config.yaml'} describes a model that its weights cannot be of "
+            f"({str(error).partition(chr(10))[0]}): restore it or use another checkpoint"
+        ) from error
+    return {name: weight.shape for name, weight in model.state_dict().items()}
 
 
 def batches_by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:

@@ -1,7 +1,6 @@
 """One checkpoint: a folder of weights, trainer state, tokenizer, settings, and checksums of it all."""
 
 import errno
-import hashlib
 import json
 import math
 import re
@@ -11,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -21,7 +19,7 @@ from torch import Tensor
 
 from nmt import __version__
 from nmt.errors import UserError
-from nmt.files import checksum, replacing_folder
+from nmt.files import checksum, is_plain_name, replacing_folder, seal
 
 FORMAT = 1
 """Version of the layout; raised by a change that older code cannot read."""
@@ -99,7 +97,7 @@ def write(
             **more,
             "files": {file.name: checksum(file) for file in sorted(partial.iterdir())},
         }
-        sealed = meta | {"seal": _seal(meta)}
+        sealed = meta | {"seal": seal(meta)}
         (partial / META).write_text(json.dumps(sealed, indent=2) + "\n", encoding="utf-8")
 
 
@@ -124,16 +122,25 @@ def load(path: Path, trainer: bool = False) -> Checkpoint:
                 path=path,
                 step=meta["step"],
                 weights=load_file(path / WEIGHTS),
-                trainer=torch.load(path / TRAINER, map_location="cpu", weights_only=True) if trainer else None,
+                trainer=_load_trainer(path / TRAINER) if trainer else None,
                 config_text=(path / SETTINGS).read_text(encoding="utf-8"),
                 meta=meta,
             )
-        except (SafetensorError, UnpicklingError, RuntimeError, ValueError) as error:
+        except OSError:
+            raise
+        except Exception as error:  # neither library says what it raises on a file that was forged
             reason = str(error).strip().partition("\n")[0]
             raise UserError(
                 f"{path} has the right checksums but cannot be loaded ({reason}): "
                 "nmt did not write it, or the memory is too small"
             ) from error
+
+
+def _load_trainer(path: Path) -> dict[str, Any]:
+    trainer = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(trainer, dict):
+        raise TypeError(f"{path.name} holds no names")
+    return trainer
 
 
 def read_meta(path: Path) -> dict[str, Any]:
@@ -154,7 +161,7 @@ def read_meta(path: Path) -> dict[str, Any]:
             f"{file} has format {meta['format']}, written by nmt {meta.get('nmt')}; "
             f"this is nmt {__version__}, which reads formats up to {FORMAT}: update nmt"
         )
-    if meta.pop("seal", None) != _seal(meta) or not _is_complete(meta):
+    if meta.pop("seal", None) != seal(meta) or not _is_complete(meta):
         raise _damaged(file, "its content is not the one that was written")
     named = STEP_FOLDER.fullmatch(path.name)
     if named and int(named[1]) != meta["step"]:
@@ -204,17 +211,15 @@ def _save_trainer(trainer: Mapping[str, Any], path: Path) -> None:
     torch.load(path, map_location="cpu", weights_only=True, mmap=True)
 
 
-def _seal(meta: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
-
-
 def _is_complete(meta: Mapping[str, Any]) -> bool:
     files = meta.get("files")
     return (
         isinstance(meta.get("step"), int)
         and isinstance(meta.get("valid"), dict)
+        and all(isinstance(value, int | float) for value in meta["valid"].values())
+        and isinstance(meta.get("best_by", "loss"), str)
         and isinstance(files, dict)
-        and all(name == Path(name).name for name in files)
+        and all(map(is_plain_name, files))
         and {WEIGHTS, SETTINGS} <= files.keys()
     )
 

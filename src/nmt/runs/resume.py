@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from nmt.config.schema import Config
-from nmt.errors import UserError
+from nmt.errors import ConfigError, UserError
 
 MAY_CHANGE = (
     *("name", "checkpoint", "input", "output", "compare", "engine", "format", "prefix"),
@@ -20,6 +20,9 @@ MAY_CHANGE = (
     *("training.save_every", "training.save_minutes", "training.keep_*", "training.best_by"),
 )
 """Settings that do not touch what is learned from which batches; patterns over dotted keys."""
+
+DEEPEST = 20
+"""Levels that saved settings are nested at most."""
 
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -42,13 +45,22 @@ def read_settings(config_text: str) -> dict[str, Any]:
 def plain_yaml(text: str) -> Any:
     """What saved settings say, as plain values."""
     try:
-        # An alias is never written, and a few lines of them can stand for more than fits into any memory.
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise UserError("the config.yaml of a checkpoint holds an alias (*name): restore it")
+        _check_extent(text)
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"the config.yaml of a checkpoint is not YAML ({reason}): restore it") from error
+        raise ConfigError(f"the config.yaml of a checkpoint is not YAML ({reason}): restore it") from error
+
+
+def _check_extent(text: str) -> None:
+    """Refuse what is never written: aliases, a few of which stand for more than any memory holds, and great depth."""
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise ConfigError("the config.yaml of a checkpoint holds an alias (*name): restore it")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise ConfigError(f"the config.yaml of a checkpoint is nested more than {DEEPEST} deep: restore it")
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -1,6 +1,5 @@
 """`nmt attention`: where a model looks while it translates a sentence, as a picture."""
 
-import sys
 from itertools import islice
 from pathlib import Path
 
@@ -8,15 +7,14 @@ import vl_convert
 
 from nmt.config.compose import from_yaml
 from nmt.config.schema import Config
-from nmt.data.readers import decode_lines, read_lines
 from nmt.decoding.translate import Translator, load_model
 from nmt.errors import UserError
 from nmt.files import replacing
 from nmt.machine import prepare_machine
 from nmt.report.attention import attention, picture
 from nmt.runs.checkpoints import load, resolve
+from nmt.stages.streams import STANDARD, read_input
 
-STANDARD = "-"
 SCALE = 2.0
 """Dots of the picture for each of a screen's."""
 
@@ -39,10 +37,7 @@ def run(config: Config) -> None:
 
 
 def _first_line(name: str) -> str:
-    if name != STANDARD and not Path(name).is_file():
-        raise UserError(f"input={name} does not exist or is not a file: name a file, or - for standard input")
-    lines = decode_lines(sys.stdin.buffer, "standard input") if name == STANDARD else read_lines(Path(name))
-    line = next(islice(lines, 1), "").strip()
+    line = next(islice(read_input(name), 1), "").strip()
     if not line:
         raise UserError("the input has no first line to draw: give it a sentence")
     return line

@@ -1,12 +1,12 @@
 """`nmt score`: how probable given translations are."""
 
 from collections.abc import Iterator
-from itertools import islice
 
 from tqdm import tqdm
 
 from nmt.config.schema import Config
-from nmt.decoding.translate import WINDOW
+from nmt.data.blocks import blocks
+from nmt.decoding.translate import ROOM, WINDOW
 from nmt.errors import UserError
 from nmt.machine import prepare_machine
 from nmt.stages.engines import load_engine
@@ -18,7 +18,7 @@ def run(config: Config) -> None:
     engine = load_engine(config, prepare_machine(config.runtime)).engine
     pairs = _pairs(config.input)
     with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=None) as bar:
-        while block := list(islice(pairs, WINDOW)):
+        for block in blocks(pairs, WINDOW, lambda pair: sum(map(len, pair)), ROOM):
             sources, targets = zip(*block, strict=True)
             for (source, target), likelihood in zip(block, engine.score(sources, targets, bar.update), strict=True):
                 row = f"{likelihood.log_probability:.6f}\t{likelihood.tokens}\t{source}\t{target}\n"

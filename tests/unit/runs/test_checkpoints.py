@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from nmt.errors import UserError
-from nmt.files import checksum
+from nmt.files import checksum, seal
 from nmt.runs import format as checkpoint_format
 from nmt.runs.checkpoints import Checkpoints, DamagedError, check_weights, load, load_last_good, resolve
 
@@ -247,7 +247,7 @@ def test_a_forged_meta_is_refused(save: Save, change: dict[str, Any]) -> None:
     path = save(1)
     meta = json.loads((path / "meta.json").read_text()) | change
     del meta["seal"]
-    meta["seal"] = checkpoint_format._seal(meta)
+    meta["seal"] = seal(meta)
     (path / "meta.json").write_text(json.dumps(meta))
     with pytest.raises(DamagedError, match=r"meta\.json is damaged"):
         load(path)
@@ -264,7 +264,7 @@ def test_no_code_is_run_from_a_trainer_state(save: Save, tmp_path: Path) -> None
     torch.save({"x": Attack()}, path / "trainer.pt")
     meta = checkpoint_format.read_meta(path)
     meta["files"]["trainer.pt"] = checksum(path / "trainer.pt")
-    (path / "meta.json").write_text(json.dumps(meta | {"seal": checkpoint_format._seal(meta)}))
+    (path / "meta.json").write_text(json.dumps(meta | {"seal": seal(meta)}))
     with pytest.raises(UserError, match=r"has the right checksums but cannot be loaded"):
         load(path, trainer=True)
     assert not sentinel.exists()
