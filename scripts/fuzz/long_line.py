@@ -1,0 +1,85 @@
+"""A line of 1 GB, which no machine should hold in memory: refused by what reads it, at the memory of a short one."""
+
+import gzip
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from scripts.fuzz.prepared import tiny_run
+
+SIZE = 1 << 30
+PIECE = 1 << 20
+ALLOWED = 256 << 20
+"""Bytes that the peak may lie above that of a short line."""
+WATCHER = (
+    "import resource, sys; from nmt.cli import main; code = main(sys.argv[2:]); "
+    "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, file=sys.stderr); sys.exit(code)"
+)
+"""Runs the command line, and says last how much memory that took."""
+
+
+class Use(NamedTuple):
+    """What a command came to."""
+
+    name: str
+    code: int
+    error: str
+    peak: int
+    """Bytes of memory."""
+
+
+def main() -> int:
+    """Print what each command took."""
+    with tempfile.TemporaryDirectory() as folder:
+        uses = list(measure(Path(folder)))
+    base = uses[0].peak
+    for use in uses:
+        print(f"{use.name:<22} exit code {use.code}  peak {use.peak >> 20:,} MiB  {use.error}", flush=True)
+    return int(any(use.code != 2 or use.peak > base + ALLOWED for use in uses[1:]))
+
+
+def measure(folder: Path) -> Iterator[Use]:
+    """A short line into `translate`, then the long one into it and into `data`, as a file and packed."""
+    config = tiny_run(folder)
+    overrides = [f"paths.data={folder}", f"paths.outputs={config.paths.outputs}", "runtime.device=cpu"]
+    run = ["translate", "name=tiny", "checkpoint=last", *overrides]
+    yield _run("translate, short", run, b"the cat\n", 1)
+    yield _run("translate", run, b"x" * PIECE, SIZE // PIECE)
+    for name, path in (("data", folder / "long.en"), ("data, packed", folder / "long.en.gz")):
+        _write(path)
+        files = [f"data.{split}=[{path},{path}]" for split in ("train", "valid", "test")]
+        yield _run(name, ["data", "data.source=files", "data.corpus=long", *files, *overrides], b"", 0)
+        path.unlink()
+
+
+def _write(path: Path) -> None:
+    """A file of one line; what is not packed takes no room on the disk either."""
+    if path.suffix == ".gz":
+        with gzip.open(path, "wb", compresslevel=1) as file:
+            for _ in range(SIZE // PIECE):
+                file.write(b"x" * PIECE)
+    else:
+        path.touch()
+        os.truncate(path, SIZE)
+
+
+def _run(name: str, words: list[str], piece: bytes, times: int) -> Use:
+    """Run `nmt`, with a piece so many times on its standard input."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WATCHER, "nmt", *words], env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin
+    try:
+        for _ in range(times):
+            process.stdin.write(piece)
+        process.stdin.close()
+    except BrokenPipeError:
+        pass
+    _, errors = process.communicate()
+    *lines, peak = errors.decode().splitlines()
+    return Use(name, process.returncode, " | ".join(lines), int(peak))

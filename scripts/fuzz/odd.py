@@ -1,0 +1,90 @@
+"""Odd text and damaged files, drawn at random."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+FRAGMENTS = (
+    *("the", "cat", " ", "  ", "\t", "", "0", "-1", "\\", '"', "'", "%s", "{}", "<seg>", "&#0;", "\u2585", "\u2581"),
+    *("\0", "\r", "\v", "\f", "\x1b[2J", "\x1c", "\x85", "\u2028", "\u2029", "\ufeff", "\u00a0", "\u3000"),
+    *("\u200f", "\u202e", "\u05e9\u05dc\u05d5\u05dd", "\u0645\u0631\u062d\u0628\u0627", "\ufdfa"),
+    *("e\u0301\u0323" * 9, "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1ea\U0001f1fa", "\U0001d518"),
+    *("\U0010ffff", "\ufffd", "\u01c5", "\u0130", "\u00df"),
+)
+"""What has broken readers of text: controls, separators that end no line, right to left, long clusters, emoji."""
+NOT_UTF_8 = (b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x80", b"\xfe\xff", b"caf\xe9")
+"""Bytes that are no UTF-8: Latin-1, overlong, lone surrogates, beyond the last character, cut short."""
+NUMBERS = (b"\xff" * 8, b"\0" * 8, b"\x7f" + b"\xff" * 7, b"\xff" * 4, b"\0\0\0\x80", b"999999999999", b"-1", b"1e999")
+
+
+def texts() -> SearchStrategy[str]:
+    """Texts of one line, which ends at a line feed and nowhere else."""
+    anything = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=20)
+    return st.lists(st.sampled_from(FRAGMENTS) | anything, max_size=8).map("".join)
+
+
+def lines() -> SearchStrategy[list[str]]:
+    """Lines as they come back from a file: the carriage return before an end belongs to the end."""
+    return st.lists(texts().map(lambda text: text.rstrip("\r")), max_size=8)
+
+
+def raw_lines() -> SearchStrategy[bytes]:
+    """A stream of lines, good and bad."""
+    ends = st.sampled_from([b"\n", b"\r\n", b"\n\n", b""])
+    some = texts().map(str.encode) | st.sampled_from(NOT_UTF_8) | st.binary(max_size=30)
+    return st.lists(st.tuples(some, ends).map(b"".join), max_size=8).map(b"".join)
+
+
+@st.composite
+def damaged(draw: DrawFn, content: bytes, extra: Sequence[bytes] = NUMBERS) -> bytes:
+    """A file with a few of the damages that disks, networks and enemies do."""
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(content)))
+        length = draw(st.sampled_from([1, 1, 2, 4, 8, 64, 1024, len(content)]))
+        part, rest = content[start : start + length], content[start + length :]
+        match draw(st.sampled_from(["flip", "cut", "lose", "repeat", "zero", "put", "insert"])):
+            case "flip":
+                part = bytes([part[0] ^ 1 << draw(st.integers(0, 7))]) + part[1:] if part else part
+            case "cut":
+                part, rest = b"", b""
+            case "lose":
+                part = b""
+            case "repeat":
+                part *= 2
+            case "zero":
+                part = bytes(len(part))
+            case "put":
+                put = draw(st.sampled_from(extra) | st.binary(max_size=8))
+                part, rest = put, content[start + len(put) :]
+            case "insert":
+                part = draw(st.sampled_from(extra) | st.binary(max_size=8)) + part
+        content = content[:start] + part + rest
+    return content
+
+
+def json_values() -> SearchStrategy[Any]:
+    """Values of every kind, some nested."""
+    leaves = (
+        st.none() | st.booleans() | st.integers() | st.floats() | texts() | st.sampled_from(["../../x", "/x", "<u2"])
+    )
+    return st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts(), inner, max_size=3))
+
+
+@st.composite
+def altered(draw: DrawFn, value: Any) -> Any:
+    """A JSON value of which one part is another, has another name, or is gone."""
+    if not isinstance(value, dict | list) or not value or draw(st.integers(0, 4)) == 0:
+        return draw(json_values())
+    keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+    key = draw(st.sampled_from(keys))
+    copy = value.copy()
+    match draw(st.sampled_from(["alter", "alter", "alter", "lose", "rename"])):
+        case "lose":
+            del copy[key]
+        case "rename" if isinstance(copy, dict):
+            copy[draw(texts() | st.sampled_from(["../../x", "/x", "\0"]))] = copy.pop(key)
+        case _:
+            copy[key] = draw(altered(value[key]))
+    return copy

@@ -1,0 +1,246 @@
+"""Hostile and odd input ends in a result or in one clear line: what was found once by hand, and drawn at random."""
+
+import io
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+import torch
+from hypothesis import strategies as st
+
+from nmt import cli
+from nmt.config.compose import compose, from_yaml, to_yaml
+from nmt.config.schema import Config, DataConfig, EvaluationConfig, ModelConfig
+from nmt.data.blocks import blocks
+from nmt.data.readers import LONGEST_LINE, inputs, read_lines, read_pairs, read_stream
+from nmt.data.steps import MANIFEST, Steps, read_records
+from nmt.data.store import PairStore, writing
+from nmt.decoding.translate import load_model
+from nmt.errors import ConfigError, UserError
+from nmt.files import checksum, seal
+from nmt.runs.checkpoints import load
+from nmt.runs.resume import read_settings
+from nmt.stages.streams import open_output
+from scripts.fuzz import long_line
+from scripts.fuzz.__main__ import TARGETS
+from scripts.fuzz.campaign import Attempt, run
+from scripts.fuzz.commands import YAML
+from scripts.fuzz.prepared import tiny_run
+from scripts.fuzz.watch import TrespassError, watching
+
+QUICK = sorted(set(TARGETS) - {"hub"})
+EXAMPLES = 12
+
+
+@pytest.mark.parametrize("name", [*QUICK, pytest.param("hub", marks=pytest.mark.slow)])
+def test_nothing_unexplained_comes_of_it(name: str, tmp_path: Path) -> None:
+    room = tmp_path / "home" / "room"
+    room.mkdir(parents=True)
+    outcome = run(TARGETS[name], room, examples=EXAMPLES)
+    assert outcome.tried >= EXAMPLES
+    if outcome.failures:
+        raise outcome.failures[0]
+
+
+def test_the_search_itself_finds_what_is_wrong(tmp_path: Path) -> None:
+    def escapes(number: int) -> None:
+        if number == 3:
+            (tmp_path / "room" / ".." / "elsewhere").mkdir()
+
+    (tmp_path / "room").mkdir()
+    outcome = run(lambda _: Attempt(st.integers(0, 9), escapes), tmp_path / "room", examples=100)
+    assert [type(failure) for failure in outcome.failures] == [TrespassError]
+    assert not (tmp_path / "elsewhere").exists()
+    with pytest.raises(TrespassError, match="subprocess"), watching(tmp_path):
+        subprocess.run(["true"], check=True)
+
+
+def test_a_line_that_never_ends_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"short\n" + b"x" * (LONGEST_LINE - 1) + b"\nlast\n")
+    assert [len(line) for line in read_lines(path)] == [5, LONGEST_LINE - 1, 4]
+    path.write_bytes(b"short\n" + b"x" * (LONGEST_LINE + 1) + b"\nlast\n")
+    with pytest.raises(UserError, match="text, line 2: longer than 1,048,576 bytes"):
+        list(read_lines(path))
+
+
+@pytest.mark.slow
+def test_a_line_of_a_gigabyte_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
+    short, *long = long_line.measure(tmp_path)
+    assert short.code == 0
+    for use in long:
+        assert use.code == 2, use
+        assert "line 1: longer than" in use.error
+        assert use.peak < short.peak + long_line.ALLOWED
+
+
+def test_standard_input_that_is_closed_and_output_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="standard input is closed"):
+        list(read_stream(None, "standard input"))
+    full = io.TextIOWrapper(io.BufferedWriter(io.FileIO("/dev/full", "w")))
+    monkeypatch.setattr(sys, "stdout", full)
+    with pytest.raises(UserError, match="cannot write standard output: No space left"), open_output("-") as output:
+        output.write(b"x" * (1 << 20))
+
+
+def test_blocks_are_smaller_where_items_are_large() -> None:
+    found = list(blocks(["a", "bb", "c" * 9, "d", "e", "f", "g"], most=3, size=len, room=8))
+    assert found == [["a", "bb", "c" * 9], ["d", "e", "f"], ["g"]]
+    assert list(blocks(["aaaaaaaa", "b"], 3, len, 8)) == [["aaaaaaaa"], ["b"]]
+    assert list(blocks([], 3, len, 8)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("<seg>a\n<seg>b</seg>", 2), ("<seg>a</seg>\n\n</seg>", 3), ("<seg>a</seg>\n<seg>b", 2), ("</seg><seg>a", 1)],
+)
+def test_segments_that_are_not_closed_are_named(tmp_path: Path, text: str, line: int) -> None:
+    path = tmp_path / "set.sgm"
+    path.write_text(text)
+    with pytest.raises(UserError, match=rf"set\.sgm, line {line}: a <seg> without its </seg>"):
+        list(read_pairs([path, path], ("en", "de")))
+
+
+@pytest.mark.parametrize("text", ["<seg", "<srcset", "<seg>", "<seg>\n<seg id="])
+def test_marks_without_end_take_no_time(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "set.sgm"
+    path.write_text(text * 100_000)  # a search of each to the end of the file would take hours
+    with pytest.raises(UserError, match="seg"):
+        list(read_pairs([path, path], ("en", "de")))
+
+
+def test_a_number_of_thousands_of_digits_is_no_character(tmp_path: Path) -> None:
+    path = tmp_path / "set.sgm"
+    path.write_text(f"<seg>a &#{'9' * 5000}; &#{'9' * 5000} &#228;</seg>")
+    assert list(read_pairs([path, path], ("en", "de"))) == [("a \ufffd \ufffd ä",) * 2]
+
+
+@pytest.mark.parametrize(
+    ("side", "words"),
+    [
+        (pyarrow.array([1, 2]), "has int64, not text, in the language de"),
+        (pyarrow.array([b"a", b"b"]), "has binary, not text"),
+        (pyarrow.array([["a"], []]), "has list<"),
+        (pyarrow.array([b"ok", b"\xff"]).view(pyarrow.string()), "language de that is not UTF-8"),
+        (pyarrow.array(["ok", "x" * (LONGEST_LINE + 1)]), "a text in de: longer than"),
+    ],
+)
+def test_columns_that_hold_no_sentences(tmp_path: Path, side: pyarrow.Array, words: str) -> None:
+    path = tmp_path / "train.parquet"
+    column = pyarrow.StructArray.from_arrays([pyarrow.array(["a", "b"]), side], names=["en", "de"])
+    pyarrow.parquet.write_table(pyarrow.table({"translation": column}), path)
+    with pytest.raises(UserError, match=words):
+        list(read_pairs(inputs([str(path)], "train"), ("en", "de")))
+
+
+def test_a_manifest_leads_to_no_file_elsewhere(tmp_path: Path) -> None:
+    folder, victim = tmp_path / "data", tmp_path / "victim"
+    folder.mkdir()
+    victim.write_text("stays")
+    steps = Steps(folder, {}, lambda _: None)
+    (folder / "out").write_text("text")
+    steps.run("step", {}, ["out"], dict)
+    written = json.loads((folder / MANIFEST).read_text())
+    assert read_records(folder) == written["steps"]
+    forged = json.loads((folder / MANIFEST).read_text())
+    forged["steps"]["step"]["outputs"] = {str(victim): ""}
+    for content in (forged, forged | {"seal": seal({"steps": forged["steps"]})}, {**forged, "seal": None}):
+        (folder / MANIFEST).write_text(json.dumps(content))
+        with pytest.raises(UserError, match="is damaged"):
+            Steps(folder, {}, lambda _: None).finish([])
+    assert victim.read_text() == "stays"
+    del written["seal"]  # as earlier versions wrote it
+    (folder / MANIFEST).write_text(json.dumps(written))
+    assert read_records(folder) == written["steps"]
+
+
+def test_offsets_that_fall_are_damage_though_their_checksum_fits(tmp_path: Path) -> None:
+    ids, lengths = np.arange(6, dtype="<u2"), np.array([2, 2, 2], np.int32)
+    with writing(tmp_path, "train", ("en", "de"), 60) as writer:
+        writer.append(ids, lengths, ids, lengths)
+    offsets, described = tmp_path / "train.de.offsets", json.loads((tmp_path / "train.store.json").read_text())
+    np.array([0, 4, 2, 6], "<i8").tofile(offsets)
+    described["files"][offsets.name]["sha256"] = checksum(offsets)
+    (tmp_path / "train.store.json").write_text(json.dumps(described))
+    with pytest.raises(UserError, match=r"train\.de\.offsets is missing, damaged"):
+        PairStore.open(tmp_path, "train").verify()
+
+
+@pytest.mark.parametrize("change", [{"dtype": "O"}, {"dtype": "<f4"}, {"dtype": "x"}, {"bytes": "12"}])
+def test_a_store_of_other_numbers_is_damaged(tmp_path: Path, change: dict[str, str]) -> None:
+    ids, lengths = np.arange(6, dtype="<u2"), np.array([2, 2, 2], np.int32)
+    with writing(tmp_path, "train", ("en", "de"), 60) as writer:
+        writer.append(ids, lengths, ids, lengths)
+    described = json.loads((tmp_path / "train.store.json").read_text())
+    described["files"]["train.en.tokens"] |= change
+    (tmp_path / "train.store.json").write_text(json.dumps(described))
+    with pytest.raises(UserError, match="damaged"):
+        PairStore.open(tmp_path, "train")
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        *(
+            "name=../../x",
+            "name=/x",
+            "name='a\nb'",
+            "name='\x1b[2J'",
+            f"name={'x' * 300}",
+            "data.corpus=..",
+            "name=x\0y",
+        ),
+        *("data.source_lang=../../x", "data.target_lang=''", "data.target_lang=a/b", "evaluation.splits=[../../x]"),
+        *("name=\udcff", "input=\udcff", "seed=-1", "seed=99999999999999999999", "data.max_ratio=nan"),
+    ],
+)
+def test_no_setting_leads_out_of_its_folder_or_cannot_be_written(override: str) -> None:
+    with pytest.raises(ConfigError):
+        compose([override])
+
+
+def test_what_the_command_line_leaves_out_the_settings_themselves_refuse() -> None:
+    for wrong in ({"source_lang": "../../x"}, {"corpus": "a/b"}):
+        with pytest.raises(ConfigError):
+            DataConfig(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError):
+        EvaluationConfig(splits=["../../x"])
+    with pytest.raises(ConfigError):
+        Config(name="a/../../x")
+
+
+@pytest.mark.parametrize("text", [each for each in YAML if "*" in each or len(each) > 1000])
+def test_saved_settings_that_would_fill_the_memory(text: str) -> None:
+    for read in (from_yaml, read_settings):
+        with pytest.raises(UserError, match=r"alias|nested|not YAML"):
+            read(text)
+
+
+@pytest.mark.parametrize("change", [{"layers": 10**12}, {"d_model": 10**12}, {"d_ff": 10**18}, {"heads": 4, "d_k": 3}])
+def test_settings_of_another_model_than_the_weights(tmp_path: Path, change: dict[str, Any]) -> None:
+    config = tiny_run(tmp_path)
+    checkpoint = load(config.run_folder / "checkpoints" / "step-00000007")
+    model: ModelConfig = replace(from_yaml(checkpoint.config_text).model, **change)
+    with pytest.raises(UserError, match=r"cannot be of|another vocabulary or model shape"):
+        load_model(checkpoint, model, torch.device("cpu"))
+
+
+def test_an_error_is_one_line_whatever_it_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["data", "name=a\nb\x1b[2J\u2028\udcff"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert error[:-1].isprintable()
+
+
+def test_settings_survive_being_written(tmp_path: Path) -> None:
+    odd = replace(Config(), input="a\u2028b \x85 'x' \"y\" #z: {w}\t", output="é\u202e\U0001f468")
+    text = to_yaml(odd)
+    (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+    assert read_settings((tmp_path / "config.yaml").read_text(encoding="utf-8"))["output"] == odd.output
