@@ -1,0 +1,246 @@
+"""A small corpus, a small model, and commands run on them in forked children, which start in no time."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import torch
+from injuries import Injury, count_file_calls, nothing
+
+from nmt.cli import STAGES, main
+from nmt.files import PARTIAL
+
+CHAIN = ("data", "train", "average", "eval", "export")
+STEPS, SAVE_EVERY, VALID_EVERY = 12, 3, 6
+PATIENCE = 120
+"""Seconds after which a command is said to hang."""
+SETTINGS = (
+    "data=files", "data.corpus=toy", "data.max_pieces=40", "tokenizer.vocab_size=80", "name=toy",
+    "model.layers=1", "model.d_model=16", "model.d_ff=32", "model.heads=2", "model.dropout=0.1",
+    f"training.steps={STEPS}", "training.batch_tokens=200", "training.warmup_steps=4", "training.learning_rate=5e-3",
+    f"training.save_every={SAVE_EVERY}", f"training.valid_every={VALID_EVERY}", "training.valid_sentences=2",
+    "training.log_every=1", "training.keep_last=3", "training.max_bad_steps=2", "averaging.last=2",
+    "decoding.beam=2", "decoding.extra_length=5", "export.target=safetensors", "export.sample=2",
+    "runtime.threads=1", "runtime.workers=1", "runtime.device=cpu", "runtime.precision=fp32",
+)  # fmt: skip
+
+
+@dataclass
+class Done:
+    """A command that has ended."""
+
+    code: int
+    """Exit code; negative where a signal ended it."""
+    output: str
+    errors: str
+    seconds: float
+
+    @property
+    def last_line(self) -> str:
+        """What it said at the end."""
+        return (self.errors.splitlines() or [""])[-1]
+
+    @property
+    def complaint(self) -> str:
+        """The one line that refuses; empty where there is none, or more."""
+        lines = [line for line in self.errors.splitlines() if line.startswith("nmt: ")]
+        return lines[0] if self.code == 2 and len(lines) == 1 and "Traceback" not in self.errors else ""
+
+
+@dataclass
+class Running:
+    """A command in a child."""
+
+    pid: int
+    folder: Path
+    started: float = field(default_factory=time.monotonic)
+
+    code: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code, once it has ended."""
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code
+
+    def wait(self, patience: float = PATIENCE) -> Done:
+        """Wait for its end."""
+        while (code := self.poll()) is None:
+            if time.monotonic() - self.started > patience:
+                os.kill(self.pid, signal.SIGKILL)
+                os.waitpid(self.pid, 0)
+                return self.done(124)
+            time.sleep(0.005)
+        return self.done(code)
+
+    def done(self, code: int) -> Done:
+        """What came of it."""
+        texts = [(self.folder / name).read_text(errors="replace") for name in ("output", "errors")]
+        return Done(code, *texts, time.monotonic() - self.started)
+
+
+class Workshop:
+    """A corpus, and what an uninterrupted chain makes of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for stage in CHAIN:
+            import_module(STAGES[stage].module)
+        torch.set_num_threads(1)  # threads would not live through a fork
+        self._write_corpus()
+        self.seconds: dict[str, float] = {}
+        self.file_calls: dict[str, int] = {}
+        for length in range(len(CHAIN)):
+            self._make_state(length)
+        self.products = self.products_of(self.folder / "states" / "5")
+        self.products_of_pair: dict[str, bytes] = {}
+        """What two processes make, whose sums are rounded otherwise."""
+
+    def copy(self, stage: str, to: Path) -> Path:
+        """What there is before a stage."""
+        shutil.copytree(self.folder / "states" / str(CHAIN.index(stage)), to, symlinks=True)
+        return to
+
+    def start(
+        self,
+        stage: str,
+        folder: Path,
+        *more: str,
+        injury: Injury = nothing,
+        after: Callable[[], None] = nothing,
+        rank: int = 0,
+    ) -> Running:
+        """Start a stage in a child that works in a folder."""
+        logs = folder.with_name(f"{folder.name}.logs{rank}")
+        logs.mkdir(exist_ok=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if not pid:
+            self._be_child(stage, folder, logs, more, injury, after)
+        return Running(pid, logs)
+
+    def run(self, stage: str, folder: Path, *more: str, injury: Injury = nothing) -> Done:
+        """Run a stage to its end."""
+        return self.start(stage, folder, *more, injury=injury).wait()
+
+    def compare(self, folder: Path, stage: str, products: dict[str, bytes] | None = None) -> list[str]:
+        """How a folder differs from what an uninterrupted chain up to a stage leaves there."""
+        expected, found = products or self.products, self.products_of(folder)
+        wanted = [name for name in expected if CHAIN.index(_maker(name)) <= CHAIN.index(stage)]
+        faults = [f"{name} differs" for name in wanted if found.get(name) != expected[name]]
+        return faults + [f"{path.relative_to(folder)} is left over" for path in folder.rglob(f"*{PARTIAL}*")]
+
+    def _write_corpus(self) -> None:
+        text = self.folder / "text"
+        text.mkdir(parents=True)
+        self.folder.chmod(0o755)
+        for seed, (split, count) in enumerate({"train": 240, "valid": 8, "test": 8}.items()):
+            lines = sentences(count, seed)
+            for side, language in enumerate(("en", "de")):
+                (text / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in lines))
+
+    def _make_state(self, length: int) -> None:
+        """Run a stage uninterrupted on what is there before it; measure it."""
+        stage, before = CHAIN[length], self.folder / "states" / str(length)
+        before.mkdir(parents=True, exist_ok=True)
+        after = self.folder / "states" / str(length + 1)
+        shutil.copytree(before, after, symlinks=True)
+        reading, writing = os.pipe()
+        injury, tell = count_file_calls(writing)
+        done = self.start(stage, after, injury=injury, after=tell).wait()
+        if done.code:
+            raise RuntimeError(f"{stage} does not even work uninterrupted: {done.errors}")
+        self.seconds[stage], self.file_calls[stage] = done.seconds, int(os.read(reading, 100))
+        os.close(reading)
+        os.close(writing)
+
+    def overrides(self, folder: Path) -> list[str]:
+        """Settings of a command that works in a folder."""
+        text = self.folder / "text"
+        files = [f"data.{split}=[{text}/{split}.en,{text}/{split}.de]" for split in ("train", "valid", "test")]
+        return [*SETTINGS, *files, f"paths.data={folder}/data", f"paths.outputs={folder}/outputs"]
+
+    def _be_child(
+        self, stage: str, folder: Path, logs: Path, more: Sequence[str], injury: Injury, after: Callable[[], None]
+    ) -> None:
+        """Be the command, and never return."""
+        code = 1
+        try:
+            for number, name in ((1, "output"), (2, "errors")):
+                os.dup2(os.open(logs / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+            sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
+            sys.modules["__main__"] = ModuleType("__main__")  # helping processes need not import this script
+            injury()
+            code = _leave(lambda: main([stage, *self.overrides(folder), *more]))
+            after()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    @staticmethod
+    def products_of(folder: Path) -> dict[str, bytes]:
+        """What is to be the same, bit for bit."""
+        found: dict[str, bytes] = {}
+        for pattern in (
+            *("data/toy/*.tokens", "data/toy/*.offsets", "data/toy/*.store.json", "data/toy/*.model"),
+            *("data/toy/*.en", "data/toy/*.de", f"outputs/toy/checkpoints/step-{STEPS:08}/model.safetensors"),
+            *("outputs/toy/checkpoints/averaged/model.safetensors", "outputs/toy/eval/test.hyp.txt"),
+            "outputs/toy/export/*/model.safetensors",
+        ):
+            found |= {str(path.relative_to(folder)): path.read_bytes() for path in folder.glob(pattern)}
+        metrics, scores = folder / "outputs/toy/metrics.jsonl", folder / "outputs/toy/eval/test.json"
+        if metrics.exists():
+            found["outputs/toy/metrics.jsonl"] = _losses(metrics)
+        if scores.exists():
+            told = json.loads(scores.read_bytes())
+            found["outputs/toy/eval/test.json"] = repr((told["bleu"], told["loss"])).encode()
+        return found
+
+
+def sentences(count: int, seed: int) -> list[tuple[str, str]]:
+    """Made-up pairs of which no two are the same."""
+    random = np.random.default_rng(seed)
+    words = [["the", "man", "sees", "old", "tree"], ["der", "mann", "sieht", "alten", "baum"]]
+    chosen = [random.integers(0, 5, random.integers(3, 9)) for _ in range(count)]
+    return [
+        (f"{number} " + " ".join(words[0][w] for w in row), " ".join(words[1][w] for w in row) + f" {number}")
+        for number, row in enumerate(chosen)
+    ]
+
+
+def _leave(command: Callable[[], int]) -> int:
+    """The exit code of a command, as the shell would see it."""
+    try:
+        return command()
+    except SystemExit as left:
+        if isinstance(left.code, str):
+            print(left.code, file=sys.stderr)
+            return 1
+        return int(left.code or 0)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        return 1
+
+
+def _maker(product: str) -> str:
+    """The stage that makes a product."""
+    parts = {"data/": "data", "averaged": "average", "/eval/": "eval", "/export/": "export"}
+    return next((stage for part, stage in parts.items() if part in product), "train")
+
+
+def _losses(metrics: Path) -> bytes:
+    """Steps and losses of the training events; times differ from run to run."""
+    events = [json.loads(line) for line in metrics.read_text().splitlines()]
+    return repr([(event["step"], event["loss"]) for event in events if event["event"] == "train"]).encode()

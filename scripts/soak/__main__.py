@@ -1,0 +1,164 @@
+"""Train for hours, validating and saving all the time, and say whether memory, files, speed and disk stay flat.
+
+    .venv/bin/python scripts/soak --minutes 120 --output soak.svg
+    .venv/bin/python scripts/soak --minutes 2 --every 2 training.valid_every=5
+
+What is measured goes into samples.jsonl beside the run, and into the drawing. The last quarter of the time is held
+against the second; the first is for warming up. Linux only.
+"""
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import vl_convert
+
+SETTINGS = (
+    "experiment=demo", "model.d_model=64", "model.d_ff=128", "tokenizer.vocab_size=500", "name=soak",
+    "training.steps=1000000000", "training.schedule=inverse_sqrt", "training.batch_tokens=1024",
+    "training.log_every=10", "training.valid_every=20", "training.valid_sentences=20", "training.save_every=20",
+    "training.keep_last=5", "runtime.device=cpu",
+)  # fmt: skip
+STAGE = [sys.executable, "-m", "nmt"]
+
+
+class Measure(NamedTuple):
+    """What is watched, and how far it may move."""
+
+    title: str
+    unit: float
+    """What to divide by for the drawing."""
+    growth: float
+    """Most that the last quarter may be of the second."""
+    shrinkage: float = 0.0
+    """Least that it may be."""
+    slack: float = 0.0
+    """Growth that is allowed in any case, in the drawing's unit."""
+
+
+MEASURES = {
+    "memory": Measure("memory, MiB", 2**20, 1.05, slack=4),
+    "handles": Measure("open files", 1, 1.0, slack=2),
+    "threads": Measure("threads", 1, 1.0, slack=1),
+    "disk": Measure("disk used by checkpoints, MiB", 2**20, 1.1),
+    "tokens_per_second": Measure("tokens a second", 1, 1e9, shrinkage=0.9),
+}
+
+
+def main() -> int:
+    """Train, measure, draw; the exit code says whether all was flat."""
+    arguments = _arguments()
+    folder = Path(arguments.folder or tempfile.mkdtemp(prefix="soak-"))
+    settings = [*SETTINGS, *arguments.overrides, f"paths.data={folder}/data", f"paths.outputs={folder}/outputs"]
+    subprocess.run([*STAGE, "data", *settings], check=True, stdout=subprocess.DEVNULL)
+    samples = _soak(folder, [*settings, f"training.max_minutes={arguments.minutes}"], arguments.every)
+    verdicts = {name: _verdict(measure, _values(samples, name)) for name, measure in MEASURES.items()}
+    output = Path(arguments.output)
+    output.write_text(vl_convert.vegalite_to_svg(_drawing(samples)), encoding="utf-8")
+    for name, (flat, words) in verdicts.items():
+        print(f"{MEASURES[name].title:<30}{words}  {'flat' if flat else 'NOT FLAT'}")
+    print(f"{len(samples)} samples in {folder / 'samples.jsonl'}, up to step {samples[-1]['step']}; drawn in {output}")
+    return int(not all(flat for flat, _ in verdicts.values()))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=120, help="how long to train")
+    parser.add_argument("--every", type=float, default=10, help="seconds between two samples")
+    parser.add_argument("--folder", help="where the data and the run lie; a new temporary folder else")
+    parser.add_argument("--output", default="soak.svg", help="the drawing")
+    parser.add_argument("overrides", nargs="*", help="settings, such as training.save_every=5")
+    return parser.parse_args()
+
+
+def _soak(folder: Path, settings: Sequence[str], every: float) -> list[dict[str, Any]]:
+    """Train, and look at the process from outside meanwhile."""
+    run, samples = folder / "outputs" / "soak", []
+    with (folder / "train.log").open("w") as log, (folder / "samples.jsonl").open("w", buffering=1) as file:
+        process = subprocess.Popen([*STAGE, "train", *settings], stdout=log, stderr=subprocess.STDOUT)
+        started = time.monotonic()
+        try:
+            while process.poll() is None:
+                time.sleep(every)
+                if sample := _sample(process.pid, run):
+                    samples.append({"seconds": time.monotonic() - started, **sample})
+                    file.write(json.dumps(samples[-1]) + "\n")
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                process.wait()
+    if process.returncode or len(samples) < 8:
+        raise SystemExit(f"soak: training ended with code {process.returncode}: see {folder / 'train.log'}")
+    return samples
+
+
+def _sample(pid: int, run: Path) -> dict[str, float] | None:
+    """What a process uses now; None where it has not logged anything yet, or has just ended."""
+    try:
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        events = [json.loads(line) for line in _tail(run / "metrics.jsonl") if '"tokens_per_second"' in line]
+        return {
+            "step": events[-1]["step"],
+            "memory": int(status["VmRSS"].split()[0]) * 1024,
+            "handles": sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()),
+            "threads": int(status["Threads"]),
+            "disk": sum(path.lstat().st_size for path in (run / "checkpoints").rglob("*") if path.exists()),
+            "tokens_per_second": median(event["tokens_per_second"] for event in events),
+        }
+    except (OSError, KeyError, IndexError):
+        return None
+
+
+def _tail(path: Path) -> list[str]:
+    """The last whole lines of a file."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 4096))
+        return file.read().decode(errors="replace").split("\n")[1:-1]
+
+
+def _values(samples: Sequence[dict[str, Any]], name: str) -> list[float]:
+    return [sample[name] / MEASURES[name].unit for sample in samples]
+
+
+def _verdict(measure: Measure, values: Sequence[float]) -> tuple[bool, str]:
+    """Whether the last quarter is as the second, and both in words."""
+    quarter = len(values) // 4
+    second, last = median(values[quarter : 2 * quarter]), median(values[-quarter:])
+    flat = measure.shrinkage * second <= last <= max(measure.growth * second, second + measure.slack)
+    return flat, f"{second:12,.1f} -> {last:12,.1f} ({last / second - 1:+.1%})"
+
+
+def _drawing(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A curve for each measure, one above the other."""
+    charts = [
+        {
+            "width": 640,
+            "height": 90,
+            "data": {
+                "values": [
+                    {"hours": sample["seconds"] / 3600, "value": value}
+                    for sample, value in zip(samples, _values(samples, name), strict=True)
+                ]
+            },
+            "mark": "line",
+            "encoding": {
+                "x": {"field": "hours", "type": "quantitative", "title": "hours"},
+                "y": {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": True}},
+            },
+            "title": {"text": measure.title, "anchor": "start"},
+        }
+        for name, measure in MEASURES.items()
+    ]
+    return {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "vconcat": charts}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
