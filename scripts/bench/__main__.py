@@ -33,6 +33,7 @@ from pathlib import Path
 
 import breakdown
 import curves
+import decoding
 import minutes
 import speed
 from corpus import SHAPES
@@ -62,7 +63,7 @@ def main() -> int:
 def _plain(options: argparse.Namespace) -> dict[str, object]:
     """The options as they go into the figures' file."""
     return {
-        key: str(value) if isinstance(value, Path) else value
+        key: value if isinstance(value, int | float | str | None) else str(value)
         for key, value in vars(options).items()
         if key not in ("measure", "peers", "output")
     }
@@ -89,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         return command
 
     _add_training(measuring)
+    _add_decoding(measuring)
     return parser
 
 
@@ -125,6 +127,17 @@ def _add_training(measuring: Callable[..., argparse.ArgumentParser]) -> None:
     command.add_argument("--precision", choices=PRECISIONS, default="bf16")
     command.add_argument("--updates", type=int, default=50)
     _add_shape(command)
+
+
+def _add_decoding(measuring: Callable[..., argparse.ArgumentParser]) -> None:
+    command = measuring("decode", decoding.measure, "decoding speed")
+    command.add_argument("--checkpoint", type=Path, action="append", required=True, help="folder; may be given again")
+    command.add_argument("--engines", type=_some_of(decoding.TRANSLATORS), default=decoding.TRANSLATORS)
+    command.add_argument("--batch", type=lambda text: tuple(map(int, text.split(","))), default=(1, 32, 256))
+    command.add_argument("--beam", type=int, default=5)
+    command.add_argument("--alpha", type=float, default=0.6, help="exponent of the length penalty")
+    command.add_argument("--rounds", type=int, default=3)
+    command.add_argument("--sentences", type=int, help="only so many of the test set")
 
 
 def _add_stretch(command: argparse.ArgumentParser, seconds: float, batch_tokens: int = 4096) -> None:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from nmt.config.compose import compose
 from nmt.config.schema import Config
 from nmt.data.batches import Lengths, plan_epoch
-from nmt.data.prepare import prepare
+from nmt.data.prepare import prepare, require_prepared
 from nmt.data.store import PairStore
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 
@@ -67,7 +67,10 @@ def open_corpus(overrides: Sequence[str], threads: int) -> Corpus:
     config = compose(words)
     if not config.tokenizer.joint:
         raise ConfigError("the benchmark's models share one vocabulary: leave tokenizer.joint=true")
-    prepare(config, lambda line: print(line, file=sys.stderr))
+    try:
+        require_prepared(config)
+    except UserError:
+        prepare(config, lambda line: print(line, file=sys.stderr))
     return Corpus(config, words)
 
 

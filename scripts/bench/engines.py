@@ -15,6 +15,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PEERS = ROOT / ".bench"
 TORCH = "torch==2.13.0"
+READING = ("numpy", "safetensors", "sentencepiece", "sacremoses")
+"""What it takes to read this project's checkpoints, and for transformers to load a Marian model."""
 KEPT = {
     "MALLOC_TRIM_THRESHOLD_": "8000000000",
     "MALLOC_MMAP_THRESHOLD_": "4000000000",
@@ -35,11 +37,11 @@ class Engine(NamedTuple):
 
 ENGINES = {
     "ours": Engine("nmt", "run_ours.py"),
-    "huggingface": Engine("Hugging Face Marian", "run_huggingface.py", (TORCH, "transformers>=5", "numpy")),
+    "huggingface": Engine("Hugging Face Marian", "run_huggingface.py", (TORCH, "transformers>=5", *READING)),
     "eole": Engine("eole", "run_eole.py", (TORCH, "eole==0.6.4", "aiohttp")),
-    "joeynmt": Engine("JoeyNMT", "run_joeynmt.py", (TORCH, "joeynmt==2.3.0", "importlib_metadata")),
+    "joeynmt": Engine("JoeyNMT", "run_joeynmt.py", (TORCH, "joeynmt==2.3.0", "importlib_metadata", *READING)),
     "marian": Engine("Marian", "run_marian.py", ("pymarian==1.12.42",), ("fp32",)),
-    "ctranslate2": Engine("CTranslate2", "run_ctranslate2.py", ("ctranslate2>=4.5", "numpy"), ("fp32", "int8")),
+    "ctranslate2": Engine("CTranslate2", "run_ctranslate2.py", (TORCH, "ctranslate2>=4.5", *READING), ("fp32", "int8")),
     "peak": Engine("matrix product", "run_peak.py"),
     "parts": Engine("nmt", "run_parts.py"),
 }

@@ -1,7 +1,6 @@
 """What harness and drivers say to each other: a job comes as a JSON file, and its result goes back as another.
 
-A driver runs in the environment of its engine, so it may use nothing but Python, that engine and, without torch,
-`nmt.data.batches`, `nmt.data.store`, `nmt.config.schema` and `nmt.training.schedule` of this project.
+A driver runs in the environment of its engine, so of this project it may use only what needs no more than is there.
 """
 
 import json
@@ -10,6 +9,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from nmt.errors import UserError
 
 Job = dict[str, Any]
 Result = dict[str, Any]
@@ -31,7 +32,7 @@ def serve(kinds: Mapping[str, Kind]) -> None:
         if job["kind"] not in kinds:
             raise RefusedError(f"has no driver for {job['kind']}")
         result = kinds[job["kind"]](job)
-    except RefusedError as reason:
+    except (RefusedError, UserError) as reason:
         result = {"refused": str(reason)}
     result.setdefault("memory", peak_memory())
     Path(job["result"]).write_text(json.dumps(result), encoding="utf-8")

@@ -9,6 +9,8 @@ from eole.config.run import TrainConfig
 from eole.trainer import Trainer
 from protocol import Counts, Job, OverError, Result, Stretch, serve
 
+BUCKET = 262_144
+"""Sentences that eole sorts together by default; more than there are would make it read the text several times."""
 PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
 
 
@@ -71,7 +73,7 @@ def _training(job: Job) -> dict[str, Any]:
         "batch_type": "tokens",
         "batch_size": training["batch_tokens"],
         "batch_size_multiple": 1,
-        "bucket_size": 262_144,
+        "bucket_size": min(BUCKET, len((Path(job["text"]) / "train.source").read_text(encoding="utf-8").splitlines())),
         "num_workers": 0,
         "normalization": "tokens",
         "optim": "adam",

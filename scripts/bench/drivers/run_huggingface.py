@@ -12,9 +12,12 @@ from protocol import Job, Result, Stretch, serve
 from torch import Tensor
 from torch.nn import functional as F
 from translating import in_batches
+from weights import read_weights
 
 from nmt.config.schema import TrainingConfig
+from nmt.export import huggingface
 from nmt.text.special import BOS, EOS, PAD
+from nmt.text.tokenizer import Tokenizer
 from nmt.training.schedule import learning_rate
 
 POSITIONS = 1536
@@ -60,9 +63,12 @@ def minutes(job: Job) -> Result:
 
 
 def translate(job: Job) -> Result:
-    """Translate with the weights that `nmt export` wrote."""
+    """Translate with the weights that `nmt export` would write."""
     torch.set_num_threads(job["threads"])
-    model = transformers.MarianMTModel.from_pretrained(job["huggingface"]).eval()
+    folder, tokenizer = Path(job["work"]) / "model", Tokenizer.load(Path(job["checkpoint"]))
+    folder.mkdir()
+    huggingface.write(folder, *read_weights(job), tokenizer, ("source", "target"), {})
+    model = transformers.MarianMTModel.from_pretrained(folder).eval()
     return in_batches(job, Search(model, job))
 
 

@@ -1,14 +1,24 @@
 """JoeyNMT's training, by its own trainer. It does not sort by length, so it is given text that lies sorted already."""
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from joeynmt.batch import Batch
 from joeynmt.config import parse_global_args
 from joeynmt.prediction import prepare
+from joeynmt.search import search
 from joeynmt.training import TrainManager
+from padded import rectangle
 from protocol import Counts, Job, OverError, Result, Stretch, serve
+from torch import Tensor
+from translating import in_batches
+from weights import read_weights
+
+from nmt.config.schema import ModelConfig
+from nmt.text.special import BOS, EOS, PAD
 
 
 def speed(job: Job) -> Result:
@@ -48,13 +58,66 @@ def speed(job: Job) -> Result:
     return stretch.result()
 
 
+def translate(job: Job) -> Result:
+    """Translate batch by batch with this project's weights."""
+    torch.set_num_threads(job["threads"])
+    config, weights = read_weights(job)
+    arguments = parse_global_args(settings(job), mode="train")
+    model, _, _, _ = prepare(arguments, rank=0, mode="train")
+    model.load_state_dict(dict(_converted(config, weights)), strict=False)
+    for part in model.modules():
+        if isinstance(part, torch.nn.LayerNorm):
+            part.eps = torch.nn.LayerNorm(1).eps  # its own is smaller
+    model.eval()
+
+    def block(sources: list[list[int]]) -> list[list[int]]:
+        ids = torch.from_numpy(rectangle([[*source, EOS] for source in sources], PAD))
+        lengths = torch.tensor([len(source) + 1 for source in sources])
+        batch = Batch(ids, lengths, None, None, None, torch.arange(len(ids)), ids.device, PAD, EOS, is_train=False)
+        with torch.autocast("cpu", torch.bfloat16, enabled=job["precision"] == "bf16"):
+            found, _, _ = search(batch=batch, model=model, max_output_length=ids.shape[1] + 50,
+                                 beam_size=job["beam"], beam_alpha=job["alpha"])  # fmt: skip
+        return [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in found.tolist()]
+
+    return in_batches(job, block)
+
+
+def _converted(config: ModelConfig, weights: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+    """The weights under JoeyNMT's names."""
+    for name in ("src_embed.lut", "trg_embed.lut", "decoder.output_layer"):
+        yield f"{name}.weight", weights["vectors.shared"]
+
+    def linear(theirs: str, ours: str, parts: tuple[str, ...] = ("",)) -> Iterator[tuple[str, Tensor]]:
+        for kind in ("weight", "bias"):
+            for part, values in zip(parts, weights[f"{ours}.{kind}"].chunk(len(parts)), strict=True):
+                yield f"{theirs}{part}.{kind}", values
+
+    for side, own, norm in (("encoder", "src_src_att", "layer_norm"), ("decoder", "trg_trg_att", "x_layer_norm")):
+        if config.norm_placement == "pre":
+            yield from linear(f"{side}.layer_norm", f"{side}_norm")
+        for index in range(config.layers):
+            theirs, ours = f"{side}.layers.{index}", f"{side}.{index}"
+            names = ("q_layer", "k_layer", "v_layer")
+            yield from linear(f"{theirs}.{own}.", f"{ours}.attention.query_key_value", names)
+            yield from linear(f"{theirs}.{own}.output_layer", f"{ours}.attention.output")
+            yield from linear(f"{theirs}.{norm}", f"{ours}.attention_residual.norm")
+            yield from linear(f"{theirs}.feed_forward.pwff_layer.0", f"{ours}.feed_forward.inner")
+            yield from linear(f"{theirs}.feed_forward.pwff_layer.3", f"{ours}.feed_forward.outer")
+            yield from linear(f"{theirs}.feed_forward.layer_norm", f"{ours}.feed_forward_residual.norm")
+            if side == "decoder":
+                yield from linear(f"{theirs}.src_trg_att.q_layer", f"{ours}.cross_attention.query")
+                yield from linear(f"{theirs}.src_trg_att.", f"{ours}.cross_attention.key_value", names[1:])
+                yield from linear(f"{theirs}.src_trg_att.output_layer", f"{ours}.cross_attention.output")
+                yield from linear(f"{theirs}.dec_layer_norm", f"{ours}.cross_attention_residual.norm")
+
+
 def settings(job: Job) -> dict[str, Any]:
     """The same model and batches in JoeyNMT's words."""
     text, training = Path(job["text"]), job["training"]
     work = Path(job["work"]) / "model"
     work.mkdir(exist_ok=True)
-    side = {"level": "bpe", "lowercase": False, "voc_file": str(text / "vocabulary.txt"), "max_length": 257}
-    side |= {"tokenizer_type": "none", "voc_limit": job["words"], "voc_min_freq": 0}
+    side = {"level": "word", "lowercase": False, "voc_file": str(text / "vocabulary.txt"), "max_length": 257}
+    side |= {"voc_limit": job["words"], "voc_min_freq": 0}
     return {
         "name": "bench",
         "model_dir": str(work),
@@ -74,7 +137,9 @@ def settings(job: Job) -> dict[str, Any]:
             "adam_betas": [training["adam_beta1"], training["adam_beta2"]],
             "learning_rate": 0.0005,
             "learning_rate_min": 0.0,
-            "scheduling": None,
+            "scheduling": "noam",
+            "learning_rate_factor": 1,
+            "learning_rate_warmup": training["warmup_steps"],
             "label_smoothing": training["label_smoothing"],
             "loss": "crossentropy",
             "normalization": "tokens",
@@ -117,4 +182,4 @@ def _model(shape: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serve({"speed": speed})
+    serve({"speed": speed, "translate": translate})
