@@ -16,7 +16,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check \
 STAGE := @set -f;
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels lock demo data train batch average eval translate report compare attention score export table3 describe test test-all lint format clean
+.PHONY: help setup wheels lock demo data train batch average eval translate report compare attention score export table3 describe bench test test-all lint format clean
 
 help: ## List the targets
 	@echo 'make TARGET [ARGS="KEY=VALUE ... GROUP=NAME ..."]'
@@ -86,6 +86,9 @@ describe: $(READY) ## Say what a run will cost, before it runs
 
 table3: $(READY) ## Train and score the rows of the paper's Table 3; scale=small does so on the demo corpus
 	$(STAGE) $(NMT) table3 $(ARGS)
+
+bench: $(READY) ## Measure speed beside peers: ARGS="setup", "train", "decode --checkpoint=...", or "--help"
+	$(STAGE) $(BIN)/python scripts/bench $(or $(ARGS),train)
 
 test: $(READY) ## The quick tests, as CI runs them
 	@$(BIN)/python -m pytest $(ARGS)
