@@ -12,7 +12,6 @@ from nmt.data.batches import Lengths, plan_epoch
 from nmt.data.prepare import prepare, require_prepared
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError, UserError
-from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 
 SHAPES = {"tiny": (1, 32, 64, 2), "small": (3, 256, 1024, 4), "base": (6, 512, 2048, 8), "big": (6, 1024, 4096, 16)}
@@ -93,13 +92,3 @@ def _write_split(store: PairStore, sentences: Sequence[int], pieces: Sequence[st
     for side, sentence in (("source", store.source), ("target", store.target)):
         with path.with_suffix(f".{side}").open("w", encoding="utf-8") as file:
             file.writelines(" ".join(pieces[piece] for piece in sentence(index).tolist()) + "\n" for index in sentences)
-
-
-def count_tokens(store: PairStore) -> tuple[int, int]:
-    """Source and target tokens of a split as models see them: with an end mark each, without padding."""
-    return len(store.source_tokens) + len(store), len(store.target_tokens) + len(store)
-
-
-def without_marks(ids: Sequence[int]) -> list[int]:
-    """Ids of text alone."""
-    return [piece for piece in ids if piece not in (PAD, BOS, EOS)]
