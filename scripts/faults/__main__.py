@@ -51,7 +51,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1, help="another one chooses other moments and places")
     parser.add_argument("--trials", type=int, default=0, help="try only so many, of as many kinds as can be")
-    parser.add_argument("--only", default="", help="try only this kind")
+    parser.add_argument("--only", nargs="+", default=[], metavar="KIND", help="try only these kinds")
     parser.add_argument("--stage", default="", help="try only this stage")
     parser.add_argument("--jobs", type=int, default=2, help="faults tried at the same time")
     parser.add_argument("--folder", help="where to work (some megabytes)")
@@ -63,7 +63,7 @@ def _chosen(arguments: argparse.Namespace, trials: list[Trial]) -> list[Trial]:
     chosen = [
         trial
         for trial in trials
-        if arguments.only in ("", trial.kind)
+        if (not arguments.only or trial.kind in arguments.only)
         and arguments.stage in ("", trial.stage)
         and (os.getuid() == 0 or trial.kind not in MOUNTS)
     ]

@@ -64,6 +64,8 @@ def judge(shop: Workshop, trial: Trial, folder: Path) -> Outcome:
         outcome = trial.play(shop, folder)
     except LostError as lost:
         return Outcome(Verdict.LOST, str(lost))
+    except Exception as error:  # a fault that nobody has thought of is one that was lost
+        return Outcome(Verdict.LOST, repr(error))
     if outcome.verdict is not Verdict.LOST:
         for path in folder.parent.glob(f"{folder.name}*"):
             shutil.rmtree(path)
@@ -394,7 +396,8 @@ def _mend(shop: Workshop, folder: Path, stage: str) -> Done:
 
 def _delete_what_is_named(complaint: str) -> bool:
     """Delete what a line says is to be deleted: what it names then, or what it begins with."""
-    named = re.search(r"delete (/\S+)", complaint) or re.search(r"(/\S+).*Delete it", complaint)
+    forms = (r"delete (/\S+)", r"(/\S+).*Delete it", r"checkpoints in (/\S+) are damaged.*delete that folder")
+    named = next(filter(None, (re.search(form, complaint) for form in forms)), None)
     if not named:
         return False
     path = Path(named[1].rstrip(":,."))

@@ -195,7 +195,8 @@ class Workshop:
         found: dict[str, bytes] = {}
         for pattern in (
             *("data/toy/*.tokens", "data/toy/*.offsets", "data/toy/*.store.json", "data/toy/*.model"),
-            *("data/toy/*.en", "data/toy/*.de", f"outputs/toy/checkpoints/step-{STEPS:08}/model.safetensors"),
+            *("data/toy/*.en", "data/toy/*.de", f"outputs/toy/checkpoints/step-{STEPS:08}/*.model"),
+            f"outputs/toy/checkpoints/step-{STEPS:08}/model.safetensors",
             *("outputs/toy/checkpoints/averaged/model.safetensors", "outputs/toy/eval/test.hyp.txt"),
             "outputs/toy/export/*/model.safetensors",
         ):

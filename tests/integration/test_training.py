@@ -144,9 +144,10 @@ def test_a_damaged_checkpoint_is_passed_over(settings: list[str], tmp_path: Path
     assert "going on from step 10" in done.stdout
 
 
-def test_damaged_data_is_named(settings: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["train.en.tokens", "valid.de.offsets", "valid.de", "tokenizer.model"])
+def test_damaged_data_is_named(name: str, settings: list[str], tmp_path: Path) -> None:
     data = Path(next(s for s in settings if s.startswith("paths.data=")).split("=")[1])
-    file = next((data / "toy").glob("train.en.tokens"))
+    file = data / "toy" / name
     content = file.read_bytes()
     try:
         file.write_bytes(content[:-2] + bytes([content[-2] ^ 1, content[-1]]))
@@ -156,6 +157,7 @@ def test_damaged_data_is_named(settings: list[str], tmp_path: Path) -> None:
     assert done.returncode == 2
     assert str(file) in done.stderr
     assert "make data" in done.stderr
+    assert not (tmp_path / "toy" / "checkpoints").exists()
 
 
 def test_early_stopping_and_time_limit(settings: list[str], tmp_path: Path) -> None:

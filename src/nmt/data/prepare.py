@@ -15,7 +15,7 @@ from nmt.data.progress import Progress
 from nmt.data.readers import Languages, read_lines
 from nmt.data.steps import Steps, owning, read_records
 from nmt.errors import UserError
-from nmt.files import checksums, replacing
+from nmt.files import checksum, replacing
 from nmt.text import tokenizer, training
 from nmt.text.tokenizer import Tokenizer
 
@@ -54,12 +54,11 @@ def require_prepared(config: Config) -> None:
                 )
 
 
-def verify_text(folder: Path, split: str) -> None:
-    """Make sure that a split's text is the one that was prepared, where there is a record of it."""
-    outputs = read_records(folder).get(f"collect {split}", {"outputs": {}})["outputs"]
-    found = checksums([folder / output for output in outputs])
-    for output, sum_ in zip(outputs, found, strict=True):
-        if sum_ != outputs[output]:
+def verify_step(folder: Path, name: str) -> None:
+    """Make sure that the files of a step are those that it wrote, where there is a record of it."""
+    outputs = read_records(folder).get(name, {"outputs": {}})["outputs"]
+    for output, digest in outputs.items():
+        if not (folder / output).is_file() or checksum(folder / output) != digest:
             raise UserError(f"{folder / output} is not what was prepared: run `make data` with the same settings")
 
 

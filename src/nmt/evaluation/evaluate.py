@@ -10,7 +10,7 @@ from typing import Any
 from tqdm import tqdm
 
 from nmt import distributed
-from nmt.data.prepare import verify_text
+from nmt.data.prepare import verify_step
 from nmt.data.readers import read_lines
 from nmt.decoding.translate import Engine
 from nmt.errors import UserError
@@ -55,7 +55,7 @@ def read_split(folder: Path, name: str, languages: tuple[str, str]) -> Split:
     for path in paths:
         if not path.is_file():
             raise UserError(f"there is no {path}: run `make data` with the same settings, or name other splits")
-    verify_text(folder, name)
+    verify_step(folder, f"collect {name}")
     sources, references = (list(read_lines(path)) for path in paths)
     if len(sources) != len(references):
         raise UserError(

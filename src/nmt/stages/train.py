@@ -15,7 +15,7 @@ from nmt.config.compose import to_yaml
 from nmt.config.schema import Config
 from nmt.data.batches import Lengths, plan_epoch, slice_batch
 from nmt.data.loader import Ahead, Batch, assemble, steps
-from nmt.data.prepare import require_prepared
+from nmt.data.prepare import require_prepared, verify_step
 from nmt.data.steps import MANIFEST
 from nmt.data.store import PairStore
 from nmt.decoding.translate import Translator
@@ -49,6 +49,8 @@ def run(config: Config) -> None:
             if distributed.is_main():
                 train.verify()
                 valid.verify()
+                for step in ("tokenizer", "collect valid"):
+                    verify_step(config.data_folder, step)
             tokenizer = Tokenizer.load(config.data_folder)
             resumed = load_last_good(config.run_folder)
             if resumed is not None:
