@@ -65,19 +65,20 @@ def breakdown(job: Job) -> Result:
             with times.of("update"):
                 trainer.update(work)
             steps, tokens = steps + 1, tokens + work.tokens
+        seen = Times(times)  # the profiled steps do not count
         with profile(activities=[ProfilerActivity.CPU]) as profiler:
             for _ in range(PROFILED):
                 trainer.update(next(batches))
-    times["forward"] = times.pop("forward and loss") - times["loss"]
+    seen["forward"] = seen.pop("forward and loss") - seen["loss"]
     parts = ("waiting for data", "forward", "loss", "backward", "optimizer")
-    times["the rest"] = times["update"] - sum(times[part] for part in parts[1:])
-    seconds = times["update"] + times["waiting for data"]
+    seen["the rest"] = seen["update"] - sum(seen[part] for part in parts[1:])
+    seconds = seen["update"] + seen["waiting for data"]
     events = sorted(profiler.key_averages(), key=lambda event: -event.self_cpu_time_total)
     total = sum(event.self_cpu_time_total for event in events)
     return {
         "steps": steps,
         "tokens_per_second": tokens / seconds,
-        "milliseconds": {part: 1000 * times[part] / steps for part in (*parts, "the rest")},
+        "milliseconds": {part: 1000 * seen[part] / steps for part in (*parts, "the rest")},
         "operators": [
             {"name": event.key, "share": event.self_cpu_time_total / total, "calls": event.count / PROFILED}
             for event in events[:OPERATORS]
