@@ -16,7 +16,7 @@ def choose(checkpoints: Checkpoints, config: AveragingConfig) -> list[Path]:
     """The checkpoints to average: those named, else the best, else the last; earliest step first."""
     if config.checkpoints:
         return _named(checkpoints.run_folder, config.checkpoints)
-    saved = checkpoints.steps()
+    saved = checkpoints.steps(strict=True)  # the last of those that are left are not the last
     if config.best:
         ranked = rank(saved, checkpoints.best_by)
         _enough("best", config.best, [checkpoint.path.name for checkpoint in ranked], checkpoints)

@@ -105,13 +105,15 @@ class Checkpoints:
         self._link(self.steps())
         return path
 
-    def steps(self) -> list[Saved]:
-        """All checkpoints that describe themselves as they should, earliest step first."""
+    def steps(self, *, strict: bool = False) -> list[Saved]:
+        """All checkpoints that describe themselves as they should, earliest step first; if strict, none may not."""
         saved = []
         for folder in _step_folders(self.folder):
             try:
                 meta = read_meta(folder)
             except DamagedError as error:
+                if strict:
+                    raise
                 _warn(str(error))
             else:
                 saved.append(

@@ -155,6 +155,14 @@ def test_a_damaged_checkpoint_is_never_averaged(run: Path) -> None:
         average(paths)
 
 
+@pytest.mark.parametrize("settings", [AveragingConfig(last=2), AveragingConfig(best=2)])
+def test_others_do_not_stand_in_for_a_damaged_one(run: Path, settings: AveragingConfig) -> None:
+    folders = sorted((run / "checkpoints").glob("step-*"))
+    (folders[-1] / "meta.json").write_text("{")
+    with pytest.raises(DamagedError, match=f"{folders[-1].name}/meta.json is damaged .*: delete {folders[-1]}"):
+        choose(Checkpoints(run), settings)
+
+
 def test_the_stage_says_which_files_it_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = Config(
         name="table3/a1",
