@@ -381,6 +381,10 @@ class TrackingConfig:
     """Project there."""
     entity: str = ""
     """Account or team there; empty is your own."""
+    artifact: bool = False
+    """Keep there the checkpoint that eval scores."""
+    tensorboard: bool = False
+    """Write the curves for TensorBoard, too, into the run's folder; needs the package tensorboard."""
 
     def __post_init__(self) -> None:
         """Check the values against each other."""

@@ -1,12 +1,14 @@
-"""What happens in a run, told as it happens: metrics.jsonl always, Weights & Biases on request."""
+"""What happens in a run, told as it happens: metrics.jsonl always, Weights & Biases and TensorBoard on request."""
 
 import json
 import math
+import re
 import sys
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,11 +16,15 @@ from typing import Any, Self
 from nmt.config.schema import TrackingConfig
 from nmt.errors import UserError
 from nmt.files import write_text
+from nmt.runs.format import TRAINER
+from nmt.runs.tensorboard import Board
 
 METRICS = "metrics.jsonl"
+WANDB = "Weights & Biases"
 WANDB_ID = "wandb-id.txt"
 WANDB_INIT_SECONDS = 60
 WANDB_FINISH_SECONDS = 120
+COLUMNS = ("source", "translation", "reference")
 
 
 class NullTracker:
@@ -49,12 +55,13 @@ class Tracker(NullTracker):
 
         Args:
             run_folder: Where the run lies.
-            config: Whether and how to use Weights & Biases.
+            config: Whether and how to use Weights & Biases and TensorBoard.
             name: Name of the run.
             settings: All settings, to be shown beside the curves.
             step: Updates made so far; what was told of later ones is going to happen again, so it is dropped.
         """
         self._path = run_folder / METRICS
+        self._board = Board(run_folder, step) if config.tensorboard else None
         run_folder.mkdir(parents=True, exist_ok=True)
         truncate_after(self._path, step)
         try:
@@ -71,23 +78,85 @@ class Tracker(NullTracker):
             self._file.flush()
         except OSError as error:
             raise _cannot_write(self._path, error) from error
+        if self._board is not None:
+            try:
+                self._board.log(event, step, fields)
+            except Exception as error:  # neither does it stop for this
+                self._board = None
+                _warn_without("TensorBoard", error)
         if self._wandb is not None:
             try:
                 self._wandb.log({"step": step, **{f"{event}/{key}": value for key, value in fields.items()}})
             except Exception as error:  # whatever is wrong there, the run goes on
                 self._wandb = None
-                _warn_without_wandb(error)
+                _warn_without(WANDB, error)
 
     def close(self) -> None:
         """Close the file, and let Weights & Biases finish; its own copy on the disk can be synced later."""
         with suppress(OSError):  # each event was flushed; what could not be written has been told
             self._file.close()
+        if self._board is not None:
+            with suppress(Exception):  # each event was flushed
+                self._board.close()
         if self._wandb is not None:
-            try:
-                self._wandb.finish()
-            except Exception as error:
-                _warn_without_wandb(error)
+            _finish(self._wandb)
             self._wandb = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """An evaluation, as others are told of it."""
+
+    split: str
+    step: int
+    """Updates that the checkpoint has seen."""
+    scores: Mapping[str, float]
+    signatures: Mapping[str, str]
+    """How each score was worked out."""
+    translations: Sequence[tuple[str, str, str]]
+    """Source, translation and reference of some sentences."""
+    checkpoint: Path
+
+
+def tell_scored(
+    run_folder: Path, config: TrackingConfig, *, name: str, settings: Mapping[str, Any], scored: Scored
+) -> None:
+    """Tell Weights & Biases and TensorBoard of an evaluation, where asked to; its own files are written elsewhere."""
+    if config.tensorboard:
+        board = Board(run_folder, scored.step)
+        try:
+            board.log(scored.split, scored.step, scored.scores)
+            board.table(f"{scored.split}/translations", scored.step, COLUMNS, scored.translations)
+            board.close()
+        except Exception as error:
+            _warn_without("TensorBoard", error)
+    run = None if config.wandb == "disabled" else _start_wandb(run_folder, config, name, settings)
+    if run is not None:
+        try:
+            _tell_wandb(run, config, name, scored)
+        except Exception as error:
+            _warn_without(WANDB, error)
+        _finish(run)
+
+
+def _tell_wandb(run: Any, config: TrackingConfig, name: str, scored: Scored) -> None:
+    import wandb  # noqa: PLC0415
+
+    table = [[key, score, scored.signatures[key]] for key, score in scored.scores.items()]
+    run.log(
+        {
+            "step": scored.step,
+            **{f"{scored.split}/{key}": score for key, score in scored.scores.items()},
+            f"{scored.split}/scores": wandb.Table(columns=["score", "value", "signature"], data=table),
+            f"{scored.split}/translations": wandb.Table(columns=list(COLUMNS), data=[*map(list, scored.translations)]),
+        }
+    )
+    if config.artifact:
+        artifact = wandb.Artifact(re.sub(r"[^\w.-]", "-", name), type="model", metadata={"step": scored.step})
+        for file in sorted(scored.checkpoint.iterdir()):
+            if file.is_file() and file.name != TRAINER:
+                artifact.add_file(str(file), skip_cache=True)
+        run.log_artifact(artifact, aliases=[re.sub(r"[^\w.-]", "-", scored.checkpoint.name)])
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -161,9 +230,16 @@ def _start_wandb(run_folder: Path, config: TrackingConfig, name: str, settings: 
         )
         run.define_metric("*", step_metric="step")  # a resumed run may tell a step twice
     except Exception as error:
-        _warn_without_wandb(error)
+        _warn_without(WANDB, error)
         return None
     return run
+
+
+def _finish(run: Any) -> None:
+    try:
+        run.finish()
+    except Exception as error:
+        _warn_without(WANDB, error)
 
 
 def _wandb_id(run_folder: Path) -> str:
@@ -174,10 +250,10 @@ def _wandb_id(run_folder: Path) -> str:
     return file.read_text(encoding="utf-8").strip()
 
 
-def _warn_without_wandb(error: Exception) -> None:
+def _warn_without(whom: str, error: Exception) -> None:
     reason = str(error).strip().partition("\n")[0] or type(error).__name__
     print(
-        f"warning: Weights & Biases does not work ({reason}); going on without it, {METRICS} has everything",
+        f"warning: {whom} does not work ({reason}); going on without it, the run's own files have everything",
         file=sys.stderr,
         flush=True,
     )

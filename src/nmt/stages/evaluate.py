@@ -5,24 +5,31 @@ from typing import Any
 
 from nmt import distributed
 from nmt.config.schema import Config
-from nmt.evaluation.evaluate import Evaluation, evaluate, read_split, write_evaluation
+from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split, write_evaluation
 from nmt.machine import Machine
+from nmt.runs.resume import flatten
+from nmt.runs.tracking import Scored, tell_scored
 from nmt.stages.engines import Loaded, check_languages, load_engine
+
+SAMPLES = 100
+"""Translations that others are shown."""
 
 
 def run(config: Config) -> None:
     """Score a checkpoint or an export: model and tokenizer come from it, text and decoding from the settings."""
     with distributed.session(config.runtime) as machine:
         languages = config.data.source_lang, config.data.target_lang
-        splits = [read_split(config.data_folder, split, languages) for split in config.evaluation.splits]
-        loaded = load_engine(config, machine)
-        check_languages(loaded, config)
+        with distributed.together():
+            splits = [read_split(config.data_folder, split, languages) for split in config.evaluation.splits]
+            loaded = load_engine(config, machine)
+            check_languages(loaded, config)
         for split in splits:
             evaluation = evaluate(loaded.engine, split, config.data.target_lang)
             if distributed.is_main():
                 folder = config.run_folder / "eval"
                 write_evaluation(folder, split.name, evaluation, _about(config, loaded, machine))
                 _report(split.name, evaluation, loaded)
+                _tell(config, split, evaluation, loaded)
 
 
 def _about(config: Config, loaded: Loaded, machine: Machine) -> dict[str, Any]:
@@ -35,6 +42,19 @@ def _about(config: Config, loaded: Loaded, machine: Machine) -> dict[str, Any]:
         "processes": distributed.world_size(),
         "checkpoint": loaded.about,
     }
+
+
+def _tell(config: Config, split: Split, evaluation: Evaluation, loaded: Loaded) -> None:
+    scored = Scored(
+        split=split.name,
+        step=loaded.about["step"],
+        scores={name: score.score for name, score in evaluation.scores.items()},
+        signatures={name: score.signature for name, score in evaluation.scores.items()},
+        translations=list(zip(split.sources, evaluation.hypotheses, split.references, strict=True))[:SAMPLES],
+        checkpoint=loaded.path,
+    )
+    settings = flatten(asdict(config))
+    tell_scored(config.run_folder, config.tracking, name=config.name, settings=settings, scored=scored)
 
 
 def _report(split: str, evaluation: Evaluation, loaded: Loaded) -> None:

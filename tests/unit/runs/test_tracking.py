@@ -15,7 +15,7 @@ import pytest
 from nmt.config.schema import TrackingConfig
 from nmt.errors import UserError
 from nmt.runs import tracking
-from nmt.runs.tracking import NullTracker, Tracker, read_metrics, truncate_after
+from nmt.runs.tracking import NullTracker, Scored, Tracker, read_metrics, tell_scored, truncate_after
 
 SETTINGS = {"seed": 1, "model": {"layers": 6}}
 
@@ -167,6 +167,74 @@ def test_wandb_offline_leaves_a_run_that_holds_everything(
     assert [(row["step"], row["train/loss"]) for row in told] == [(10, 2.5), (20, 5.0)]
     assert "warning" not in capfd.readouterr().err
     assert [event["step"] for event in read_metrics(run / "metrics.jsonl")] == [10, 20]
+
+
+def scored(folder: Path) -> Scored:
+    checkpoint = folder / "checkpoints" / "averaged"
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    for name in ("model.safetensors", "trainer.pt", "config.yaml"):
+        (checkpoint / name).write_text(name)
+    translations = [("a | cat", "eine Katze", "die\\Katze"), ("\u2028 \u202e", "", "\0")]
+    return Scored("test", 40, {"bleu": 12.5}, {"bleu": "nrefs:1"}, translations, checkpoint)
+
+
+def test_wandb_offline_is_told_of_scores_translations_and_the_checkpoint(
+    tmp_path: Path, lonely_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = TrackingConfig(wandb="offline", artifact=True)
+    tell_scored(tmp_path, config, name="table3/base", settings=SETTINGS, scored=scored(tmp_path))
+    assert "warning" not in capfd.readouterr().err
+    file = next((tmp_path / "wandb").glob("offline-run-*/run-*.wandb"))
+    records = list(wandb_records(file))
+    rows = [record.history for record in records if record.WhichOneof("record_type") == "history"]
+    told = {item.key: json.loads(item.value_json) for item in rows[0].item if item.key}
+    told |= {"/".join(item.nested_key): json.loads(item.value_json) for item in rows[0].item if item.nested_key}
+    assert (told["step"], told["test/bleu"]) == (40, 12.5)
+    tables = {path.name.split("_")[0]: json.loads(path.read_text()) for path in file.parent.rglob("*.table.json")}
+    assert tables["scores"]["data"] == [["bleu", 12.5, "nrefs:1"]]
+    assert tables["translations"]["data"] == [list(row) for row in scored(tmp_path).translations]
+    artifacts = [record.artifact for record in records if record.WhichOneof("record_type") == "artifact"]
+    kept = next(artifact for artifact in artifacts if artifact.type == "model")
+    assert (kept.name, list(kept.aliases)) == ("table3-base", ["averaged", "latest"])
+    assert [entry.path for entry in kept.manifest.contents] == ["config.yaml", "model.safetensors"]
+
+
+def test_an_evaluation_goes_on_where_wandb_does_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken:
+        def log(self, _: Any) -> None:
+            raise BrokenPipeError("the service is gone")
+
+        def finish(self) -> None: ...
+
+    monkeypatch.setattr(tracking, "_start_wandb", lambda *_: Broken())
+    tell_scored(tmp_path, TrackingConfig(wandb="online"), name="a", settings={}, scored=scored(tmp_path))
+    assert "Weights & Biases does not work (the service is gone" in capsys.readouterr().err
+
+
+def test_tensorboard_reads_the_curves_and_the_translations(tmp_path: Path) -> None:
+    reading = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator", reason="the package tensorboard is not installed"
+    )
+    config = TrackingConfig(tensorboard=True)
+    for first in (1, 2):  # the second is a resumed part, which goes over step 2 again
+        with Tracker(tmp_path, config, name="demo", settings=SETTINGS, step=first - 1) as tracker:
+            for step in (first, first + 1):
+                tracker.log("train", step, loss=step / first, text="no number")
+    tell_scored(tmp_path, config, name="demo", settings=SETTINGS, scored=scored(tmp_path))
+    found = reading.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert [(each.step, each.value) for each in found.Scalars("train/loss")] == [(1, 1.0), (2, 1.0), (3, 1.5)]
+    assert [(each.step, each.value) for each in found.Scalars("test/bleu")] == [(40, 12.5)]
+    text = found.Tensors("test/translations/text_summary")[0].tensor_proto.string_val[0].decode()
+    assert "| a \\| cat | eine Katze | die\\\\Katze |" in text
+
+
+def test_tensorboard_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
+    with pytest.raises(UserError, match="needs the package tensorboard: "):
+        Tracker(tmp_path, TrackingConfig(tensorboard=True), name="demo", settings={}, step=0)
 
 
 def goes_on_with_one_warning(run: Path, capsys: pytest.CaptureFixture[str], reason: str, wandb: str = "online") -> None:
