@@ -22,20 +22,28 @@ class Stage(NamedTuple):
     """Overrides that come before the user's, and so give way to them."""
     many: bool = False
     """Composes several runs by itself: the module's `run` takes the overrides, not one configuration."""
+    together: bool = False
+    """Where torchrun starts several processes, all take part; any other stage is the first one's alone."""
 
 
 _PLACES = ("name", "seed", "paths", "runtime")
 STAGES = {
     "data": Stage("nmt.stages.data", "fetch, filter and tokenise a corpus", ("data", "tokenizer", *_PLACES)),
     "train": Stage(
-        "nmt.stages.train", "train a model, or go on training it", ("model", "training", "tracking", *_PLACES)
+        "nmt.stages.train",
+        "train a model, or go on training it",
+        ("model", "training", "tracking", *_PLACES),
+        together=True,
     ),
     "batch": Stage(
         "nmt.stages.batch", "show the sentences that a step trained on", ("step", "training.batch_tokens", *_PLACES)
     ),
     "average": Stage("nmt.stages.average", "average checkpoints", ("averaging", *_PLACES)),
     "eval": Stage(
-        "nmt.stages.evaluate", "translate and score", ("checkpoint", "engine", "evaluation", "decoding", *_PLACES)
+        "nmt.stages.evaluate",
+        "translate and score",
+        ("checkpoint", "engine", "evaluation", "decoding", "tracking", *_PLACES),
+        together=True,
     ),
     "translate": Stage(
         "nmt.stages.translate",
@@ -66,12 +74,14 @@ STAGES = {
         "run all of these on text that needs no download",
         ("training", *_PLACES),
         ("experiment=demo",),
+        together=True,
     ),
     "table3": Stage(
         "nmt.stages.table3",
         "train and score the rows of the paper's Table 3",
         ("rows", "scale", "training", "paths", "runtime"),
         many=True,
+        together=True,
     ),
     "describe": Stage(
         "nmt.stages.describe",
@@ -111,12 +121,24 @@ def _run(words: list[str]) -> None:
         print(_usage())
     elif name == "--version":
         print(f"nmt {__version__}")
+    elif name == "completion":
+        _complete(overrides)
     elif name not in STAGES:
         raise UserError(f"there is no stage {name}; {nearest(name, STAGES)}")
     elif any(word in _HELP for word in overrides):
         print(_stage_usage(name))
-    else:
+    elif STAGES[name].together or os.environ.get("RANK", "0") == "0":
         _start(STAGES[name], overrides)
+
+
+def _complete(words: list[str]) -> None:
+    """Print what makes a shell complete our words; or, as that asks for it, how a line may go on."""
+    from nmt.config.completion import SCRIPT, complete  # noqa: PLC0415
+
+    if words[:1] == ["--"]:
+        print("\n".join(complete(" ".join(words[1:]), {name: stage.settings for name, stage in STAGES.items()})))
+    else:
+        print(SCRIPT, end="")
 
 
 def _start(stage: Stage, overrides: list[str]) -> None:
@@ -161,6 +183,7 @@ def _usage() -> str:
         "usage: nmt STAGE [KEY=VALUE ...] [GROUP=NAME ...]\n\n"
         f"stages:\n{stages}\n\n"
         "`nmt STAGE --help` lists its settings; `nmt --version` says which nmt this is.\n"
+        '`eval "$(nmt completion)"` makes bash complete stages, settings and experiments.\n'
         "`nmt STAGE -m KEY=A,B` runs it with each value: in turn, or as hydra/launcher=... says.\n"
         "Without settings a stage works on the paper's base model, WMT14 English-German;\n"
         "`nmt demo` shows them all in minutes."

@@ -18,7 +18,7 @@ LAYERS = [
     ["nmt.cli"],
     ["nmt.stages.demo", "nmt.stages.table3"],
     ["nmt.stages"],
-    ["nmt.config.multirun"],
+    ["nmt.config.multirun", "nmt.config.completion"],
     ["nmt.config.compose"],
     ["nmt.training.loop", "nmt.training.fit", "nmt.table3", "nmt.evaluation", "nmt.report", "nmt.export"],
     ["nmt.decoding.deployed"],

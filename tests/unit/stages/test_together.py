@@ -1,0 +1,34 @@
+"""Under torchrun nothing is said or done twice."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from nmt import cli
+
+
+@pytest.fixture(autouse=True)
+def _second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+
+
+def test_what_all_processes_of_an_evaluation_meet_is_said_by_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["eval", f"paths.data={tmp_path}", f"paths.outputs={tmp_path}", "runtime.device=cpu", "runtime.threads=1"]
+    assert cli.main(words) == 2
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("RANK", "0")
+    assert cli.main(words) == 2
+    assert capsys.readouterr().err.count("run `make data`") == 1
+
+
+@pytest.mark.parametrize(("stage", "times"), [("data", 0), ("report", 0), ("translate", 0), ("eval", 1), ("train", 1)])
+def test_a_stage_that_has_no_use_for_more_processes_runs_in_the_first(
+    stage: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[object] = []
+    monkeypatch.setattr(cli, "import_module", lambda _: SimpleNamespace(run=runs.append))
+    assert cli.main([stage]) == 0
+    assert len(runs) == times
