@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,10 +16,14 @@ SIZE = 1 << 30
 PIECE = 1 << 20
 ALLOWED = 256 << 20
 """Bytes that the peak may lie above that of a short line."""
-WATCHER = (
-    "import resource, sys; from nmt.cli import main; code = main(sys.argv[2:]); "
-    "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, file=sys.stderr); sys.exit(code)"
-)
+WATCHER = """
+import re, sys
+from pathlib import Path
+from nmt.cli import main
+code = main(sys.argv[2:])
+print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1], file=sys.stderr)
+sys.exit(code)
+"""
 """Runs the command line, and says last how much memory that took."""
 
 
@@ -74,12 +79,9 @@ def _run(name: str, words: list[str], piece: bytes, times: int) -> Use:
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert process.stdin
-    try:
+    with suppress(BrokenPipeError):
         for _ in range(times):
             process.stdin.write(piece)
-        process.stdin.close()
-    except BrokenPipeError:
-        pass
     _, errors = process.communicate()
     *lines, peak = errors.decode().splitlines()
-    return Use(name, process.returncode, " | ".join(lines), int(peak))
+    return Use(name, process.returncode, " | ".join(lines), int(peak) << 10)
