@@ -157,7 +157,7 @@ def test_a_damaged_checkpoint_is_never_averaged(run: Path) -> None:
 
 @pytest.mark.parametrize("settings", [AveragingConfig(last=2), AveragingConfig(best=2)])
 def test_others_do_not_stand_in_for_a_damaged_one(run: Path, settings: AveragingConfig) -> None:
-    folders = sorted((run / "checkpoints").glob("step-*"))
+    folders = [save(run, step, loss=1.0 / step) for step in (1, 2, 3)]
     (folders[-1] / "meta.json").write_text("{")
     with pytest.raises(DamagedError, match=f"{folders[-1].name}/meta.json is damaged .*: delete {folders[-1]}"):
         choose(Checkpoints(run), settings)
