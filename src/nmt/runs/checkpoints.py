@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
+from nmt import distributed
 from nmt.errors import UserError
 from nmt.files import PARTIAL, link, remove_folder
 from nmt.runs.format import (
@@ -231,4 +232,5 @@ def _step_of(folder: Path) -> int:
 
 
 def _warn(message: str) -> None:
-    print(f"warning: {message}", file=sys.stderr, flush=True)
+    if distributed.is_main():  # all processes of a run look at the same folder
+        print(f"warning: {message}", file=sys.stderr, flush=True)

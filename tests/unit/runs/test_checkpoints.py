@@ -19,6 +19,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt import distributed
 from nmt.errors import UserError
 from nmt.files import checksum, seal
 from nmt.runs import format as checkpoint_format
@@ -292,6 +293,20 @@ def test_the_last_good_one_is_used_with_a_warning(run: Path, save: Save, capsys:
     (run / "checkpoints" / "step-00000002" / "config.yaml").write_text("x")
     with pytest.raises(UserError, match=r"all 2 checkpoints in .* are damaged"):
         load_last_good(run)
+
+
+def test_of_several_processes_the_first_alone_warns(
+    run: Path, save: Save, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in (1, 2):
+        save(step)
+    (run / "checkpoints" / "step-00000002" / "trainer.pt").write_bytes(b"")
+    warned = []
+    for rank in (0, 1):
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
+        assert load_last_good(run) is not None
+        warned.append(capsys.readouterr().err.count("warning"))
+    assert warned == [1, 0]
 
 
 def test_weights_of_another_model_are_named(tmp_path: Path) -> None:
