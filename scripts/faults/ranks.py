@@ -9,7 +9,7 @@ from pathlib import Path
 from injuries import Injury, nothing
 from workshop import Done, Running, Workshop
 
-SOON = 20
+SOON = 15
 """Seconds in which a process must notice that the other has ended."""
 SHORT = "runtime.timeout_minutes=0.08"
 
@@ -47,7 +47,7 @@ def _joined(rank: int, port: int, injury: Injury) -> Injury:
 
 
 def _supervise(processes: list[Running]) -> list[Done]:
-    """Wait for all; after the first failure those left are asked to end, and soon made to, as torchrun does."""
+    """Wait for all; those that have not ended by themselves soon after the first failure are made to."""
     ended: dict[int, Done] = {}
     failed = 0.0
     while len(ended) < len(processes):
@@ -56,17 +56,10 @@ def _supervise(processes: list[Running]) -> list[Done]:
                 ended[number] = process.done(code)
                 if code and not failed:
                     failed = time.monotonic()
-                    _signal(processes, ended, signal.SIGTERM)
-        if failed and time.monotonic() - failed > SOON:
-            _signal(processes, ended, signal.SIGKILL)
+            elif number not in ended and failed and time.monotonic() - failed > SOON:
+                os.kill(process.pid, signal.SIGKILL)
         time.sleep(0.01)
     return [ended[number] for number in range(len(processes))]
-
-
-def _signal(processes: list[Running], ended: dict[int, Done], number: signal.Signals) -> None:
-    for index, process in enumerate(processes):
-        if index not in ended:
-            os.kill(process.pid, number)
 
 
 def _free_port() -> int:
