@@ -347,10 +347,10 @@ def _pair(words: str, injury: Injury = injuries.nothing, second: tuple[str, ...]
 def _other_data(shop: Workshop, folder: Path) -> Outcome:
     other = folder / "other"
     shutil.copytree(folder / "data", other)
-    swapped = [f"data.train=[{shop.folder}/text/valid.en,{shop.folder}/text/valid.de]", "tokenizer.vocab_size=40"]
-    if shop.run("data", folder, f"paths.data={other}", *swapped).code:
+    text = f"data.train=[{shop.folder}/text/other.en,{shop.folder}/text/other.de]"
+    if shop.run("data", folder, f"paths.data={other}", text).code:
         raise LostError("the other data could not be prepared")
-    return _pair("rank 1 has other files", second=(f"paths.data={other}", "tokenizer.vocab_size=80"))(shop, folder)
+    return _pair("rank 1 has other files", second=(f"paths.data={other}",))(shop, folder)
 
 
 def _check_words(done: Done) -> None:

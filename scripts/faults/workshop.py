@@ -145,7 +145,7 @@ class Workshop:
         text = self.folder / "text"
         text.mkdir(parents=True)
         self.folder.chmod(0o755)
-        for seed, (split, count) in enumerate({"train": 240, "valid": 8, "test": 8}.items()):
+        for seed, (split, count) in enumerate({"train": 240, "valid": 8, "test": 8, "other": 240}.items()):
             lines = sentences(count, seed)
             for side, language in enumerate(("en", "de")):
                 (text / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in lines))
