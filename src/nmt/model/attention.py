@@ -84,8 +84,7 @@ class PaddedAttend:
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """See `Attend`."""
-        attended = attend(self.queries.pad(queries), self.keys.pad(keys), self.keys.pad(values), self.mask)
-        return self.queries.unpad(attended)
+        return cast(Tensor, _Attention.apply(queries, keys, values, self))  # type: ignore[no-untyped-call]
 
 
 class RecordingAttend(PaddedAttend):
@@ -98,7 +97,7 @@ class RecordingAttend(PaddedAttend):
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """See `Attend`."""
         heads = self.queries.pad(queries), self.keys.pad(keys)
-        self.weights.append(attention_weights(*heads, self.mask, torch.float32))
+        self.weights.append(attention_weights(*heads, self.mask))
         return super().__call__(queries, keys, values)
 
 
@@ -127,15 +126,46 @@ def attention_mask(queries: Packed, keys: Packed, *, causal: bool) -> Tensor | N
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """softmax(Q K^T / sqrt(d_k)) V over padded heads: (B, h, Lq, d_k), (B, h, Lk, d_k), (B, h, Lk, d_v)."""
-    return torch.matmul(attention_weights(queries, keys, mask, values.dtype), values)
+    return torch.matmul(attention_weights(queries, keys, mask).to(values.dtype), values)
 
 
-def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None, dtype: torch.dtype) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k)): (B, h, Lq, Lk), each row a distribution over the keys."""
-    scores = torch.matmul(queries / math.sqrt(queries.shape[-1]), keys.transpose(-2, -1))
+def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k)): (B, h, Lq, Lk), each row a distribution over the keys, in float32 at least."""
+    scores = torch.matmul(queries, keys.transpose(-2, -1))
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).mul_(1 / math.sqrt(queries.shape[-1]))
     if mask is not None:
-        scores = scores.masked_fill(mask, -torch.inf)
-    return torch.softmax(scores, dim=-1, dtype=dtype)
+        scores.masked_fill_(mask, -torch.inf)
+    return torch.softmax(scores, dim=-1)
+
+
+class _Attention(torch.autograd.Function):
+    """`attend` on packed streams, with its gradient written out: it pads, multiplies and takes the padding off again.
+
+    Left to itself, autograd would take several times as many passes over blocks of zeros.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, plan: PaddedAttend) -> Tensor:
+        queries, keys, values = plan.queries.pad(queries), plan.keys.pad(keys), plan.keys.pad(values)
+        weights = attention_weights(queries, keys, plan.mask)
+        if plan.queries.filling is not None:
+            weights.masked_fill_(plan.queries.filling, 0)  # so that no gradient comes from what is no query
+        ctx.save_for_backward(queries, keys, values, weights)
+        ctx.plan = plan
+        return plan.queries.unpad(torch.matmul(weights.to(values.dtype), values))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        queries, keys, values, weights = ctx.saved_tensors
+        plan: PaddedAttend = ctx.plan
+        gradient = plan.queries.pad(gradient.to(values.dtype))
+        of_values = torch.matmul(weights.to(values.dtype).transpose(-2, -1), gradient)
+        of_weights = torch.matmul(gradient, values.transpose(-2, -1)).to(weights.dtype).mul_(weights)
+        of_scores = of_weights.sub_(weights * of_weights.sum(-1, keepdim=True))
+        of_scores = of_scores.mul_(1 / math.sqrt(queries.shape[-1])).to(queries.dtype)
+        of_queries = torch.matmul(of_scores, keys)
+        of_keys = torch.matmul(of_scores.transpose(-2, -1), queries)
+        return plan.queries.unpad(of_queries), plan.keys.unpad(of_keys), plan.keys.unpad(of_values), None
 
 
 class Padding:
@@ -144,46 +174,26 @@ class Padding:
     def __init__(self, stream: Packed) -> None:
         self.shape = (stream.sentences, stream.longest)
         self.even = stream.even
+        self.filling: Tensor | None = None
+        """Boolean (B, 1, L, 1): what only fills a sentence up to the longest; None where nothing does."""
+        if self.even:
+            return
+        lengths, places = stream.lengths, torch.arange(stream.longest, device=stream.tokens.device)
+        starts, within = stream.offsets[:-1], places < lengths[:, None]
+        self.filling = ~within[:, None, :, None]
+        # a sentence is filled up with its own last token: any number will do, and this one is at hand
+        self.tokens = (starts[:, None] + torch.minimum(places, lengths[:, None] - 1)).flatten()
         sentence = torch.repeat_interleave(
-            torch.arange(stream.sentences, device=stream.tokens.device), stream.lengths, output_size=len(stream.tokens)
+            torch.arange(stream.sentences, device=stream.tokens.device), lengths, output_size=len(stream.tokens)
         )
         self.rows = sentence * stream.longest + stream.positions
 
     def pad(self, heads: Tensor) -> Tensor:
-        """(T, h, d) to (B, h, L, d), zeros where a sentence has ended."""
-        block = heads if self.even else _Scatter.apply(heads, self.rows, self.shape[0] * self.shape[1])  # type: ignore[no-untyped-call]
-        return block.view(*self.shape, *heads.shape[1:]).transpose(1, 2)
+        """(T, h, d) to (B, h, L, d); where a sentence has ended, its last token again."""
+        block = heads if self.even else heads.index_select(0, self.tokens)
+        return block.view(*self.shape, *heads.shape[1:]).transpose(1, 2).contiguous()
 
     def unpad(self, block: Tensor) -> Tensor:
         """(B, h, L, d) to (T, h, d)."""
         heads = block.transpose(1, 2).flatten(0, 1)
-        return heads if self.even else cast(Tensor, _Gather.apply(heads, self.rows))  # type: ignore[no-untyped-call]
-
-
-class _Scatter(torch.autograd.Function):
-    """Put rows into a larger block of zeros. Each row has its own place, so backward is a plain gather."""
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, places: Tensor, size: int) -> Tensor:
-        ctx.save_for_backward(places)
-        return rows.new_zeros(size, *rows.shape[1:]).index_copy_(0, places, rows)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (places,) = ctx.saved_tensors
-        return gradient.index_select(0, places), None, None
-
-
-class _Gather(torch.autograd.Function):
-    """Take rows out of a larger block: the way back of `_Scatter`."""
-
-    @staticmethod
-    def forward(ctx: Any, block: Tensor, places: Tensor) -> Tensor:
-        ctx.save_for_backward(places)
-        ctx.size = len(block)
-        return block.index_select(0, places)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (places,) = ctx.saved_tensors
-        return gradient.new_zeros(ctx.size, *gradient.shape[1:]).index_copy_(0, places, gradient), None
+        return heads if self.even else heads.index_select(0, self.rows)

@@ -136,9 +136,8 @@ class Residual(nn.Module):
     def forward(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Run a sub-layer around the residual stream (..., d_model)."""
         if self.pre:
-            branch: Tensor = self.dropout(sublayer(self.norm(stream)))
-            return stream + branch
-        normed: Tensor = self.norm(stream + self.dropout(sublayer(stream)))
+            return self.dropout.add(stream, sublayer(self.norm(stream)))
+        normed: Tensor = self.norm(self.dropout.add(stream, sublayer(stream)))
         return normed
 
 

@@ -118,6 +118,8 @@ class Transformer(nn.Module):
             stream = stream + F.embedding(positions, table)
         elif self.config.positions == "sinusoidal":
             stream = stream + self.sinusoids(positions, longest, stream.dtype)
+        if torch.is_autocast_enabled(stream.device.type):  # so that no pass over the stream is in float32
+            stream = stream.to(torch.get_autocast_dtype(stream.device.type))
         dropped: Tensor = self.dropout(stream)
         return dropped
 

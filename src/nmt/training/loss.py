@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-SLICE = 4 * 1024 * 1024
+SLICE = 8 * 1024 * 1024
 """Scores held at a time."""
 
 
@@ -35,11 +35,16 @@ def smoothed_cross_entropy(
     if torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
         output, projection = output.to(dtype), projection.to(dtype)
-    return Losses(*_SmoothedCrossEntropy.apply(output, projection, labels, smoothing, ignore))  # type: ignore[no-untyped-call]
+    with torch.autocast(device, enabled=False):
+        return Losses(*_SmoothedCrossEntropy.apply(output, projection, labels, smoothing, ignore))  # type: ignore[no-untyped-call]
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """The gradient is known in closed form, softmax minus smoothed labels, so it is made on the way forward."""
+    """The gradient is known in closed form, softmax minus smoothed labels, so it is made on the way forward.
+
+    What is spread evenly over the words needs no pass over the scores: their mean is the output times the mean
+    of the projection's rows, and its gradient is the same for each word.
+    """
 
     @staticmethod
     def forward(
@@ -47,42 +52,39 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         wanted = any(ctx.needs_input_grad[:2])
         exact = torch.promote_types(output.dtype, torch.float32)
-        smoothed, likelihood = output.new_zeros((), dtype=exact), output.new_zeros((), dtype=exact)
+        counted = (labels != ignore).to(exact)
+        labels = labels.where(labels != ignore, 0)
+        mean_word = projection.mean(0, dtype=exact)
+        normaliser, label_score = output.new_empty(2, len(output), dtype=exact)
         output_gradient = torch.empty_like(output) if wanted else None
         projection_gradient = torch.zeros_like(projection, dtype=exact) if wanted else None
         rows = max(1, SLICE // len(projection))
         for start in range(0, len(output), rows):
             part = slice(start, start + rows)
-            counted = labels[part] != ignore
-            losses, pull = _slice(output[part], projection, labels[part].where(counted, 0), smoothing, exact)
-            smoothed += (losses.smoothed * counted).sum()
-            likelihood += (losses.likelihood * counted).sum()
+            scores = output[part] @ projection.T
+            label_score[part] = scores.gather(-1, labels[part, None])[:, 0]
+            probabilities = torch.softmax(scores, dim=-1, dtype=exact)
+            # log of the sum of exp(score), by way of the largest score, whose probability cannot underflow
+            normaliser[part] = scores.amax(-1).to(exact) - probabilities.amax(-1).log_()
             if output_gradient is not None and projection_gradient is not None:
-                pull, mask = pull.to(output.dtype), counted[:, None]  # masks the narrow factors, not the wide one
-                output_gradient[part] = (pull @ projection) * mask
-                projection_gradient += pull.T @ (output[part] * mask)
+                probabilities.scatter_add_(
+                    -1, labels[part, None], probabilities.new_full((len(scores), 1), smoothing - 1)
+                )
+                pull = scores.copy_(probabilities)
+                output_gradient[part] = pull @ projection
+                projection_gradient += pull.T @ (output[part] * counted[part, None].to(output.dtype))
+        likelihood = normaliser - label_score
+        if output_gradient is not None and projection_gradient is not None:
+            output_gradient.sub_(smoothing * mean_word).mul_(counted[:, None])
+            projection_gradient.sub_(smoothing / len(projection) * (counted @ output.to(exact)))
         ctx.save_for_backward(output_gradient, projection_gradient)
         ctx.mark_non_differentiable(likelihood)
-        return smoothed, likelihood
+        evenly = normaliser - output.to(exact) @ mean_word
+        smoothed = (1 - smoothing) * likelihood + smoothing * evenly
+        return smoothed @ counted, likelihood @ counted
 
     @staticmethod
     def backward(ctx: Any, smoothed: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         output_gradient, projection_gradient = ctx.saved_tensors
         dtype = output_gradient.dtype
         return output_gradient * smoothed.to(dtype), (projection_gradient * smoothed).to(dtype), None, None, None
-
-
-def _slice(
-    output: Tensor, projection: Tensor, labels: Tensor, smoothing: float, exact: torch.dtype
-) -> tuple[Losses, Tensor]:
-    """Losses of each of some rows, and the gradient (rows, V) of the smoothed ones by the scores."""
-    scores = output @ projection.T
-    probabilities = torch.softmax(scores, dim=-1, dtype=exact)
-    # log of the sum of exp(score), by way of the largest score, whose probability cannot underflow
-    normaliser = scores.amax(-1).to(exact) - probabilities.amax(-1).log()
-    likelihood = normaliser - scores.gather(-1, labels[:, None])[:, 0]
-    evenly = normaliser - scores.mean(-1, dtype=exact)
-    smoothed = (1 - smoothing) * likelihood + smoothing * evenly
-    pull = probabilities.sub_(smoothing / len(projection))
-    pull.scatter_add_(-1, labels[:, None], pull.new_full((len(labels), 1), smoothing - 1))
-    return Losses(smoothed, likelihood), pull
