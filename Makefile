@@ -16,7 +16,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check \
 STAGE := @set -f;
 
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels lock demo data train batch average eval translate report compare attention score export table3 describe bench test test-all lint format clean
+.PHONY: help setup wheels lock demo all data train batch average eval translate report compare attention score export table3 describe bench test test-all lint format clean
 
 help: ## List the targets
 	@echo 'make TARGET [ARGS="KEY=VALUE ... GROUP=NAME ..."]'
@@ -47,6 +47,10 @@ lock: ## Write requirements.lock anew, with the newest releases that pyproject.t
 
 demo: $(READY) ## The whole chain on the embedded corpus, on a CPU, without network, in minutes
 	$(STAGE) $(NMT) demo $(ARGS)
+
+# one after the other, whatever `make -j` says
+.NOTPARALLEL:
+all: data train average eval report ## Text in, BLEU out: these five, one after the other
 
 data: $(READY) ## Fetch, filter and tokenise a corpus
 	$(STAGE) $(NMT) data $(ARGS)

@@ -30,6 +30,8 @@ class DataConfig:
     """Development text, like `train`."""
     test: list[str] = field(default_factory=lambda: ["test"])
     """Test text, like `train`."""
+    hold_out: float = 0.0
+    """Share of the training pairs that is set aside for `valid`, and as much for `test`, where these name nothing."""
     hub_dataset: str = "wmt/wmt14"
     """Data set on the Hub, or a local folder in the Hub's layout."""
     hub_config: str = "de-en"
@@ -53,6 +55,8 @@ class DataConfig:
         """Check the values against each other."""
         _choice("data.source", self.source, ("hub", "files", "demo"))
         _plain_name("data.corpus", self.corpus)
+        if not 0 <= self.hold_out < 0.5:
+            raise ConfigError(f"data.hold_out={self.hold_out} must be at least 0 and below 0.5: it is taken twice")
         _at_least("data.max_words", self.max_words, 0)
         _at_least("data.max_pieces", self.max_pieces, 2)
         if not (self.max_ratio == 0 or self.max_ratio >= 1):

@@ -79,11 +79,20 @@ def _collect(config: Config, steps: Steps, split: str, fingerprint: dict[str, An
 def _collect_settings(data: DataConfig, split: str) -> dict[str, Any]:
     keys = ("drop_copies", "max_words", "max_ratio", "deduplicate")
     limits = {key: getattr(data, key) for key in keys}
-    return {"languages": list(_languages(data)), "filters": limits if split == "train" else {}}
+    settings = {"languages": list(_languages(data)), "filters": limits if _is_filtered(data, split) else {}}
+    aside = sources.held_out(data)
+    if split in ("train", *aside) and aside:
+        settings["hold_out"] = {"share": data.hold_out, "splits": aside}
+    return settings
+
+
+def _is_filtered(data: DataConfig, split: str) -> bool:
+    """Training text is, wherever it goes; a test set of one's own is kept as it is."""
+    return split in ("train", *sources.held_out(data))
 
 
 def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> dict[str, Any]:
-    wanted = filters.training_filters(data) if split == "train" else []
+    wanted = filters.training_filters(data) if _is_filtered(data, split) else []
     dropped = {each.name: 0 for each in wanted}
     read = kept = 0
     with ExitStack() as stack:
@@ -92,7 +101,7 @@ def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> dict[s
         progress = stack.enter_context(Progress(f"collect {split}"))
         for chunk in filters.chunks(sources.pairs(data, seed, split)):
             pairs = filters.apply(wanted, chunk, dropped)
-            if split != "train":
+            if not wanted:
                 _refuse_line_breaks(pairs, read, split)
             for side, file in enumerate(files):
                 file.write("".join(f"{pair[side]}\n" for pair in pairs).encode())
@@ -100,7 +109,7 @@ def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> dict[s
             kept += len(pairs)
             progress.advance(len(chunk))
         if not kept:
-            raise UserError(_nothing(split, read, dropped))
+            raise UserError(_nothing(data, split, read, dropped))
     return {"read": read, "kept": kept, "dropped": dropped}
 
 
@@ -110,7 +119,9 @@ def _refuse_line_breaks(pairs: list[tuple[str, str]], before: int, split: str) -
             raise UserError(f"pair {number} of {split} holds a line break or a NUL inside a sentence: mend it first.")
 
 
-def _nothing(split: str, read: int, dropped: dict[str, int]) -> str:
+def _nothing(data: DataConfig, split: str, read: int, dropped: dict[str, int]) -> str:
+    if not read and split in sources.held_out(data):
+        return f"data.hold_out={data.hold_out} sets no pair of the training text aside for {split}: raise it."
     if not read:
         return f"{split} is empty: there is not one pair in it. Check data.{split}."
     counts = ", ".join(f"{name} {count}" for name, count in dropped.items())

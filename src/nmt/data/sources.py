@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any
 
 from nmt.config.schema import DataConfig
@@ -18,8 +19,16 @@ def splits(config: DataConfig) -> list[str]:
     return ["test", "unseen", "valid", "train"] if config.source == "demo" else ["test", "valid", "train"]
 
 
+def held_out(config: DataConfig) -> list[str]:
+    """The splits that name no text of their own and are set aside from the training text."""
+    if config.source == "demo" or not config.hold_out:
+        return []
+    return [split for split, names in (("valid", config.valid), ("test", config.test)) if not names]
+
+
 def fingerprint(config: DataConfig, seed: int, split: str) -> dict[str, Any]:
-    """What a split's text depends on: equal fingerprints, equal text."""
+    """What the text depends on that a split is read from: equal fingerprints, equal text."""
+    split = "train" if split in held_out(config) else split
     names = _names(config, split)
     if config.source == "demo":
         from nmt.data import demo  # noqa: PLC0415 (only this source needs it)
@@ -40,6 +49,20 @@ def fingerprint(config: DataConfig, seed: int, split: str) -> dict[str, Any]:
 
 def pairs(config: DataConfig, seed: int, split: str) -> Iterator[Pair]:
     """The pairs of a split, source side first."""
+    aside = held_out(config)
+    if split in aside or (split == "train" and aside):
+        return (pair for pair in _read(config, seed, "train") if _side_of(pair, config.hold_out, aside) == split)
+    return _read(config, seed, split)
+
+
+def _side_of(pair: Pair, share: float, aside: Sequence[str]) -> str:
+    """The split that a training pair goes to; its source sentence decides, so that none stands in two of them."""
+    place = int.from_bytes(blake2b(pair[0].strip().encode(), digest_size=8).digest()) / 2**64 / share
+    return aside[int(place)] if place < len(aside) else "train"
+
+
+def _read(config: DataConfig, seed: int, split: str) -> Iterator[Pair]:
+    """All pairs that the settings name for a split."""
     languages = (config.source_lang, config.target_lang)
     names = _names(config, split)
     if config.source == "demo":
@@ -63,7 +86,9 @@ def _names(config: DataConfig, split: str) -> list[str]:
         return [split]
     names = {"train": config.train, "valid": config.valid, "test": config.test}[split]
     if not names:
-        raise UserError(f"data.{split} is empty: name {'a split' if config.source == 'hub' else 'its files'}.")
+        what = "a split" if config.source == "hub" else "its files"
+        aside = "" if split == "train" else ", or set part of the training text aside: data.hold_out=0.01"
+        raise UserError(f"data.{split} is empty: name {what}{aside}.")
     return names
 
 

@@ -185,6 +185,7 @@ def test_the_papers_other_runs() -> None:
         ("averaging.last=9", "averaging.last=9 is more than the training.keep_last=5"),
         ("training.learning_rate=nan", "training.learning_rate=nan must be at least 0"),
         ("tokenizer=separate", "model.tie_embeddings=true needs tokenizer.joint=true"),
+        ("data.hold_out=0.5", "data.hold_out=0.5 must be at least 0 and below 0.5"),
         ("name=../elsewhere", "must be the plain name of a folder"),
     ],
 )

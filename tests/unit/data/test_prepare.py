@@ -379,6 +379,20 @@ def test_later_stages_ask_for_the_same_settings(config: Config) -> None:
         prepare.require_prepared(with_data(config, max_pieces=41))
 
 
+def test_two_files_are_enough(config: Config) -> None:
+    aside = with_data(config, valid=[], test=[], hold_out=0.1)
+    run(aside)
+    kept = {split: records(aside)[f"collect {split}"]["result"] for split in ("train", "valid", "test")}
+    assert sum(result["read"] for result in kept.values()) == 303
+    assert sum(result["dropped"]["empty"] for result in kept.values()) == 2  # what is set aside is filtered, too
+    prepare.require_prepared(aside)
+    assert run(aside) == []
+    with pytest.raises(UserError, match=r"other settings \(collect test: hold_out\)"):
+        prepare.require_prepared(with_data(aside, hold_out=0.2))
+    with pytest.raises(UserError, match=r"data\.hold_out=1e-06 sets no pair of the training text aside for test"):
+        run(with_data(aside, hold_out=1e-6))
+
+
 def test_stage_prints_what_there_is(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
     stage.run(config)
     lines = capsys.readouterr().out.splitlines()

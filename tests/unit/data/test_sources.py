@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -97,6 +98,23 @@ def test_hub_training_beside_a_test_set_of_files(hub: Path, tmp_path: Path) -> N
     assert list(sources.pairs(config, 1, "test")) == [("one", "eins"), ("two", "zwei")]
     assert len(list(sources.pairs(config, 1, "train"))) == 6
     assert sources.fingerprint(config, 1, "test") == sources.fingerprint(files_config(tmp_path), 1, "train")
+
+
+@pytest.mark.parametrize("named", [{"valid": [], "test": []}, {"test": []}, {"valid": []}])
+def test_what_is_set_aside_is_no_longer_in_the_training_text(tmp_path: Path, named: dict[str, list[str]]) -> None:
+    pairs = [(f"sentence {number // 2}", f"Satz {number}") for number in range(2000)]
+    (tmp_path / "own.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    whole = DataConfig(source="files", train=[str(tmp_path / "own.tsv")], valid=["v.tsv"], test=["t.tsv"])
+    config = replace(whole, hold_out=0.1, **named)
+    found = {split: list(sources.pairs(config, 1, split)) for split in ("train", *named)}
+    assert sorted(pair for part in found.values() for pair in part) == sorted(pairs)
+    places = [{source for source, _ in part} for part in found.values()]
+    assert sum(map(len, places)) == 1000  # both pairs of a source sentence are in one split
+    for split in named:
+        assert 140 <= len(found[split]) <= 260
+        assert sources.fingerprint(config, 1, split) == sources.fingerprint(whole, 1, "train")
+    assert list(sources.pairs(config, 2, "train")) == found["train"]
+    assert list(sources.pairs(whole, 1, "train")) == pairs
 
 
 @pytest.mark.parametrize(
