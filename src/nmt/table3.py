@@ -82,7 +82,7 @@ def small(row: Config) -> list[str]:
         *(f"model.{name}={getattr(model, name) // WIDTH}" for name in ("d_model", "d_ff", "d_k", "d_v")),
         f"training.steps={steps}",
         f"training.warmup_steps={max(1, training.warmup_steps // LENGTH * 8)}",
-        "training.batch_tokens=2048",
+        "training.batch_tokens=1024",
         "training.learning_rate=3e-3",  # the paper's rule gives so narrow a model one that it does not bear
         f"training.valid_every={steps}",
         "training.valid_sentences=0",
