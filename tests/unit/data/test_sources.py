@@ -5,8 +5,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from types import ModuleType
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -102,7 +102,7 @@ def test_hub_training_beside_a_test_set_of_files(hub: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("named", [{"valid": [], "test": []}, {"test": []}, {"valid": []}])
-def test_what_is_set_aside_is_no_longer_in_the_training_text(tmp_path: Path, named: dict[str, list[str]]) -> None:
+def test_what_is_set_aside_is_no_longer_in_the_training_text(tmp_path: Path, named: dict[str, Any]) -> None:
     pairs = [(f"sentence {number // 2}", f"Satz {number}") for number in range(2000)]
     (tmp_path / "own.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
     whole = DataConfig(source="files", train=[str(tmp_path / "own.tsv")], valid=["v.tsv"], test=["t.tsv"])
