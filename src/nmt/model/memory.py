@@ -8,9 +8,9 @@ from typing import NamedTuple
 from nmt.config.schema import ModelConfig
 
 FULL = 4
-"""Bytes of a float32: parameters, and the residual stream in front of each norm."""
-SLICE_BYTES = 16 * 4 * 1024 * 1024
-"""The slice of scores that the loss holds at a time: in the precision of the products, in float32, and its gradient."""
+"""Bytes of a float32."""
+SLICE_BYTES = 8 * 8 * 1024 * 1024
+"""The slice of scores that the loss holds at a time: in the precision of the products, and in float32."""
 INNER_TENSORS = {"relu": 1, "gelu": 2, "swiglu": 4}
 """Tensors of width d_ff that a feed-forward layer keeps for its gradient."""
 
@@ -45,6 +45,11 @@ class Keeping(NamedTuple):
     """Memory held for each byte of activations in use: free pieces of a heap fit what comes next only in part."""
     process: int
     """Bytes before there is a model."""
+
+    @property
+    def stream(self) -> int:
+        """Bytes of a coordinate of the residual stream; a GPU's norms give float32."""
+        return self.width if self.padded else FULL
 
     @property
     def noise(self) -> int:
@@ -91,7 +96,7 @@ def _source_token(config: ModelConfig, length: int, on: Keeping) -> int:
     """Bytes kept for a source token: the encoder's layers, and the memory's part in the decoder's."""
     attention = _query(config, length, on) + _key_value(config, on)
     layer = attention + _feed_forward(config, on) + 2 * _residual(config, on)
-    for_decoder = _key_value(config, on) + (on.width * config.d_model if on.width < FULL else 0)
+    for_decoder = _key_value(config, on) + (on.width * config.d_model if on.width < on.stream else 0)
     return _embedding(config, on) + config.layers * (layer + for_decoder)
 
 
@@ -103,17 +108,17 @@ def _target_token(config: ModelConfig, length: int, on: Keeping) -> int:
 
 
 def _embedding(config: ModelConfig, on: Keeping) -> int:
-    return config.d_model * (FULL if on.padded else 1) if config.dropout else 0
+    return config.d_model * on.noise if config.dropout else 0
 
 
 def _residual(config: ModelConfig, on: Keeping) -> int:
     """A sub-layer's input as its products take it, the noise of its dropout, and the sum that is normed."""
-    return config.d_model * (on.width + (on.noise if config.dropout else 0) + FULL)
+    return config.d_model * (on.width + (on.noise if config.dropout else 0) + on.stream)
 
 
 def _query(config: ModelConfig, length: int, on: Keeping) -> int:
     """Queries, their weights on the keys (or, in flash attention, the normaliser alone), and what is attended to."""
-    weights = config.heads * (length * on.width if on.padded else FULL)
+    weights = config.heads * FULL * (length if on.padded else 1)
     return config.heads * (config.key_size + config.value_size) * on.width + weights
 
 
@@ -128,5 +133,5 @@ def _feed_forward(config: ModelConfig, on: Keeping) -> int:
 def _passing(config: ModelConfig, source_tokens: int, target_tokens: int, on: Keeping) -> int:
     """What backward works with at any moment: gradients of the stream, of the memory, and inside a layer."""
     widest = max(source_tokens, target_tokens)
-    inside = 2 * on.width * config.d_ff + 2 * FULL * config.d_model
-    return widest * inside + source_tokens * FULL * config.d_model
+    inside = 2 * on.width * config.d_ff + 2 * on.stream * config.d_model
+    return widest * inside + source_tokens * on.stream * config.d_model
