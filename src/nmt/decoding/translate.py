@@ -21,6 +21,7 @@ from nmt.decoding.beam import Hypothesis, beam_search, ensemble
 from nmt.decoding.sampling import sample
 from nmt.errors import UserError
 from nmt.model.packed import Packed
+from nmt.model.prepared import prepared
 from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoint, check_weights
 from nmt.text.special import BOS, EOS
@@ -200,10 +201,10 @@ class Translator(Engine):
         *,
         seed: int = 1,
     ) -> None:
-        """Take models that are on `device` already; `precision` is what they compute in."""
+        """Take models, as they are now, that are on `device` already; `precision` is what they compute in."""
         known = [model.config.max_positions for model in models if model.config.positions == "learned"]
         super().__init__(tokenizer, config, min([LONGEST_SOURCE, *known]), min(known, default=sys.maxsize))
-        self.models = models
+        self.models = [prepared(model, precision) for model in models] if device.type == "cpu" else models
         self.device = device
         self.precision = precision
         self.random = torch.Generator(device).manual_seed(seed)
@@ -211,7 +212,8 @@ class Translator(Engine):
     @contextmanager
     def computing(self) -> Iterator[None]:
         """Where the models are looked at: no dropout, no gradients, the chosen precision."""
-        autocast = torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)
+        rounded = self.device.type != "cpu" and self.precision != torch.float32
+        autocast = torch.autocast(self.device.type, self.precision, enabled=rounded)
         with _evaluating(self.models), torch.no_grad(), autocast:
             try:
                 yield

@@ -79,6 +79,8 @@ class Transformer(nn.Module):
         pre = config.norm_placement == "pre"
         self.encoder_norm = NORMS[config.norm](config.d_model) if pre else nn.Identity()
         self.decoder_norm = NORMS[config.norm](config.d_model) if pre else nn.Identity()
+        self.projector: nn.Module | None = None
+        """What takes the place of a product with `projection`, where that is prepared."""
 
     def forward(self, source: Packed, target: Packed) -> Tensor:
         """The decoder's output (T, d_model) for each target token, given those before it and the source."""
@@ -130,7 +132,10 @@ class Transformer(nn.Module):
 
     def logits(self, output: Tensor) -> Tensor:
         """The decoder's output (..., d_model) to scores of each word (..., V)."""
-        return F.linear(output, self.projection)
+        if self.projector is None:
+            return F.linear(output, self.projection)
+        scores: Tensor = self.projector(output)
+        return scores
 
     def start(self, source: Packed, capacity: int) -> DecoderState:
         """Encode the source and make ready to decode at most `capacity` tokens, one call of `advance` each."""
