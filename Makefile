@@ -20,7 +20,7 @@ STAGE := @set -f;
 
 help: ## List the targets
 	@echo 'make TARGET [ARGS="KEY=VALUE ... GROUP=NAME ..."]'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo 'Without ARGS the stages work on WMT14 English-German, the paper'"'"'s base model. Installing:'
 	@echo '  PYTHON=python3.12  another Python       WHEELS=.wheels  without network, from what `make wheels` fetched'
 	@echo '  TORCH_INDEX=URL    also look there for packages, such as the CPU builds of torch'

@@ -1,0 +1,195 @@
+"""What the documents tell a user to type works: programs, targets, files, options and settings are there.
+
+The stages themselves are run by tests/integration, at the size of a toy; what is cheap is run here as it is written.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import STAGES, main
+from nmt.config.compose import compose
+from nmt.config.multirun import split
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [
+    *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING")),
+    *sorted(ROOT.glob("docs/*.md")),
+]
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`([^`]+)`")
+MENTIONED = re.compile(r"(make|nmt|python|eval|sbatch|\.venv/bin/\S+) (?!.*STAGE)")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+TARGETS = set(re.findall(r"^([a-z0-9-]+):", MAKEFILE, re.MULTILINE))
+VARIABLES = set(re.findall(r"^([A-Z_]+) \?=", MAKEFILE, re.MULTILINE))
+
+Words = tuple[str, ...]
+
+
+def commands(document: str) -> Iterator[Words]:
+    """The commands in a document's shell blocks, and those that its sentences mention."""
+    for language, block in FENCED.findall(document):
+        if language == "sh":
+            yield from parsed(block)
+    for mentioned in INLINE.findall(FENCED.sub("", document)):
+        if MENTIONED.match(mentioned):
+            yield from parsed(mentioned)
+
+
+def parsed(text: str) -> Iterator[Words]:
+    """The simple commands of a piece of shell, each as its words, without what sets the environment."""
+    text = re.sub(r"(^|\s)#[^\n]*", r"\1", text).replace("\\\n", " ")
+    lexer = shlex.shlex(text, posix=True, punctuation_chars="|&;\n")
+    lexer.whitespace, lexer.whitespace_split = " \t", True
+    for ends, words in groupby(lexer, lambda word: not word.strip("|&;\n")):
+        command = list(words)
+        while command and re.fullmatch(r"[A-Z_]+=\S*", command[0]):
+            command.pop(0)
+        if command and not ends:
+            yield tuple(command)
+
+
+FOUND = {document.name: list(commands(document.read_text(encoding="utf-8"))) for document in DOCUMENTS}
+ALL = sorted({words for found in FOUND.values() for words in found})
+
+
+def check_make(words: Words) -> None:
+    targets = [word for word in words if "=" not in word]
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    assert set(targets) <= TARGETS
+    assert set(given) <= VARIABLES
+    for target in targets:
+        if target in (*STAGES, "all") and "ARGS" in given:
+            check_stage((("data" if target == "all" else target), *given["ARGS"].split()))
+
+
+def check_stage(words: Words) -> None:
+    stage, *overrides = words
+    if stage in ("completion", "--help", "--version"):
+        return
+    assert stage in STAGES
+    if not overrides:
+        return
+    settings, _ = split([word for word in overrides if word not in ("-m", "--help")])
+    if "-m" not in overrides:
+        compose([*STAGES[stage].first, *settings])
+        return
+    for value in settings[0].partition("=")[2].split(","):
+        compose([f"{settings[0].partition('=')[0]}={value}", *settings[1:]])
+
+
+def check_python(words: Words) -> None:
+    if words[:2] == ("-m", "pytest"):
+        check_pytest(words[2:])
+    elif words[0] == "-m":
+        assert (ROOT / words[1].replace(".", "/")).exists()
+    else:
+        check_script(words)
+
+
+def check_pytest(words: Words) -> None:
+    files = [ROOT / word for word in words if word.endswith(".py")]
+    names = [name for file in files for name in re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.M)]
+    if "-k" in words:
+        names = [name for name in names if words[words.index("-k") + 1] in name]
+    assert names
+
+
+def check_script(words: Words) -> None:
+    """A script of ours: its options are its own, and what else looks like a setting is one."""
+    path = ROOT / words[0]
+    source = (path / "__main__.py" if path.is_dir() else path).read_text(encoding="utf-8")
+    for option in (word.partition("=")[0] for word in words[1:] if word.startswith("--")):
+        assert f'"{option}"' in source
+    compose([word for word in words[1:] if re.match(r"[a-z_.]+=", word)])
+
+
+def check_torchrun(words: Words) -> None:
+    place = words.index("-m")
+    assert words[place + 1] == "nmt"
+    check_stage(words[place + 2 :])
+
+
+def check_slurm(words: Words) -> None:
+    check_script(tuple(word for word in words if not word.startswith("--")))
+
+
+def check_eval(words: Words) -> None:
+    (inside,) = parsed(words[0].removeprefix("$(").removesuffix(")"))
+    check(inside)
+
+
+CHECKS: dict[str, Callable[[Words], None]] = {
+    "make": check_make,
+    "nmt": check_stage,
+    ".venv/bin/nmt": check_stage,
+    ".venv/bin/python": check_python,
+    "python": check_python,
+    ".venv/bin/torchrun": check_torchrun,
+    "sbatch": check_slurm,
+    "eval": check_eval,
+    "echo": lambda _: None,
+    ".venv/bin/pre-commit": lambda words: None if words == ("install",) else pytest.fail("what does it do?"),
+}
+
+
+def check(words: Words) -> None:
+    assert words[0] in CHECKS, f"nothing here knows how to check {words[0]}"
+    CHECKS[words[0]](words[1:])
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_a_command_of_the_documents_can_be_given(words: Words) -> None:
+    check(words)
+
+
+def test_the_readme_shows_the_way_in() -> None:
+    shown = {words[1] for words in FOUND["README.md"] if words[0] == "make"}
+    assert shown >= {"demo", "test", "all", "describe", "table3", "train", "help"}
+
+
+CHEAP = [
+    words
+    for words in ALL
+    if words[0] in ("make", "nmt", ".venv/bin/nmt")
+    and (words[1] in ("describe", "completion") or (words[0] != "make" and "--help" in words))
+]
+
+
+@pytest.mark.parametrize("words", CHEAP, ids=" ".join)
+def test_what_is_cheap_is_done_as_it_is_written(words: Words, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = list(words[1:])
+    if words[0] == "make":
+        arguments = [word for each in arguments for word in each.removeprefix("ARGS=").split()]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out
+
+
+def made(*words: str) -> list[str]:
+    """What make prints that it would do, where everything is installed."""
+    done = subprocess.run(["make", "-n", *words, "READY="], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def test_all_is_the_chain() -> None:
+    told = [line.split() for line in made("-j4", "all", "ARGS=name=x") if "nmt" in line or "launch" in line]
+    assert [line[-2] for line in told] == ["data", "train", "average", "eval", "report"]
+    assert {line[-1] for line in told} == {"name=x"}
+
+
+def test_help_lists_what_the_documents_name() -> None:
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True, env={**os.environ})
+    listed = set(re.findall(r"^  ([a-z0-9-]+) ", done.stdout, re.MULTILINE))
+    assert listed >= {word for words in ALL if words[0] == "make" for word in words[1:] if "=" not in word}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for link in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
+        assert (document.parent / link).exists(), link
