@@ -2,13 +2,15 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from tests.integration.toy import call, run
+from tests.integration.toy import call, environment, run
 
 
 @pytest.fixture(scope="session")
@@ -91,3 +93,22 @@ def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
     again = call(command)
     assert again.returncode == 0, again.stderr
     assert "is finished" in again.stdout
+
+
+@pytest.mark.slow
+def test_two_files_go_in_and_bleu_comes_out(settings: list[str], corpus: Path, tmp_path: Path) -> None:
+    small = [
+        word for word in settings if word.startswith(("model.", "training.", "tokenizer.", "averaging.", "runtime."))
+    ]
+    words = [
+        "experiment=own", f"data.train=[{corpus}/train.en,{corpus}/train.de]", *small, "data.hold_out=0.05",
+        f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs",
+    ]  # fmt: skip
+    command = ["make", "all", f"BIN={Path(sys.executable).parent}", "READY=", f"ARGS={' '.join(words)}"]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, cwd=root, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    scores = json.loads((tmp_path / "outputs" / "own" / "eval" / "test.json").read_text())
+    assert f"{scores['bleu']['score']:.2f}  {scores['bleu']['signature']}" in done.stdout
+    assert 10 < scores["sentences"] < 60
+    assert (tmp_path / "outputs" / "own" / "report.html").exists()
