@@ -140,22 +140,26 @@ class _Search:
         self.length += 1
         totals, tokens, rows = self._candidates(scores)
         ends = tokens == EOS
-        self._finish(totals.where(ends, NEVER)[:, : self.beam], rows[:, : self.beam])
+        if ends[:, : self.beam].any():
+            self._finish(totals.where(ends, NEVER)[:, : self.beam], rows[:, : self.beam])
         # Each open hypothesis ends in one way only, so of twice as many candidates as the beam enough go on.
         totals, order = totals.where(~ends, NEVER).sort(dim=1, descending=True, stable=True)
         self.open, order = totals[:, : self.beam], order[:, : self.beam]
-        kept = (~self._done(stop_early)).nonzero().squeeze(1)
-        self.open, self.limits, self.sentences = self.open[kept], self.limits[kept], self.sentences[kept]
-        tokens, rows = (part.gather(1, order)[kept].flatten() for part in (tokens, rows))
-        self.history.append((tokens, rows))
-        return tokens, rows
+        tokens, rows = tokens.gather(1, order), rows.gather(1, order)
+        done = self._done(stop_early)
+        if done.any():
+            kept = (~done).nonzero().squeeze(1)
+            self.open, self.limits, self.sentences = self.open[kept], self.limits[kept], self.sentences[kept]
+            tokens, rows = tokens[kept], rows[kept]
+        self.history.append((tokens.flatten(), rows.flatten()))
+        return self.history[-1]
 
     def _candidates(self, scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The best continuations of each sentence (S, C), best first: log-probability, token, row they extend."""
         count, width = self.open.shape
         full = (self.limits == self.length).repeat_interleave(width)
         log_probabilities, tokens = _best_tokens(scores, self.beam, full[:, None])
-        totals = (self.open.view(-1, 1) + log_probabilities).view(count, -1)
+        totals = (self.open.reshape(-1, 1) + log_probabilities).view(count, -1)
         totals, order = totals.topk(min(2 * self.beam, totals.shape[1]), dim=1)
         first_rows = torch.arange(0, count * width, width, device=order.device)[:, None]
         return totals, tokens.view(count, -1).gather(1, order), first_rows + order // tokens.shape[1]
@@ -200,9 +204,11 @@ def _best_tokens(scores: Tensor, beam: int, full: Tensor) -> tuple[Tensor, Tenso
     log_probabilities = scores.log_softmax(1, dtype=torch.float32)
     # A beam takes at most `beam` tokens besides EOS; PAD and BOS may stand before them and are passed over.
     best, tokens = _top(log_probabilities, beam + 3)
+    best = best.where((tokens != PAD) & (tokens != BOS), NEVER)
+    if not full.any():
+        return best, tokens
     eos = log_probabilities[:, EOS, None].where(torch.arange(best.shape[1], device=scores.device) == 0, NEVER)
-    best = best.where((tokens != PAD) & (tokens != BOS), NEVER).where(~full, eos)
-    return best, tokens.where(~full, EOS)
+    return best.where(~full, eos), tokens.where(~full, EOS)
 
 
 def _top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
