@@ -28,6 +28,8 @@ class PreparedLinear(nn.Module):
 
 def prepared(model: Transformer, precision: torch.dtype) -> Transformer:
     """A copy to be used on a CPU, all of it in one precision; it never learns what becomes of the model later."""
+    if isinstance(model.projector, PreparedLinear):  # it is one already
+        return model
     twin = copy.deepcopy(model).requires_grad_(False).to(precision).eval()
     if not _fast(precision):
         return twin
