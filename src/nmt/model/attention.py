@@ -115,9 +115,8 @@ class Recorder:
 def attention_mask(queries: Packed, keys: Packed, *, causal: bool) -> Tensor | None:
     """Boolean (B or 1, 1, Lq or 1, Lk): True where a query must not look; None where it may look anywhere."""
     device = keys.tokens.device
-    mask = None
-    if not keys.even:
-        mask = (torch.arange(keys.longest, device=device) >= keys.lengths[:, None])[:, None, None, :]
+    ended = keys.ended
+    mask = None if ended is None else ended[:, None, None, :]
     if causal:
         future = torch.ones(queries.longest, keys.longest, dtype=torch.bool, device=device).triu(1)
         mask = future if mask is None else mask | future
@@ -174,13 +173,13 @@ class Padding:
     def __init__(self, stream: Packed) -> None:
         self.shape = (stream.sentences, stream.longest)
         self.even = stream.even
-        self.filling: Tensor | None = None
+        ended = stream.ended
+        self.filling = None if ended is None else ended[:, None, :, None]
         """Boolean (B, 1, L, 1): what only fills a sentence up to the longest; None where nothing does."""
         if self.even:
             return
         lengths, places = stream.lengths, torch.arange(stream.longest, device=stream.tokens.device)
-        starts, within = stream.offsets[:-1], places < lengths[:, None]
-        self.filling = ~within[:, None, :, None]
+        starts = stream.offsets[:-1]
         # a sentence is filled up with its own last token: any number will do, and this one is at hand
         self.tokens = (starts[:, None] + torch.minimum(places, lengths[:, None] - 1)).flatten()
         sentence = torch.repeat_interleave(

@@ -52,6 +52,13 @@ class Packed:
         """Whether all sentences are of the same length."""
         return len(self.tokens) == self.sentences * self.longest
 
+    @property
+    def ended(self) -> Tensor | None:
+        """(B, longest) boolean: the places that lie behind a sentence's end; None where all are of one length."""
+        if self.even:
+            return None
+        return torch.arange(self.longest, device=self.tokens.device) >= self.lengths[:, None]
+
     def to(self, device: torch.device) -> "Packed":
         """The same stream on another device."""
         tokens, positions, offsets = (
