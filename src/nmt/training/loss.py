@@ -52,8 +52,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         wanted = any(ctx.needs_input_grad[:2])
         exact = torch.promote_types(output.dtype, torch.float32)
-        counted = (labels != ignore).to(exact)
-        labels = labels.where(labels != ignore, 0)
+        counts = labels != ignore
+        counted, labels = counts.to(exact), labels.where(counts, 0)
         mean_word = projection.mean(0, dtype=exact)
         normaliser, label_score = output.new_empty(2, len(output), dtype=exact)
         output_gradient = torch.empty_like(output) if wanted else None
