@@ -13,17 +13,22 @@ from nmt.runs.resume import differences, read_settings
 
 
 def choose(checkpoints: Checkpoints, config: AveragingConfig) -> list[Path]:
-    """The checkpoints to average: those named, else the best, else the last; earliest step first."""
+    """The checkpoints to average: those named, else the best, else the last; earliest step first.
+
+    There are fewer than asked for where a run has no more, such as one that was stopped early.
+    """
     if config.checkpoints:
         return _named(checkpoints.run_folder, config.checkpoints)
     saved = checkpoints.steps(strict=True)  # the last of those that are left are not the last
     if config.best:
-        ranked = rank(saved, checkpoints.best_by)
-        _enough("best", config.best, [checkpoint.path.name for checkpoint in ranked], checkpoints)
-        chosen = sorted(ranked[: config.best], key=lambda checkpoint: checkpoint.step)
+        ranked = rank(saved, checkpoints.best_by)[: config.best]
+        chosen = sorted(ranked, key=lambda checkpoint: checkpoint.step)
     else:
-        _enough("last", config.last, [checkpoint.path.name for checkpoint in saved], checkpoints)
         chosen = saved[-config.last :]
+    if not saved:
+        raise UserError(f"no checkpoints in {checkpoints.folder}: run `make train` first (with the same ARGS)")
+    if not chosen:
+        raise UserError(f"no checkpoint in {checkpoints.folder} was validated: set averaging.last instead of best")
     return [checkpoint.path for checkpoint in chosen]
 
 
@@ -69,18 +74,6 @@ def _named(run_folder: Path, names: Sequence[str]) -> list[Path]:
             raise UserError(f"averaging.checkpoints names {path.name} twice ({', '.join(names)}): name each once")
         paths.append(path)
     return paths
-
-
-def _enough(key: str, wanted: int, there: Sequence[str], checkpoints: Checkpoints) -> None:
-    if len(there) >= wanted:
-        return
-    kind = "validated checkpoints" if key == "best" else "checkpoints"
-    if not there:
-        raise UserError(f"no {kind} in {checkpoints.folder}: run `make train` first (with the same ARGS)")
-    raise UserError(
-        f"averaging.{key}={wanted}, but {checkpoints.folder} has {len(there)} {kind} ({', '.join(there)}): "
-        f"set averaging.{key}={len(there)}, or train on and save more often (training.save_every)"
-    )
 
 
 def _check_same_kind(first: Checkpoint, other: Checkpoint) -> None:

@@ -117,11 +117,9 @@ def test_too_few_is_said(run: Path) -> None:
     with pytest.raises(UserError, match=r"no checkpoints in .*: run `make train`"):
         choose(Checkpoints(run), AveragingConfig(last=2))
     save(run, 1)
-    save(run, 2, loss=1.0)
-    with pytest.raises(UserError, match=r"averaging.last=5, but .* has 2 checkpoints .*: set averaging.last=2"):
-        choose(Checkpoints(run), AveragingConfig(last=5))
-    with pytest.raises(UserError, match=r"averaging.best=2, but .* has 1 validated .*step-00000002.*averaging.best=1"):
+    with pytest.raises(UserError, match=r"no checkpoint in .* was validated: set averaging.last"):
         choose(Checkpoints(run), AveragingConfig(best=2))
+    save(run, 2, loss=1.0)
     with pytest.raises(UserError, match=r"no checkpoint 3 in .*; there are step-00000001, step-00000002"):
         choose(Checkpoints(run), AveragingConfig(checkpoints=["1", "3"]))
     with pytest.raises(UserError, match=r"names step-00000002 twice \(2, best\)"):
@@ -182,3 +180,30 @@ def test_the_stage_says_which_files_it_took(tmp_path: Path, capsys: pytest.Captu
         f"  {folder / 'step-00000003'}",
     ]
     np.testing.assert_array_equal(load(folder / "averaged").weights["bias"].numpy(), numpy_mean([2, 3], "bias"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "taken", "note"),
+    [
+        (AveragingConfig(last=3), [1, 2], "averaging.last=3 asks for more, but the run has no others; a longer"),
+        (AveragingConfig(best=2), [2], "averaging.best=2 asks for more, but the run has no others that were validated"),
+    ],
+)
+def test_a_run_that_was_stopped_early_is_averaged_over_what_it_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: AveragingConfig, taken: list[int], note: str
+) -> None:
+    config = Config(
+        name="short",
+        paths=PathsConfig(outputs=str(tmp_path)),
+        training=TrainingConfig(keep_best=2),
+        averaging=settings,
+    )
+    save(config.run_folder, 1)
+    save(config.run_folder, 2, loss=1.0)
+    stage.run(config)
+    head, *paths, last = capsys.readouterr().out.splitlines()
+    assert head.startswith(f"averaged {len(taken)} checkpoint{'s' if len(taken) > 1 else ''} into ")
+    assert [Path(path.strip()).name for path in paths] == [f"step-{step:08}" for step in taken]
+    assert last.startswith(f"note: {note}")
+    weights = load(config.run_folder / "checkpoints" / "averaged").weights["bias"].numpy()
+    np.testing.assert_array_equal(weights, numpy_mean(taken, "bias"))
