@@ -23,6 +23,7 @@ LAYERS = [
     ["nmt.training.loop", "nmt.training.fit", "nmt.table3", "nmt.evaluation", "nmt.report", "nmt.export"],
     ["nmt.decoding.deployed"],
     ["nmt.decoding.translate"],
+    ["nmt.decoding.engine"],
     ["nmt.training.step", "nmt.training.watch"],
     ["nmt.data"],
     ["nmt.runs"],

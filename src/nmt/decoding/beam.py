@@ -121,8 +121,11 @@ class _Search:
         count, device = len(max_lengths), max_lengths.device
         self.beam = beam
         self.length = 0
-        longest = max(max_lengths.tolist(), default=0)
-        self.penalties = torch.tensor([length_penalty(n, alpha) for n in range(longest + 1)], device=device)
+        limits = max_lengths.tolist()
+        self.soonest = min(limits, default=0)  # no sentence reaches its limit before
+        self.penalties = torch.tensor(
+            [length_penalty(n, alpha) for n in range(max(limits, default=0) + 1)], device=device
+        )
         # Of the S sentences still searched:
         self.sentences = torch.arange(count, device=device)  # (S,) which of the B they are
         self.limits = max_lengths  # (S,)
@@ -130,6 +133,7 @@ class _Search:
         # The tokens of each call's rows and where they came from: enough to read any hypothesis back.
         self.history: list[tuple[Tensor, Tensor]] = []
         # Of all B sentences the finished hypotheses: how many, and the best of them, best first.
+        self.any_finished = False
         self.finished = torch.zeros_like(max_lengths)  # (B,)
         self.scores = torch.full((count, nbest), NEVER, device=device)  # (B, N)
         self.log_probabilities = self.scores.clone()  # (B, N)
@@ -140,15 +144,16 @@ class _Search:
         self.length += 1
         totals, tokens, rows = self._candidates(scores)
         ends = tokens == EOS
-        if ends[:, : self.beam].any():
-            self._finish(totals.where(ends, NEVER)[:, : self.beam], rows[:, : self.beam])
-        # Each open hypothesis ends in one way only, so of twice as many candidates as the beam enough go on.
-        totals, order = totals.where(~ends, NEVER).sort(dim=1, descending=True, stable=True)
-        self.open, order = totals[:, : self.beam], order[:, : self.beam]
-        tokens, rows = tokens.gather(1, order), rows.gather(1, order)
+        if ends.any():
+            if ends[:, : self.beam].any():
+                self._finish(totals.where(ends, NEVER)[:, : self.beam], rows[:, : self.beam])
+            # Each open hypothesis ends in one way only, so of twice as many candidates as the beam enough go on.
+            totals, order = totals.where(~ends, NEVER).sort(dim=1, descending=True, stable=True)
+            tokens, rows = tokens.gather(1, order), rows.gather(1, order)
+        self.open, tokens, rows = totals[:, : self.beam], tokens[:, : self.beam], rows[:, : self.beam]
         done = self._done(stop_early)
         if done.any():
-            kept = (~done).nonzero().squeeze(1)
+            kept = _without(done)
             self.open, self.limits, self.sentences = self.open[kept], self.limits[kept], self.sentences[kept]
             tokens, rows = tokens[kept], rows[kept]
         self.history.append((tokens.flatten(), rows.flatten()))
@@ -157,9 +162,16 @@ class _Search:
     def _candidates(self, scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The best continuations of each sentence (S, C), best first: log-probability, token, row they extend."""
         count, width = self.open.shape
-        full = (self.limits == self.length).repeat_interleave(width)
-        log_probabilities, tokens = _best_tokens(scores, self.beam, full[:, None])
-        totals = (self.open.reshape(-1, 1) + log_probabilities).view(count, -1)
+        log_probabilities = scores.log_softmax(1, dtype=torch.float32)
+        log_probabilities[:, PAD] = NEVER
+        log_probabilities[:, BOS] = NEVER
+        if self.length >= self.soonest:
+            full = (self.limits == self.length).repeat_interleave(width)
+            others = torch.arange(scores.shape[1], device=scores.device) != EOS
+            log_probabilities.masked_fill_(full[:, None] & others, NEVER)
+        # A beam takes at most `beam` tokens besides EOS.
+        log_probabilities, tokens = _top(log_probabilities, self.beam + 1)
+        totals = (log_probabilities.view(count, width, -1) + self.open[:, :, None]).flatten(1)
         totals, order = totals.topk(min(2 * self.beam, totals.shape[1]), dim=1)
         first_rows = torch.arange(0, count * width, width, device=order.device)[:, None]
         return totals, tokens.view(count, -1).gather(1, order), first_rows + order // tokens.shape[1]
@@ -168,6 +180,7 @@ class _Search:
         """Enter the candidates that end here, given their log-probabilities (S, K); -inf where one does not end."""
         ends = torch.stack([torch.full_like(rows, self.length), rows], dim=-1)
         here, nbest = self.sentences, self.scores.shape[1]
+        self.any_finished = True
         self.finished[here] += (totals > NEVER).sum(1)
         scores = torch.cat([self.scores[here], totals / self.penalties[self.length]], 1)
         scores, order = scores.sort(dim=1, descending=True, stable=True)
@@ -179,10 +192,14 @@ class _Search:
     def _done(self, stop_early: bool) -> Tensor:
         """Which sentences (S,) need no further search."""
         best = self.open[:, 0]
-        done = (best == NEVER) | (self.limits <= self.length) | (self.finished[self.sentences] >= self.beam)
-        if stop_early:
-            # Log-probabilities only fall, and the penalty only grows, up to that of the longest translation.
-            done |= self.scores[self.sentences, -1] >= best / self.penalties[self.limits]
+        done = best == NEVER
+        if self.length >= self.soonest:
+            done |= self.limits <= self.length
+        if self.any_finished:
+            done |= self.finished[self.sentences] >= self.beam
+            if stop_early:
+                # Log-probabilities only fall, and the penalty only grows, up to that of the longest translation.
+                done |= self.scores[self.sentences, -1] >= best / self.penalties[self.limits]
         return done
 
     def hypotheses(self) -> list[list[Hypothesis]]:
@@ -199,16 +216,12 @@ class _Search:
         ]
 
 
-def _best_tokens(scores: Tensor, beam: int, full: Tensor) -> tuple[Tensor, Tensor]:
-    """The tokens of each row (R, V) that a beam can need, with their log-probabilities; where `full`, EOS alone."""
-    log_probabilities = scores.log_softmax(1, dtype=torch.float32)
-    # A beam takes at most `beam` tokens besides EOS; PAD and BOS may stand before them and are passed over.
-    best, tokens = _top(log_probabilities, beam + 3)
-    best = best.where((tokens != PAD) & (tokens != BOS), NEVER)
-    if not full.any():
-        return best, tokens
-    eos = log_probabilities[:, EOS, None].where(torch.arange(best.shape[1], device=scores.device) == 0, NEVER)
-    return best.where(~full, eos), tokens.where(~full, EOS)
+def _without(done: Tensor) -> Tensor:
+    """The sentences that are not done. The last take the places of those that are, so that few have to move."""
+    kept = (~done).nonzero().squeeze(1)
+    places = torch.arange(len(kept), device=done.device)
+    places[done[: len(kept)]] = kept[kept >= len(kept)]
+    return places
 
 
 def _top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis, length_penalty
-from nmt.decoding.translate import LONGEST_SOURCE, Engine, Likelihood
+from nmt.decoding.engine import LONGEST_SOURCE, Engine, Likelihood
 from nmt.errors import UserError
 from nmt.text.special import BOS, PAD
 from nmt.text.tokenizer import Tokenizer

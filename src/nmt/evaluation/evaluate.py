@@ -12,7 +12,7 @@ from tqdm import tqdm
 from nmt import distributed
 from nmt.data.prepare import verify_step
 from nmt.data.readers import read_lines
-from nmt.decoding.translate import Engine
+from nmt.decoding.engine import Engine
 from nmt.errors import UserError
 from nmt.evaluation.scores import Score, score
 from nmt.files import write_json, write_text

@@ -7,7 +7,7 @@ import torch
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis
-from nmt.decoding.translate import Engine, Likelihood
+from nmt.decoding.engine import Engine, Likelihood
 from nmt.errors import UserError
 from nmt.export.huggingface import POSITIONS
 from nmt.export.refusal import extra

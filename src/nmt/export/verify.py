@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nmt.decoding.translate import Engine
+from nmt.decoding.engine import Engine
 from nmt.errors import UserError
 
 SAME = {"float32": 0.98, "int8": 0.5}

@@ -1,98 +1,125 @@
 """Decoding a token at a time: keys and values are kept, so that each is worked out once.
 
-Shapes: R rows (hypotheses), S sentences still decoded, t tokens so far, L longest source sentence; h heads of
-queries, g of them to each of the h_kv heads of keys and values.
+The rows of a sentence share its past. All tokens that they took lie in one place, and each row knows which of them
+it goes on from, so choosing among rows moves no keys and values.
+
+Shapes: S sentences still decoded, n rows (hypotheses) of each, R = S * n rows; L longest source sentence, P places
+for the tokens of a sentence's rows; h heads of queries, g of them to each of the h_kv heads of keys and values.
 """
 
 import math
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from nmt.model.attention import Padding, attention_mask
+from nmt.model.attention import Padding
 from nmt.model.layers import CrossAttention, SelfAttention
 from nmt.model.packed import Packed
 
-BLOCK = 16
-"""Tokens by which the room for keys and values grows: reordering copies no more than it must."""
+SPARE = 4
+"""Calls that there is room for when places run out: then those that no row goes on from are given up."""
+EVEN = 16
+"""Places come in multiples of this, and keys of the source are no fewer: a CPU's softmax over shorter rows takes
+ten times as long, and products with odd numbers of keys up to twice as long."""
 
 
 class DecoderState:
-    """Keys and values of each decoder layer: of the source (once a sentence), and of each row's tokens so far."""
+    """Keys and values of each decoder layer: of the source, and of the tokens that the rows have taken so far."""
 
-    def __init__(self, source: Packed, cross: list[tuple[Tensor, Tensor]], capacity: int) -> None:
-        padding, mask = Padding(source), attention_mask(source, source, causal=False)
-        self.cross = [(padding.pad(keys), padding.pad(values)) for keys, values in cross]  # (S, h_kv, L, d)
-        self.bias: Tensor | None = None  # (S, 1, L): minus infinity where a sentence has ended
-        if mask is not None:
-            self.bias = self.cross[0][0].new_zeros(()).masked_fill(mask[:, 0], -torch.inf)
-        self.owners = torch.arange(source.sentences, device=source.tokens.device)
-        self.sentences = source.sentences
-        self.capacity = capacity
+    def __init__(self, source: Packed, cross: list[tuple[Tensor, Tensor]]) -> None:
+        padding = Padding(source)
+        missing = max(0, EVEN - source.longest)
+        self.cross = [
+            (_widened(padding.pad(keys), missing), _widened(padding.pad(values), missing)) for keys, values in cross
+        ]  # (S, h_kv, L, d)
+        keys, _ = self.cross[0]
+        ended = keys.new_zeros(source.sentences, source.longest)
+        if source.ended is not None:
+            ended.masked_fill_(source.ended, -torch.inf)
+        self.ended = F.pad(ended, (0, missing), value=-torch.inf)  # (S, L): minus infinity behind a sentence's end
         self.length = 0
-        self.past = [(keys[:, :, :0], values[:, :, :0]) for keys, values in self.cross]  # (R, h_kv, room, d)
+        self.sentences = source.sentences
+        self.past = [(keys[:, :, :0], values[:, :, :0]) for keys, values in self.cross]  # (S, h_kv, P, d)
+        self.taken = 0  # places of P
+        self.hidden = keys.new_zeros(source.sentences, 0)  # (R, P): 0 where a row goes on from it, else minus infinity
 
     def follow(self, parents: Tensor) -> None:
-        """Let row r go on from row `parents[r]`; sentences of which no row is left are dropped."""
-        rows = torch.arange(len(self.owners), device=parents.device)
-        moved = not torch.equal(parents, rows)
-        if moved:
-            self.past = [_select(pair, parents) for pair in self.past]
-            self._own(self.owners.index_select(0, parents))
-        if self.length == self.past[0][0].shape[2]:
-            self.past = [(self._grown(keys), self._grown(values)) for keys, values in self.past]
+        """Let row r go on from row `parents[r]` with a new token; sentences of which no row is left are dropped."""
+        rows = len(self.hidden) // self.sentences
+        self._keep(torch.unique_consecutive(parents // rows))
+        rows = len(parents) // self.sentences
+        self.hidden = self.hidden.index_select(0, parents)
+        if self.taken + rows > self.hidden.shape[1]:
+            self._make_room(rows)
+        new = self.hidden.unflatten(0, (self.sentences, rows)).narrow(2, self.taken, rows)
+        new.diagonal(dim1=1, dim2=2).zero_()
+        self.taken += rows
 
     def attend_self(self, index: int, attention: SelfAttention, stream: Tensor, rotation: Tensor | None) -> Tensor:
         """Attend from the new token of each row (R, d_model) to that row's tokens so far."""
         queries, *new = attention.project(stream, rotation)
-        kept = self.past[index]
-        for past, part in zip(kept, new, strict=True):
-            past.select(2, self.length).copy_(part)
-        keys, values = (past.narrow(2, 0, self.length + 1).flatten(0, 1) for past in kept)
-        attended = _attend(queries.reshape(len(keys), -1, keys.shape[2]), keys, values, None)
-        projected: Tensor = attention.output(attended.view(len(stream), -1))
+        rows = len(stream) // self.sentences
+        for past, part in zip(self.past[index], new, strict=True):
+            place = past.narrow(2, self.taken - rows, rows)
+            place.copy_(part.unflatten(0, (self.sentences, rows)).transpose(1, 2))
+        projected: Tensor = attention.output(_attend(queries, *self.past[index], self.hidden))
         return projected
 
     def attend_source(self, index: int, attention: CrossAttention, stream: Tensor) -> Tensor:
         """Attend from the new token of each row (R, d_model) to its source sentence."""
-        keys, values = self.cross[index]
-        queries = attention.project_queries(stream)
-        shape = (self.sentences, -1, keys.shape[1], queries.shape[1] // keys.shape[1])  # S, R / S, h_kv, g
-        queries = queries.view(*shape, keys.shape[3]).transpose(1, 2)
-        bias = None
-        if self.bias is not None:
-            bias = self.bias[:, None].expand(-1, keys.shape[1], -1, -1).flatten(0, 1)
-        attended = _attend(queries.flatten(2, 3).flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1), bias)
-        attended = attended.view(*queries.shape[:4], -1).transpose(1, 2)
-        projected: Tensor = attention.output(attended.reshape(len(stream), -1))
+        attended = _attend(attention.project_queries(stream), *self.cross[index], self.ended)
+        projected: Tensor = attention.output(attended)
         return projected
 
-    def _own(self, owners: Tensor) -> None:
-        """Note the sentence of each row, numbered as they lie in `cross`."""
-        if torch.equal(owners, self.owners):
-            return
-        kept, self.owners = torch.unique_consecutive(owners, return_inverse=True)
-        if len(kept) == self.sentences:
+    def _keep(self, kept: Tensor) -> None:
+        """Drop all sentences but these, which take the first places."""
+        places = torch.arange(len(kept), device=kept.device)
+        if len(kept) == self.sentences and torch.equal(kept, places):
             return
         self.sentences = len(kept)
-        self.cross = [_select(pair, kept) for pair in self.cross]
-        if self.bias is not None:
-            self.bias = self.bias.index_select(0, kept)
+        to = (kept != places).nonzero().squeeze(1)
+        come = kept[to]
 
-    def _grown(self, past: Tensor) -> Tensor:
-        rows, heads, room, width = past.shape
-        grown = past.new_empty(rows, heads, min(self.capacity, room + BLOCK), width)
-        grown[:, :, :room] = past
-        return grown
+        def keep(kinds: Tensor) -> Tensor:
+            return kinds[: len(kept)].index_copy_(0, to, kinds.index_select(0, come))
+
+        self.cross = [(keep(keys), keep(values)) for keys, values in self.cross]
+        self.past = [(keep(keys), keep(values)) for keys, values in self.past]
+        self.ended = keep(self.ended)
+
+    def _make_room(self, rows: int) -> None:
+        """Give up the places that no row goes on from, and leave room for the tokens of some calls."""
+        hidden = self.hidden.unflatten(0, (self.sentences, rows))
+        needed = (hidden == 0).any(1)
+        self.taken = int(needed.sum(1).max())
+        kept = needed.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : self.taken]
+        room = -(-(self.taken + SPARE * rows) // EVEN) * EVEN - self.taken
+
+        def move(tokens: Tensor) -> Tensor:
+            return _widened(tokens.take_along_dim(kept[:, None, :, None], 2), room)
+
+        self.past = [(move(keys), move(values)) for keys, values in self.past]
+        hidden = F.pad(hidden.take_along_dim(kept[:, None], 2), (0, room), value=-torch.inf)
+        self.hidden = hidden.flatten(0, 1)
 
 
-def _select(pair: tuple[Tensor, Tensor], rows: Tensor) -> tuple[Tensor, Tensor]:
-    return pair[0].index_select(0, rows), pair[1].index_select(0, rows)
+def _widened(tokens: Tensor, room: int) -> Tensor:
+    """Zeros behind the tokens (S, h_kv, P, d)."""
+    return F.pad(tokens, (0, 0, 0, room))
 
 
-def _attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k) + bias) V: (B, n, d_k), (B, t, d_k), (B, t, d_v), (B, 1, t) to (B, n, d_v)."""
-    start, scale = keys.new_empty(1) if bias is None else bias, 1 / math.sqrt(keys.shape[2])
-    scores = torch.baddbmm(start, queries, keys.transpose(1, 2), beta=int(bias is not None), alpha=scale)
+def _attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k) + bias) V: (R, h, d_k), (S, h_kv, L, d_k), (S, h_kv, L, d_v) to (R, h d_v).
+
+    The bias is (R, L), or (S, L) where it is the same for all rows of a sentence.
+    """
+    sentences, heads, length, width = keys.shape
+    shape = (sentences, len(queries) // sentences, heads, queries.shape[1] // heads, -1)  # S, n, h_kv, g
+    queries = queries.view(shape).transpose(1, 2).reshape(sentences * heads, -1, width)
+    keys, values = keys.flatten(0, 1).transpose(1, 2), values.flatten(0, 1)
+    scores = torch.baddbmm(keys.new_empty(1), queries, keys, beta=0, alpha=1 / math.sqrt(width))
+    scores.view(sentences, heads, shape[1], -1, length).add_(bias.view(sentences, 1, -1, 1, length))
     weights = torch.softmax(scores, -1, dtype=torch.promote_types(scores.dtype, torch.float32))
-    return torch.bmm(weights.to(values.dtype), values)
+    attended = torch.bmm(weights.to(values.dtype), values)
+    return attended.view(sentences, heads, shape[1], shape[3], -1).transpose(1, 2).flatten(2).flatten(0, 1)

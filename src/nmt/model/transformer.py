@@ -137,11 +137,11 @@ class Transformer(nn.Module):
         scores: Tensor = self.projector(output)
         return scores
 
-    def start(self, source: Packed, capacity: int) -> DecoderState:
-        """Encode the source and make ready to decode at most `capacity` tokens, one call of `advance` each."""
+    def start(self, source: Packed) -> DecoderState:
+        """Encode the source and make ready to decode, a token in each call of `advance`."""
         memory = self.encode(source)
         cross = [layer.cross_attention.project_memory(memory) for layer in self._decoder_layers]
-        return DecoderState(source, cross, capacity)
+        return DecoderState(source, cross)
 
     def advance(self, tokens: Tensor, parents: Tensor, state: DecoderState) -> Tensor:
         """Scores (R, V) of the token that follows `tokens` (R,).

@@ -9,7 +9,8 @@ import torch
 from nmt.config.compose import from_yaml
 from nmt.config.schema import Config
 from nmt.decoding.deployed import Deployed
-from nmt.decoding.translate import Engine, Translator, load_model
+from nmt.decoding.engine import Engine
+from nmt.decoding.translate import Translator, load_model
 from nmt.errors import UserError
 from nmt.export.record import RECORD, read_record
 from nmt.machine import Machine

@@ -12,7 +12,8 @@ from nmt.config.compose import from_yaml
 from nmt.config.schema import Config
 from nmt.data.readers import read_lines
 from nmt.decoding.deployed import Deployed
-from nmt.decoding.translate import Engine, Translator, load_model
+from nmt.decoding.engine import Engine
+from nmt.decoding.translate import Translator, load_model
 from nmt.errors import UserError
 from nmt.export import ctranslate2, huggingface
 from nmt.export.card import Facts, card

@@ -6,7 +6,7 @@ from tqdm import tqdm
 
 from nmt.config.schema import Config
 from nmt.data.blocks import blocks
-from nmt.decoding.translate import ROOM, WINDOW
+from nmt.decoding.engine import ROOM, WINDOW
 from nmt.errors import UserError
 from nmt.machine import prepare_machine
 from nmt.stages.engines import load_engine

@@ -8,7 +8,7 @@ from itertools import tee
 from tqdm import tqdm
 
 from nmt.config.schema import Config
-from nmt.decoding.translate import WINDOW, Translation
+from nmt.decoding.engine import WINDOW, Translation
 from nmt.machine import prepare_machine
 from nmt.stages.engines import load_engine
 from nmt.stages.streams import STANDARD, open_output, read_input

@@ -11,7 +11,8 @@ import sentencepiece
 import torch
 
 from nmt.config.schema import DecodingConfig, ModelConfig
-from nmt.decoding.translate import LEAST_COST, Translator, batches_by_length, load_model
+from nmt.decoding.engine import LEAST_COST, batches_by_length
+from nmt.decoding.translate import Translator, load_model
 from nmt.errors import UserError
 from nmt.model.packed import Packed
 from nmt.model.transformer import Transformer
@@ -122,6 +123,18 @@ def test_order_and_empty_lines_are_kept(tokenizer: Tokenizer, window: int, batch
     assert texts == alone
     assert [bool(text) for text in texts] == [bool(line.strip()) for line in LINES]
     assert sum(told) == len(LINES)
+
+
+def test_few_rows_at_once_change_nothing(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = translator([random_model(tokenizer)], tokenizer)
+    prefixes = ["a"] * len(LINES)
+    together = list(one.translate(LINES, prefixes=prefixes))
+    monkeypatch.setattr("nmt.decoding.translate.CACHED_ROWS", 2 * one.config.beam)
+    apart = list(one.translate(LINES, prefixes=prefixes))
+    assert [each.text for each in apart] == [each.text for each in together]
+    assert [each.candidates[0].score for each in apart] == pytest.approx(
+        [each.candidates[0].score for each in together], rel=1e-4
+    )
 
 
 def test_empty_lines_do_not_touch_the_model(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:

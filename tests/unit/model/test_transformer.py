@@ -121,7 +121,7 @@ def test_a_token_at_a_time_equals_all_at_once(config: ModelConfig) -> None:
     source, targets = Packed.from_sentences(sentences([5, 1, 9, 3], 2)), sentences([20] * 4, 3)
     with torch.no_grad():
         expected = model.logits(model(source, Packed.from_sentences(targets))).unflatten(0, (4, 20))
-        state = model.start(source, capacity=20)
+        state = model.start(source)
         for step in range(20):
             tokens = torch.tensor([target[step] for target in targets])
             scores = model.advance(tokens, torch.arange(4), state)
@@ -133,7 +133,7 @@ def test_rows_widen_reorder_and_leave() -> None:
     sources, prefixes = sentences([5, 4, 9], 2), sentences([3, 3, 3, 3], 3)
     source = Packed.from_sentences(sources)
     with torch.no_grad():
-        state = model.start(source, capacity=5)
+        state = model.start(source)
         first = torch.tensor([1, 2, 3])
         model.advance(first, torch.arange(3), state)
         second = torch.tensor([4, 5, 6, 7, 8, 9])
@@ -147,6 +147,34 @@ def test_rows_widen_reorder_and_leave() -> None:
             for owner, prefix in zip(owners, prefixes, strict=True)
         ]
     torch.testing.assert_close(scores, torch.stack(expected), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["paper", "shared keys", "wide values", "rotary"])
+def test_rows_that_share_a_past_for_long_each_see_their_own(name: str) -> None:
+    model, random = build(CONFIGS[name]).eval(), torch.Generator().manual_seed(4)
+    sources = sentences([5, 18, 2, 9, 7], 2)
+    owners, prefixes = list(range(5)), [list[int]() for _ in sources]
+    state = model.start(Packed.from_sentences(sources))
+    for step in range(26):
+        rows = 3 if step else 1
+        kept = list(dict.fromkeys(owners))
+        if step in (7, 8, 20):  # a sentence leaves, and the last takes its place
+            kept[step % len(kept)] = kept[-1]
+            kept.pop()
+        parents = [
+            int(torch.randint(owners.count(owner), (), generator=random)) + owners.index(owner)
+            for owner in kept
+            for _ in range(rows)
+        ]
+        tokens = torch.randint(VOCABULARY, (len(parents),), generator=random)
+        owners = [owners[parent] for parent in parents]
+        prefixes = [[*prefixes[parent], int(token)] for parent, token in zip(parents, tokens, strict=True)]
+        with torch.no_grad():
+            scores = model.advance(tokens, torch.tensor(parents), state)
+        if step % 6 == 1:
+            source = Packed.from_sentences([sources[owner] for owner in owners])
+            full = model.logits(model(source, Packed.from_sentences(prefixes))).unflatten(0, (len(owners), -1))
+            torch.testing.assert_close(scores, full[:, -1], rtol=1e-9, atol=1e-9)
 
 
 def test_sinusoids_follow_the_formula() -> None:
