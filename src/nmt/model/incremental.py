@@ -7,8 +7,6 @@ Shapes: S sentences still decoded, n rows (hypotheses) of each, R = S * n rows; 
 for the tokens of a sentence's rows; h heads of queries, g of them to each of the h_kv heads of keys and values.
 """
 
-import math
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -28,11 +26,13 @@ class DecoderState:
     """Keys and values of each decoder layer: of the source, and of the tokens that the rows have taken so far."""
 
     def __init__(self, source: Packed, cross: list[tuple[Tensor, Tensor]]) -> None:
-        padding = Padding(source)
-        missing = max(0, EVEN - source.longest)
-        self.cross = [
-            (_widened(padding.pad(keys), missing), _widened(padding.pad(values), missing)) for keys, values in cross
-        ]  # (S, h_kv, L, d)
+        padding, missing = Padding(source), max(0, EVEN - source.longest)
+
+        def keep(kind: Tensor) -> Tensor:  # a CPU's attention in float32 is faster, even with casts
+            block = padding.pad(kind)
+            return _widened(block if block.is_cuda or block.dtype == torch.float64 else block.float(), missing)
+
+        self.cross = [(keep(keys), keep(values)) for keys, values in cross]  # (S, h_kv, L, d)
         keys, _ = self.cross[0]
         ended = keys.new_zeros(source.sentences, source.longest)
         if source.ended is not None:
@@ -43,16 +43,19 @@ class DecoderState:
         self.past = [(keys[:, :, :0], values[:, :, :0]) for keys, values in self.cross]  # (S, h_kv, P, d)
         self.taken = 0  # places of P
         self.hidden = keys.new_zeros(source.sentences, 0)  # (R, P): 0 where a row goes on from it, else minus infinity
+        self.owners = torch.arange(source.sentences, device=keys.device)  # (R,) sentence of each row
 
     def follow(self, parents: Tensor) -> None:
         """Let row r go on from row `parents[r]` with a new token; sentences of which no row is left are dropped."""
-        rows = len(self.hidden) // self.sentences
-        self._keep(torch.unique_consecutive(parents // rows))
+        owners = self.owners.index_select(0, parents)
+        if not torch.equal(owners, self.owners):
+            kept, self.owners = torch.unique_consecutive(owners, return_inverse=True)
+            self._keep(kept)
         rows = len(parents) // self.sentences
         self.hidden = self.hidden.index_select(0, parents)
         if self.taken + rows > self.hidden.shape[1]:
             self._make_room(rows)
-        new = self.hidden.unflatten(0, (self.sentences, rows)).narrow(2, self.taken, rows)
+        new = self.hidden.view(self.sentences, rows, -1).narrow(2, self.taken, rows)
         new.diagonal(dim1=1, dim2=2).zero_()
         self.taken += rows
 
@@ -61,8 +64,8 @@ class DecoderState:
         queries, *new = attention.project(stream, rotation)
         rows = len(stream) // self.sentences
         for past, part in zip(self.past[index], new, strict=True):
-            place = past.narrow(2, self.taken - rows, rows)
-            place.copy_(part.unflatten(0, (self.sentences, rows)).transpose(1, 2))
+            split = part.view(self.sentences, rows, *part.shape[1:]).transpose(1, 2)
+            past.narrow(2, self.taken - rows, rows).copy_(split)
         projected: Tensor = attention.output(_attend(queries, *self.past[index], self.hidden))
         return projected
 
@@ -115,11 +118,12 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tens
     The bias is (R, L), or (S, L) where it is the same for all rows of a sentence.
     """
     sentences, heads, length, width = keys.shape
-    shape = (sentences, len(queries) // sentences, heads, queries.shape[1] // heads, -1)  # S, n, h_kv, g
-    queries = queries.view(shape).transpose(1, 2).reshape(sentences * heads, -1, width)
-    keys, values = keys.flatten(0, 1).transpose(1, 2), values.flatten(0, 1)
-    scores = torch.baddbmm(keys.new_empty(1), queries, keys, beta=0, alpha=1 / math.sqrt(width))
-    scores.view(sentences, heads, shape[1], -1, length).add_(bias.view(sentences, 1, -1, 1, length))
-    weights = torch.softmax(scores, -1, dtype=torch.promote_types(scores.dtype, torch.float32))
-    attended = torch.bmm(weights.to(values.dtype), values)
-    return attended.view(sentences, heads, shape[1], shape[3], -1).transpose(1, 2).flatten(2).flatten(0, 1)
+    count, shared = queries.shape[1], queries.shape[1] != heads
+    attended = F.scaled_dot_product_attention(
+        queries.to(keys.dtype).view(sentences, -1, count, width).transpose(1, 2),
+        keys,
+        values,
+        attn_mask=bias.view(sentences, 1, -1, length),
+        enable_gqa=shared,
+    )
+    return attended.transpose(1, 2).reshape(len(queries), -1).to(queries.dtype)

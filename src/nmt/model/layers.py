@@ -1,6 +1,7 @@
 """The parts of a layer: attention, feed-forward and what joins them (section 3 of the paper)."""
 
 from collections.abc import Callable
+from typing import cast
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -135,10 +136,16 @@ class Residual(nn.Module):
 
     def forward(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Run a sub-layer around the residual stream (..., d_model)."""
-        if self.pre:
-            return self.dropout.add(stream, sublayer(self.norm(stream)))
-        normed: Tensor = self.norm(self.dropout.add(stream, sublayer(stream)))
-        return normed
+        return self.after(stream, sublayer(self.before(stream)))
+
+    def before(self, stream: Tensor) -> Tensor:
+        """What the sub-layer is given."""
+        return cast(Tensor, self.norm(stream)) if self.pre else stream
+
+    def after(self, stream: Tensor, branch: Tensor) -> Tensor:
+        """What its output and the stream make together."""
+        joined = self.dropout.add(stream, branch)
+        return joined if self.pre else cast(Tensor, self.norm(joined))
 
 
 def _xavier(linear: nn.Linear, blocks: list[int] | None = None) -> None:

@@ -56,6 +56,13 @@ class DecoderLayer(nn.Module):
         output: Tensor = self.feed_forward_residual(stream, self.feed_forward)
         return output
 
+    def advance(self, stream: Tensor, state: DecoderState, index: int, rotation: Tensor | None) -> Tensor:
+        """(R, d_model) to (R, d_model) for the new token of each row; with few rows, calls of modules count."""
+        around, across, along = self.attention_residual, self.cross_attention_residual, self.feed_forward_residual
+        stream = around.after(stream, state.attend_self(index, self.attention, around.before(stream), rotation))
+        stream = across.after(stream, state.attend_source(index, self.cross_attention, across.before(stream)))
+        return along.after(stream, self.feed_forward(along.before(stream)))
+
 
 class Transformer(nn.Module):
     """Encoder, decoder and the vocabulary's vectors."""
@@ -154,11 +161,7 @@ class Transformer(nn.Module):
         rotation = self._rotation(positions, state.length + 1)
         stream = self.embed("target", tokens, positions, state.length + 1)
         for index, layer in enumerate(self._decoder_layers):
-            stream = layer(
-                stream,
-                lambda x, index=index, layer=layer: state.attend_self(index, layer.attention, x, rotation),
-                lambda x, index=index, layer=layer: state.attend_source(index, layer.cross_attention, x),
-            )
+            stream = layer.advance(stream, state, index, rotation)
         state.length += 1
         return self.logits(self.decoder_norm(stream))
 
