@@ -10,7 +10,7 @@ import torch
 
 from nmt.cli import main
 from nmt.data.loader import Step
-from nmt.training.step import Trainer
+from nmt.training.step import Stoppable, Trainer
 
 FAULTY_RANK = "1"
 
@@ -36,12 +36,12 @@ def inject(fault: str, step: int) -> None:
     """Let a fault happen in the middle of a step: its batch is there, its gradient is not."""
     update = Trainer.update
 
-    def faulty(self: Trainer, work: Step) -> None:
+    def faulty(self: Trainer, work: Step, stoppable: Stoppable) -> None:
         if self.step + 1 == step:
             FAULTS[fault](self)
-        update(self, work)
+        update(self, work, stoppable)
 
-    Trainer.update = faulty  # type: ignore[method-assign]
+    Trainer.update = faulty  # type: ignore[assignment,method-assign]
 
 
 def once(fault: str, step: int, mark: Path) -> None:

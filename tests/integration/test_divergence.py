@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.data.loader import Step
-from nmt.training.step import Trainer
+from nmt.training.step import Stoppable, Trainer
 from tests.integration.toy import call
 
 Poison = Callable[[set[int]], None]
@@ -20,10 +20,10 @@ def poison(monkeypatch: pytest.MonkeyPatch) -> Poison:
     update = Trainer.update
 
     def spoil(steps: set[int]) -> None:
-        def poisoned(self: Trainer, work: Step) -> None:
+        def poisoned(self: Trainer, work: Step, stoppable: Stoppable) -> None:
             factor = torch.nan if self.step + 1 in steps else 1.0
             hook = next(iter(self.model.parameters())).register_hook(lambda gradient: gradient * factor)
-            update(self, work)
+            update(self, work, stoppable)
             hook.remove()
 
         monkeypatch.setattr(Trainer, "update", poisoned)
@@ -135,10 +135,10 @@ def test_memory_that_runs_out_later(
 ) -> None:
     update = Trainer.update
 
-    def greedy(self: Trainer, work: Step) -> None:
+    def greedy(self: Trainer, work: Step, stoppable: Stoppable) -> None:
         if self.step == 11:
             raise error
-        update(self, work)
+        update(self, work, stoppable)
 
     monkeypatch.setattr(Trainer, "update", greedy)
     done = call(["train", *settings, f"paths.outputs={tmp_path}"])

@@ -51,6 +51,8 @@ class Saved:
     """What it reached on the development set; empty where it was not looked at."""
     best_by: str
     """What best meant when it was saved: loss or bleu."""
+    interim: bool
+    """Whether only an interruption called for it: it goes with the next one, as if nothing had happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class Checkpoints:
         tokenizer_files: Sequence[Path],
         config_text: str,
         valid: Mapping[str, float],
+        interim: bool = False,
     ) -> Path:
         """Write the checkpoint of a step, whole or not at all, and point `last` and `best` anew.
 
@@ -85,6 +88,7 @@ class Checkpoints:
             tokenizer_files: The files of the tokenizer.
             config_text: All settings, as YAML.
             valid: What the model reached on the development set; may be empty.
+            interim: Whether only an interruption calls for it.
 
         Returns:
             The checkpoint's folder.
@@ -99,6 +103,7 @@ class Checkpoints:
             config_text=config_text,
             valid=valid,
             best_by=self.best_by,
+            interim=interim,
         )
         for later in _step_folders(self.folder):
             if _step_of(later) > step:  # training went back behind it, because it was damaged
@@ -117,14 +122,14 @@ class Checkpoints:
                     raise
                 _warn(str(error))
             else:
-                saved.append(
-                    Saved(path=folder, step=meta["step"], valid=meta["valid"], best_by=meta.get("best_by", "loss"))
-                )
+                best_by, interim = meta.get("best_by", "loss"), meta.get("interim") is True
+                saved.append(Saved(folder, meta["step"], meta["valid"], best_by, interim))
         return saved
 
     def prune(self, keep_last: int, keep_best: int) -> None:
-        """Delete all but the last `keep_last` checkpoints and the best `keep_best`; damaged ones go, too."""
+        """Delete all but the last `keep_last` checkpoints and the `keep_best` best; interim and damaged ones go."""
         saved = self.steps()
+        saved = [checkpoint for checkpoint in saved[:-1] if not checkpoint.interim] + saved[-1:]
         kept = saved[-keep_last:] + rank(saved, self.best_by)[:keep_best]
         paths = {checkpoint.path for checkpoint in kept}
         self._link([checkpoint for checkpoint in saved if checkpoint.path in paths])

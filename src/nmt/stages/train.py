@@ -118,7 +118,10 @@ def _check_same(resumed: Checkpoint, config: Config, train: PairStore, tokenizer
 
 def _finished(resumed: Checkpoint, config: Config) -> bool:
     """Say so where there is nothing left to do."""
-    stale, patience = (resumed.trainer or {})["loop"]["stale"], config.training.patience
+    loop, patience = (resumed.trainer or {})["loop"], config.training.patience
+    stale = loop["stale"]
+    if loop.get("unseen"):
+        return False
     if resumed.step >= config.training.steps:
         remedy = f"set training.steps above {resumed.step}"
     elif patience and stale >= patience:
@@ -219,7 +222,13 @@ def _decoded_bleu(trainer: Trainer, config: Config, tokenizer: Tokenizer) -> flo
 
 
 def _save(
-    trainer: Trainer, config: Config, train: PairStore, step: int, state: dict[str, Any], valid: Mapping[str, float]
+    trainer: Trainer,
+    config: Config,
+    train: PairStore,
+    step: int,
+    state: dict[str, Any],
+    valid: Mapping[str, float],
+    interim: bool,
 ) -> None:
     """Write a checkpoint and drop those no longer kept."""
     checkpoints = Checkpoints(config.run_folder, config.training.best_by)
@@ -230,6 +239,7 @@ def _save(
         tokenizer_files=[config.data_folder / name for name in file_names(joint=config.tokenizer.joint)],
         config_text=to_yaml(config),
         valid=valid,
+        interim=interim,
     )
     checkpoints.prune(config.training.keep_last, config.training.keep_best)
 

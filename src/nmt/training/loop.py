@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -15,14 +15,15 @@ from nmt.errors import CommonError, UserError
 from nmt.machine import is_out_of_memory
 from nmt.runs.progress import Progress
 from nmt.runs.tracking import NullTracker
-from nmt.training.signals import Asked, stop_signals
-from nmt.training.step import Trainer
+from nmt.training.signals import Asked, StopError, stop_signals
+from nmt.training.step import Stoppable, Trainer
 from nmt.training.watch import Noted, Watch, weights_hash
 
 Validate = Callable[[], dict[str, float]]
 """Looks at the development set: loss, perplexity and, where decoded, bleu."""
-Save = Callable[[int, dict[str, Any], Mapping[str, float]], None]
-"""Writes a checkpoint of a step, given the trainer's state and what validation said; only the main process has to."""
+Save = Callable[[int, dict[str, Any], Mapping[str, float], bool], None]
+"""Writes a checkpoint of a step, given the trainer's state, what validation said, and whether it is an interim one,
+which only an interruption calls for; only the main process has to."""
 GoBack = Callable[[int], int]
 """Gives the trainer back what it was at the last checkpoint before a step, and says which step's that was."""
 
@@ -95,6 +96,7 @@ class Loop:
         self.rewound = False
         self._valid: dict[str, float] = {}
         self._valid_step = self._saved_step = self._same_step = trainer.step
+        self._unseen = False
         self._tokens = 0
         self._clock = self._last_save = Clock()
         self._speed = Clock()
@@ -103,30 +105,39 @@ class Loop:
         """Train to the last step, or until something else ends it. Ends with a checkpoint in any case."""
         config, trainer = self.config, self.trainer
         with stop_signals() as asked, Progress(config.steps, trainer.step, distributed.is_main()) as progress:
-            while trainer.step < config.steps:
-                work, place = next(batches), trainer.place
-                self._update(work)
-                self.watch.note(trainer.step, place, trainer.gradient_norm, work.slices)
-                self._tokens += work.tokens
-                progress.advance()
-                if trainer.step % config.log_every == 0:
-                    self._log(progress)
-                    self._check(progress)
-                if trainer.step % config.valid_every == 0 or trainer.step == config.steps:
-                    self._look(progress)
+            # what several processes are in the midst of, one of them cannot leave
+            stoppable = asked.stoppable if distributed.world_size() == 1 else nullcontext
+            while self._unseen or trainer.step < config.steps:
+                with suppress(StopError):  # what was left half done is made again when the run goes on
+                    if not self._unseen:
+                        self._make(next(batches), stoppable, progress)
+                    if self._unseen:
+                        self._look(stoppable, progress)
                 ending, due = self._agree(asked)
-                if due:
+                if due or ending:
                     self._check(progress)
-                    self._keep()
+                    self._keep(interim=ending >= Ending.TIME and not due)
                 if ending:
                     return ending
         return Ending.DONE
 
-    def _update(self, work: Step) -> None:
-        """Make a step; what fitted at first may not fit for ever, where others use the same memory."""
+    def _make(self, work: Step, stoppable: Stoppable, progress: Progress) -> None:
+        """Make a step, and tell of it."""
+        config, trainer, place = self.config, self.trainer, self.trainer.place
+        self._update(work, stoppable)
+        self.watch.note(trainer.step, place, trainer.gradient_norm, work.slices)
+        self._tokens += work.tokens
+        progress.advance()
+        if trainer.step % config.log_every == 0:
+            self._log(progress)
+            self._check(progress)
+        self._unseen = trainer.step % config.valid_every == 0 or trainer.step == config.steps
+
+    def _update(self, work: Step, stoppable: Stoppable) -> None:
+        """Update the weights; what fitted at first may not fit for ever, where others use the same memory."""
         step = self.trainer.step + 1
         try:
-            self.trainer.update(work)
+            self.trainer.update(work, stoppable)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -142,13 +153,17 @@ class Loop:
             "stale": self.best.stale,
             "skipped": self.skipped,
             "rewound": self.rewound,
+            "unseen": self._unseen,
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
         self.best.value, self.best.stale, self.skipped = state["best"], state["stale"], state["skipped"]
-        self.rewound = state.get("rewound", False)  # checkpoints of nmt 0.1.0 may not have it
+        # checkpoints of nmt 0.1.0 may not have these
+        self.rewound, self._unseen = state.get("rewound", False), state.get("unseen", False)
         self._valid_step = self._saved_step = self._same_step = self.trainer.step
+        if self._unseen:  # what the development set says of it is to be saved, too
+            self._valid_step = self._saved_step = -1
 
     def _agree(self, asked: Asked) -> tuple[Ending, bool]:
         """Whether to end and whether to save now: the same in all processes, as all take part in both."""
@@ -163,7 +178,7 @@ class Loop:
             ending = Ending.SIGNAL
         if config.save_minutes and time.monotonic() - self._last_save.start > 60 * config.save_minutes:
             due = True
-        decision = distributed.highest(2 * ending + (due or bool(ending)))
+        decision = distributed.highest(2 * ending + due)
         return Ending(decision // 2), bool(decision % 2)
 
     def _log(self, progress: Progress) -> None:
@@ -236,18 +251,19 @@ class Loop:
                 )
         self._same_step = self.trainer.step
 
-    def _look(self, progress: Progress) -> None:
+    def _look(self, stoppable: Stoppable, progress: Progress) -> None:
         """Validate."""
         self._check_ranks()
         step = self.trainer.step
-        with self._clock.pause(), self._speed.pause():
-            self._valid, self._valid_step = self.validate(), step
+        with self._clock.pause(), self._speed.pause(), stoppable():
+            valid = self.validate()
+        self._valid, self._valid_step, self._unseen = valid, step, False
         self.best.look(self._valid)
         self.tracker.log("valid", step, **self._valid)
         figures = "  ".join(f"{name} {value:.4g}" for name, value in self._valid.items())
         progress.say(f"step {step}  development set: {figures}{'  (best so far)' if not self.best.stale else ''}")
 
-    def _keep(self) -> None:
+    def _keep(self, *, interim: bool) -> None:
         """Save, with what validation says of this step, if it was looked at."""
         step = self.trainer.step
         if self._saved_step == step:
@@ -256,7 +272,7 @@ class Loop:
         with self._clock.pause(), self._speed.pause():
             state = {"trainer": self.trainer.state(), "loop": self.state()}  # every process has a part in it
             if distributed.is_main():
-                self.save(step, state, self._valid if self._valid_step == step else {})
+                self.save(step, state, self._valid if self._valid_step == step else {}, interim)
             distributed.barrier()
         self._saved_step, self._last_save = step, Clock()
 

@@ -1,4 +1,4 @@
-"""Stopping when asked to: a signal is noted, and heeded between two steps."""
+"""Stopping when asked to: a signal is noted and heeded between two steps, or at once where that loses nothing."""
 
 import signal
 from collections.abc import Iterator
@@ -6,17 +6,36 @@ from contextlib import contextmanager
 from types import FrameType
 
 
+class StopError(BaseException):
+    """A signal has asked to leave a block. Not an `Exception`, which some library might take for its own."""
+
+
 class Asked:
     """Whether a signal has asked this process to stop."""
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
+        self._stoppable = False
 
     def note(self, number: int, _: FrameType | None) -> None:
-        """Remember a signal. A second one of the kind that Ctrl-C sends does not wait for the step to end."""
+        """Remember a signal. A second one of the kind that Ctrl-C sends ends the process where it is."""
         if self.signal is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal = signal.Signals(number)
+        if self._stoppable:
+            self._stoppable = False  # a further signal must not disturb the leaving
+            raise StopError
+
+    @contextmanager
+    def stoppable(self) -> Iterator[None]:
+        """A block that a signal ends at once, with StopError: only for what can be left half done and made again."""
+        self._stoppable = True
+        try:
+            if self.signal is not None:
+                raise StopError
+            yield
+        finally:
+            self._stoppable = False
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """One update of the weights (section 5 of the paper), and the loss on held-out text."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,9 @@ from nmt.model.transformer import Transformer
 from nmt.text.special import PAD
 from nmt.training.loss import Losses, smoothed_cross_entropy
 from nmt.training.schedule import learning_rate
+
+Stoppable = Callable[[], AbstractContextManager[None]]
+"""Where a step may be left in its midst."""
 
 
 class Objective(nn.Module):
@@ -53,17 +57,14 @@ class Trainer:
         self.gradient_norm = torch.zeros((), device=machine.device)
         self._window = _Window(machine.device)
 
-    def update(self, work: Step) -> None:
-        """Train on one global batch."""
-        self.step += 1
+    def update(self, work: Step, stoppable: Stoppable = nullcontext) -> None:
+        """Train on one global batch; what is raised in the `stoppable` part leaves all that is saved as it was."""
         self.model.train()
-        for index, batch in enumerate(work.slices):
-            torch.manual_seed(self._dropout_seed(index))
-            with distributed.last_only(self.objective, last=index == len(work.slices) - 1), self.machine.autocast():
-                losses = self.objective(batch.to(self.machine.device))
-            # gradients are averaged over the processes, and each holds a part of the batch's sum
-            (losses.smoothed * (distributed.world_size() / work.target_tokens)).backward()
-            self._window.add(losses)
+        with stoppable():
+            losses = [self._add_gradient(work, index) for index in range(len(work.slices))]
+        self.step += 1
+        for each in losses:
+            self._window.add(each)
         finite = self._scale_gradient()
         self._apply(finite)
         self._window.count(work.target_tokens, finite)
@@ -111,9 +112,18 @@ class Trainer:
         if distributed.is_main():  # it stands for all processes
             self._window.sums += state["window"].to(self._window.sums)
 
+    def _add_gradient(self, work: Step, index: int) -> Losses:
+        """Go forward and backward over a slice of the batch."""
+        torch.manual_seed(self._dropout_seed(index))
+        with distributed.last_only(self.objective, last=index == len(work.slices) - 1), self.machine.autocast():
+            losses = self.objective(work.slices[index].to(self.machine.device))
+        # gradients are averaged over the processes, and each holds a part of the batch's sum
+        (losses.smoothed * (distributed.world_size() / work.target_tokens)).backward()
+        return Losses(*(each.detach() for each in losses))
+
     def _dropout_seed(self, index: int) -> int:
         """Randomness follows from the place in training alone, so there is no random state to keep."""
-        words = np.random.SeedSequence([self.seed, self.step, distributed.rank(), index]).generate_state(2)
+        words = np.random.SeedSequence([self.seed, self.step + 1, distributed.rank(), index]).generate_state(2)
         return int(words[0]) << 32 | int(words[1])
 
     def _scale_gradient(self) -> Tensor:
@@ -141,7 +151,7 @@ class _Window:
         self.sums = torch.zeros(4, dtype=torch.float64, device=device)
 
     def add(self, losses: Losses) -> None:
-        self.sums[:2] += torch.stack(losses).detach()
+        self.sums[:2] += torch.stack(losses)
 
     def count(self, target_tokens: int, finite: Tensor) -> None:
         if distributed.is_main():  # these are known of the whole batch

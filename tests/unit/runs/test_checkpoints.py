@@ -44,7 +44,9 @@ def save(run: Path, tmp_path: Path) -> Save:
     tokenizer = tmp_path / "tokenizer.model"
     tokenizer.write_bytes(b"pieces")
 
-    def save(step: int, best_by: str = "loss", trainer: dict[str, Any] | None = None, **valid: float) -> Path:
+    def save(
+        step: int, best_by: str = "loss", trainer: dict[str, Any] | None = None, interim: bool = False, **valid: float
+    ) -> Path:
         return Checkpoints(run, best_by).save(
             step,
             weights=weights_of(step),
@@ -52,6 +54,7 @@ def save(run: Path, tmp_path: Path) -> Save:
             tokenizer_files=[tokenizer],
             config_text=f"seed: {step}\n",
             valid=valid,
+            interim=interim,
         )
 
     return save
@@ -142,6 +145,14 @@ def test_prune_keeps_the_last_and_the_best(
     assert [saved.step for saved in checkpoints.steps()] == kept
     assert names(checkpoints.folder) == sorted(["best", "last", *(f"step-{step:08d}" for step in kept)])
     assert resolve(run, "best").name == f"step-{best:08d}" == checkpoints.folder.joinpath("best").readlink().name
+
+
+def test_what_only_an_interruption_called_for_goes_with_the_next(run: Path, save: Save) -> None:
+    checkpoints = Checkpoints(run)
+    for step in (1, 2, 3):
+        save(step, interim=step == 2)
+        checkpoints.prune(keep_last=2, keep_best=0)
+        assert [saved.step for saved in checkpoints.steps()] == {1: [1], 2: [1, 2], 3: [1, 3]}[step]
 
 
 def test_best_link_goes_with_the_last_validated_checkpoint(run: Path, save: Save) -> None:

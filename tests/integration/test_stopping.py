@@ -1,0 +1,90 @@
+"""A run that is asked to stop in the midst of something long: it saves at once, and comes to the same end."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import nmt.stages.train as stage
+from nmt.config.schema import Config
+from nmt.data.loader import Batch
+from nmt.model.transformer import Transformer
+from nmt.training.loss import Losses
+from nmt.training.step import Objective, Trainer
+from tests.integration.test_training import events, losses
+from tests.integration.toy import call
+
+
+def stop_here(*_: object, **__: object) -> None:
+    """Ask this process to stop, in the midst of something that may take long."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    raise AssertionError("it went on")
+
+
+def in_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    forward, calls = Objective.forward, iter(range(1_000_000))
+
+    def slow(self: Objective, batch: Batch) -> Losses:
+        if self.training and next(calls) == 26:
+            stop_here()
+        return forward(self, batch)
+
+    monkeypatch.setattr(Objective, "forward", slow)
+
+
+def in_a_validation(monkeypatch: pytest.MonkeyPatch) -> None:
+    forward = Objective.forward
+
+    def slow(self: Objective, batch: Batch) -> Losses:
+        if not self.training:
+            stop_here()
+        return forward(self, batch)
+
+    monkeypatch.setattr(Objective, "forward", slow)
+
+
+def in_a_decode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Transformer, "advance", stop_here)
+
+
+def in_the_last_validation(monkeypatch: pytest.MonkeyPatch) -> None:
+    decode = stage._decoded_bleu
+
+    def slow(trainer: Trainer, config: Config, *others: object) -> float:
+        if trainer.step == config.training.steps:
+            stop_here()
+        return decode(trainer, config, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stage, "_decoded_bleu", slow)
+
+
+@pytest.mark.parametrize("where", [in_a_step, in_a_validation, in_a_decode, in_the_last_validation])
+def test_stopped_in_the_midst(
+    where: Callable[[pytest.MonkeyPatch], None],
+    settings: list[str],
+    whole: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    command = ["train", *settings, f"paths.outputs={tmp_path}"]
+    with monkeypatch.context() as patched:
+        where(patched)
+        done = call(command)
+    assert done.returncode == 143
+    assert "everything is saved" in done.stdout
+    done = call(command)
+    assert done.returncode == 0, done.stderr
+    assert losses(tmp_path) == losses(whole)
+    assert figures(tmp_path) == figures(whole)
+    assert checkpoints(tmp_path) == checkpoints(whole)
+
+
+def figures(outputs: Path) -> list[tuple[int, float, float]]:
+    return [(line["step"], line["loss"], line["bleu"]) for line in events(outputs, "valid")]
+
+
+def checkpoints(outputs: Path) -> dict[str, bytes]:
+    folder = outputs / "toy" / "checkpoints"
+    return {path.name: (path / "model.safetensors").read_bytes() for path in folder.iterdir()}
