@@ -19,8 +19,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from aftermath import Outcome, Trial, Verdict
 from ranks import prepare_pair
-from trials import Outcome, Trial, Verdict, judge, plan
+from trials import judge, plan
 from workshop import Workshop
 
 MOUNTS = ("file system full",)

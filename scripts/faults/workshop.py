@@ -1,5 +1,6 @@
 """A small corpus, a small model, and commands run on them in forked children, which start in no time."""
 
+import faulthandler
 import json
 import os
 import shutil
@@ -21,8 +22,8 @@ from nmt.files import PARTIAL
 
 CHAIN = ("data", "train", "average", "eval", "export")
 STEPS, SAVE_EVERY, VALID_EVERY = 12, 3, 6
-PATIENCE = 120
-"""Seconds after which a command is said to hang."""
+PATIENCE = 900
+"""Seconds after which a command is said to hang; on a machine that is shared, seconds of work may take minutes."""
 SETTINGS = (
     "data=files", "data.corpus=toy", "data.max_pieces=40", "tokenizer.vocab_size=80", "name=toy",
     "model.layers=1", "model.d_model=16", "model.d_ff=32", "model.heads=2", "model.dropout=0.1",
@@ -77,7 +78,7 @@ class Running:
         """Wait for its end."""
         while (code := self.poll()) is None:
             if time.monotonic() - self.started > patience:
-                os.kill(self.pid, signal.SIGKILL)
+                os.kill(self.pid, signal.SIGABRT)  # it tells where it is, and ends
                 os.waitpid(self.pid, 0)
                 return self.done(124)
             time.sleep(0.005)
@@ -180,6 +181,7 @@ class Workshop:
             for number, name in ((1, "output"), (2, "errors")):
                 os.dup2(os.open(logs / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
             sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
+            faulthandler.enable()
             sys.modules["__main__"] = ModuleType("__main__")  # helping processes need not import this script
             injury()
             code = _leave(lambda: main([stage, *self.overrides(folder), *more]))
