@@ -1,7 +1,7 @@
 """Decoding speed: engines in turn with the same weights, text, beam and length limit, in batches of like length.
 
-Ours, CTranslate2 and JoeyNMT rank by the same length penalty; Hugging Face divides by length^alpha, which is its only
-one. What an engine cannot express of a model, pre-norm for Hugging Face say, it refuses.
+Ours, CTranslate2, JoeyNMT and eole rank by the same length penalty; Hugging Face divides by length^alpha, which is its
+only one. What an engine cannot express of a model, it refuses: pre-norm Hugging Face, post-norm eole.
 """
 
 import argparse

@@ -1,13 +1,25 @@
-"""eole's training, by its own trainer: batches of like length from a bucket that holds the corpus; pre-norm alone."""
+"""eole's training, by its own trainer: batches of like length from a bucket that holds the corpus; pre-norm alone.
+
+It translates with this project's weights in the place of those that it wrote after a step of training.
+"""
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
 from eole.bin.run.train import train
-from eole.config.run import TrainConfig
+from eole.config.run import PredictConfig, TrainConfig
+from eole.inference_engine import InferenceEnginePY
 from eole.trainer import Trainer
-from protocol import Counts, Job, OverError, Result, Stretch, serve
+from protocol import Counts, Job, OverError, RefusedError, Result, Stretch, serve
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from translating import in_batches
+from weights import read_weights
+
+from nmt.config.schema import ModelConfig
 
 BUCKET = 262_144
 """Sentences that eole sorts together by default; more than there are would make it read the text several times."""
@@ -28,6 +40,80 @@ def speed(job: Job) -> Result:
     with contextlib.suppress(OverError):
         train(TrainConfig(**settings(job)))
     return stretch.result()
+
+
+def translate(job: Job) -> Result:
+    """Translate batch by batch with this project's weights; word pieces in, word pieces out."""
+    if job["model"]["norm_placement"] != "pre":
+        raise RefusedError("its layers are pre-norm alone; for a model with model.norm_placement=pre it is measured")
+    torch.set_num_threads(job["threads"])
+    pieces = (Path(job["text"]) / "vocabulary.txt").read_text(encoding="utf-8").splitlines()
+    ids = {piece: index for index, piece in enumerate(pieces)}
+    engine = InferenceEnginePY(
+        PredictConfig(
+            model_path=[str(_converted(job))],
+            src="given line by line",
+            world_size=1,
+            gpu_ranks=[],
+            compute_dtype="fp32",
+            beam_size=job["beam"],
+            length_penalty="wu",
+            alpha=job["alpha"],
+            batch_size=job["batch"],
+        )
+    )
+
+    def block(sources: list[str]) -> list[list[int]]:
+        longest = max(len(source.split(" ")) for source in sources)
+        _, _, found = engine.infer_list(sources, {"max_length": longest + 50})
+        return [[ids[piece] for piece in best.split(" ") if piece] for best, *_ in found]
+
+    return in_batches(job, block, [" ".join([*(pieces[piece] for piece in each), EOS]) for each in job["sources"]])
+
+
+def _converted(job: Job) -> Path:
+    """A model's folder as eole writes it, with this project's weights."""
+    choices = settings(job)
+    choices["training"] |= {"train_steps": 1, "save_checkpoint_steps": 1, "bucket_size": job["batch"], "batch_size": 64}
+    train(TrainConfig(**choices))
+    folder = Path(choices["training"]["model_path"])
+    file = folder / "model.00.safetensors"
+    theirs = load_file(file)
+    ours = {**theirs, "generator.bias": torch.zeros(job["words"]), **dict(_renamed(*read_weights(job)))}
+    if unlike := {name for name in theirs.keys() | ours if ours[name].shape != theirs.get(name, torch.empty(0)).shape}:
+        raise RefusedError(f"has no place for {', '.join(sorted(unlike))}")
+    file.unlink()
+    save_file(ours, file)
+    return folder
+
+
+def _renamed(config: ModelConfig, weights: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+    """The weights under eole's names."""
+    yield "src_emb.embeddings.weight", weights["vectors.shared"]
+
+    def part(theirs: str, ours: str, names: tuple[str, ...] = ("",)) -> Iterator[tuple[str, Tensor]]:
+        for kind in ("weight", "bias"):
+            for name, values in zip(names, weights[f"{ours}.{kind}"].chunk(len(names)), strict=True):
+                yield f"{theirs}{name}.{kind}", values.clone()
+
+    for side in ("encoder", "decoder"):
+        yield from part(f"{side}.layer_norm", f"{side}_norm")
+        for index in range(config.layers):
+            theirs, ours = f"{side}.transformer_layers.{index}", f"{side}.{index}"
+            yield from part(f"{theirs}.input_layernorm", f"{ours}.attention_residual.norm")
+            yield from part(
+                f"{theirs}.self_attn.linear_", f"{ours}.attention.query_key_value", ("query", "keys", "values")
+            )
+            yield from part(f"{theirs}.self_attn.final_linear", f"{ours}.attention.output")
+            yield from part(f"{theirs}.post_attention_layernorm", f"{ours}.feed_forward_residual.norm")
+            yield from part(f"{theirs}.mlp.gate_up_proj", f"{ours}.feed_forward.inner")
+            yield from part(f"{theirs}.mlp.down_proj", f"{ours}.feed_forward.outer")
+            if side == "decoder":
+                context = f"{theirs}.context_attn"
+                yield from part(f"{theirs}.precontext_layernorm", f"{ours}.cross_attention_residual.norm")
+                yield from part(f"{context}.linear_query", f"{ours}.cross_attention.query")
+                yield from part(f"{context}.linear_", f"{ours}.cross_attention.key_value", ("keys", "values"))
+                yield from part(f"{context}.final_linear", f"{ours}.cross_attention.output")
 
 
 def _count(batches: list[dict[str, Any]], padding: int) -> Counts:
@@ -108,6 +194,7 @@ def _model(job: Job) -> dict[str, Any]:
         "share_embeddings": True,
         "share_decoder_embeddings": True,
         "add_qkvbias": True,
+        "add_final_linear_bias": True,
         "add_ffnbias": True,
         "embeddings": {
             "word_vec_size": shape["d_model"],
@@ -118,4 +205,4 @@ def _model(job: Job) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serve({"speed": speed})
+    serve({"speed": speed, "translate": translate})
