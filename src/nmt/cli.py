@@ -126,7 +126,7 @@ def _run(words: list[str]) -> None:
     elif name not in STAGES:
         raise UserError(f"there is no stage {name}; {nearest(name, STAGES)}")
     elif any(word in _HELP for word in overrides):
-        print(_stage_usage(name))
+        print(_stage_usage(name, [word for word in overrides if word not in _HELP]))
     elif STAGES[name].together or os.environ.get("RANK", "0") == "0":
         _start(STAGES[name], overrides)
 
@@ -190,17 +190,23 @@ def _usage() -> str:
     )
 
 
-def _stage_usage(name: str) -> str:
-    from nmt.config.compose import options  # noqa: PLC0415
-    from nmt.config.keys import GROUPS, describe_keys  # noqa: PLC0415
+def _stage_usage(name: str, overrides: list[str]) -> str:
+    """A stage's settings, with the values that the rest of the line gives them."""
+    from nmt.config.compose import compose, options  # noqa: PLC0415
+    from nmt.config.keys import GROUPS, describe_keys, value_of  # noqa: PLC0415
 
     stage = STAGES[name]
     groups = [group for group in GROUPS if group == "experiment" or group in stage.settings]
-    lines = [f"usage: nmt {name} [KEY=VALUE ...] [GROUP=NAME ...]", "", f"{name}: {stage.summary}", "", "groups:"]
+    one = [] if any(word in _MULTIRUN for word in overrides) else overrides
+    config = compose([*stage.first, *one])
+    lines = [f"usage: nmt {name} [KEY=VALUE ...] [GROUP=NAME ...]", "", f"{name}: {stage.summary}", ""]
+    lines += ["groups (a name stands for several settings):"]
     lines += [_wrap(f"{group}=", ", ".join(options(group))) for group in groups]
-    lines += ["", "settings (with their type and default):"]
+    lines += ["", f"settings (type, {'value with these words' if one else 'default'}):"]
     for key in (key for prefix in stage.settings for key in describe_keys(prefix)):
-        lines += [f"  {key.name} ({key.type}, {_written(key.default)})", _wrap("", key.meaning)]
+        lines += [f"  {key.name} ({key.type}, {_written(value_of(config, key.name))})", _wrap("", key.meaning)]
+    lines += ["", "The settings of other stages are taken, too, so that the same words serve all of them;"]
+    lines += [f"`nmt {name} experiment=multi30k --help` shows the values that an experiment gives."]
     return "\n".join(lines)
 
 

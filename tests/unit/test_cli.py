@@ -140,6 +140,21 @@ def test_help_of_a_stage_lists_its_settings(name: str, capsys: pytest.CaptureFix
     assert max(map(len, usage.splitlines())) <= 120
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["train", "--help"], "  training.steps (int, 100000)\n"),
+        (["train", "experiment=multi30k", "training.valid_every=7", "--help"], "  training.steps (int, 3000)\n"),
+        (["train", "-h", "training.valid_every=7"], "  training.valid_every (int, 7)\n"),
+        (["demo", "--help"], "  training.steps (int, 1500)\n"),
+        (["train", "-m", "training.steps=3,4", "--help"], "  training.steps (int, 100000)\n"),
+    ],
+)
+def test_help_says_what_the_settings_would_be(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words) == 0
+    assert said in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", cli.STAGES)
 def test_every_stage_has_its_module(name: str) -> None:
     assert callable(import_module(cli.STAGES[name].module).run)

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import SequenceMatcher
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 from nmt.config import schema
@@ -47,6 +47,11 @@ def all_keys() -> dict[str, Key]:
 def describe_keys(prefix: str) -> list[Key]:
     """The settings of a group (`training`), or the one of exactly that name."""
     return [key for name, key in all_keys().items() if name == prefix or name.startswith(prefix + ".")]
+
+
+def value_of(config: schema.Config, name: str) -> Any:
+    """What a setting is in a configuration."""
+    return reduce(getattr, name.split("."), config)
 
 
 def nearest_key(wrong: str, choices: Iterable[str]) -> str:

@@ -66,6 +66,27 @@ def recipe(config: Config) -> str:
     )
 
 
+def scored(scores: Mapping[str, Any]) -> str:
+    """Which weights were scored, and how they were searched; empty where the scores do not say."""
+    if not {"checkpoint", "decoding"} <= scores.keys():
+        return ""
+    checkpoint, decoding = scores["checkpoint"], scores["decoding"]
+    averaged = len(checkpoint.get("averaged_from", []))
+    name = f"{checkpoint['name']} of {averaged}" if averaged else checkpoint["name"]
+    searched = "sampled"
+    if decoding["strategy"] == "beam":
+        searched = f"beam {decoding['beam']}, length penalty {decoding['alpha']:g}"
+    return f"checkpoint {name}, step {checkpoint['step']:,}; {searched}"
+
+
+def operations(count: float) -> str:
+    """Floating-point operations as one says them."""
+    for unit, size in (("P", 1e15), ("T", 1e12), ("G", 1e9)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}FLOP"
+    return f"{count / 1e6:.3g} MFLOP"
+
+
 def where(environment: Mapping[str, Any]) -> str:
     """The machine in a few words."""
     devices = environment.get("devices") or []

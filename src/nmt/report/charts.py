@@ -13,6 +13,8 @@ Spec = dict[str, Any]
 
 MOST_POINTS = 800
 """Points of a curve; of a longer one every second, third, ... is drawn."""
+FEW_POINTS = 12
+"""Of a curve with at most so many, each is drawn: one alone would not be seen at all."""
 COLOURS = 6
 SHORT = "format(datum.value, abs(datum.value) < 1000 ? '~g' : '~s')"
 """How an axis writes a number: 0.5, 20, 5k."""
@@ -56,8 +58,9 @@ def curves(series: Curves, y: Axis, marks: Sequence[Mark] = ()) -> Spec:
     ticks: Spec = {"title": None, "labelExpr": SMALL if y.small else SHORT}
     if y.log:
         ticks["values"] = log_ticks([value for line in series.values() for _, value in line])
+    steps: Spec = {"title": "step", "labelExpr": SHORT}
     encoding = {
-        "x": {"field": "step", "type": "quantitative", "axis": {"title": "step", "labelExpr": SHORT}},
+        "x": {"field": "step", "type": "quantitative", "scale": {"zero": True}, "axis": steps},
         "y": {"field": "value", "type": "quantitative", "scale": scale, "axis": ticks},
         "color": colour("series", list(series), legend=len(series) > 1),
     }
@@ -75,6 +78,7 @@ def curves(series: Curves, y: Axis, marks: Sequence[Mark] = ()) -> Spec:
         "layer": [
             *(_marks(found, colour) for found, colour in ((fine, "var(--quiet)"), (bad, "var(--gone)")) if found),
             {"mark": {"type": "line", "strokeWidth": 1.75, "clip": True}, "encoding": encoding},
+            *_single_points(series, encoding),
             {
                 "mark": {"type": "circle", "size": 60},
                 "params": [{"name": "hover", "select": near}],
@@ -82,6 +86,15 @@ def curves(series: Curves, y: Axis, marks: Sequence[Mark] = ()) -> Spec:
             },
         ],
     }
+
+
+def _single_points(series: Curves, encoding: Spec) -> list[Spec]:
+    """The points of the curves that have few."""
+    few = [name for name, line in series.items() if 0 < len(line) <= FEW_POINTS]
+    shown = {"filter": {"field": "series", "oneOf": few}}
+    return [{"transform": [shown], "mark": {"type": "circle", "size": 22, "opacity": 1}, "encoding": encoding}] * bool(
+        few
+    )
 
 
 def _marks(marks: Sequence[Mark], colour: str) -> Spec:
@@ -166,9 +179,9 @@ def bars(rows: Sequence[Mapping[str, Any]], measures: Sequence[str], x: str) -> 
 
 
 def log_ticks(values: Sequence[float]) -> list[float]:
-    """Round values (1, 2 and 5 times powers of ten; of a wide range the powers alone) that the axis names."""
+    """Round values that the axis names: 1, 2 and 5 times powers of ten; of a wider range fewer, as all need room."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    steps = (1.0, 2.0, 5.0) if high - low <= 3 else (1.0,)
+    steps = {1: (1.0, 2.0, 5.0), 2: (1.0, 2.0, 5.0), 3: (1.0, 3.0)}.get(high - low, (1.0,))
     return [step * 10.0**power for power in range(low, high + 1) for step in steps]
 
 

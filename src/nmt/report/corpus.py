@@ -27,17 +27,6 @@ TAIL = 99.5
 
 
 @dataclass(frozen=True, slots=True)
-class Filtered:
-    """A step of the funnel."""
-
-    name: str
-    dropped: int
-    left: int
-    share: float
-    """Of what was read."""
-
-
-@dataclass(frozen=True, slots=True)
 class Pieces:
     """How a language falls into word pieces."""
 
@@ -48,17 +37,6 @@ class Pieces:
     tokens: int
     vocabulary: int
     longest: list[str]
-
-
-def funnel(records: Mapping[str, Any], split: str = "train") -> list[Filtered]:
-    """What each filter left of what was read, the tokenizer's own limit last."""
-    collected, encoded = records[f"collect {split}"]["result"], records[f"encode {split}"]["result"]
-    left = read = collected["read"]
-    steps = [Filtered("read", 0, read, 1.0)]
-    for name, count in {**collected["dropped"], **encoded["dropped"]}.items():
-        left -= count
-        steps.append(Filtered(name, count, left, left / max(read, 1)))
-    return steps
 
 
 def splits(records: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from nmt import __version__
+from nmt.data.funnel import funnel
 from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.model.transformer import Transformer
@@ -77,6 +78,7 @@ def _about(run: Run) -> dict[str, Any]:
         "languages": run.languages,
         "corpus": run.config.data.corpus,
         "recipe": about.recipe(run.config),
+        "scored": part(lambda: about.scored(run.scores(run.splits()[0])) if run.splits() else ""),
         "where": about.where(run.environment),
         "duration": about.duration(run.seconds()) if run.events else "not yet",
         "step": max(steps, default=0),
@@ -89,7 +91,7 @@ def _data(run: Run) -> dict[str, Any]:
     records, store = run.records(), PairStore.open(run.data_folder, "train")
     fill = corpus.batch_fill(store, run)
     return {
-        "funnel": corpus.funnel(records),
+        "funnel": funnel(records),
         "splits": corpus.splits(records),
         "lengths": corpus.length_histogram(store, run.languages),
         "fill": asdict(fill),
@@ -132,7 +134,7 @@ def _model(run: Run) -> dict[str, Any]:
     return {
         "parameters": parameters,
         "total": sum(count for _, count, _ in parameters),
-        "flops": about.step_flops(run.config, *sizes),
+        "flops": about.operations(about.step_flops(run.config, *sizes)),
     }
 
 
@@ -150,7 +152,11 @@ def render(template: str, parts: Mapping[str, Any], data: Mapping[str, Any]) -> 
         loader=PackageLoader("nmt.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"written": _written, "piece": lambda piece: piece.replace(PIECE, "·")}
+    environment.filters |= {
+        "written": _written,
+        "piece": lambda piece: piece.replace(PIECE, "·"),
+        "signature": lambda text: Markup("|<wbr>").join(text.split("|")),  # may be broken after each bar
+    }
     environment.tests["absent"] = lambda value: isinstance(value, Absent)
 
     def place(spec: charts.Spec) -> int:

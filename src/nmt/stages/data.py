@@ -3,11 +3,9 @@
 from typing import Any
 
 from nmt.config.schema import Config
+from nmt.data.funnel import funnel
 from nmt.data.prepare import prepare
 from nmt.data.steps import MANIFEST
-
-LIMITS = {"words": "max_words", "ratio": "max_ratio", "pieces": "max_pieces"}
-"""The setting that a filter's limit is."""
 
 
 def run(config: Config) -> None:
@@ -41,14 +39,11 @@ def table(records: dict[str, Any]) -> list[str]:
 
 def _filter_table(records: dict[str, Any]) -> list[str]:
     """Lines that give, in the order of the filters of the training text, what each dropped and what it left."""
-    collected, encoded = records["collect train"], records["encode train"]
-    limits = {**collected["inputs"]["filters"], "max_pieces": encoded["inputs"]["max_pieces"]}
-    read = left = collected["result"]["read"]
+    first, *filters = funnel(records)
+    read, left = first.left, [first, *filters][-1].left
     lines = [f"{'filter of train':<36}{'dropped':>12}{'share':>9}{'left':>13}"]
-    for name, dropped in {**collected["result"]["dropped"], **encoded["result"]["dropped"]}.items():
-        key = LIMITS.get(name)
-        left -= dropped
-        label = f"{name} (data.{key}={limits[key]})" if key else name
-        lines.append(f"{label:<36}{dropped:>12,}{dropped / read:>9.2%}{left:>13,}")
+    for each in filters:
+        label = f"{each.name} ({each.limit})" if each.limit else each.name
+        lines.append(f"{label:<36}{each.dropped:>12,}{each.dropped / read:>9.2%}{each.left:>13,}")
     lines.append(f"{'all':<36}{read - left:>12,}{(read - left) / read:>9.2%}{left:>13,}")
     return lines

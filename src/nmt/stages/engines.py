@@ -40,6 +40,7 @@ def describe_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
         "path": str(checkpoint.path),
         "step": checkpoint.step,
         "sha256": checkpoint.meta["files"]["model.safetensors"],
+        **({"averaged_from": averaged} if (averaged := checkpoint.meta.get("averaged_from")) else {}),
     }
 
 

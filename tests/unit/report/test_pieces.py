@@ -10,6 +10,7 @@ import torch
 
 from nmt.config.compose import compose, from_yaml
 from nmt.config.schema import Config, ModelConfig
+from nmt.data.funnel import funnel
 from nmt.data.steps import read_records
 from nmt.data.store import PairStore
 from nmt.errors import UserError
@@ -17,8 +18,8 @@ from nmt.model.attention import Recorder
 from nmt.model.layers import SelfAttention
 from nmt.model.packed import Packed
 from nmt.model.transformer import Transformer
-from nmt.report import about, corpus, curves, translations
-from nmt.report.charts import MOST_POINTS, log_ticks, thin
+from nmt.report import about, charts, corpus, curves, translations
+from nmt.report.charts import FEW_POINTS, MOST_POINTS, log_ticks, thin
 from nmt.report.paper import paper_bleu, paper_perplexity
 from nmt.report.run import Evaluated, Run, read_run
 from nmt.report.translations import mark_differences
@@ -76,18 +77,52 @@ def test_thin_curves_keep_their_ends(count: int) -> None:
     assert set(kept) <= set(points)
 
 
-def test_log_ticks_surround_the_values() -> None:
-    ticks = log_ticks([3.0, 450.0])
-    assert ticks[0] <= 3.0
-    assert ticks[-1] >= 450.0
-    assert {5.0, 10.0, 200.0} <= set(ticks)
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [([3.0, 45.0], {5.0, 10.0, 20.0}), ([3.0, 450.0], {3.0, 10.0, 300.0}), ([1.0, 1e6], {1.0, 10.0, 1e5})],
+)
+def test_log_ticks_surround_the_values(values: list[float], named: set[float]) -> None:
+    ticks = log_ticks(values)
+    assert ticks[0] <= values[0]
+    assert ticks[-1] >= values[-1]
+    assert named <= set(ticks)
+    assert sum(values[0] <= tick <= values[-1] for tick in ticks) <= 7
+
+
+def test_a_curve_of_few_points_shows_each_of_them() -> None:
+    """A run that was validated once has a curve of a single point, which a line alone would not show."""
+    many = [(step, 1.0) for step in range(FEW_POINTS + 1)]
+    drawn = charts.curves({"training": many, "development": [(5, 2.0)]}, charts.Axis("loss"))
+    circles = [layer for layer in drawn["layer"] if "transform" in layer]
+    assert [layer["transform"][0]["filter"]["oneOf"] for layer in circles] == [["development"]]
+    assert not [layer for layer in charts.curves({"a": many}, charts.Axis("x"))["layer"] if "transform" in layer]
+
+
+def test_what_was_scored_is_said() -> None:
+    decoding = {"strategy": "beam", "beam": 4, "alpha": 0.6}
+    averaged = {"name": "averaged", "step": 1500, "averaged_from": ["a", "b", "c"]}
+    assert about.scored({"checkpoint": averaged, "decoding": decoding}) == (
+        "checkpoint averaged of 3, step 1,500; beam 4, length penalty 0.6"
+    )
+    assert about.scored({"checkpoint": {"name": "best", "step": 7}, "decoding": {"strategy": "sample"}}) == (
+        "checkpoint best, step 7; sampled"
+    )
+    assert about.scored({"bleu": {"score": 1.0}}) == ""
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(9.5e12, "9.5 TFLOP"), (1.45e10, "14.5 GFLOP"), (2e15, "2 PFLOP"), (3e6, "3 MFLOP")]
+)
+def test_operations_in_words(count: float, words: str) -> None:
+    assert about.operations(count) == words
 
 
 def test_the_funnel_adds_up(first: Config) -> None:
-    steps = corpus.funnel(read_records(first.data_folder))
+    steps = funnel(read_records(first.data_folder))
     assert (steps[0].left, steps[-1].left) == (200, len(PairStore.open(first.data_folder, "train")))
     for before, after in pairwise(steps):
         assert before.left - after.dropped == after.left
+    assert {step.name: step.limit for step in steps}["pieces"].startswith("data.max_pieces=")
 
 
 def test_batch_fill_counts_every_token_once(first: Config) -> None:
