@@ -19,12 +19,14 @@ MEDIAN, SPREAD, LONGEST = 24, 0.5, 256
 class MadeUp:
     """A training text that needs no files."""
 
-    def __init__(self, vocabulary: int, batch_tokens: int, device_tokens: int = 0, seed: int = 1) -> None:
+    def __init__(
+        self, vocabulary: int, batch_tokens: int, device_tokens: int = 0, seed: int = 1, parts: int = 1
+    ) -> None:
         random = np.random.default_rng(seed)
         lengths = np.clip(random.lognormal(np.log(MEDIAN), SPREAD, SENTENCES), 1, LONGEST).astype(np.int64)
         self.lengths = Lengths.with_marks(lengths, lengths)
         self.plan = plan_epoch(self.lengths, batch_tokens, seed, epoch=0)
-        self.device_tokens = device_tokens
+        self.device_tokens, self.parts = device_tokens, parts
         tokens = random.integers(4, vocabulary, int(lengths.sum()))
         offsets = np.concatenate([[0], lengths.cumsum()])
         self.text: Any = SimpleNamespace(
@@ -33,7 +35,7 @@ class MadeUp:
 
     def step(self, sentences: Numbers) -> Step:
         """These sentences as a global batch."""
-        slices = slice_batch(sentences, self.lengths, 1, self.device_tokens)
+        slices = slice_batch(sentences, self.lengths, self.parts, self.device_tokens // self.parts)
         count = int(self.lengths.target[sentences].sum())
         return Step([assemble(cast(PairStore, self.text), each) for each in slices], count, 2 * count, Place())
 

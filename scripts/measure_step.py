@@ -25,7 +25,8 @@ def main() -> None:
     torch.manual_seed(config.seed)
     words = config.tokenizer.vocab_size
     trainer = Trainer(Transformer(config.model, words, words).to(machine.device), config.training, machine, config.seed)
-    text = MadeUp(words, config.training.batch_tokens, config.training.device_tokens, config.seed)
+    training = config.training
+    text = MadeUp(words, training.batch_tokens, training.device_tokens, config.seed, trainer.parts)
     sentences = text.middling()
     small, whole = text.step(sentences[:8]), text.step(sentences)
     trainer.update(small)  # brings up the optimizer's state and the libraries

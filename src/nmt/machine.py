@@ -19,9 +19,10 @@ class Machine(NamedTuple):
     precision: torch.dtype
     """What matrix products are computed in; parameters stay float32."""
 
-    def autocast(self) -> AbstractContextManager[object]:
-        """Where matrix products are computed in the chosen precision."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == torch.bfloat16)
+    def autocast(self, *, cache: bool = True) -> AbstractContextManager[object]:
+        """Where matrix products are computed in the chosen precision; weights are cast once, or at each use."""
+        half = self.precision == torch.bfloat16
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=cache)
 
     def __str__(self) -> str:
         return f"{self.device.type} in {'bf16' if self.precision == torch.bfloat16 else 'fp32'}"
@@ -75,7 +76,8 @@ def keep_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return
-    trim_threshold, top_pad, mmap_max = -1, -2, -4
+    trim_threshold, top_pad, mmap_max, arena_max = -1, -2, -4, -8
+    mallopt(arena_max, 1)  # what one thread frees, another can have
     mallopt(mmap_max, 0)
     mallopt(trim_threshold, -1)
     mallopt(top_pad, 64 * 1024 * 1024)

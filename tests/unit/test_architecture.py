@@ -27,7 +27,7 @@ LAYERS = [
     ["nmt.training.step", "nmt.training.watch"],
     ["nmt.data"],
     ["nmt.runs"],
-    ["nmt.distributed"],
+    ["nmt.distributed", "nmt.training.threads"],
     ["nmt.machine"],
     ["nmt.decoding.sampling"],
     [

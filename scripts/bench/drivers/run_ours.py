@@ -27,7 +27,7 @@ def speed(job: Job) -> Result:
     """Train for a stretch of time, as `nmt train` does."""
     config, trainer = prepared_trainer(job)
     stretch = Stretch(job)
-    with batches_of(config) as batches:
+    with batches_of(config, parts=trainer.parts) as batches:
         for work in batches:
             trainer.update(work)
             if stretch.update(counts(work)):
@@ -40,7 +40,7 @@ def curve(job: Job) -> Result:
     config, trainer = prepared_trainer(job)
     valid = list(_held_out(config))
     points, seconds, source, target = [], 0.0, 0, 0
-    with batches_of(config) as batches:
+    with batches_of(config, parts=trainer.parts) as batches:
         for work in batches:
             began = time.perf_counter()
             trainer.update(work)
@@ -79,7 +79,7 @@ def prepared_trainer(job: Job) -> tuple[Config, Trainer]:
 
 
 @contextmanager
-def batches_of(config: Config, rank: int = 0, devices: int = 1) -> Iterator[Iterator[Step]]:
+def batches_of(config: Config, rank: int = 0, devices: int = 1, parts: int = 1) -> Iterator[Iterator[Step]]:
     """The batches of training, assembled in the background."""
     training, store = config.training, PairStore.open(config.data_folder, "train")
     stream = steps(
@@ -90,6 +90,7 @@ def batches_of(config: Config, rank: int = 0, devices: int = 1) -> Iterator[Iter
         start=Place(),
         rank=rank,
         devices=devices,
+        parts=parts,
     )
     with Ahead(stream) as batches:
         yield batches

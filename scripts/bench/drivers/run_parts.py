@@ -46,8 +46,9 @@ class Times(dict[str, float]):
 
 
 def breakdown(job: Job) -> Result:
-    """Seconds of a step by part, and its dearest operators."""
+    """Seconds of a step by part, and its dearest operators; all threads share each, so that one clock can follow."""
     config, trainer = prepared_trainer(job)
+    trainer.parts = 1
     times, steps, tokens = Times(), 0, 0
     times.wrap(trainer.objective, "forward", "forward and loss")
     times.wrap(training_step, "smoothed_cross_entropy", "loss")
@@ -103,7 +104,7 @@ def processes(job: Job) -> Result:
     with distributed.session(config.runtime) as machine:
         trainer = make_trainer(config, machine, Tokenizer.load(config.data_folder))
         tokens, began = 0, 0.0
-        with batches_of(config, distributed.rank(), distributed.world_size()) as batches:
+        with batches_of(config, distributed.rank(), distributed.world_size(), trainer.parts) as batches:
             for index in range(job["updates"] + job["warmup_updates"]):
                 if index == job["warmup_updates"]:
                     distributed.barrier()

@@ -90,16 +90,24 @@ def _with_mark(words: npt.NDArray[np.int64], lengths: Numbers, mark: int, *, at_
 
 
 def steps(
-    store: PairStore, *, batch_tokens: int, device_tokens: int, seed: int, start: Place, rank: int, devices: int
+    store: PairStore,
+    *,
+    batch_tokens: int,
+    device_tokens: int,
+    seed: int,
+    start: Place,
+    rank: int,
+    devices: int,
+    parts: int = 1,
 ) -> Iterator[Step]:
-    """The steps of training from a place on, without end, for one of `devices`."""
+    """The steps of training from a place on, without end, for one of `devices`, which takes so many parts at once."""
     lengths = Lengths.with_marks(store.source_lengths, store.target_lengths)
     epoch, first = start
     while True:
         plan = plan_epoch(lengths, batch_tokens, seed, epoch)
         for index in range(first, len(plan)):
             sentences = plan[index]
-            mine = slice_batch(sentences, lengths, devices, device_tokens)[rank::devices]
+            mine = slice_batch(sentences, lengths, devices * parts, device_tokens // parts)[rank::devices]
             target_tokens = int(lengths.target[sentences].sum())
             tokens = target_tokens + int(lengths.source[sentences].sum())
             after = Place(epoch, index + 1) if index + 1 < len(plan) else Place(epoch + 1, 0)
@@ -107,7 +115,9 @@ def steps(
         epoch, first = epoch + 1, 0
 
 
-def largest(store: PairStore, *, batch_tokens: int, device_tokens: int, seed: int, devices: int) -> list[Batch]:
+def largest(
+    store: PairStore, *, batch_tokens: int, device_tokens: int, seed: int, devices: int, parts: int = 1
+) -> list[Batch]:
     """The slices of an epoch that take most memory: the one of most tokens, and of the longest sentences."""
     lengths = Lengths.with_marks(store.source_lengths, store.target_lengths)
     plan = plan_epoch(lengths, batch_tokens, seed, epoch=0)
@@ -119,7 +129,11 @@ def largest(store: PairStore, *, batch_tokens: int, device_tokens: int, seed: in
 
     def heaviest(by: npt.NDArray[np.int64], weight: Callable[[Numbers], int]) -> Batch:
         candidates = (batches[index] for index in np.argsort(by)[-CANDIDATES:])
-        slices = (part for batch in candidates for part in slice_batch(batch, lengths, devices, device_tokens))
+        slices = (
+            part
+            for batch in candidates
+            for part in slice_batch(batch, lengths, devices * parts, device_tokens // parts)
+        )
         return assemble(store, max(slices, key=weight))
 
     return [

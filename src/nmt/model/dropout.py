@@ -1,5 +1,6 @@
 """Dropout whose random numbers cost little on a CPU."""
 
+import threading
 from typing import Any, cast
 
 import torch
@@ -7,6 +8,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 LEVELS = 1 << 16
+
+
+class _Randomness(threading.local):
+    generator: torch.Generator | None = None
+    """Where a thread's random numbers come from; None is torch's own generator, which all threads share."""
+
+
+_randomness = _Randomness()
+
+
+def seed_this_thread(seed: int) -> None:
+    """Give this thread random numbers of its own, for dropout on a CPU; the same as torch.manual_seed would."""
+    _randomness.generator = torch.Generator().manual_seed(seed)
 
 
 class Dropout(nn.Module):
@@ -43,7 +57,7 @@ def _kept(stream: Tensor, probability: float) -> Tensor:
     numbers make way from lots to zeros and ones, as booleans take several times as long.
     """
     count = stream.numel()
-    words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None)
+    words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None, generator=_randomness.generator)
     lots = words.view(torch.int16)[:count].view(stream.shape)
     first_kept = round(probability * LEVELS) - LEVELS // 2
     return lots.clamp_(first_kept - 1, first_kept).sub_(first_kept - 1).to(stream.dtype)

@@ -170,7 +170,7 @@ def _introduce(config: Config, trainer: Trainer, train: PairStore, machine: Mach
     _say(
         f"run {config.name} in {config.run_folder}: {parameters:,} parameters, {len(train):,} sentence pairs\n"
         f"batches of at most {training.batch_tokens:,} source and target tokens: {devices} x "
-        f"{device_tokens:,} on {machine}, "
+        f"{device_tokens:,} on {machine}{f' in {trainer.parts} parts at once' if trainer.parts > 1 else ''}, "
         f"accumulated {-(-share // device_tokens)} times"
     )
     if trainer.step:
@@ -188,6 +188,7 @@ def _train(loop: Loop, config: Config, train: PairStore) -> Ending:
         start=loop.trainer.place,
         rank=distributed.rank(),
         devices=distributed.world_size(),
+        parts=loop.trainer.parts,
     )
     with Ahead(stream, pin_memory=loop.trainer.machine.device.type == "cuda") as batches:
         return loop.run(batches)

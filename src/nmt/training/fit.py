@@ -47,6 +47,7 @@ def _fits(trainer: Trainer, store: PairStore, device_tokens: int) -> bool:
         device_tokens=device_tokens,
         seed=trainer.seed,
         devices=distributed.world_size(),
+        parts=trainer.parts,
     )
     full = 0
     try:

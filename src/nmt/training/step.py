@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +14,12 @@ from nmt import distributed
 from nmt.config.schema import TrainingConfig
 from nmt.data.loader import Batch, Place, Step
 from nmt.machine import Machine
+from nmt.model.dropout import seed_this_thread
 from nmt.model.transformer import Transformer
 from nmt.text.special import PAD
 from nmt.training.loss import Losses, smoothed_cross_entropy
 from nmt.training.schedule import learning_rate
+from nmt.training.threads import parts_at_once, side_by_side
 
 Stoppable = Callable[[], AbstractContextManager[None]]
 """Where a step may be left in its midst."""
@@ -52,6 +55,7 @@ class Trainer:
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
         self.objective = distributed.parallel(Objective(model, config.label_smoothing))
         self.optimizer = _adam(model, config)
+        self.parts = parts_at_once(config, machine, distributed.world_size())
         self.step = 0
         self.place = Place()
         self.gradient_norm = torch.zeros((), device=machine.device)
@@ -61,7 +65,7 @@ class Trainer:
         """Train on one global batch; what is raised in the `stoppable` part leaves all that is saved as it was."""
         self.model.train()
         with stoppable():
-            losses = [self._add_gradient(work, index) for index in range(len(work.slices))]
+            losses = self._add_gradients(work)
         self.step += 1
         for each in losses:
             self._window.add(each)
@@ -77,12 +81,19 @@ class Trainer:
         devices = [self.machine.device] if self.machine.device.type == "cuda" else []
         self.model.train()
         try:
-            with torch.random.fork_rng(devices), self.machine.autocast():
-                losses = Objective(self.model, self.config.label_smoothing)(batch.to(self.machine.device))
-            losses.smoothed.backward()
+            with torch.random.fork_rng(devices):
+                self._try(batch.to(self.machine.device))
         finally:
             self.optimizer.zero_grad(set_to_none=True)
             spare.clear()
+
+    def _try(self, batch: Batch) -> None:
+        if self.parts > 1:
+            side_by_side(lambda _: self._losses_and_gradients(batch, 1), range(self.parts))
+            return
+        with self.machine.autocast():
+            losses = Objective(self.model, self.config.label_smoothing)(batch)
+        losses.smoothed.backward()
 
     @property
     def learning_rate(self) -> float:
@@ -111,6 +122,30 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
         if distributed.is_main():  # it stands for all processes
             self._window.sums += state["window"].to(self._window.sums)
+
+    def _add_gradients(self, work: Step) -> list[Losses]:
+        """Go forward and backward over all slices of the batch that are this device's."""
+        if self.parts == 1:
+            return [self._add_gradient(work, index) for index in range(len(work.slices))]
+        losses = []
+        for first in range(0, len(work.slices), self.parts):
+            indices = range(first, min(first + self.parts, len(work.slices)))
+            for each, gradients in side_by_side(partial(self._gradients_aside, work), indices):
+                losses.append(each)
+                _add(gradients, list(self.model.parameters()))
+        return losses
+
+    def _gradients_aside(self, work: Step, index: int) -> tuple[Losses, list[Tensor]]:
+        """Go forward and backward over a slice in a thread of its own, which leaves the sum of gradients alone."""
+        seed_this_thread(self._dropout_seed(index))
+        return self._losses_and_gradients(work.slices[index], work.target_tokens)
+
+    def _losses_and_gradients(self, batch: Batch, target_tokens: int) -> tuple[Losses, list[Tensor]]:
+        # casts that threads shared would be nodes of the graphs of both
+        with self.machine.autocast(cache=False):
+            losses: Losses = self.objective(batch)
+        gradients = torch.autograd.grad(losses.smoothed / target_tokens, list(self.model.parameters()))
+        return Losses(*(each.detach() for each in losses)), list(gradients)
 
     def _add_gradient(self, work: Step, index: int) -> Losses:
         """Go forward and backward over a slice of the batch."""
@@ -165,6 +200,15 @@ class _Window:
         smoothed, likelihood, tokens, skipped = self.total().tolist()
         tokens = max(tokens, 1)
         return Means(smoothed / tokens, _perplexity(likelihood / tokens), int(skipped))
+
+
+def _add(gradients: list[Tensor], parameters: list[nn.Parameter]) -> None:
+    """Add gradients to those that the parameters have so far, in the order of the calls: it decides the last bits."""
+    if parameters[0].grad is None:
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+    else:
+        torch._foreach_add_([parameter.grad for parameter in parameters if parameter.grad is not None], gradients)
 
 
 def _adam(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:

@@ -81,6 +81,8 @@ def test_the_largest_are_the_largest(devices: int, device_tokens: int) -> None:
 class Cramped:
     """A trainer on a device that holds so many target tokens at once."""
 
+    parts = 1
+
     def __init__(self, room: int, config: TrainingConfig) -> None:
         self.room, self.config, self.seed = room, config, 1
         self.machine = Machine(torch.device("cpu"), torch.float32)
@@ -108,6 +110,6 @@ def test_another_error_passes() -> None:
     def fail(_: Any) -> None:
         raise RuntimeError("something else")
 
-    broken = SimpleNamespace(config=TrainingConfig(batch_tokens=300), seed=1, machine=None, try_out=fail)
+    broken = SimpleNamespace(config=TrainingConfig(batch_tokens=300), seed=1, machine=None, parts=1, try_out=fail)
     with pytest.raises(RuntimeError, match="something else"):
         check_fit(cast(Trainer, broken), store(), least=31)
