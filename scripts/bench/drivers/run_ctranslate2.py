@@ -5,7 +5,7 @@ from typing import Any
 
 import ctranslate2
 from protocol import Job, Result, serve
-from translating import in_batches
+from translating import LONGER, in_batches
 from weights import read_weights
 
 from nmt.export import ctranslate2 as export
@@ -34,7 +34,7 @@ def translate(job: Job) -> Result:
             num_hypotheses=job["beam"],
             length_penalty=ALMOST_NONE,
             return_scores=True,
-            max_decoding_length=max(map(len, sources)) + 50,
+            max_decoding_length=max(map(len, sources)) + LONGER,
         )
         return [[ids[piece] for piece in _best(each, job["alpha"])] for each in found]
 

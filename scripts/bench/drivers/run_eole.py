@@ -16,7 +16,7 @@ from eole.trainer import Trainer
 from protocol import Counts, Job, OverError, RefusedError, Result, Stretch, serve
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from translating import in_batches
+from translating import LONGER, in_batches
 from weights import read_weights
 
 from nmt.config.schema import ModelConfig
@@ -65,7 +65,7 @@ def translate(job: Job) -> Result:
 
     def block(sources: list[str]) -> list[list[int]]:
         longest = max(len(source.split(" ")) for source in sources)
-        _, _, found = engine.infer_list(sources, {"max_length": longest + 50})
+        _, _, found = engine.infer_list(sources, {"max_length": longest + LONGER})
         return [[ids[piece] for piece in best.split(" ") if piece] for best, *_ in found]
 
     return in_batches(job, block, [" ".join([*(pieces[piece] for piece in each), EOS]) for each in job["sources"]])

@@ -11,7 +11,7 @@ from padded import IGNORE, Rectangles, held_out_batches, rectangle, training_bat
 from protocol import Job, Result, Stretch, serve
 from torch import Tensor
 from torch.nn import functional as F
-from translating import in_batches
+from translating import LONGER, in_batches
 from weights import read_weights
 
 from nmt.config.schema import TrainingConfig
@@ -146,7 +146,7 @@ class Search:
                 num_beams=self.job["beam"],
                 length_penalty=self.job["alpha"],
                 max_length=None,
-                max_new_tokens=ids.shape[1] + 50,
+                max_new_tokens=ids.shape[1] + LONGER,
             )
         return [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in found.tolist()]
 

@@ -14,7 +14,7 @@ from joeynmt.training import TrainManager
 from padded import rectangle
 from protocol import Counts, Job, OverError, Result, Stretch, serve
 from torch import Tensor
-from translating import in_batches
+from translating import LONGER, in_batches
 from weights import read_weights
 
 from nmt.config.schema import ModelConfig
@@ -75,7 +75,7 @@ def translate(job: Job) -> Result:
         lengths = torch.tensor([len(source) + 1 for source in sources])
         batch = Batch(ids, lengths, None, None, None, torch.arange(len(ids)), ids.device, PAD, EOS, is_train=False)
         with torch.autocast("cpu", torch.bfloat16, enabled=job["precision"] == "bf16"):
-            found, _, _ = search(batch=batch, model=model, max_output_length=ids.shape[1] + 50,
+            found, _, _ = search(batch=batch, model=model, max_output_length=ids.shape[1] + LONGER,
                                  beam_size=job["beam"], beam_alpha=job["alpha"])  # fmt: skip
         return [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in found.tolist()]
 

@@ -8,6 +8,8 @@ from protocol import Job, Result
 
 WARM_UP = 64
 """Sentences translated before the clock starts."""
+LONGER = 50
+"""Word pieces that a translation has at most besides as many as its source."""
 
 Sentences = list[Any]
 
@@ -15,7 +17,8 @@ Sentences = list[Any]
 def in_batches(job: Job, block: Callable[[Sentences], Sentences], sources: Sentences | None = None) -> Result:
     """Translate the job's sentences (ids without marks, or what an engine takes instead of them), in order.
 
-    `block` translates one batch. Batches hold `job["batch"]` sentences, longest first.
+    `block` translates one batch. Batches hold `job["batch"]` sentences, longest first. Engines that know one limit
+    for a whole batch go on for longer where a sentence repeats itself without end; what is too long is cut.
     """
     sources = job["sources"] if sources is None else sources
     order = sorted(range(len(sources)), key=lambda index: -len(job["sources"][index]))
@@ -26,7 +29,7 @@ def in_batches(job: Job, block: Callable[[Sentences], Sentences], sources: Sente
     began, cpu_began = time.perf_counter(), time.process_time()
     for batch in batches:
         for index, found in zip(batch, block([sources[index] for index in batch]), strict=True):
-            results[index] = found
+            results[index] = found[: len(job["sources"][index]) + LONGER]
     return {
         "seconds": time.perf_counter() - began,
         "cpu_seconds": time.process_time() - cpu_began,
