@@ -27,7 +27,7 @@ LAYERS = [
     ["nmt.training.step", "nmt.training.watch"],
     ["nmt.data"],
     ["nmt.runs"],
-    ["nmt.distributed", "nmt.training.threads"],
+    ["nmt.distributed"],
     ["nmt.machine"],
     ["nmt.decoding.sampling"],
     [
@@ -39,7 +39,7 @@ LAYERS = [
         "nmt.training.signals",
     ],
     ["nmt.config.keys"],
-    ["nmt.config.schema", "nmt.files", "nmt.lock", "nmt.devices"],
+    ["nmt.config.schema", "nmt.files", "nmt.lock", "nmt.devices", "nmt.threads"],
     ["nmt.errors"],
 ]
 """From top to bottom. A name may import itself and what lies below; those that share a layer do not know each other."""

@@ -21,11 +21,15 @@ from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoint, check_weights
 from nmt.text.special import BOS
 from nmt.text.tokenizer import Tokenizer
+from nmt.threads import share_threads, side_by_side
 
 ROWS = 512
 """Tokens whose scores of all words are held at once where translations are scored."""
 CACHED_ROWS = 320
 """Hypotheses that a CPU works on at once: enough for fast products, and their scores and past stay in its cache."""
+
+LEAST_SENTENCES = 4
+"""Fewer are not worth a thread of their own."""
 
 
 class Translator(Engine):
@@ -63,13 +67,24 @@ class Translator(Engine):
 
     def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
-        rows = self.config.nbest if self.config.strategy == "sample" else self.config.beam
-        most = max(1, CACHED_ROWS // rows) if self.device.type == "cpu" else len(sources)
-        found = []
-        for first in range(0, len(sources), most):
-            part = slice(first, first + most)
-            found += self._search(sources[part], prefixes and prefixes[part])
-        return found
+        most, at_once = self._shares(len(sources))
+        parts = [slice(first, first + most) for first in range(0, len(sources), most)]
+
+        def search(first: int) -> list[list[list[Hypothesis]]]:
+            return [self._search(sources[part], prefixes and prefixes[part]) for part in parts[first::at_once]]
+
+        with _evaluating(self.models):
+            found = side_by_side(search, range(at_once)) if at_once > 1 else [search(0)]
+        return [each for index in range(len(parts)) for each in found[index % at_once][index // at_once]]
+
+    def _shares(self, sentences: int) -> tuple[int, int]:
+        """How many sentences are searched together, and how many such parts side by side."""
+        sampling = self.config.strategy == "sample"
+        if self.device.type != "cpu":
+            return sentences, 1
+        most = max(1, CACHED_ROWS // (self.config.nbest if sampling else self.config.beam))
+        at_once = 1 if sampling else share_threads(sentences // LEAST_SENTENCES)  # lots are drawn in one order
+        return min(most, math.ceil(sentences / at_once)), at_once
 
     def _search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
         source = Packed.from_sentences(sources).to(self.device)

@@ -17,10 +17,12 @@ from nmt.machine import Machine
 from nmt.model.dropout import seed_this_thread
 from nmt.model.transformer import Transformer
 from nmt.text.special import PAD
+from nmt.threads import share_threads, side_by_side
 from nmt.training.loss import Losses, smoothed_cross_entropy
 from nmt.training.schedule import learning_rate
-from nmt.training.threads import parts_at_once, side_by_side
 
+LEAST_TOKENS = 1024
+"""Tokens a side below which a part of a batch is too small to be worth the copies of weights and gradient it takes."""
 Stoppable = Callable[[], AbstractContextManager[None]]
 """Where a step may be left in its midst."""
 
@@ -55,7 +57,7 @@ class Trainer:
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
         self.objective = distributed.parallel(Objective(model, config.label_smoothing))
         self.optimizer = _adam(model, config)
-        self.parts = parts_at_once(config, machine, distributed.world_size())
+        self.parts = _parts_at_once(config, machine)
         self.step = 0
         self.place = Place()
         self.gradient_norm = torch.zeros((), device=machine.device)
@@ -200,6 +202,13 @@ class _Window:
         smoothed, likelihood, tokens, skipped = self.total().tolist()
         tokens = max(tokens, 1)
         return Means(smoothed / tokens, _perplexity(likelihood / tokens), int(skipped))
+
+
+def _parts_at_once(config: TrainingConfig, machine: Machine) -> int:
+    """Into how many parts, side by side, a process divides what it takes at once: on a CPU that it has to itself."""
+    if machine.device.type != "cpu" or distributed.world_size() > 1:
+        return 1
+    return share_threads(min(config.device_tokens or config.batch_tokens, config.batch_tokens) // LEAST_TOKENS)
 
 
 def _add(gradients: list[Tensor], parameters: list[nn.Parameter]) -> None:

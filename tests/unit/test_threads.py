@@ -12,8 +12,8 @@ from nmt.data.loader import Place, steps
 from nmt.data.store import PairStore
 from nmt.machine import Machine
 from nmt.model.transformer import Transformer
+from nmt.threads import share_threads, side_by_side
 from nmt.training.step import Trainer
-from nmt.training.threads import parts_at_once, side_by_side
 from tests.unit.training.test_step import VOCABULARY, store
 
 __all__ = ["store"]
@@ -53,18 +53,20 @@ def test_equals_one_after_the_other(store: PairStore, precision: torch.dtype) ->
     assert trainers[0].means() == trainers[1].means()
 
 
-def test_the_rule() -> None:
-    def parts(batch: int, device_tokens: int = 0, device: str = "cpu") -> int:
-        config = TrainingConfig(batch_tokens=batch, device_tokens=device_tokens)
-        return parts_at_once(config, Machine(torch.device(device), torch.float32))
+@pytest.mark.parametrize(("batch", "device_tokens", "parts"), [(2047, 0, 1), (2048, 0, 2), (25_000, 1500, 1)])
+def test_small_batches_stay_whole(batch: int, device_tokens: int, parts: int) -> None:
+    config = TrainingConfig(batch_tokens=batch, device_tokens=device_tokens)
+    model = Transformer(ModelConfig(layers=1, d_model=16, d_ff=32, heads=2), VOCABULARY, VOCABULARY)
+    assert Trainer(model, config, CPU, seed=1).parts == parts
 
-    assert [parts(batch) for batch in (100, 1024, 2047, 2048, 25_000)] == [1, 1, 1, 2, 2]
-    assert parts(25_000, device_tokens=1500) == 1
-    assert parts(25_000, device="cuda") == 1
-    torch.set_num_threads(6)
-    assert [parts(batch) for batch in (2048, 3072, 5000, 100_000)] == [2, 3, 3, 3]
-    torch.set_num_threads(8)
-    assert [parts(batch) for batch in (3072, 5000, 100_000)] == [2, 4, 4]
+
+@pytest.mark.parametrize(
+    ("threads", "shares"), [(1, [1] * 5), (2, [1, 2, 2, 2, 2]), (6, [1, 2, 3, 3, 3]), (8, [1, 2, 2, 4, 4])]
+)
+def test_threads_are_shared_evenly(threads: int, shares: list[int]) -> None:
+    torch.set_num_threads(threads)
+    assert [share_threads(most) for most in range(1, 6)] == shares
+    assert share_threads(0) == 1
 
 
 def test_results_come_in_order_from_threads_of_their_own() -> None:

@@ -1,4 +1,8 @@
-"""Parts of a batch side by side on a CPU: each thread takes one through the model and back, by itself."""
+"""Work on several things side by side on a CPU, each in a thread of its own.
+
+Threads that share every operation wait for each other at the end of each; those that have something to themselves
+wait once, when all is done.
+"""
 
 import ctypes
 import threading
@@ -7,32 +11,20 @@ from typing import TypeVar
 
 import torch
 
-from nmt.config.schema import TrainingConfig
-from nmt.machine import Machine
-
 T = TypeVar("T")
 
-LEAST_TOKENS = 1024
-"""Tokens a side below which a part is too small to be worth the copies of weights and gradient that it takes."""
 MOST = 4
-"""Parts at once, each of which keeps a gradient of its own."""
+"""Threads at once that are worth it: they take turns at Python's lock, and each needs memory of its own."""
 
 
 class LeftError(BaseException):
-    """The thread that this is raised in is to leave its part."""
+    """The thread that this is raised in is to leave what it works on."""
 
 
-def parts_at_once(config: TrainingConfig, machine: Machine, processes: int = 1) -> int:
-    """Into how many parts one of so many processes divides what it takes at once.
-
-    Threads that share every operation wait for each other at the end of each; those that have a part to themselves
-    wait once a step. Several processes on a CPU, and a GPU, have their parts as it is.
-    """
-    if machine.device.type != "cpu" or processes > 1:
-        return 1
-    threads, tokens = torch.get_num_threads(), min(config.device_tokens or config.batch_tokens, config.batch_tokens)
-    counts = range(1, 1 + min(MOST, tokens // LEAST_TOKENS))
-    return max((count for count in counts if threads % count == 0), default=1)
+def share_threads(most: int) -> int:
+    """How many things, `most` at most, are worked on at once, such that each gets the same share of the threads."""
+    threads = torch.get_num_threads()
+    return max((count for count in range(1, 1 + min(MOST, most)) if threads % count == 0), default=1)
 
 
 def side_by_side(work: Callable[[int], T], parts: Sequence[int]) -> list[T]:
