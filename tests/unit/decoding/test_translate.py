@@ -129,7 +129,7 @@ def test_few_rows_at_once_change_nothing(tokenizer: Tokenizer, monkeypatch: pyte
     one = translator([random_model(tokenizer)], tokenizer)
     prefixes = ["a"] * len(LINES)
     together = list(one.translate(LINES, prefixes=prefixes))
-    monkeypatch.setattr("nmt.decoding.translate.CACHED_ROWS", 2 * one.config.beam)
+    monkeypatch.setattr("nmt.decoding.translate.MOST_ROWS", 2 * one.config.beam)
     apart = list(one.translate(LINES, prefixes=prefixes))
     assert [each.text for each in apart] == [each.text for each in together]
     assert [each.candidates[0].score for each in apart] == pytest.approx(
