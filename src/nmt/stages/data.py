@@ -2,14 +2,17 @@
 
 from typing import Any
 
-from nmt.config.schema import Config
+from nmt.config.schema import Config, DataConfig
 from nmt.data.funnel import funnel
 from nmt.data.prepare import prepare
 from nmt.data.steps import MANIFEST
+from nmt.errors import UserError
 
 
 def run(config: Config) -> None:
     """Prepare the corpus and print what there is."""
+    if config.data.source == "files":
+        _check_order(config.data)
     records = prepare(config)
     print()
     for line in table(records):
@@ -18,6 +21,18 @@ def run(config: Config) -> None:
     seconds = [f"{name} {record['seconds']:.1f}" for name, record in records.items()]
     print(f"seconds: {', '.join(seconds)}")
     print(f"prepared in {config.data_folder} (figures and checksums: {MANIFEST})")
+
+
+def _check_order(data: DataConfig) -> None:
+    """Refuse two files where the name of one says that it is in the other one's language."""
+    for split in ("train", "valid", "test"):
+        files = getattr(data, split)
+        endings = [file.removesuffix(".gz").removesuffix(".xz").rpartition(".")[2].lower() for file in files]
+        if len(files) == 2 and (endings[0] == data.target_lang.lower() or endings[1] == data.source_lang.lower()):
+            raise UserError(
+                f"data.{split}: {files[0]} would be read as data.source_lang={data.source_lang} and {files[1]} as "
+                f"data.target_lang={data.target_lang}: put the source side first, or set the languages"
+            )
 
 
 def table(records: dict[str, Any]) -> list[str]:
