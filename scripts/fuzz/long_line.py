@@ -10,6 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow
+import pyarrow.parquet
+
 from scripts.fuzz.prepared import tiny_run
 
 SIZE = 1 << 30
@@ -48,22 +51,28 @@ def main() -> int:
 
 
 def measure(folder: Path) -> Iterator[Use]:
-    """A short line into `translate`, then the long one into it and into `data`, as a file and packed."""
+    """A short line into `translate`, then the long one into it and into `data`: as a file, packed, and in Parquet."""
     config = tiny_run(folder)
     overrides = [f"paths.data={folder}", f"paths.outputs={config.paths.outputs}", "runtime.device=cpu"]
     run = ["translate", "name=tiny", "checkpoint=last", *overrides]
     yield _run("translate, short", run, b"the cat\n", 1)
     yield _run("translate", run, b"x" * PIECE, SIZE // PIECE)
-    for name, path in (("data", folder / "long.en"), ("data, packed", folder / "long.en.gz")):
+    for name, ending in (("data", "en"), ("data, packed", "en.gz"), ("data, Parquet", "parquet")):
+        path = folder / f"long.{ending}"
         _write(path)
-        files = [f"data.{split}=[{path},{path}]" for split in ("train", "valid", "test")]
+        paths = path if ending == "parquet" else f"{path},{path}"
+        files = [f"data.{split}=[{paths}]" for split in ("train", "valid", "test")]
         yield _run(name, ["data", "data.source=files", "data.corpus=long", *files, *overrides], b"", 0)
         path.unlink()
 
 
 def _write(path: Path) -> None:
-    """A file of one line; what is not packed takes no room on the disk either."""
-    if path.suffix == ".gz":
+    """A file of one line, or one text; what is not packed takes no room on the disk either."""
+    if path.suffix == ".parquet":
+        text = pyarrow.array(["x" * SIZE])
+        pairs = pyarrow.StructArray.from_arrays([text, text], ["en", "de"])
+        pyarrow.parquet.write_table(pyarrow.table({"translation": pairs}), path, compression="zstd")
+    elif path.suffix == ".gz":
         with gzip.open(path, "wb", compresslevel=1) as file:
             for _ in range(SIZE // PIECE):
                 file.write(b"x" * PIECE)

@@ -24,9 +24,11 @@ Languages = tuple[str, str]
 
 HUB_SPLITS = {"train": ("train",), "valid": ("validation", "valid", "dev"), "test": ("test",)}
 """What the Hub's files of a split are called."""
-BATCH_ROWS = 10_000
+BATCH_ROWS = 1_000
 LONGEST_LINE = 1 << 20
 """Most bytes of a line: a file whose ends of lines are lost is refused before it fills the memory."""
+LARGEST_CHUNK = 1 << 30
+"""Most bytes of a column in a row group of Parquet: it is read as a whole, and could be one text."""
 
 
 def kind(path: Path) -> str:
@@ -211,9 +213,24 @@ def _tsv_pairs(path: Path) -> Iterator[Pair]:
 
 def _parquet_pairs(path: Path, languages: Languages) -> Iterator[Pair]:
     with _explaining(path), pyarrow.parquet.ParquetFile(path) as file:
-        columns = ["translation"] if "translation" in file.schema_arrow.names else None
-        for batch in file.iter_batches(BATCH_ROWS, columns=columns):
+        list(table_pairs(file.schema_arrow.empty_table(), languages, str(path)))  # looks at names and types
+        _check_chunks(path, file.metadata)
+        for batch in file.iter_batches(BATCH_ROWS, columns=["translation"]):
             yield from table_pairs(batch, languages, str(path))
+
+
+def _check_chunks(path: Path, metadata: pyarrow.parquet.FileMetaData) -> None:
+    """Refuse what would fill the memory before any text is seen."""
+    for group in range(metadata.num_row_groups):
+        for chunk in map(metadata.row_group(group).column, range(metadata.num_columns)):
+            texts = max(1, chunk.num_values)
+            if chunk.path_in_schema.startswith("translation.") and chunk.total_uncompressed_size > min(
+                LARGEST_CHUNK, texts * LONGEST_LINE
+            ):
+                raise UserError(
+                    f"{path} has {chunk.total_uncompressed_size:,} bytes in {chunk.num_values:,} texts of row group "
+                    f"{group + 1}: write it anew with smaller row groups, and without texts that are no sentences."
+                )
 
 
 def _segments(path: Path, language: str) -> Iterator[str]:

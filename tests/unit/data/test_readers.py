@@ -9,7 +9,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from nmt.data.readers import Pair, inputs, read_pairs
+from nmt.data import readers
+from nmt.data.readers import LONGEST_LINE, Pair, inputs, read_pairs
 from nmt.errors import UserError
 
 PAIRS = [("a house", "ein Haus"), ("the ships", "die Schiffe"), ("", ""), ("odd\u2028 \rone\x85", "ein\x0b\x1c übles")]
@@ -188,6 +189,25 @@ def test_bad_parquet(tmp_path: Path) -> None:
     whole.write_bytes(whole.read_bytes()[:-50])
     with pytest.raises(UserError, match=r"x\.parquet is not a whole Parquet file"):
         read(str(whole))
+
+
+def test_parquet_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = write_parquet(tmp_path / "long.parquet", [("x" * (LONGEST_LINE + 100), "eins")])
+    with pytest.raises(UserError, match=r"long\.parquet has 1,\d+,\d+ bytes in 1 texts of row group 1: write it anew"):
+        read(long)
+    pairs = [(f"number {number}", "eins") for number in range(500)]
+    many = write_parquet(tmp_path / "many.parquet", pairs)
+    assert read(many) == pairs
+    monkeypatch.setattr(readers, "LARGEST_CHUNK", 2000)
+    with pytest.raises(UserError, match=r"many\.parquet has \d,\d+ bytes in 500 texts of row group 1"):
+        read(many)
+
+
+def test_parquet_whose_other_columns_are_large_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"translation": {"de": "eins", "en": "one"}, "other": "x" * 5000}] * 3
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "x.parquet")
+    monkeypatch.setattr(readers, "LARGEST_CHUNK", 2000)
+    assert read(str(tmp_path / "x.parquet")) == [("one", "eins")] * 3
 
 
 def test_sgm_without_segments(tmp_path: Path) -> None:
