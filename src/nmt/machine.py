@@ -61,6 +61,13 @@ def _good_at_bf16(device: torch.device) -> bool:
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
+def memory_of(device: torch.device) -> int:
+    """Bytes of memory that a device has, used or not."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def is_out_of_memory(error: Exception) -> bool:
     """Whether there was not memory enough; on a CPU, torch has no type of its own for it."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator" in str(error)

@@ -92,7 +92,7 @@ class TokenizerConfig:
         _choice(
             "tokenizer.normalization", self.normalization, ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
         )
-        _at_least("tokenizer.vocab_size", self.vocab_size, 8)
+        _between("tokenizer.vocab_size", self.vocab_size, 8, 10_000_000)
         _at_least("tokenizer.training_sentences", self.training_sentences, 0)
         if not 0.9 <= self.character_coverage <= 1:
             raise ConfigError(f"tokenizer.character_coverage={self.character_coverage} must lie between 0.9 and 1")
@@ -297,10 +297,12 @@ class DecodingConfig:
     def __post_init__(self) -> None:
         """Check the values against each other."""
         _choice("decoding.strategy", self.strategy, ("beam", "sample"))
-        for name in ("beam", "nbest", "batch_tokens"):
-            _at_least(f"decoding.{name}", getattr(self, name), 1)
-        for name in ("alpha", "extra_length", "top_k"):
-            _at_least(f"decoding.{name}", getattr(self, name), 0)
+        for name in ("beam", "nbest"):
+            _between(f"decoding.{name}", getattr(self, name), 1, 10_000)
+        _at_least("decoding.batch_tokens", self.batch_tokens, 1)
+        _between("decoding.alpha", self.alpha, 0, 10)
+        _between("decoding.extra_length", self.extra_length, 0, 1_000_000)
+        _at_least("decoding.top_k", self.top_k, 0)
         if not self.temperature > 0:
             raise ConfigError(f"decoding.temperature={self.temperature} must be above 0")
         if not 0 < self.top_p <= 1:
@@ -369,10 +371,10 @@ class RuntimeConfig:
         """Check the values against each other."""
         _choice("runtime.device", self.device, ("auto", "cpu", "cuda"))
         _choice("runtime.precision", self.precision, ("auto", "fp32", "bf16"))
-        _at_least("runtime.threads", self.threads, 0)
-        _at_least("runtime.workers", self.workers, 0)
-        if not self.timeout_minutes > 0:
-            raise ConfigError(f"runtime.timeout_minutes={self.timeout_minutes} must be above 0")
+        _between("runtime.threads", self.threads, 0, 1024)
+        _between("runtime.workers", self.workers, 0, 1024)
+        if not 0 < self.timeout_minutes <= 1_000_000:
+            raise ConfigError(f"runtime.timeout_minutes={self.timeout_minutes} must be above 0, and at most 1000000")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -533,6 +535,13 @@ def _choice(key: str, value: str, choices: Iterable[str]) -> None:
 def _at_least(key: str, value: float, least: float) -> None:
     if not value >= least:
         raise ConfigError(f"{key}={value} must be at least {least}")
+    if not value < 2**63:  # what libraries count with
+        raise ConfigError(f"{key}={value} must be below 2^63")
+
+
+def _between(key: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        raise ConfigError(f"{key}={value} must be at least {least} and at most {most}")
 
 
 def _fraction(key: str, value: float) -> None:

@@ -15,6 +15,7 @@ from nmt.decoding.beam import Hypothesis, beam_search, ensemble
 from nmt.decoding.engine import LONGEST_SOURCE, Engine, Likelihood
 from nmt.decoding.sampling import sample
 from nmt.errors import UserError
+from nmt.machine import is_out_of_memory
 from nmt.model.packed import Packed
 from nmt.model.prepared import prepared
 from nmt.model.transformer import Transformer
@@ -62,8 +63,12 @@ class Translator(Engine):
         with _evaluating(self.models), untraced, autocast:
             try:
                 yield
-            except torch.OutOfMemoryError as error:
-                raise UserError("the device has too little memory to decode: lower decoding.batch_tokens") from error
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                raise UserError(
+                    "the device has too little memory to decode: lower decoding.batch_tokens or decoding.beam"
+                ) from error
 
     def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
         """See `Engine.search`."""

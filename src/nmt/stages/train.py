@@ -31,7 +31,7 @@ from nmt.runs.environment import environment
 from nmt.runs.resume import check_resumable, flatten, read_settings
 from nmt.runs.tracking import NullTracker, Tracker
 from nmt.text.tokenizer import Tokenizer, file_names
-from nmt.training.fit import check_fit
+from nmt.training.fit import check_fit, check_size
 from nmt.training.loop import Ending, Loop
 from nmt.training.step import Trainer, held_out_loss
 
@@ -137,6 +137,7 @@ def _finished(resumed: Checkpoint, config: Config) -> bool:
 
 def make_trainer(config: Config, machine: Machine, tokenizer: Tokenizer, resumed: Checkpoint | None = None) -> Trainer:
     """A fresh model, or the one of a checkpoint, ready to train."""
+    check_size(config.model, tokenizer.source_size, tokenizer.target_size, machine)
     torch.manual_seed(config.seed)
     model = Transformer(config.model, tokenizer.source_size, tokenizer.target_size)
     if resumed is not None:

@@ -1,4 +1,4 @@
-"""Whether the largest batch fits in memory, found out before the first step rather than hours later."""
+"""Whether model and largest batch fit in memory, found out before the first step rather than hours later."""
 
 import gc
 import math
@@ -6,11 +6,27 @@ import math
 import torch
 
 from nmt import distributed
-from nmt.data.loader import largest
+from nmt.config.schema import ModelConfig
+from nmt.data.loader import Batch, largest
 from nmt.data.store import PairStore
 from nmt.errors import CommonError
-from nmt.machine import is_out_of_memory
+from nmt.machine import Machine, is_out_of_memory, memory_of
+from nmt.model.memory import keeping, training_memory
+from nmt.model.size import model_size
 from nmt.training.step import Trainer
+
+BYTES = 16
+"""Of a parameter while it is trained: itself, its gradient and Adam's two means."""
+
+
+def check_size(config: ModelConfig, source_vocabulary: int, target_vocabulary: int, machine: Machine) -> None:
+    """Refuse a model that is larger than all memory before it is built."""
+    parameters, memory = model_size(config, source_vocabulary, target_vocabulary).total, memory_of(machine.device)
+    if BYTES * parameters > memory:
+        raise CommonError(
+            f"a model of {parameters:,} parameters takes {BYTES * parameters // 10**9:,} GB to train, but {machine} "
+            f"has a memory of {memory // 10**9:,} GB: lower model.layers, model.d_model, model.d_ff or model.heads"
+        )
 
 
 def check_fit(trainer: Trainer, store: PairStore, least: int) -> None:
@@ -52,8 +68,10 @@ def _fits(trainer: Trainer, store: PairStore, device_tokens: int) -> bool:
     full = 0
     try:
         for batch in batches:
+            if _is_hopeless(trainer, batch):
+                raise MemoryError
             trainer.try_out(batch)
-    except RuntimeError as error:
+    except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
         full = 1
@@ -61,3 +79,20 @@ def _fits(trainer: Trainer, store: PairStore, device_tokens: int) -> bool:
         gc.collect()
         torch.cuda.empty_cache()
     return not distributed.highest(full)
+
+
+def _is_hopeless(trainer: Trainer, batch: Batch) -> bool:
+    """Whether a batch takes more than all memory of a CPU: a system that has too little kills without a word."""
+    if trainer.machine.device.type != "cpu":
+        return False
+    model, projection = trainer.model, trainer.model.projection
+    foretold = training_memory(
+        model.config,
+        sum(parameter.numel() for parameter in model.parameters()),
+        len(projection),
+        len(batch.source.tokens),
+        len(batch.target.tokens),
+        length=1,
+        on=keeping(gpu=False, half=trainer.machine.precision == torch.bfloat16)._replace(slack=1.0),
+    )
+    return foretold.total > memory_of(trainer.machine.device)

@@ -1,7 +1,7 @@
 """The largest batch is tried before training, and leaves no trace."""
 
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +15,8 @@ from nmt.data.store import PairStore
 from nmt.errors import CommonError
 from nmt.machine import Machine
 from nmt.model.transformer import Transformer
-from nmt.training.fit import check_fit
+from nmt.training import fit
+from nmt.training.fit import check_fit, check_size
 from nmt.training.step import Trainer
 
 WORDS = 40
@@ -85,7 +86,7 @@ class Cramped:
 
     def __init__(self, room: int, config: TrainingConfig) -> None:
         self.room, self.config, self.seed = room, config, 1
-        self.machine = Machine(torch.device("cpu"), torch.float32)
+        self.machine, self.model = Machine(torch.device("cpu"), torch.float32), trainer(config).model
 
     def try_out(self, batch: Batch) -> None:
         if max(len(batch.labels), len(batch.source.tokens)) > self.room:
@@ -110,6 +111,26 @@ def test_another_error_passes() -> None:
     def fail(_: Any) -> None:
         raise RuntimeError("something else")
 
-    broken = SimpleNamespace(config=TrainingConfig(batch_tokens=300), seed=1, machine=None, parts=1, try_out=fail)
+    broken = trainer(TrainingConfig(batch_tokens=300))
+    broken.try_out = fail  # type: ignore[assignment,method-assign]
     with pytest.raises(RuntimeError, match="something else"):
-        check_fit(cast(Trainer, broken), store(), least=31)
+        check_fit(broken, store(), least=31)
+
+
+def test_what_is_beyond_all_memory_is_not_even_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Any) -> None:
+        raise AssertionError("it was tried")
+
+    beyond = trainer(TrainingConfig(batch_tokens=300))
+    beyond.try_out = fail  # type: ignore[assignment,method-assign]
+    monkeypatch.setattr(fit, "memory_of", lambda _: 100_000_000)  # less than the process takes alone
+    with pytest.raises(CommonError, match="300 tokens a side at once do not fit"):
+        check_fit(beyond, store(), least=31)
+
+
+@pytest.mark.parametrize("size", ["d_model", "d_ff", "layers", "heads", "max_positions"])
+def test_a_model_beyond_all_memory_is_not_built(size: str) -> None:
+    machine, config = Machine(torch.device("cpu"), torch.float32), ModelConfig(d_k=8, d_v=8, positions="learned")
+    check_size(config, 100, 100, machine)
+    with pytest.raises(CommonError, match=r"parameters takes [0-9,]+ GB to train, but cpu in fp32 has a memory of"):
+        check_size(replace(config, **{size: 10**12}), 100, 100, machine)  # type: ignore[arg-type]
