@@ -104,6 +104,8 @@ class Loop:
     def run(self, batches: Iterator[Step]) -> Ending:
         """Train to the last step, or until something else ends it. Ends with a checkpoint in any case."""
         config, trainer = self.config, self.trainer
+        self._clock = self._last_save = Clock()  # the time that it took to get here is not training
+        self._speed = Clock()
         with stop_signals() as asked, Progress(config.steps, trainer.step, distributed.is_main()) as progress:
             # what several processes are in the midst of, one of them cannot leave
             stoppable = asked.stoppable if distributed.world_size() == 1 else nullcontext
