@@ -28,6 +28,7 @@ SETTINGS = (
     "training.keep_last=5", "runtime.device=cpu",
 )  # fmt: skip
 STAGE = [sys.executable, "-m", "nmt"]
+STOPPED = 128 + signal.SIGTERM
 
 
 class Measure(NamedTuple):
@@ -59,7 +60,7 @@ def main() -> int:
     folder = Path(arguments.folder or tempfile.mkdtemp(prefix="soak-"))
     settings = [*SETTINGS, *arguments.overrides, f"paths.data={folder}/data", f"paths.outputs={folder}/outputs"]
     subprocess.run([*STAGE, "data", *settings], check=True, stdout=subprocess.DEVNULL)
-    samples = _soak(folder, [*settings, f"training.max_minutes={arguments.minutes}"], arguments.every)
+    samples = _soak(folder, settings, arguments.minutes, arguments.every)
     verdicts = {name: _verdict(measure, _values(samples, name)) for name, measure in MEASURES.items()}
     output = Path(arguments.output)
     output.write_text(vl_convert.vegalite_to_svg(_drawing(samples)), encoding="utf-8")
@@ -79,14 +80,14 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _soak(folder: Path, settings: Sequence[str], every: float) -> list[dict[str, Any]]:
-    """Train, and look at the process from outside meanwhile."""
+def _soak(folder: Path, settings: Sequence[str], minutes: float, every: float) -> list[dict[str, Any]]:
+    """Train, look at the process from outside meanwhile, and ask it to stop when the time is over."""
     run, samples = folder / "outputs" / "soak", []
     with (folder / "train.log").open("w") as log, (folder / "samples.jsonl").open("w", buffering=1) as file:
         process = subprocess.Popen([*STAGE, "train", *settings], stdout=log, stderr=subprocess.STDOUT)
         started = time.monotonic()
         try:
-            while process.poll() is None:
+            while process.poll() is None and time.monotonic() < started + 60 * minutes:
                 time.sleep(every)
                 if sample := _sample(process.pid, run):
                     samples.append({"seconds": time.monotonic() - started, **sample})
@@ -95,7 +96,7 @@ def _soak(folder: Path, settings: Sequence[str], every: float) -> list[dict[str,
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
                 process.wait()
-    if process.returncode or len(samples) < 8:
+    if process.returncode != STOPPED or len(samples) < 8:
         raise SystemExit(f"soak: training ended with code {process.returncode}: see {folder / 'train.log'}")
     return samples
 
