@@ -157,7 +157,7 @@ def _explaining(path: Path | str) -> Iterator[None]:
         yield
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise UserError(f"{path} is damaged or cut short ({error}): fetch it again.") from error
-    except pyarrow.ArrowException as error:
+    except (pyarrow.ArrowException, UnicodeDecodeError) as error:  # the latter of a name in its metadata
         raise UserError(
             f"{path} is not a whole Parquet file ({str(error).splitlines()[0]}): fetch it again."
         ) from error

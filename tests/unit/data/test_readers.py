@@ -191,6 +191,14 @@ def test_bad_parquet(tmp_path: Path) -> None:
         read(str(whole))
 
 
+def test_parquet_whose_names_are_damaged(tmp_path: Path) -> None:
+    file = Path(write_parquet(tmp_path / "x.parquet", [("one", "eins")]))
+    before, name, after = file.read_bytes().rpartition(b"\x19\x28\x0btranslation")  # the path of the last column
+    file.write_bytes(before + name.replace(b"trans", b"\xff" * 5) + after)
+    with pytest.raises(UserError, match=r"x\.parquet is not a whole Parquet file"):
+        list(read_pairs([file], ("en", "de")))
+
+
 def test_parquet_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long = write_parquet(tmp_path / "long.parquet", [("x" * (LONGEST_LINE + 100), "eins")])
     with pytest.raises(UserError, match=r"long\.parquet has 1,\d+,\d+ bytes in 1 texts of row group 1: write it anew"):
