@@ -142,6 +142,8 @@ def _map(folder: Path, name: str, entry: dict[str, Any]) -> npt.NDArray[Any]:
     if not is_plain_name(name) or not path.is_file() or path.stat().st_size != entry["bytes"]:
         raise _damaged(path)
     kind = np.dtype(entry["dtype"])
+    if kind not in (*TOKENS, OFFSET):
+        raise _damaged(path)
     if not entry["bytes"]:
         return np.zeros(0, kind)
     return np.memmap(path, dtype=kind, mode="r").view(np.ndarray)

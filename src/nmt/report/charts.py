@@ -45,6 +45,8 @@ class Mark:
     bad: bool = False
 
 
+LEAST_LOG = 4
+"""How often the lowest value goes into the highest where a logarithmic axis has names enough."""
 Curves = Mapping[str, Sequence[tuple[int, float]]]
 """Points (step, value) of each series."""
 
@@ -54,10 +56,12 @@ def curves(series: Curves, y: Axis, marks: Sequence[Mark] = ()) -> Spec:
     points = [
         {"series": name, "step": step, "value": value} for name, line in series.items() for step, value in thin(line)
     ]
-    scale: Spec = {"type": "log", "nice": False} if y.log else {"zero": y.zero}
+    values = [value for line in series.values() for _, value in line]
+    log = y.log and max(values) > LEAST_LOG * min(values)
+    scale: Spec = {"type": "log", "nice": False} if log else {"zero": y.zero and not y.log}
     ticks: Spec = {"title": None, "labelExpr": SMALL if y.small else SHORT}
-    if y.log:
-        ticks["values"] = log_ticks([value for line in series.values() for _, value in line])
+    if log:
+        ticks["values"] = log_ticks(values)
     steps: Spec = {"title": "step", "labelExpr": SHORT}
     encoding = {
         "x": {"field": "step", "type": "quantitative", "scale": {"zero": True}, "axis": steps},

@@ -122,7 +122,8 @@ def _processor(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
     sentencepiece.set_min_log_level(3)
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    except RuntimeError as error:
+        _pieces(processor)
+    except (RuntimeError, UnicodeDecodeError) as error:  # the latter of a piece that is no text
         raise _damaged(name) from error
     ids = (processor.unk_id(), processor.pad_id(), processor.bos_id(), processor.eos_id())
     if ids != (UNK, PAD, BOS, EOS):

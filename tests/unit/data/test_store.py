@@ -94,6 +94,14 @@ def test_damaged_description(tmp_path: Path, content: str) -> None:
         PairStore.open(tmp_path, "train")
 
 
+def test_numbers_of_an_unknown_kind(tmp_path: Path) -> None:
+    fill(tmp_path)
+    path = tmp_path / "train.store.json"
+    path.write_text(path.read_text().replace('"<u2"', "[]"))
+    with pytest.raises(UserError, match=r"train\.\w+\.tokens is missing, damaged"):
+        PairStore.open(tmp_path, "train")
+
+
 def test_nothing_is_left_of_a_failed_write(tmp_path: Path) -> None:
     class StopError(Exception):
         pass

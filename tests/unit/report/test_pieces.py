@@ -89,6 +89,12 @@ def test_log_ticks_surround_the_values(values: list[float], named: set[float]) -
     assert sum(values[0] <= tick <= values[-1] for tick in ticks) <= 7
 
 
+@pytest.mark.parametrize(("lowest", "highest", "kind"), [(1.2, 1.6, None), (2.0, 900.0, "log")])
+def test_an_axis_is_logarithmic_where_that_tells_more(lowest: float, highest: float, kind: str | None) -> None:
+    drawn = charts.curves({"training": [(1, highest), (2, lowest)]}, charts.Axis("perplexity", log=True))
+    assert drawn["layer"][0]["encoding"]["y"]["scale"].get("type") == kind
+
+
 def test_a_curve_of_few_points_shows_each_of_them() -> None:
     """A run that was validated once has a curve of a single point, which a line alone would not show."""
     many = [(step, 1.0) for step in range(FEW_POINTS + 1)]

@@ -89,13 +89,15 @@ def test_separate_vocabularies(tmp_path: Path) -> None:
     assert loaded.decode(loaded.encode_target(["the red ship"])[0]) == "the red ship"
 
 
-@pytest.mark.parametrize("damage", [b"", b"not a model", "half"])
+@pytest.mark.parametrize("damage", [b"", b"not a model", "half", "no text"])
 def test_damaged_file_is_named_without_chatter(
     tmp_path: Path, joint: Tokenizer, damage: bytes | str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     joint.save(tmp_path)
     path = tmp_path / "tokenizer.model"
-    path.write_bytes(path.read_bytes()[:1000] if isinstance(damage, str) else damage)
+    whole = path.read_bytes()
+    named = {"half": whole[:1000], "no text": whole.replace(b"<unk>", b"\xbcunk>", 1)}
+    path.write_bytes(named[damage] if isinstance(damage, str) else damage)
     with pytest.raises(UserError, match=r"tokenizer\.model is damaged") as error:
         Tokenizer.load(tmp_path)
     assert "\n" not in str(error.value)
