@@ -4,6 +4,8 @@ Every function also works in a process on its own, where it costs nothing.
 """
 
 import os
+import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -49,16 +51,19 @@ def session(config: RuntimeConfig) -> Iterator[Machine]:
     dist.init_process_group(backend, timeout=timedelta(minutes=config.timeout_minutes))
     try:
         yield machine
-    except SystemExit:  # all leave together
+    except (SystemExit, CommonError):  # all leave together
         dist.destroy_process_group()
         raise
     except RuntimeError as error:
         if not _is_lost(error):
             raise
-        raise SystemExit(
+        print(  # now: the launcher, too, has seen the other's end, and is about to end this one
             f"nmt: rank {rank()} stops, for another process has ended (its own error says why) or has not answered "
-            f"for runtime.timeout_minutes={config.timeout_minutes:g}; the same command goes on from the last checkpoint"
-        ) from error
+            f"for runtime.timeout_minutes={config.timeout_minutes:g}; the same command goes on from the last checkpoint",
+            file=sys.stderr,
+            flush=True,
+        )
+        raise SystemExit(1) from error
     dist.destroy_process_group()  # not after an error: it would wait for processes that may have ended
 
 
@@ -96,7 +101,9 @@ def parallel(model: nn.Module) -> nn.Module:
     """The same model, its gradients averaged over the processes at the end of each backward pass."""
     if world_size() == 1:
         return model
-    return DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
+    with warnings.catch_warnings():  # PyTorch 2.13 calls broadcast_buffers otherwise, and 2.11 knows no other name
+        warnings.simplefilter("ignore", FutureWarning)
+        return DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
 
 
 @contextmanager

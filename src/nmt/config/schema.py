@@ -535,7 +535,7 @@ def _choice(key: str, value: str, choices: Iterable[str]) -> None:
 def _at_least(key: str, value: float, least: float) -> None:
     if not value >= least:
         raise ConfigError(f"{key}={value} must be at least {least}")
-    if not value < 2**63:  # what libraries count with
+    if isinstance(value, int) and value >= 2**63:  # what libraries count with
         raise ConfigError(f"{key}={value} must be below 2^63")
 
 

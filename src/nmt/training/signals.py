@@ -40,11 +40,12 @@ class Asked:
 
 @contextmanager
 def stop_signals() -> Iterator[Asked]:
-    """Note SIGTERM, SIGINT and SIGUSR1 (which Slurm may send before time is up) instead of dying of them."""
+    """Note SIGTERM, SIGINT and SIGUSR1 (which Slurm may send before time is up) instead of dying of them.
+
+    After an error, too: a launcher that sees one process fail ends the others, which are about to say what they met.
+    """
     asked = Asked()
     before = {number: signal.signal(number, asked.note) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    yield asked
+    for number, handler in before.items():
+        signal.signal(number, handler)
