@@ -57,12 +57,11 @@ def session(config: RuntimeConfig) -> Iterator[Machine]:
     except RuntimeError as error:
         if not _is_lost(error):
             raise
-        print(  # now: the launcher, too, has seen the other's end, and is about to end this one
+        message = (
             f"nmt: rank {rank()} stops, for another process has ended (its own error says why) or has not answered "
-            f"for runtime.timeout_minutes={config.timeout_minutes:g}; the same command goes on from the last checkpoint",
-            file=sys.stderr,
-            flush=True,
+            f"for runtime.timeout_minutes={config.timeout_minutes:g}; the same command goes on from the last checkpoint"
         )
+        print(message, file=sys.stderr, flush=True)  # now: the launcher is about to end this process, too
         raise SystemExit(1) from error
     dist.destroy_process_group()  # not after an error: it would wait for processes that may have ended
 
