@@ -78,7 +78,7 @@ class Translator(Engine):
         def search(first: int) -> list[list[list[Hypothesis]]]:
             return [self._search(sources[part], prefixes and prefixes[part]) for part in parts[first::at_once]]
 
-        with _evaluating(self.models):
+        with _evaluating(self.models):  # here, for all threads: the first to end must not end it for the others
             found = side_by_side(search, range(at_once)) if at_once > 1 else [search(0)]
         return [each for index in range(len(parts)) for each in found[index % at_once][index // at_once]]
 

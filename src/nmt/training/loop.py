@@ -98,14 +98,15 @@ class Loop:
         self._valid_step = self._saved_step = self._same_step = trainer.step
         self._unseen = False
         self._tokens = 0
-        self._clock = self._last_save = Clock()
-        self._speed = Clock()
+        self._clock: Clock
+        self._last_save: Clock
+        self._speed: Clock
 
     def run(self, batches: Iterator[Step]) -> Ending:
         """Train to the last step, or until something else ends it. Ends with a checkpoint in any case."""
         config, trainer = self.config, self.trainer
-        self._clock = self._last_save = Clock()  # the time that it took to get here is not training
-        self._speed = Clock()
+        # the time that it took to get here is not training
+        self._clock, self._last_save, self._speed = Clock(), Clock(), Clock()
         with stop_signals() as asked, Progress(config.steps, trainer.step, distributed.is_main()) as progress:
             # what several processes are in the midst of, one of them cannot leave
             stoppable = asked.stoppable if distributed.world_size() == 1 else nullcontext
