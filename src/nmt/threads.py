@@ -6,7 +6,7 @@ wait once, when all is done.
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import torch
@@ -58,6 +58,25 @@ def side_by_side(work: Callable[[int], T], parts: Sequence[int]) -> list[T]:
             raise result
         results.append(result)
     return results
+
+
+def work_off(work: Callable[[T], None], tasks: Iterable[T], workers: int) -> None:
+    """Do each of the tasks once, by whichever of the workers is free; after an error none is begun."""
+    waiting = iter(list(tasks))  # an iterator of a list may be shared by threads
+
+    def take(_worker: int) -> None:
+        try:
+            for task in waiting:
+                work(task)
+        except BaseException:
+            for _ in waiting:
+                pass
+            raise
+
+    if workers == 1:
+        take(0)
+    else:
+        side_by_side(take, range(workers))
 
 
 def _join(threads: Sequence[threading.Thread]) -> None:

@@ -12,7 +12,7 @@ from nmt.data.loader import Place, steps
 from nmt.data.store import PairStore
 from nmt.machine import Machine
 from nmt.model.transformer import Transformer
-from nmt.threads import share_threads, side_by_side
+from nmt.threads import share_threads, side_by_side, work_off
 from nmt.training.step import Trainer
 from tests.unit.training.test_step import VOCABULARY, store
 
@@ -90,6 +90,42 @@ def test_an_error_of_a_part_is_raised() -> None:
 
     with pytest.raises(MemoryError, match="not enough"):
         side_by_side(work, range(2))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_each_task_is_done_once_by_whoever_is_free(workers: int) -> None:
+    done: list[tuple[int, int]] = []
+    rest_is_done = threading.Event()
+
+    def work(task: int) -> None:
+        if task == 0 and workers > 1:
+            assert rest_is_done.wait(10)  # the other worker does all that there is besides
+        done.append((task, threading.get_ident()))
+        if len(done) == 9:
+            rest_is_done.set()
+
+    work_off(work, (task for task in range(10)), workers)
+    assert sorted(task for task, _ in done) == list(range(10))
+    assert len({worker for _, worker in done}) == workers
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_no_task_is_begun_after_an_error(workers: int) -> None:
+    begun: list[int] = []
+    failed = threading.Event()
+
+    def work(task: int) -> None:
+        begun.append(task)
+        if task == 1:
+            failed.set()
+            raise ValueError("not this one")
+        if workers > 1:
+            assert failed.wait(10)
+            time.sleep(0.2)  # longer than an error takes to be known
+
+    with pytest.raises(ValueError, match="not this one"):
+        work_off(work, range(100), workers)
+    assert sorted(begun) == [0, 1]
 
 
 def test_parts_are_left_where_the_caller_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

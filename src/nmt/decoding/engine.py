@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
+from threading import Lock
 from typing import NamedTuple
 
 from tqdm import tqdm
@@ -15,6 +16,7 @@ from nmt.decoding.beam import Hypothesis
 from nmt.errors import UserError
 from nmt.text.special import EOS
 from nmt.text.tokenizer import Tokenizer
+from nmt.threads import work_off
 
 WINDOW = 2048
 """Lines to look ahead, so that sentences of like length are decoded together."""
@@ -132,7 +134,9 @@ class Engine(ABC):
         sentences = [self._complete(*numbered) for numbered in zip(sources, numbers or count(1), strict=False)]
         results = [[Hypothesis([], 0.0, 0.0)] for _ in sentences]
         done(sum(not sentence for sentence in sentences))
-        for batch in batches_by_length([len(sentence) for sentence in sentences], self.config.batch_tokens):
+        lock = Lock()
+
+        def search(batch: list[int]) -> None:
             begun = prefixes and [prefixes[index][: self.longest_target - 1] for index in batch]
             found = self.search([sentences[index] for index in batch], begun)
             if not all(found):
@@ -142,8 +146,15 @@ class Engine(ABC):
                 )
             for index, hypotheses in zip(batch, found, strict=True):
                 results[index] = hypotheses
-            done(len(batch))
+            with lock:
+                done(len(batch))
+
+        self.search_all(search, [len(sentence) for sentence in sentences])
         return results
+
+    def search_all(self, search: Callable[[list[int]], None], lengths: Sequence[int]) -> None:
+        """Have all sentences searched, in batches of their indices, given how long they are."""
+        work_off(search, batches_by_length(lengths, self.config.batch_tokens), 1)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], done: Done = lambda count: None
@@ -175,8 +186,8 @@ class Engine(ABC):
         return [*source[:room], EOS] if source else []
 
 
-def batches_by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Which sentences to take together: longest first, at most `budget` word pieces unless one alone has more.
+def batches_by_length(lengths: Sequence[int], budget: int, most: int = sys.maxsize) -> Iterator[list[int]]:
+    """Which sentences to take together, `most` at most: longest first, up to `budget` word pieces or one sentence.
 
     Empty sentences are in no batch.
     """
@@ -184,7 +195,7 @@ def batches_by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]
     cost = 0
     for index in sorted((index for index, length in enumerate(lengths) if length), key=lambda index: -lengths[index]):
         own = max(lengths[index], LEAST_COST)
-        if batch and cost + own > budget:
+        if batch and (cost + own > budget or len(batch) == most):
             yield batch
             batch, cost = [], 0
         batch.append(index)

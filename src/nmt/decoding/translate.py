@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.beam import Hypothesis, beam_search, ensemble
-from nmt.decoding.engine import LONGEST_SOURCE, Engine, Likelihood
+from nmt.decoding.engine import LONGEST_SOURCE, Engine, Likelihood, batches_by_length
 from nmt.decoding.sampling import sample
 from nmt.errors import UserError
 from nmt.machine import is_out_of_memory
@@ -22,7 +22,7 @@ from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoint, check_weights
 from nmt.text.special import BOS
 from nmt.text.tokenizer import Tokenizer
-from nmt.threads import share_threads, side_by_side
+from nmt.threads import share_threads, work_off
 
 ROWS = 512
 """Tokens whose scores of all words are held at once where translations are scored."""
@@ -72,26 +72,6 @@ class Translator(Engine):
 
     def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
-        most, at_once = self._shares(len(sources))
-        parts = [slice(first, first + most) for first in range(0, len(sources), most)]
-
-        def search(first: int) -> list[list[list[Hypothesis]]]:
-            return [self._search(sources[part], prefixes and prefixes[part]) for part in parts[first::at_once]]
-
-        with _evaluating(self.models):  # here, for all threads: the first to end must not end it for the others
-            found = side_by_side(search, range(at_once)) if at_once > 1 else [search(0)]
-        return [each for index in range(len(parts)) for each in found[index % at_once][index // at_once]]
-
-    def _shares(self, sentences: int) -> tuple[int, int]:
-        """How many sentences are searched together, and how many such parts side by side."""
-        sampling = self.config.strategy == "sample"
-        if self.device.type != "cpu":
-            return sentences, 1
-        most = max(1, MOST_ROWS // (self.config.nbest if sampling else self.config.beam))
-        at_once = 1 if sampling else share_threads(sentences // LEAST_SENTENCES)  # lots are drawn in one order
-        return min(most, math.ceil(sentences / at_once)), at_once
-
-    def _search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
         source = Packed.from_sentences(sources).to(self.device)
         longest = source.lengths.to(torch.int64) + self.config.extra_length
         if prefixes:
@@ -109,6 +89,18 @@ class Translator(Engine):
                 nbest=self.config.nbest,
                 prefixes=prefixes,
             )
+
+    def search_all(self, search: Callable[[list[int]], None], lengths: Sequence[int]) -> None:
+        """See `Engine.search_all`; a CPU's threads take batches side by side, which share the word pieces of one."""
+        if self.device.type != "cpu":
+            super().search_all(search, lengths)
+            return
+        sampling, sentences = self.config.strategy == "sample", sum(map(bool, lengths))
+        at_once = 1 if sampling else share_threads(sentences // LEAST_SENTENCES)  # lots are drawn in one order
+        most = max(1, MOST_ROWS // (self.config.nbest if sampling else self.config.beam))
+        most = min(most, math.ceil(sentences / at_once))
+        with _evaluating(self.models):  # here, for all threads: the first to end must not end it for the others
+            work_off(search, batches_by_length(lengths, max(1, self.config.batch_tokens // at_once), most), at_once)
 
     def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
         """See `Engine.likelihoods`; under several models, as under the mean of their probabilities."""

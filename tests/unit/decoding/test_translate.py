@@ -137,6 +137,20 @@ def test_few_rows_at_once_change_nothing(tokenizer: Tokenizer, monkeypatch: pyte
     )
 
 
+def test_batches_side_by_side_change_nothing(tokenizer: Tokenizer) -> None:
+    lines, model, threads = LINES * 3, random_model(tokenizer), torch.get_num_threads()
+    told: list[int] = []
+    try:
+        torch.set_num_threads(1)
+        alone = list(translator([model], tokenizer, batch_tokens=1).translate(lines))
+        torch.set_num_threads(4)
+        together = list(translator([model], tokenizer, batch_tokens=1).translate(lines, done=told.append))
+    finally:
+        torch.set_num_threads(threads)
+    assert together == alone
+    assert sum(told) == len(lines)
+
+
 def test_empty_lines_do_not_touch_the_model(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model(tokenizer)
     monkeypatch.setattr(model, "start", None)
