@@ -5,15 +5,19 @@ Every function also works in a process on its own, where it costs nothing.
 
 import os
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
+from uuid import uuid4
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.config.schema import RuntimeConfig
@@ -48,8 +52,8 @@ def session(config: RuntimeConfig) -> Iterator[Machine]:
         return
     # the second backend carries what never touches a device: flags, counts, text
     backend = "cpu:gloo,cuda:nccl" if machine.device.type == "cuda" else "gloo"
-    dist.init_process_group(backend, timeout=timedelta(minutes=config.timeout_minutes))
     try:
+        _join(backend, timedelta(minutes=config.timeout_minutes))
         yield machine
     except (SystemExit, CommonError):  # all leave together
         dist.destroy_process_group()
@@ -58,8 +62,9 @@ def session(config: RuntimeConfig) -> Iterator[Machine]:
         if not _is_lost(error):
             raise
         message = (
-            f"nmt: rank {rank()} stops, for another process has ended (its own error says why) or has not answered "
-            f"for runtime.timeout_minutes={config.timeout_minutes:g}; the same command goes on from the last checkpoint"
+            f"nmt: rank {os.environ['RANK']} stops, for another process has ended (its own error says why) "
+            f"or has not answered for runtime.timeout_minutes={config.timeout_minutes:g}; "
+            "the same command goes on from the last checkpoint"
         )
         print(message, file=sys.stderr, flush=True)  # now: the launcher is about to end this process, too
         raise SystemExit(1) from error
@@ -93,7 +98,40 @@ def check_same(values: Mapping[str, object], what: str) -> None:
 
 def _is_lost(error: RuntimeError) -> bool:
     """Whether an error says that another process cannot be reached; gloo's have no type of their own."""
-    return world_size() > 1 and (isinstance(error, dist.DistError) or "gloo" in str(error))
+    return isinstance(error, dist.DistError) or "gloo" in str(error)
+
+
+def _join(backend: str, timeout: timedelta) -> None:
+    """Meet the others through the store of which torchrun has told us."""
+    store, own_rank, size = next(rendezvous("env://", timeout=timeout))
+    store.set_timeout(timeout)
+    attempt = PrefixStore(_attempt(store, own_rank, size, timeout), store)
+    dist.init_process_group(backend, store=attempt, rank=own_rank, world_size=size, timeout=timeout)
+
+
+def _attempt(store: Store, own_rank: int, size: int, timeout: timedelta) -> str:
+    """A name that the processes of this attempt share, and none of an attempt before it.
+
+    When torchrun starts processes again, the store still holds what those before them wrote, their addresses too; and
+    its count of attempts differs between machines. So each process asks under a name that is new, and only a first
+    process that lives answers that.
+    """
+    if own_rank > 0:
+        question = uuid4().hex
+        store.set(f"question/{own_rank}", question)
+        name = str(store.get(f"answer/{question}"), "ascii")
+        store.set(f"heard/{name}/{own_rank}", "")
+        return name
+    name, deadline = uuid4().hex, time.monotonic() + timeout.total_seconds()
+    deaf = set(range(1, size))
+    while deaf:
+        for other in deaf:
+            store.set(f"answer/{str(store.get(f'question/{other}'), 'ascii')}", name)
+        deaf = {other for other in deaf if not store.check([f"heard/{name}/{other}"])}
+        if time.monotonic() > deadline:
+            raise dist.DistStoreError(f"ranks {sorted(deaf)} have not come")
+        time.sleep(0.05)
+    return name
 
 
 def parallel(model: nn.Module) -> nn.Module:

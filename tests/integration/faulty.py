@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from nmt.data.loader import Step
 from nmt.training.step import Stoppable, Trainer
 
 FAULTY_RANK = "1"
+LATE = 5.0
+"""Seconds by which the first process comes late to a second attempt: the other must wait for it, and not take what the
+one before it has left in torchrun's store."""
 
 
 def _raise(_: Trainer) -> None:
@@ -53,6 +57,8 @@ def once(fault: str, step: int, mark: Path) -> None:
 
 if __name__ == "__main__":
     kind, number, *words = sys.argv[1:]
+    if (os.environ.get("RANK"), os.environ.get("TORCHELASTIC_RESTART_COUNT")) == ("0", "1"):
+        time.sleep(LATE)
     if os.environ.get("RANK", FAULTY_RANK) == FAULTY_RANK:
         if kind == "settings":
             words += ["training.clip_norm=1"]
