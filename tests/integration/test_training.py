@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from nmt.runs.checkpoints import resolve
 from tests.integration.toy import call, environment, run
 
 
@@ -180,6 +182,26 @@ def test_no_gpu_where_one_is_asked_for(settings: list[str], tmp_path: Path) -> N
     assert done.returncode == 2
     assert "no GPU" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_steps_decide_and_never_the_clock(
+    settings: list[str], whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of which all lies in the future, the oldest of it furthest, goes on from its last step."""
+    shutil.copytree(whole / "toy", tmp_path / "toy", symlinks=True)
+    shutil.rmtree(tmp_path / "toy" / "checkpoints" / "step-00000040")
+    paths = sorted((tmp_path / "toy").rglob("*"), reverse=True)
+    for hours, path in enumerate(paths):
+        future = time.time() + 1e8 + 3600 * hours
+        os.utime(path, (future, future), follow_symlinks=False)
+    monkeypatch.setattr(time, "time", lambda: 86_400.0)
+    done = call(["train", *settings, f"paths.outputs={tmp_path}"])
+    assert done.returncode == 0, done.stderr
+    assert "going on from step 30" in done.stdout
+    assert losses(tmp_path) == losses(whole)
+    assert resolve(tmp_path / "toy", "last").name == "step-00000040"
+    assert [line["step"] for line in events(tmp_path, "valid")] == [20, 40]
+    assert events(tmp_path)[-1]["time"] == 86_400.0 < events(tmp_path)[0]["time"]
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
