@@ -51,7 +51,7 @@ class DecoderState:
         if not torch.equal(owners, self.owners):
             kept, self.owners = torch.unique_consecutive(owners, return_inverse=True)
             self._keep(kept)
-        rows = len(parents) // self.sentences
+        rows = parents.shape[0] // self.sentences
         self.hidden = self.hidden.index_select(0, parents)
         if self.taken + rows > self.hidden.shape[1]:
             self._make_room(rows)
@@ -62,7 +62,7 @@ class DecoderState:
     def attend_self(self, index: int, attention: SelfAttention, stream: Tensor, rotation: Tensor | None) -> Tensor:
         """Attend from the new token of each row (R, d_model) to that row's tokens so far."""
         queries, *new = attention.project(stream, rotation)
-        rows = len(stream) // self.sentences
+        rows = stream.shape[0] // self.sentences
         for past, part in zip(self.past[index], new, strict=True):
             split = part.view(self.sentences, rows, *part.shape[1:]).transpose(1, 2)
             past.narrow(2, self.taken - rows, rows).copy_(split)
@@ -126,4 +126,4 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tens
         attn_mask=bias.view(sentences, 1, -1, length),
         enable_gqa=shared,
     )
-    return attended.transpose(1, 2).reshape(len(queries), -1).to(queries.dtype)
+    return attended.transpose(1, 2).reshape(queries.shape[0], -1).to(queries.dtype)

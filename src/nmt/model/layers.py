@@ -87,11 +87,11 @@ class Heads:
 
     def queries(self, projected: Tensor) -> Tensor:
         """(T, h d_k) to (T, h, d_k)."""
-        return projected.view(len(projected), self.count, -1)
+        return projected.view(projected.shape[0], self.count, -1)
 
     def keys(self, projected: Tensor) -> Tensor:
         """(T, h_kv d_k) to (T, h_kv, d_k)."""
-        return projected.view(len(projected), self.key_value_count, -1)
+        return projected.view(projected.shape[0], self.key_value_count, -1)
 
     values = keys
 

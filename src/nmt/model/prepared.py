@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from nmt.model.transformer import Transformer
 
+_linear = torch.ops.mkldnn._linear_pointwise.default
+
 
 class PreparedLinear(nn.Module):
     """x W^T + b by oneDNN, with W in the order in which its products of few rows read it.
@@ -22,8 +24,24 @@ class PreparedLinear(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """(..., d_in) to (..., d_out)."""
-        product: Tensor = torch.ops.mkldnn._linear_pointwise(rows, self.weight, self.bias, "none", [], "")
+        product: Tensor = _linear(rows, self.weight, self.bias, "none", [], "")
         return product
+
+    __call__ = forward  # what a module's own call does besides takes as long as a product of few rows
+
+
+class PreparedNorm(nn.Module):
+    """LayerNorm, called at once."""
+
+    def __init__(self, norm: nn.LayerNorm) -> None:
+        super().__init__()
+        self.how = (norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(..., d_model) to (..., d_model)."""
+        return torch.layer_norm(rows, *self.how)
+
+    __call__ = forward
 
 
 def prepared(model: Transformer, precision: torch.dtype) -> Transformer:
@@ -37,6 +55,8 @@ def prepared(model: Transformer, precision: torch.dtype) -> Transformer:
     for name, module in list(twin.named_modules()):
         if isinstance(module, nn.Linear):
             twin.set_submodule(name, PreparedLinear(module.weight, module.bias))
+        elif isinstance(module, nn.LayerNorm):
+            twin.set_submodule(name, PreparedNorm(module))
     return twin
 
 
