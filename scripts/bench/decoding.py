@@ -1,5 +1,6 @@
 """Decoding speed: engines in turn with the same weights, text, beam and length limit, in batches of like length.
 
+Two threads translate a batch together, or each a batch of its own where an engine can: whichever is the faster for it.
 Ours, CTranslate2, JoeyNMT and eole rank by the same length penalty; Hugging Face divides by length^alpha, which is its
 only one. What an engine cannot express of a model, it refuses: pre-norm Hugging Face, post-norm eole.
 """
@@ -75,6 +76,7 @@ def _row(
         **row,
         "sentences_per_second": len(found) / median(each["seconds"] for each in results),
         "seconds": [each["seconds"] for each in results],
+        "batches": results[-1]["batches"],
         "bleu": float(BLEU().corpus_score(hypotheses, [references]).score),
         "unlike": sum(one != other for one, other in zip(found, first, strict=True)) if first else None,
         "memory": max(each["memory"] for each in results),
@@ -83,7 +85,7 @@ def _row(
 
 def render(rows: Sequence[dict[str, Any]]) -> str:
     """The table, and why engines are missing from it."""
-    head = ("engine", "precision", "sentences/s", "sacreBLEU", "unlike ours in fp32", "memory")
+    head = ("engine", "precision", "batches", "sentences/s", "sacreBLEU", "unlike ours in fp32", "memory")
     refusals = [f"\n{ENGINES[row['engine']].title}: {row['refused']}" for row in rows if "refused" in row]
     return "\n".join([table(head, [_cells(row) for row in rows]), *refusals])
 
@@ -91,10 +93,11 @@ def render(rows: Sequence[dict[str, Any]]) -> str:
 def _cells(row: dict[str, Any]) -> list[str]:
     first = [ENGINES[row["engine"]].title, row["precision"]]
     if "refused" in row:
-        return [*first, "none", "", "", ""]
+        return [*first, "", "none", "", "", ""]
     unlike = "" if row["unlike"] is None else str(row["unlike"])
     return [
         *first,
+        row["batches"],
         f"{row['sentences_per_second']:,.1f}",
         f"{row['bleu']:.2f}",
         unlike,

@@ -1,5 +1,7 @@
 """CTranslate2 with the weights that `nmt export` would write."""
 
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +24,14 @@ def translate(job: Job) -> Result:
     folder.mkdir()
     numbers = NUMBERS[job["precision"]]
     export.write(folder, *read_weights(job), tokenizer, numbers)
-    translator: Any = ctranslate2.Translator(
-        str(folder), device="cpu", compute_type=numbers, inter_threads=1, intra_threads=job["threads"]
-    )
+    load = partial(ctranslate2.Translator, str(folder), device="cpu", compute_type=numbers)
+    shared, apart = load(intra_threads=job["threads"]), load(inter_threads=job["threads"], intra_threads=1)
     ids = {piece: index for index, piece in enumerate(tokenizer.vocabularies[1])}
 
-    def block(sources: list[list[str]]) -> list[list[int]]:
+    def translate_by(translator: Any, sources: list[list[str]]) -> list[list[int]]:
         found = translator.translate_batch(
             sources,
+            max_batch_size=job["batch"],
             beam_size=job["beam"],
             num_hypotheses=job["beam"],
             length_penalty=ALMOST_NONE,
@@ -38,7 +40,12 @@ def translate(job: Job) -> Result:
         )
         return [[ids[piece] for piece in _best(each, job["alpha"])] for each in found]
 
-    return in_batches(job, block, [tokenizer.source_pieces(source) for source in job["sources"]])
+    def side_by_side(blocks: list[list[list[str]]]) -> list[list[list[int]]]:
+        found = iter(translate_by(apart, [source for block in blocks for source in block]))
+        return [list(islice(found, len(block))) for block in blocks]
+
+    sources = [tokenizer.source_pieces(source) for source in job["sources"]]
+    return in_batches(job, partial(translate_by, shared), side_by_side, sources)
 
 
 def _best(found: Any, alpha: float) -> list[str]:

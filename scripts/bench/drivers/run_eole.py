@@ -68,7 +68,8 @@ def translate(job: Job) -> Result:
         _, _, found = engine.infer_list(sources, {"max_length": longest + LONGER})
         return [[ids[piece] for piece in best.split(" ") if piece] for best, *_ in found]
 
-    return in_batches(job, block, [" ".join([*(pieces[piece] for piece in each), EOS]) for each in job["sources"]])
+    sources = [" ".join([*(pieces[piece] for piece in each), EOS]) for each in job["sources"]]
+    return in_batches(job, block, sources=sources)
 
 
 def _converted(job: Job) -> Path:

@@ -11,7 +11,7 @@ from padded import IGNORE, Rectangles, held_out_batches, rectangle, training_bat
 from protocol import Job, Result, Stretch, serve
 from torch import Tensor
 from torch.nn import functional as F
-from translating import LONGER, in_batches
+from translating import LONGER, in_batches, in_threads
 from weights import read_weights
 
 from nmt.config.schema import TrainingConfig
@@ -58,7 +58,8 @@ def minutes(job: Job) -> Result:
             break
     seconds = time.perf_counter() - began
     loop.model.eval()
-    hypotheses = in_batches(job, Search(loop.model, job))["hypotheses"]
+    search = Search(loop.model, job)
+    hypotheses = in_batches(job, search, in_threads(job, search))["hypotheses"]
     return {"updates": loop.step, "seconds": seconds, "hypotheses": hypotheses}
 
 
@@ -69,7 +70,8 @@ def translate(job: Job) -> Result:
     folder.mkdir()
     huggingface.write(folder, *read_weights(job), tokenizer, ("source", "target"), {})
     model = transformers.MarianMTModel.from_pretrained(folder).eval()
-    return in_batches(job, Search(model, job))
+    search = Search(model, job)
+    return in_batches(job, search, in_threads(job, search))
 
 
 class Loop:

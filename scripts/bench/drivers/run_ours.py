@@ -20,6 +20,7 @@ from nmt.machine import keep_memory, prepare_machine
 from nmt.runs.checkpoints import load
 from nmt.stages.train import make_trainer
 from nmt.text.tokenizer import Tokenizer
+from nmt.threads import work_off
 from nmt.training.step import Trainer, held_out_loss
 
 
@@ -68,7 +69,12 @@ def translate(job: Job) -> Result:
     def block(sources: list[list[int]]) -> list[list[int]]:
         return [hypotheses[0].tokens for hypotheses in translator.translate_ids(sources)]
 
-    return in_batches(job, block)
+    def side_by_side(blocks: list[list[list[int]]]) -> list[list[list[int]]]:
+        found: dict[int, list[list[int]]] = {}
+        work_off(lambda index: found.update({index: block(blocks[index])}), range(len(blocks)), job["threads"])
+        return [found[index] for index in range(len(blocks))]
+
+    return in_batches(job, block, side_by_side)
 
 
 def prepared_trainer(job: Job) -> tuple[Config, Trainer]:
