@@ -24,6 +24,7 @@ LAYERS = [
     ["nmt.decoding.deployed"],
     ["nmt.decoding.translate"],
     ["nmt.decoding.engine"],
+    ["nmt.training.keep"],
     ["nmt.training.step", "nmt.training.watch"],
     ["nmt.data"],
     ["nmt.runs"],

@@ -1,6 +1,6 @@
 """`nmt train`: train a model, or go on training it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -32,6 +32,7 @@ from nmt.runs.resume import check_resumable, flatten, read_settings
 from nmt.runs.tracking import NullTracker, Tracker
 from nmt.text.tokenizer import Tokenizer, file_names
 from nmt.training.fit import check_fit, check_size
+from nmt.training.keep import Contents, Keeper
 from nmt.training.loop import Ending, Loop
 from nmt.training.step import Trainer, held_out_loss
 
@@ -61,14 +62,8 @@ def run(config: Config) -> None:
         trainer = make_trainer(config, machine, tokenizer, resumed)
         with _tracker(config, trainer.step) as tracker:
             tracker.log("start", trainer.step)
-            loop = Loop(
-                trainer,
-                config.training,
-                tracker,
-                partial(_validate, trainer, config, valid, tokenizer),
-                partial(_save, trainer, config, train),
-                partial(_go_back, trainer, config),
-            )
+            validate = partial(_validate, trainer, config, valid, tokenizer)
+            loop = Loop(trainer, tracker, validate, _keeper(trainer, config, train))
             if resumed is not None and resumed.trainer is not None:
                 loop.load_state(resumed.trainer["loop"])
             _introduce(config, trainer, train, machine)
@@ -223,41 +218,14 @@ def _decoded_bleu(trainer: Trainer, config: Config, tokenizer: Tokenizer) -> flo
     return corpus_score(BLEU(), hypotheses, split.references[:count]).score
 
 
-def _save(
-    trainer: Trainer,
-    config: Config,
-    train: PairStore,
-    step: int,
-    state: dict[str, Any],
-    valid: Mapping[str, float],
-    interim: bool,
-) -> None:
-    """Write a checkpoint and drop those no longer kept."""
-    checkpoints = Checkpoints(config.run_folder, config.training.best_by)
-    checkpoints.save(
-        step,
-        weights=trainer.model.state_dict(),
-        trainer={**state, "data": _fingerprint(train)},
-        tokenizer_files=[config.data_folder / name for name in file_names(joint=config.tokenizer.joint)],
-        config_text=to_yaml(config),
-        valid=valid,
-        interim=interim,
+def _keeper(trainer: Trainer, config: Config, train: PairStore) -> Keeper:
+    files = [config.data_folder / name for name in file_names(joint=config.tokenizer.joint)]
+    return Keeper(
+        trainer,
+        Checkpoints(config.run_folder, config.training.best_by),
+        Contents(files, to_yaml(config), _fingerprint(train)),
+        aside=trainer.machine.device.type != "cpu",
     )
-    checkpoints.prune(config.training.keep_last, config.training.keep_best)
-
-
-def _go_back(trainer: Trainer, config: Config, before: int) -> int:
-    """Give the trainer back what it was at the last checkpoint before a step."""
-    with distributed.together():
-        checkpoint = load_last_good(config.run_folder, before)
-        if checkpoint is None or checkpoint.trainer is None:
-            raise UserError(
-                f"training diverged at step {before}, before its first checkpoint: train under another name= "
-                "with training.clip_norm=1, a lower training.learning_rate or more training.warmup_steps"
-            )
-    trainer.model.load_state_dict(checkpoint.weights)
-    trainer.load_state(checkpoint.trainer["trainer"])
-    return checkpoint.step
 
 
 def _fingerprint(train: PairStore) -> str:

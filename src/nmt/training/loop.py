@@ -9,23 +9,18 @@ from enum import IntEnum
 from typing import Any
 
 from nmt import distributed
-from nmt.config.schema import TrainingConfig
 from nmt.data.loader import Step
 from nmt.errors import CommonError, UserError
 from nmt.machine import is_out_of_memory
 from nmt.runs.progress import Progress
 from nmt.runs.tracking import NullTracker
+from nmt.training.keep import Keeper
 from nmt.training.signals import Asked, StopError, stop_signals
 from nmt.training.step import Stoppable, Trainer
 from nmt.training.watch import Noted, Watch, weights_hash
 
 Validate = Callable[[], dict[str, float]]
 """Looks at the development set: loss, perplexity and, where decoded, bleu."""
-Save = Callable[[int, dict[str, Any], Mapping[str, float], bool], None]
-"""Writes a checkpoint of a step, given the trainer's state, what validation said, and whether it is an interim one,
-which only an interruption calls for; only the main process has to."""
-GoBack = Callable[[int], int]
-"""Gives the trainer back what it was at the last checkpoint before a step, and says which step's that was."""
 
 
 class Ending(IntEnum):
@@ -79,17 +74,9 @@ class Clock:
 class Loop:
     """Runs a trainer over steps, and tells and keeps what comes of it."""
 
-    def __init__(
-        self,
-        trainer: Trainer,
-        config: TrainingConfig,
-        tracker: NullTracker,
-        validate: Validate,
-        save: Save,
-        go_back: GoBack,
-    ):
-        self.trainer, self.config, self.tracker = trainer, config, tracker
-        self.validate, self.save, self.go_back = validate, save, go_back
+    def __init__(self, trainer: Trainer, tracker: NullTracker, validate: Validate, keeper: Keeper) -> None:
+        self.trainer, self.tracker, self.validate, self.keeper = trainer, tracker, validate, keeper
+        self.config = config = trainer.config
         self.best = Best(config.best_by)
         self.watch = Watch()
         self.skipped = 0
@@ -110,7 +97,8 @@ class Loop:
         with stop_signals() as asked, Progress(config.steps, trainer.step, distributed.is_main()) as progress:
             # what several processes are in the midst of, one of them cannot leave
             stoppable = asked.stoppable if distributed.world_size() == 1 else nullcontext
-            while self._unseen or trainer.step < config.steps:
+            ending = Ending.DONE
+            while not ending and (self._unseen or trainer.step < config.steps):
                 with suppress(StopError):  # what was left half done is made again when the run goes on
                     if not self._unseen:
                         self._make(next(batches), stoppable, progress)
@@ -120,9 +108,8 @@ class Loop:
                 if due or ending:
                     self._check(progress)
                     self._keep(interim=ending >= Ending.TIME and not due)
-                if ending:
-                    return ending
-        return Ending.DONE
+            self.keeper.settle()
+        return ending
 
     def _make(self, work: Step, stoppable: Stoppable, progress: Progress) -> None:
         """Make a step, and tell of it."""
@@ -231,7 +218,7 @@ class Loop:
         trainer = self.trainer
         step, place = trainer.step, trainer.place
         self.skipped += trainer.means().skipped
-        back = self.go_back(self.watch.first_bad)
+        back = self.keeper.go_back(self.watch.first_bad)
         trainer.step, trainer.place, self.rewound = step, place, True
         trainer.means()  # sums of an earlier time came with the checkpoint
         self.watch.forgive()
@@ -274,8 +261,7 @@ class Loop:
         self._check_ranks()
         with self._clock.pause(), self._speed.pause():
             state = {"trainer": self.trainer.state(), "loop": self.state()}  # every process has a part in it
-            if distributed.is_main():
-                self.save(step, state, self._valid if self._valid_step == step else {}, interim)
+            self.keeper.save(step, state, self._valid if self._valid_step == step else {}, interim=interim)
             distributed.barrier()
         self._saved_step, self._last_save = step, Clock()
 
