@@ -28,11 +28,17 @@ def _drift(trainer: Trainer) -> None:
         next(trainer.model.parameters()).view(-1)[0] += 1e-3
 
 
+def _wait(_: Trainer) -> None:
+    Path(os.environ["WAITING"]).touch()
+    time.sleep(2)
+
+
 FAULTS: dict[str, Callable[[Trainer], None]] = {
     "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
     "stop": lambda _: os.kill(os.getpid(), signal.SIGSTOP),
     "raise": _raise,
     "drift": _drift,
+    "wait": _wait,
 }
 
 

@@ -1,5 +1,6 @@
 """Two processes of which one fails: the other ends soon and says why, and the plain command goes on."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -8,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.integration.test_training import wait_for
 from tests.integration.toy import call, environment
 
 TOP = Path(__file__).parents[2]
@@ -23,12 +25,18 @@ class Pair(NamedTuple):
 
     def train(self, fault: str = "", step: int = 0, *more: str, **places: str) -> subprocess.CompletedProcess[str]:
         """Train, with a fault in the second process; where that leaves a MARK, torchrun starts both again."""
+        process = self.start(fault, step, *more, **places)
+        output, errors = process.communicate(timeout=240)
+        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+    def start(self, fault: str = "", step: int = 0, *more: str, **places: str) -> subprocess.Popen[str]:
+        """The same, without waiting for the end."""
         program = ["-m", "tests.integration.faulty", fault, str(step)] if fault else ["-m", "nmt"]
         options = ["--max-restarts=1"] if "MARK" in places else []
         command = [*program, "train", *self.settings, *SHORT, f"paths.outputs={self.outputs}", *more]
-        return subprocess.run(
+        return subprocess.Popen(
             [*TORCHRUN, *options, *command],
-            capture_output=True, text=True, check=False, timeout=240, cwd=TOP, env={**environment(), **places},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=TOP, env={**environment(), **places},
         )  # fmt: skip
 
     def weights(self, step: int = 20) -> bytes:
@@ -116,4 +124,24 @@ def test_torchrun_starts_a_failed_process_again(pair: Pair, whole_pair: Pair, tm
     done = pair.train("once-kill", 13, MARK=str(tmp_path / "killed"))
     assert done.returncode == 0, done.stderr
     assert "going on from step 10" in done.stdout
+    assert pair.weights() == whole_pair.weights()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signals", [[signal.SIGUSR1], [signal.SIGTERM, signal.SIGTERM]])
+def test_torchrun_is_asked_to_stop(signals: list[signal.Signals], pair: Pair, whole_pair: Pair) -> None:
+    """Slurm tells all processes of a job, so that torchrun may hear of it twice."""
+    waiting = pair.outputs / "waiting"
+    process = pair.start("wait", 8, WAITING=str(waiting))
+    wait_for(waiting.exists, seconds=120)
+    for number in signals:
+        process.send_signal(number)
+        time.sleep(0.2)
+    output, errors = process.communicate(timeout=240)
+    assert process.returncode == 143
+    assert output.count("everything is saved") == 1
+    assert "Traceback" not in errors
+    done = pair.train()
+    assert done.returncode == 0, done.stderr
+    assert "going on from step 8" in done.stdout
     assert pair.weights() == whole_pair.weights()
