@@ -10,8 +10,9 @@ from pathlib import Path
 import torch
 
 from nmt.cli import main
-from nmt.data.loader import Step
-from nmt.training.step import Stoppable, Trainer
+from nmt.data.loader import Batch, Step
+from nmt.training.loss import Losses
+from nmt.training.step import Objective, Stoppable, Trainer
 
 FAULTY_RANK = "1"
 LATE = 5.0
@@ -54,6 +55,19 @@ def inject(fault: str, step: int) -> None:
     Trainer.update = faulty  # type: ignore[assignment,method-assign]
 
 
+def linger(mark: Path) -> None:
+    """Take minutes for the first batch of a validation."""
+    forward = Objective.forward
+
+    def slow(self: Objective, batch: Batch) -> Losses:
+        if not self.training:
+            mark.touch()
+            time.sleep(200)
+        return forward(self, batch)
+
+    Objective.forward = slow  # type: ignore[method-assign]
+
+
 def once(fault: str, step: int, mark: Path) -> None:
     """Let it happen in the first process that comes there, and never again."""
     if not mark.exists():
@@ -70,6 +84,8 @@ if __name__ == "__main__":
             words += ["training.clip_norm=1"]
         elif kind == "data":
             words += [f"paths.data={os.environ['OTHER_DATA']}"]
+        elif kind == "linger":
+            linger(Path(os.environ["WAITING"]))
         elif kind.startswith("once-"):
             once(kind.removeprefix("once-"), int(number), Path(os.environ["MARK"]))
         else:

@@ -128,20 +128,30 @@ def test_torchrun_starts_a_failed_process_again(pair: Pair, whole_pair: Pair, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("signals", [[signal.SIGUSR1], [signal.SIGTERM, signal.SIGTERM]])
-def test_torchrun_is_asked_to_stop(signals: list[signal.Signals], pair: Pair, whole_pair: Pair) -> None:
-    """Slurm tells all processes of a job, so that torchrun may hear of it twice."""
+@pytest.mark.parametrize(
+    ("fault", "stands_at", "signals"),
+    [
+        ("wait", 8, [signal.SIGUSR1]),
+        ("wait", 8, [signal.SIGTERM, signal.SIGTERM]),  # Slurm tells all processes, and its script torchrun again
+        ("linger", 5, [signal.SIGTERM]),  # one would take minutes for its share of the validation, the other is done
+    ],
+)
+def test_torchrun_is_asked_to_stop(
+    fault: str, stands_at: int, signals: list[signal.Signals], pair: Pair, whole_pair: Pair
+) -> None:
     waiting = pair.outputs / "waiting"
-    process = pair.start("wait", 8, WAITING=str(waiting))
+    process = pair.start(fault, 8, WAITING=str(waiting))
     wait_for(waiting.exists, seconds=120)
+    before = time.monotonic()
     for number in signals:
         process.send_signal(number)
         time.sleep(0.2)
     output, errors = process.communicate(timeout=240)
     assert process.returncode == 143
+    assert time.monotonic() - before < 100
     assert output.count("everything is saved") == 1
     assert "Traceback" not in errors
     done = pair.train()
     assert done.returncode == 0, done.stderr
-    assert "going on from step 8" in done.stdout
+    assert f"going on from step {stands_at}" in done.stdout
     assert pair.weights() == whole_pair.weights()

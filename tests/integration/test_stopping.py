@@ -11,8 +11,9 @@ import nmt.stages.train as stage
 from nmt.config.schema import Config
 from nmt.data.loader import Batch
 from nmt.model.transformer import Transformer
+from nmt.text.tokenizer import Tokenizer
 from nmt.training.loss import Losses
-from nmt.training.step import Objective, Trainer
+from nmt.training.step import Objective, Stoppable, Trainer
 from tests.integration.test_training import events, losses
 from tests.integration.toy import call
 
@@ -52,10 +53,11 @@ def in_a_decode(monkeypatch: pytest.MonkeyPatch) -> None:
 def in_the_last_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     decode = stage._decoded_bleu
 
-    def slow(trainer: Trainer, config: Config, *others: object) -> float:
+    def slow(trainer: Trainer, config: Config, tokenizer: Tokenizer, own_part: Stoppable) -> float:
         if trainer.step == config.training.steps:
-            stop_here()
-        return decode(trainer, config, *others)  # type: ignore[arg-type]
+            with own_part():
+                stop_here()
+        return decode(trainer, config, tokenizer, own_part)
 
     monkeypatch.setattr(stage, "_decoded_bleu", slow)
 

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from nmt.decoding.engine import Engine
 from nmt.errors import UserError
 from nmt.evaluation.scores import Score, score
 from nmt.files import write_json, write_text
+from nmt.training.step import Stoppable
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +79,19 @@ def evaluate(engine: Engine, split: Split, target_lang: str) -> Evaluation:
     )
 
 
-def translate_together(engine: Engine, sources: Sequence[str], name: str = "") -> list[str]:
+def translate_together(
+    engine: Engine, sources: Sequence[str], name: str = "", own_part: Stoppable = nullcontext
+) -> list[str]:
     """The best translation of each line; every process translates its share, and all get them all."""
     rank, processes = distributed.rank(), distributed.world_size()
     own = range(rank, len(sources), processes)
     with tqdm(total=len(own), desc=name, unit=" sentences", leave=False, disable=None if rank == 0 else True) as bar:
-        translations = engine.translate(
-            [sources[index] for index in own], numbers=[index + 1 for index in own], done=bar.update
-        )
-        shares = distributed.gather_objects([translation.text for translation in translations])
+        with own_part():
+            translations = engine.translate(
+                [sources[index] for index in own], numbers=[index + 1 for index in own], done=bar.update
+            )
+            texts = [translation.text for translation in translations]  # each is made when it is asked for
+        shares = distributed.gather_objects(texts)
     hypotheses = [""] * len(sources)
     for first, share in enumerate(shares):
         hypotheses[first::processes] = share

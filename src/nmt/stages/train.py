@@ -34,7 +34,7 @@ from nmt.text.tokenizer import Tokenizer, file_names
 from nmt.training.fit import check_fit, check_size
 from nmt.training.keep import Contents, Keeper
 from nmt.training.loop import Ending, Loop
-from nmt.training.step import Trainer, held_out_loss
+from nmt.training.step import Stoppable, Trainer, held_out_loss
 
 STOPPED = 143
 """Exit code of a run that was asked to stop: whoever chains stages must not go on as if it were finished."""
@@ -190,12 +190,14 @@ def _train(loop: Loop, config: Config, train: PairStore) -> Ending:
         return loop.run(batches)
 
 
-def _validate(trainer: Trainer, config: Config, valid: PairStore, tokenizer: Tokenizer) -> dict[str, float]:
+def _validate(
+    trainer: Trainer, config: Config, valid: PairStore, tokenizer: Tokenizer, own_part: Stoppable
+) -> dict[str, float]:
     """Loss, perplexity and BLEU on the development set; every process takes its share."""
-    means = held_out_loss(trainer.model, _held_out(valid, config), config.training, trainer.machine)
+    means = held_out_loss(trainer.model, _held_out(valid, config), config.training, trainer.machine, own_part)
     figures = {"loss": means.loss, "perplexity": means.perplexity}
     if config.training.valid_sentences:
-        figures["bleu"] = _decoded_bleu(trainer, config, tokenizer)
+        figures["bleu"] = _decoded_bleu(trainer, config, tokenizer, own_part)
     return figures
 
 
@@ -209,12 +211,12 @@ def _held_out(valid: PairStore, config: Config) -> Iterator[Batch]:
             yield assemble(valid, part)
 
 
-def _decoded_bleu(trainer: Trainer, config: Config, tokenizer: Tokenizer) -> float:
+def _decoded_bleu(trainer: Trainer, config: Config, tokenizer: Tokenizer, own_part: Stoppable) -> float:
     """BLEU as `eval` would find it, on the first sentences of the development set."""
     split = read_split(config.data_folder, "valid", (config.data.source_lang, config.data.target_lang))
     count = config.training.valid_sentences
     translator = Translator([trainer.model], tokenizer, config.decoding, *trainer.machine)
-    hypotheses = translate_together(translator, split.sources[:count])
+    hypotheses = translate_together(translator, split.sources[:count], own_part=own_part)
     return corpus_score(BLEU(), hypotheses, split.references[:count]).score
 
 

@@ -19,8 +19,9 @@ from nmt.training.signals import Asked, StopError, stop_signals
 from nmt.training.step import Stoppable, Trainer
 from nmt.training.watch import Noted, Watch, weights_hash
 
-Validate = Callable[[], dict[str, float]]
-"""Looks at the development set: loss, perplexity and, where decoded, bleu."""
+Validate = Callable[[Stoppable], dict[str, float]]
+"""Looks at the development set: loss, perplexity and, where decoded, bleu. What a process does by itself, it does in
+blocks that may be left in their midst."""
 
 
 class Ending(IntEnum):
@@ -95,7 +96,7 @@ class Loop:
         # the time that it took to get here is not training
         self._clock, self._last_save, self._speed = Clock(), Clock(), Clock()
         with stop_signals() as asked, Progress(config.steps, trainer.step, distributed.is_main()) as progress:
-            # what several processes are in the midst of, one of them cannot leave
+            # a step that several processes are in the midst of, one of them cannot leave
             stoppable = asked.stoppable if distributed.world_size() == 1 else nullcontext
             ending = Ending.DONE
             while not ending and (self._unseen or trainer.step < config.steps):
@@ -103,7 +104,7 @@ class Loop:
                     if not self._unseen:
                         self._make(next(batches), stoppable, progress)
                     if self._unseen:
-                        self._look(stoppable, progress)
+                        self._look(asked.own_part, progress)
                 ending, due = self._agree(asked)
                 if due or ending:
                     self._check(progress)
@@ -241,12 +242,12 @@ class Loop:
                 )
         self._same_step = self.trainer.step
 
-    def _look(self, stoppable: Stoppable, progress: Progress) -> None:
+    def _look(self, own_part: Stoppable, progress: Progress) -> None:
         """Validate."""
         self._check_ranks()
         step = self.trainer.step
-        with self._clock.pause(), self._speed.pause(), stoppable():
-            valid = self.validate()
+        with self._clock.pause(), self._speed.pause():
+            valid = self.validate(own_part)
         self._valid, self._valid_step, self._unseen = valid, step, False
         self.best.look(self._valid)
         self.tracker.log("valid", step, **self._valid)

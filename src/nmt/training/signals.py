@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from nmt import distributed
+
 
 class StopError(BaseException):
     """A signal has asked to leave a block. Not an `Exception`, which some library might take for its own."""
@@ -36,6 +38,18 @@ class Asked:
             yield
         finally:
             self._stoppable = False
+
+    @contextmanager
+    def own_part(self) -> Iterator[None]:
+        """A stoppable block that each of several processes does by itself, and all leave where one of them does."""
+        left = False
+        try:
+            with self.stoppable():
+                yield
+        except StopError:
+            left = True
+        if distributed.highest(left):
+            raise StopError
 
 
 @contextmanager

@@ -233,11 +233,17 @@ def _adam(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
     )
 
 
-def held_out_loss(model: Transformer, batches: Iterable[Batch], config: TrainingConfig, machine: Machine) -> Means:
+def held_out_loss(
+    model: Transformer,
+    batches: Iterable[Batch],
+    config: TrainingConfig,
+    machine: Machine,
+    own_part: Stoppable = nullcontext,
+) -> Means:
     """Mean losses over batches; every process takes its share."""
     objective = Objective(model, config.label_smoothing).eval()
     window = _Window(machine.device)
-    with torch.inference_mode(), machine.autocast():
+    with own_part(), torch.inference_mode(), machine.autocast():
         for batch in batches:
             window.add(objective(batch.to(machine.device)))
             window.sums[2] += (batch.labels != PAD).sum()
