@@ -134,13 +134,26 @@ def _attempt(store: Store, own_rank: int, size: int, timeout: timedelta) -> str:
     return name
 
 
-def parallel(model: nn.Module) -> nn.Module:
-    """The same model, its gradients averaged over the processes at the end of each backward pass."""
+def parallel(model: nn.Module, *, rounded: bool) -> nn.Module:
+    """The same model, its gradients averaged over the processes during each backward pass; in bf16 if `rounded`."""
     if world_size() == 1:
         return model
     with warnings.catch_warnings():  # PyTorch 2.13 calls broadcast_buffers otherwise, and 2.11 knows no other name
         warnings.simplefilter("ignore", FutureWarning)
-        return DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
+        shared = DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
+    if rounded:  # PyTorch's own hook for it takes no CPU
+        shared.register_comm_hook(None, _average_rounded)
+    return shared
+
+
+def _average_rounded(
+    _: None,
+    bucket: dist.GradBucket,  # type: ignore[name-defined]
+) -> torch.futures.Future[Tensor]:
+    gradients: Tensor = bucket.buffer()
+    summed = dist.all_reduce(gradients.to(torch.bfloat16).div_(world_size()), async_op=True)
+    averaged: torch.futures.Future[Tensor] = summed.get_future().then(lambda done: gradients.copy_(done.value()[0]))
+    return averaged
 
 
 @contextmanager

@@ -110,6 +110,23 @@ def test_two_processes_equal_one(settings: list[str], tmp_path: Path) -> None:
         torch.testing.assert_close(together[name], alone[name], rtol=1e-3, atol=1e-4)
 
 
+def test_gradients_averaged_in_bf16_are_nearly_the_same(settings: list[str], tmp_path: Path) -> None:
+    same = [*settings, "model.dropout=0", "runtime.precision=fp32", "training.adam_eps=1e-5", "training.steps=20"]
+    for precision in ("fp32", "bf16"):
+        chosen = [f"training.reduce_precision={precision}", f"paths.outputs={tmp_path / precision}"]
+        done = run(["train", *same, *chosen], processes=2)
+        assert done.returncode == 0, done.stderr
+    exact, rounded = losses(tmp_path / "fp32"), losses(tmp_path / "bf16")
+    for (step, loss, norm), (_, its_loss, its_norm) in zip(exact, rounded, strict=True):
+        assert its_loss == pytest.approx(loss, rel=2e-3), step
+        assert its_norm == pytest.approx(norm, rel=2e-2), step
+    # in 8 bits of mantissa most sums are rounded
+    assert sum(norm != its_norm for (*_, norm), (*_, its_norm) in zip(exact, rounded, strict=True)) > 10
+    alone, together = weights(tmp_path / "fp32", 20), weights(tmp_path / "bf16", 20)
+    assert all(torch.nn.functional.cosine_similarity(alone[name].flatten(), together[name].flatten(), dim=0) > 0.99
+               for name in alone if alone[name].any())  # fmt: skip
+
+
 def test_a_run_begun_on_two_processes_goes_on_on_one(settings: list[str], tmp_path: Path) -> None:
     same = [*settings, "model.dropout=0", "runtime.precision=fp32", f"paths.outputs={tmp_path}"]
     assert run(["train", *same, "training.steps=10"], processes=2).returncode == 0

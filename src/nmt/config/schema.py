@@ -198,6 +198,8 @@ class TrainingConfig:
     """Decoupled weight decay (AdamW)."""
     clip_norm: float = 0.0
     """Scale the gradient down to this norm; 0 leaves it, as the paper does."""
+    reduce_precision: str = "fp32"
+    """What gradients are averaged over the devices in: fp32, or bf16, which halves what is sent."""
     log_every: int = 100
     """Steps between two lines of the log."""
     valid_every: int = 1500
@@ -235,6 +237,7 @@ class TrainingConfig:
         for name in ("label_smoothing", "adam_beta1", "adam_beta2"):
             _fraction(f"training.{name}", getattr(self, name))
         _choice("training.schedule", self.schedule, ("inverse_sqrt", "cosine", "constant"))
+        _choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
         _choice("training.best_by", self.best_by, ("loss", "bleu"))
         _choice("training.on_divergence", self.on_divergence, ("stop", "rewind"))
         if not self.adam_eps > 0:

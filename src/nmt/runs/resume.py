@@ -15,7 +15,7 @@ MAY_CHANGE = (
     *("attention.*", "averaging.*", "decoding.*", "evaluation.*", "export.*", "runtime.*", "tracking.*", "paths.*"),
     *("device", "gpus", "rows", "scale", "step"),
     *("training.steps", "training.max_minutes", "training.patience", "training.device_tokens"),
-    *("training.max_bad_steps", "training.on_divergence"),
+    *("training.max_bad_steps", "training.on_divergence", "training.reduce_precision"),
     *("training.log_every", "training.valid_every", "training.valid_sentences"),
     *("training.save_every", "training.save_minutes", "training.keep_*", "training.best_by"),
 )

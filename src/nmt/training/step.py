@@ -55,7 +55,9 @@ class Trainer:
 
     def __init__(self, model: Transformer, config: TrainingConfig, machine: Machine, seed: int) -> None:
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
-        self.objective = distributed.parallel(Objective(model, config.label_smoothing))
+        self.objective = distributed.parallel(
+            Objective(model, config.label_smoothing), rounded=config.reduce_precision == "bf16"
+        )
         self.optimizer = _adam(model, config)
         self.parts = _parts_at_once(config, machine)
         self.step = 0

@@ -1,6 +1,7 @@
 """Checkpoints written while training goes on are those of the moment in which they were asked for."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,12 +95,18 @@ def test_one_after_the_other_and_only_those_to_keep(store: PairStore, tmp_path: 
 @pytest.mark.parametrize("then", ["save", "settle", "go_back"])
 def test_what_stops_the_writer_is_told(store: PairStore, tmp_path: Path, then: str) -> None:
     ours = trainer()
-    ours.update(*work(store, TRAINING, 1))
+    (only,) = work(store, TRAINING, 1)
+    ours.update(only)
     (tmp_path / "checkpoints").write_text("no folder can be here")
     keep = keeper(ours, tmp_path, aside=True)
     save(keep)
+    what: Callable[[], object] = {
+        "save": lambda: save(keep),
+        "settle": keep.settle,
+        "go_back": lambda: keep.go_back(5),
+    }[then]
     with pytest.raises((UserError, CommonError), match="cannot write"):
-        {"save": lambda: save(keep), "settle": keep.settle, "go_back": lambda: keep.go_back(5)}[then]()
+        what()
 
 
 @pytest.mark.parametrize("aside", [False, True])
