@@ -62,18 +62,27 @@ def remove_folder(path: Path) -> None:
         shutil.rmtree(doomed, ignore_errors=True)
 
 
+def remove(path: Path) -> None:
+    """Delete what is there under a name, if anything: a file, a link (not what it leads to), or a folder."""
+    with _explaining_disk_errors(path, "delete"):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
 def _doomed(path: Path) -> Path:
     """The name under which a folder is deleted."""
     return path.with_name(f"{path.name}.old{PARTIAL}")
 
 
 @contextmanager
-def _explaining_disk_errors(path: Path) -> Iterator[None]:
+def _explaining_disk_errors(path: Path, doing: str = "write") -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise UserError(
-            f"cannot write {path}: {error.strerror or error}. Free some space or choose another folder; "
+            f"cannot {doing} {path}: {error.strerror or error}. Free some space or choose another folder; "
             "what was there before is untouched."
         ) from error
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UserError
-from nmt.files import remove_folder, replacing, replacing_folder
+from nmt.files import remove, remove_folder, replacing, replacing_folder
 
 
 def names(folder: Path) -> list[str]:
@@ -66,3 +66,25 @@ def test_removing_leaves_nothing(tmp_path: Path) -> None:
     fill(tmp_path / "made", "old")
     remove_folder(tmp_path / "made")
     assert names(tmp_path) == []
+
+
+def test_removing_takes_what_there_is_and_follows_no_link(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").write_text("kept")
+    (tmp_path / "link").symlink_to("kept")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "folder" / "within").mkdir(parents=True)
+    for name in ("link", "loop", "folder", "nothing"):
+        remove(tmp_path / name)
+    assert names(tmp_path) == ["kept"]
+    assert names(tmp_path / "kept") == ["file"]
+
+
+def test_what_cannot_be_removed_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("os.unlink", refuse)
+    with pytest.raises(UserError, match="cannot delete .*/file: Read-only file system"):
+        remove(tmp_path / "file")

@@ -9,7 +9,7 @@ from pathlib import Path
 from nmt.config.schema import DataConfig
 from nmt.data.readers import Languages, Pair, rows, shards, table_pairs
 from nmt.errors import UserError
-from nmt.files import checksum
+from nmt.files import checksum, remove
 
 REVISION = "b199e406369ec1b7634206d3ded5ba45de2fe696"
 KNOWN_PAIRS = {
@@ -163,9 +163,9 @@ def _remove(path: Path) -> None:
     """Remove a file with the links that lead to it."""
     while path.is_symlink():
         target = path.parent / path.readlink()
-        path.unlink()
+        remove(path)
         path = target
-    path.unlink(missing_ok=True)
+    remove(path)
 
 
 def _stream(paths: list[Path], languages: Languages, name: str) -> Iterator[Pair]:

@@ -1,7 +1,6 @@
 """Steps that are done once: skipped while their inputs stay the same and their outputs whole."""
 
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import UserError
-from nmt.files import PARTIAL, checksums, is_plain_name, read_json, seal, write_json
+from nmt.files import PARTIAL, checksums, is_plain_name, read_json, remove, seal, write_json
 from nmt.lock import alone_in
 
 MANIFEST = "manifest.json"
@@ -87,7 +86,7 @@ class Steps:
         """Remove files that only an earlier form of a step has written."""
         for output in (record or {"outputs": {}})["outputs"]:
             if output not in kept:
-                (self._folder / output).unlink(missing_ok=True)
+                remove(self._folder / output)
 
 
 def read_records(folder: Path) -> dict[str, Any]:
@@ -118,8 +117,5 @@ def owning(folder: Path) -> Iterator[None]:
     """Work alone in a folder, which is made where needed and cleared of what an interrupted run left."""
     with alone_in(folder, taken="is being prepared by another process: wait until it is done.", setting="paths.data"):
         for leftover in folder.glob(f"*{PARTIAL}"):
-            if leftover.is_dir():
-                shutil.rmtree(leftover)
-            else:
-                leftover.unlink()
+            remove(leftover)
         yield

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.errors import UserError
-from nmt.files import checksums, is_plain_name, read_json, replacing, write_json
+from nmt.files import checksums, is_plain_name, read_json, remove, replacing, write_json
 
 Ids = npt.NDArray[np.unsignedinteger[Any]]
 Offsets = npt.NDArray[np.int64]
@@ -122,7 +122,7 @@ class PairWriter:
 def writing(folder: Path, split: str, languages: tuple[str, str], vocabulary: int) -> Iterator[PairWriter]:
     """Write a split's store, whole or not at all."""
     *arrays, description = file_names(split, languages)
-    (folder / description).unlink(missing_ok=True)
+    remove(folder / description)
     dtype = id_type(vocabulary)
     with ExitStack() as stack:
         partials = [stack.enter_context(replacing(folder / name)) for name in arrays]

@@ -2,7 +2,6 @@
 
 import math
 import re
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from nmt import distributed
 from nmt.errors import UserError
-from nmt.files import PARTIAL, link, remove_folder
+from nmt.files import PARTIAL, link, remove, remove_folder
 from nmt.runs.format import (
     META,
     STEP_FOLDER,
@@ -140,17 +139,14 @@ class Checkpoints:
     def remove_leftovers(self) -> None:
         """Delete what an interrupted run left unfinished."""
         for leftover in (*self.run_folder.glob(f"*{PARTIAL}"), *self.folder.glob(f"*{PARTIAL}")):
-            if leftover.is_dir() and not leftover.is_symlink():
-                shutil.rmtree(leftover, ignore_errors=True)
-            else:
-                leftover.unlink(missing_ok=True)
+            remove(leftover)
 
     def _link(self, saved: Sequence[Saved]) -> None:
         for name, checkpoints in (("last", saved[-1:]), ("best", rank(saved, self.best_by))):
             if checkpoints:
                 link(self.folder / name, checkpoints[0].path.name)
             else:
-                (self.folder / name).unlink(missing_ok=True)
+                remove(self.folder / name)
 
 
 def rank(saved: Sequence[Saved], best_by: str) -> list[Saved]:
