@@ -86,5 +86,5 @@ def test_what_cannot_be_removed_is_one_line(tmp_path: Path, monkeypatch: pytest.
 
     (tmp_path / "file").touch()
     monkeypatch.setattr("os.unlink", refuse)
-    with pytest.raises(UserError, match="cannot delete .*/file: Read-only file system"):
+    with pytest.raises(UserError, match=r"cannot delete .*/file: Read-only file system"):
         remove(tmp_path / "file")
