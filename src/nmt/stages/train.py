@@ -1,7 +1,7 @@
 """`nmt train`: train a model, or go on training it."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
@@ -60,10 +60,10 @@ def run(config: Config) -> None:
         if resumed is not None and _finished(resumed, config):
             return
         trainer = make_trainer(config, machine, tokenizer, resumed)
-        with _tracker(config, trainer.step) as tracker:
+        with closing(_keeper(trainer, config, train)) as keeper, _tracker(config, trainer.step) as tracker:
             tracker.log("start", trainer.step)
             validate = partial(_validate, trainer, config, valid, tokenizer)
-            loop = Loop(trainer, tracker, validate, _keeper(trainer, config, train))
+            loop = Loop(trainer, tracker, validate, keeper)
             if resumed is not None and resumed.trainer is not None:
                 loop.load_state(resumed.trainer["loop"])
             _introduce(config, trainer, train, machine)

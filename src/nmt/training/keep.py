@@ -71,6 +71,11 @@ class Keeper:
         self.trainer.load_state(checkpoint.trainer["trainer"])
         return checkpoint.step
 
+    def close(self) -> None:
+        """Let the writer end, whatever became of training: nobody else may have the run's folder before."""
+        if self._writers is not None:
+            self._writers.shutdown()
+
     def _join(self) -> None:
         """Wait for the writer; its errors are raised here."""
         writing, self._writing = self._writing, None

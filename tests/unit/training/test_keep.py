@@ -92,6 +92,17 @@ def test_one_after_the_other_and_only_those_to_keep(store: PairStore, tmp_path: 
     assert len(steps) <= TRAINING.keep_last + TRAINING.keep_best
 
 
+def test_whoever_closes_waits_for_the_writer(store: PairStore, tmp_path: Path, gate: threading.Event) -> None:
+    ours = trainer()
+    keep = keeper(ours, tmp_path, aside=True)
+    (only,) = work(store, TRAINING, 1)
+    ours.update(only)
+    save(keep)
+    threading.Timer(0.2, gate.set).start()
+    keep.close()
+    assert [saved.step for saved in Checkpoints(tmp_path).steps()] == [1]
+
+
 @pytest.mark.parametrize("then", ["save", "settle", "go_back"])
 def test_what_stops_the_writer_is_told(store: PairStore, tmp_path: Path, then: str) -> None:
     ours = trainer()
