@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 from nmt import __version__
@@ -98,9 +99,11 @@ _BAD_INPUT, _INTERRUPTED, _READER_LEFT = 2, 130, 141
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a stage; what the user can mend is said in one line."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _stand_in_for_closed_streams()
     try:
         _run(words)
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
     except UserError as error:
         _complain(error)
         return _BAD_INPUT
@@ -111,6 +114,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's last flush is quiet too
         return _READER_LEFT
     return 0
+
+
+def _stand_in_for_closed_streams() -> None:
+    """Let no file that is opened later take the number of a standard stream that our parent has closed."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if stream is None:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:  # warnings and progress need not be seen; input and output must not be missed
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
 def _run(words: list[str]) -> None:

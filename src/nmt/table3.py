@@ -1,6 +1,5 @@
 """Table 3 of the paper: its rows, its figures, and what our own runs measured beside them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +9,7 @@ from nmt.config.schema import Config
 from nmt.errors import ConfigError, nearest
 from nmt.files import read_json
 from nmt.model.size import model_size
+from nmt.runs.tracking import METRICS, read_metrics
 
 
 class Row(NamedTuple):
@@ -114,9 +114,8 @@ def measured(config: Config, vocabulary: int) -> Measured | None:
 
 def training_hours(config: Config) -> float:
     """Hours spent on the steps that led to the last checkpoint; validation and scoring do not count."""
-    lines = (config.run_folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    events = (json.loads(line) for line in lines)
-    return sum(float(event.get("seconds", 0)) for event in events if event["event"] == "train") / 3600
+    events = read_metrics(config.run_folder / METRICS)
+    return sum(float(event.get("seconds", 0)) for event in events if event.get("event") == "train") / 3600
 
 
 def table(figures: Mapping[str, Measured | None]) -> str:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -113,6 +114,19 @@ def test_a_reader_that_leaves_is_told_nothing() -> None:
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_do_no_harm(closed: str, tmp_path: Path) -> None:
+    """Nothing is said where nobody hears it, and no file gets what was meant for a stream."""
+    program = (
+        "import os, sys; from nmt import cli; code = cli.main(['--version']); "
+        "number = os.open('file', os.O_CREAT | os.O_WRONLY); sys.exit(code or number < 3)"
+    )
+    command = ["sh", "-c", f'"{sys.executable}" -c "{program}" {closed}']
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
 
 
 def test_usage_lists_the_stages(capsys: pytest.CaptureFixture[str]) -> None:

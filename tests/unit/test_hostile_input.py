@@ -84,6 +84,9 @@ def test_a_line_of_a_gigabyte_takes_no_more_memory_than_a_short_one(tmp_path: Pa
 def test_standard_input_that_is_closed_and_output_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="standard input is closed"):
         list(read_stream(None, "standard input"))
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(UserError, match="standard output is closed"), open_output("-"):
+        pass
     full = io.TextIOWrapper(io.BufferedWriter(io.FileIO("/dev/full", "w")))
     monkeypatch.setattr(sys, "stdout", full)
     with pytest.raises(UserError, match="cannot write standard output: No space left"), open_output("-") as output:

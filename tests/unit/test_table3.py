@@ -55,7 +55,8 @@ def finished(folder: Path, steps: int = 10) -> Config:
         "checkpoint": {"step": steps}, "decoding": asdict(config.decoding),
     }  # fmt: skip
     (config.run_folder / "eval" / "valid.json").write_text(json.dumps(scores))
-    events = [{"event": "train", "seconds": 3600}, {"event": "valid"}, {"event": "train", "seconds": 1800}]
+    events = [{"event": "train", "step": 1, "seconds": 3600}, {"event": "valid", "step": 1}]
+    events.append({"event": "train", "step": 2, "seconds": 1800})
     (config.run_folder / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
     return config
 

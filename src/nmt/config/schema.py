@@ -4,6 +4,7 @@ The defaults are the base model of "Attention Is All You Need" on WMT14 English-
 `conf/` state only what differs from them. Standard library only, so that anything may import it.
 """
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -538,6 +539,8 @@ def _choice(key: str, value: str, choices: Iterable[str]) -> None:
 def _at_least(key: str, value: float, least: float) -> None:
     if not value >= least:
         raise ConfigError(f"{key}={value} must be at least {least}")
+    if value == math.inf:
+        raise ConfigError(f"{key}={value} must be a finite number")
     if isinstance(value, int) and value >= 2**63:  # what libraries count with
         raise ConfigError(f"{key}={value} must be below 2^63")
 

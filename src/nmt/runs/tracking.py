@@ -174,14 +174,17 @@ def truncate_after(path: Path, step: int) -> None:
 
 
 def _events(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    *lines, last = path.read_bytes().split(b"\n")
+    try:
+        *lines, last = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}. Move it out of the way and run again") from error
     events = []
     for number, line in enumerate([*lines, last], start=1):
         try:
             event = json.loads(line)
             if not isinstance(event["step"], int):
                 raise TypeError("step is no number")
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             if number > len(lines):
                 break
             raise UserError(f"{path}, line {number} is damaged: delete that line (the others are kept)") from error

@@ -27,6 +27,8 @@ def read_input(name: str, key: str = "input") -> Iterator[str]:
 def open_output(name: str) -> Iterator[BinaryIO]:
     """A file, put in its place once it is whole, or standard output."""
     if name == STANDARD:
+        if not sys.stdout:
+            raise UserError("standard output is closed: name a file with output=")
         with _explaining_output():
             yield sys.stdout.buffer
         return

@@ -17,7 +17,7 @@ from nmt.stages.streams import STANDARD, open_output, read_input
 def run(config: Config) -> None:
     """Translate; lines come out in order, each as soon as those it was decoded with are done."""
     engine = load_engine(config, prepare_machine(config.runtime)).engine
-    typed = config.input == STANDARD and sys.stdin.isatty()
+    typed = config.input == STANDARD and bool(sys.stdin) and sys.stdin.isatty()
     sources, lines = tee(read_input(config.input))
     prefixes = read_input(config.prefix, "prefix") if config.prefix else None
     with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=True if typed else None) as bar:

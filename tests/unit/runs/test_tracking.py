@@ -88,7 +88,7 @@ def test_nothing_is_rewritten_where_nothing_changes(tmp_path: Path) -> None:
     assert path.stat().st_ino == before
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "7", '{"event": "train"}', '{"step": "7"}', "\0\0"])
+@pytest.mark.parametrize("line", ["{", "[]", "7", '{"event": "train"}', '{"step": "7"}', "\0\0", "[" * 100_000])
 def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "metrics.jsonl"
     good = '{"event": "train", "step": 1}\n'
@@ -96,6 +96,12 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
     with pytest.raises(UserError, match=r"metrics\.jsonl, line 2 is damaged"):
         start(tmp_path, step=5)
     assert path.read_text() == good + line + "\n" + good
+
+
+def test_a_folder_in_place_of_the_file_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").mkdir()
+    with pytest.raises(UserError, match=r"cannot read .*metrics\.jsonl: Is a directory"):
+        start(tmp_path)
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
