@@ -1,6 +1,7 @@
 """`nmt STAGE [overrides]`: the one door to every stage."""
 
 import os
+import signal
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -108,6 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(error)
         return _BAD_INPUT
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # who asks again need not wait for what is still ending
         print("nmt: interrupted", file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:

@@ -1,9 +1,10 @@
 """The command line: stages, help, and how it leaves."""
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -83,6 +84,14 @@ def test_under_torchrun_wrong_settings_are_said_once(
     assert capsys.readouterr().err == ""
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("raised", "code"), [(KeyboardInterrupt(), 130), (UserError("no"), 2)])
 def test_exit_codes(raised: BaseException, code: int, fake_stages: Fake) -> None:
     def run(_: Config) -> None:
@@ -90,6 +99,31 @@ def test_exit_codes(raised: BaseException, code: int, fake_stages: Fake) -> None
 
     fake_stages(run)
     assert cli.main(["train"]) == code
+
+
+def test_who_interrupts_twice_need_not_wait() -> None:
+    """Threads that still end what they are at are waited for after one interrupt, and not after another."""
+    program = (
+        "import threading, time; from nmt import cli\n"
+        "def run(words):\n"
+        "    threading.Thread(target=time.sleep, args=(30,)).start()\n"
+        "    print('running', flush=True)\n"
+        "    time.sleep(30)\n"
+        "cli._run = run\n"
+        "cli.main(['train'])\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == "running\n"
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.readline() == "nmt: interrupted\n"
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=10) == ("", "")
+    assert process.returncode == -signal.SIGINT
 
 
 def test_a_stages_own_exit_code_and_real_errors_pass(fake_stages: Fake) -> None:
