@@ -123,10 +123,14 @@ def test_nothing_to_go_back_to(settings: list[str], tmp_path: Path, poison: Pois
     assert "training diverged at step 2, before its first checkpoint" in done.stderr.splitlines()[-1]
 
 
-def test_a_step_is_one(settings: list[str]) -> None:
-    done = call(["batch", *settings, "step=0"])
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [("0", "step=0 must be at least 1"), ("999999999999", "step=999999999999 lies beyond training.steps=40")],
+)
+def test_a_step_is_one_of_the_run(step: str, message: str, settings: list[str]) -> None:
+    done = call(["batch", *settings, f"step={step}"])
     assert done.returncode == 2
-    assert "step=0 must be at least 1" in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()])

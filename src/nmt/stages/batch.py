@@ -7,11 +7,14 @@ from nmt.data.batches import Lengths, Numbers, plan_epoch
 from nmt.data.loader import Place
 from nmt.data.prepare import require_prepared
 from nmt.data.store import PairStore
+from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 
 
 def run(config: Config) -> None:
     """Print the pairs of the global batch of a step: source, tab, target."""
+    if config.step > config.training.steps:  # each epoch before it would have to be planned
+        raise UserError(f"step={config.step} lies beyond training.steps={config.training.steps} of this run")
     require_prepared(config)
     store = PairStore.open(config.data_folder, "train")
     tokenizer = Tokenizer.load(config.data_folder)
