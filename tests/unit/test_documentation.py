@@ -87,6 +87,8 @@ def check_stage(words: Words) -> None:
 def check_python(words: Words) -> None:
     if words[:2] == ("-m", "pytest"):
         check_pytest(words[2:])
+    elif words[0] == "scripts/torchrun":
+        check_torchrun(words)
     elif words[0] == "-m":
         assert (ROOT / words[1].replace(".", "/")).exists()
     else:
