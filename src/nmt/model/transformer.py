@@ -19,6 +19,9 @@ from nmt.model.layers import NORMS, CrossAttention, FeedForward, Residual, SelfA
 from nmt.model.packed import Packed
 from nmt.model.positions import SinusoidTable
 
+SMALL = 0.02
+"""Standard deviation of small first weights."""
+
 
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward."""
@@ -88,6 +91,8 @@ class Transformer(nn.Module):
         self.decoder_norm = NORMS[config.norm](config.d_model) if pre else nn.Identity()
         self.projector: nn.Module | None = None
         """What takes the place of a product with `projection`, where that is prepared."""
+        if config.initialization == "small":
+            _start_small(self)
 
     def forward(self, source: Packed, target: Packed) -> Tensor:
         """The decoder's output (T, d_model) for each target token, given those before it and the source."""
@@ -177,6 +182,13 @@ class Transformer(nn.Module):
     @property
     def _head_width(self) -> int:
         return max(self.config.key_size, self.config.value_size)
+
+
+def _start_small(model: nn.Module) -> None:
+    """Give all matrices small weights, so that sub-layers add little to the residual stream at first."""
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=SMALL)
 
 
 def _vectors(count: int, d_model: int) -> nn.Parameter:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import cast
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from nmt.config.schema import ModelConfig
 from nmt.model.packed import Packed
 from nmt.model.positions import sinusoids
-from nmt.model.transformer import Transformer
+from nmt.model.transformer import DecoderLayer, Transformer
 from tests.unit.model import reference
 
 TINY = ModelConfig(layers=2, d_model=16, d_ff=24, heads=4, dropout=0.0, max_positions=32)
@@ -198,6 +199,23 @@ def test_size_of_base(vocabulary: int, millions: float) -> None:
     with torch.device("meta"):
         model = Transformer(ModelConfig(), vocabulary, vocabulary)
     assert sum(parameter.numel() for parameter in model.parameters()) / 1e6 == pytest.approx(millions, abs=0.05)
+
+
+def test_first_weights() -> None:
+    """Glorot's bound for each product on its own, vectors of length one; or all of them small."""
+    torch.manual_seed(0)
+    wide = replace(TINY, d_model=64, heads=4, d_ff=256)
+    glorot, small = (Transformer(replace(wide, initialization=name), 500, 500) for name in ("glorot", "small"))
+    layer = cast(DecoderLayer, glorot.decoder[0])
+    for part in layer.attention.query_key_value.weight.split(64):
+        assert part.abs().max().item() == pytest.approx((6 / (64 + 64)) ** 0.5, rel=0.01)
+    assert layer.feed_forward.inner.weight.abs().max().item() == pytest.approx((6 / (64 + 256)) ** 0.5, rel=0.01)
+    assert glorot.projection.norm(dim=1).mean().item() == pytest.approx(1, rel=0.05)
+    for name, parameter in small.named_parameters():
+        if parameter.dim() > 1:
+            assert parameter.std().item() == pytest.approx(0.02, rel=0.05), name
+        else:
+            assert torch.equal(parameter, torch.full_like(parameter, float("norm.weight" in name))), name
 
 
 def test_scale_of_the_first_scores() -> None:
