@@ -3,8 +3,8 @@
 #   sbatch --nodes=2 --gpus-per-node=8 scripts/slurm_train.sh experiment=wmt14_en_de_big
 # Start it from the top of the repository, with `make setup` done and the data prepared on a disk that all machines share.
 # Without Slurm, on each of two machines (the first is called node1):
-#   .venv/bin/torchrun --nnodes=2 --nproc-per-node=8 --rdzv-backend=c10d --rdzv-endpoint=node1:29400 \
-#       --rdzv-id=wmt14 -m nmt train experiment=wmt14_en_de_big
+#   .venv/bin/python scripts/torchrun --nnodes=2 --nproc-per-node=8 --rdzv-backend=c10d \
+#       --rdzv-endpoint=node1:29400 --rdzv-id=wmt14 -m nmt train experiment=wmt14_en_de_big
 #SBATCH --job-name=nmt
 #SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task=16

@@ -133,7 +133,6 @@ CHECKS: dict[str, Callable[[Words], None]] = {
     ".venv/bin/nmt": check_stage,
     ".venv/bin/python": check_python,
     "python": check_python,
-    ".venv/bin/torchrun": check_torchrun,
     "sbatch": check_slurm,
     "eval": check_eval,
     "echo": lambda _: None,
