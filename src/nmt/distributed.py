@@ -103,7 +103,13 @@ def _is_lost(error: RuntimeError) -> bool:
 
 def _join(backend: str, timeout: timedelta) -> None:
     """Meet the others through the store of which torchrun has told us."""
-    store, own_rank, size = next(rendezvous("env://", timeout=timeout))
+    try:
+        store, own_rank, size = next(rendezvous("env://", timeout=timeout))
+    except ValueError as error:
+        raise UserError(
+            f"the environment has WORLD_SIZE={os.environ['WORLD_SIZE']} but is not torchrun's ({error}): "
+            "start several processes with scripts/torchrun, or unset WORLD_SIZE for one"
+        ) from error
     store.set_timeout(timeout)
     attempt = PrefixStore(_attempt(store, own_rank, size, timeout), store)
     dist.init_process_group(backend, store=attempt, rank=own_rank, world_size=size, timeout=timeout)

@@ -9,7 +9,9 @@ import pytest
 import torch.distributed as dist
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-from nmt.distributed import _attempt
+from nmt.config.schema import RuntimeConfig
+from nmt.distributed import _attempt, session
+from nmt.errors import UserError
 
 SOON = timedelta(seconds=20)
 
@@ -30,6 +32,16 @@ def meet(server: TCPStore, late: Sequence[float], timeout: timedelta = SOON, siz
 
     with ThreadPoolExecutor(len(late)) as processes:
         return list(processes.map(come, range(len(late))))
+
+
+@pytest.mark.parametrize("others", [{}, {"RANK": "0"}, {"RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "x"}])
+def test_an_environment_that_is_not_torchruns(others: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"WORLD_SIZE": "2", **others}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match="WORLD_SIZE=2 but is not torchrun's"), session(RuntimeConfig(device="cpu")):
+        pass
 
 
 @pytest.mark.parametrize("late", [(0, 0, 0), (0.3, 0, 0), (0, 0.3, 0), (0, 0.2, 0.4)])
