@@ -7,8 +7,6 @@ from torch import Tensor, nn
 
 from nmt.model.transformer import Transformer
 
-_linear = torch.ops.mkldnn._linear_pointwise.default
-
 
 class PreparedLinear(nn.Module):
     """x W^T + b by oneDNN, with W in the order in which its products of few rows read it.
@@ -21,10 +19,11 @@ class PreparedLinear(nn.Module):
         super().__init__()
         self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
         self.bias = None if bias is None else bias.detach()
+        self.product = torch.ops.mkldnn._linear_pointwise.default  # not every build of torch has it
 
     def forward(self, rows: Tensor) -> Tensor:
         """(..., d_in) to (..., d_out)."""
-        product: Tensor = _linear(rows, self.weight, self.bias, "none", [], "")
+        product: Tensor = self.product(rows, self.weight, self.bias, "none", [], "")
         return product
 
     __call__ = forward  # what a module's own call does besides takes as long as a product of few rows
