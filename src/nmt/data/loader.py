@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from nmt.data.batches import Lengths, Numbers, plan_epoch, slice_batch
 from nmt.data.store import PairStore
@@ -18,6 +19,9 @@ from nmt.text.special import BOS, EOS, PAD
 
 AHEAD = 4
 """Steps assembled ahead of the one that trains."""
+EVEN = 32
+"""Tokens of a stream come in multiples of this: a CPU's products are made anew, which can take longer than they do,
+for every number of rows that it has not had before."""
 CANDIDATES = 64
 """Batches, heaviest first, that are sliced to find the heaviest slice: the heaviest batch need not hold it."""
 
@@ -67,10 +71,33 @@ def assemble(store: PairStore, sentences: Numbers) -> Batch:
         mark = Packed.from_sentences([[EOS]])
         return Batch(mark, Packed.from_sentences([[BOS]]), torch.tensor([PAD]), sentences)
     words, lengths = _gather(store.source_tokens, store.source_offsets, sentences)
-    source = Packed.from_lengths(_with_mark(words, lengths, EOS, at_end=True), torch.from_numpy(lengths + 1))
-    words, lengths = _gather(store.target_tokens, store.target_offsets, sentences)
-    target = Packed.from_lengths(_with_mark(words, lengths, BOS, at_end=False), torch.from_numpy(lengths + 1))
-    return Batch(source, target, _with_mark(words, lengths, EOS, at_end=True), sentences)
+    source = _with_mark(words, lengths, EOS, at_end=True)
+    target_words, target_lengths = _gather(store.target_tokens, store.target_offsets, sentences)
+    target, labels = (_with_mark(target_words, target_lengths, mark, at_end=mark == EOS) for mark in (BOS, EOS))
+    filling = _filling(lengths + 1, target_lengths + 1)
+    return Batch(
+        Packed.from_lengths(_filled(source, filling[0]), torch.from_numpy(np.append(lengths + 1, filling[0]))),
+        Packed.from_lengths(_filled(target, filling[1]), torch.from_numpy(np.append(target_lengths + 1, filling[1]))),
+        _filled(labels, filling[1]),
+        sentences,
+    )
+
+
+def _filling(source: Numbers, target: Numbers) -> tuple[Numbers, Numbers]:
+    """Lengths of sentence pairs of padding that make both sides' tokens multiples of EVEN, given those of the text."""
+    missing = [-int(lengths.sum()) % EVEN for lengths in (source, target)]
+    if not any(missing):
+        return source[:0], target[:0]
+    added = [lack or EVEN for lack in missing]  # a pair has tokens on both sides
+    # not longer than those that are there, or attention would pad all of them to match
+    count = max(-(-tokens // int(lengths.max())) for tokens, lengths in zip(added, (source, target), strict=True))
+    added = [tokens if tokens >= count else tokens + EVEN for tokens in added]
+    of_source, of_target = (np.diff(np.arange(count + 1) * tokens // count) for tokens in added)
+    return of_source, of_target
+
+
+def _filled(tokens: Tensor, filling: Numbers) -> Tensor:
+    return F.pad(tokens, (0, int(filling.sum())), value=PAD)
 
 
 def _gather(

@@ -21,7 +21,7 @@ from nmt.threads import share_threads, side_by_side
 from nmt.training.loss import Losses, smoothed_cross_entropy
 from nmt.training.schedule import learning_rate
 
-LEAST_TOKENS = 1024
+LEAST_TOKENS = 512
 """Tokens a side below which a part of a batch is too small to be worth the copies of weights and gradient it takes."""
 Stoppable = Callable[[], AbstractContextManager[None]]
 """Where a step may be left in its midst."""

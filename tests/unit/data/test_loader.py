@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.data.loader import Ahead, Place, Step, assemble, steps
+from nmt.data.loader import EVEN, Ahead, Place, Step, _filling, assemble, steps
 from nmt.data.store import PairStore, writing
-from nmt.text.special import BOS, EOS
+from nmt.text.special import BOS, EOS, PAD
 
 SOURCES = [[5, 6], [7], [8, 9, 10], []]
 TARGETS = [[15], [16, 17, 18], [19, 20], [21, 22]]
@@ -26,12 +26,35 @@ def store(tmp_path: Path) -> PairStore:
 
 def test_assemble_packs_with_marks(store: PairStore) -> None:
     batch = assemble(store, np.array([2, 0, 3]))
-    assert batch.source.tokens.tolist() == [8, 9, 10, EOS, 5, 6, EOS, EOS]
-    assert batch.source.offsets.tolist() == [0, 4, 7, 8]
-    assert batch.source.positions.tolist() == [0, 1, 2, 3, 0, 1, 2, 0]
+    assert batch.source.tokens[:8].tolist() == [8, 9, 10, EOS, 5, 6, EOS, EOS]
+    assert batch.source.offsets[:4].tolist() == [0, 4, 7, 8]
+    assert batch.source.positions[:8].tolist() == [0, 1, 2, 3, 0, 1, 2, 0]
     assert batch.source.longest == 4
-    assert batch.target.tokens.tolist() == [BOS, 19, 20, BOS, 15, BOS, 21, 22]
-    assert batch.labels.tolist() == [19, 20, EOS, 15, EOS, 21, 22, EOS]
+    assert batch.target.tokens[:8].tolist() == [BOS, 19, 20, BOS, 15, BOS, 21, 22]
+    assert batch.labels[:8].tolist() == [19, 20, EOS, 15, EOS, 21, 22, EOS]
+    for filling in (batch.source.tokens[8:], batch.target.tokens[8:], batch.labels[8:]):
+        assert set(filling.tolist()) == {PAD}
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ([EVEN], [EVEN]),  # nothing is missing
+        ([EVEN], [EVEN - 1]),  # on one side only
+        ([3, 2], [4, 3]),
+        ([20, 13], [20, 12]),
+        ([EVEN - 1], [3]),
+        ([2] * 16, [40, 7]),
+    ],
+)
+def test_streams_are_filled_up_with_pairs_no_longer_than_the_text(source: list[int], target: list[int]) -> None:
+    of_source, of_target = _filling(np.array(source), np.array(target))
+    assert len(of_source) == len(of_target)
+    for lengths, filling in ((source, of_source), (target, of_target)):
+        assert (sum(lengths) + filling.sum()) % EVEN == 0
+        assert filling.sum() <= 2 * EVEN
+        assert filling.min(initial=1) >= 1
+        assert filling.max(initial=0) <= max(lengths)
 
 
 def stream(store: PairStore, start: Place = Place(), rank: int = 0, devices: int = 1) -> Iterator[Step]:  # noqa: B008

@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.data import loader
 from nmt.data.batches import Lengths, plan_epoch
 from nmt.data.loader import Place, Step, assemble, steps
 from nmt.data.store import PairStore, writing
@@ -162,9 +163,26 @@ def test_held_out_loss(store: PairStore) -> None:
     means = held_out_loss(ours.model, batches, TRAINING, CPU)
     ours.model.eval()
     whole = assemble(store, np.arange(40))
-    scores = ours.model.logits(ours.model(whole.source, whole.target))
-    assert means.loss == pytest.approx(float(F.cross_entropy(scores, whole.labels, label_smoothing=0.1).detach()))
-    assert means.perplexity == pytest.approx(float(F.cross_entropy(scores, whole.labels).detach().exp()))
+    text = whole.labels != PAD
+    scores, labels = ours.model.logits(ours.model(whole.source, whole.target))[text], whole.labels[text]
+    assert means.loss == pytest.approx(float(F.cross_entropy(scores, labels, label_smoothing=0.1).detach()))
+    assert means.perplexity == pytest.approx(float(F.cross_entropy(scores, labels).detach().exp()))
+
+
+@pytest.mark.parametrize("even", [4, 32])
+def test_what_fills_a_batch_up_counts_for_nothing(store: PairStore, even: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled, bare = trainer(), trainer()
+    monkeypatch.setattr(loader, "EVEN", 1)
+    without = work(store, TRAINING, 3)
+    monkeypatch.setattr(loader, "EVEN", even)
+    with_filling = work(store, TRAINING, 3)
+    assert any((batch.labels == PAD).any() for item in with_filling for batch in item.slices)
+    for bare_item, filled_item in zip(without, with_filling, strict=True):
+        bare.update(bare_item)
+        filled.update(filled_item)
+    assert filled.means() == pytest.approx(bare.means())
+    for name, value in weights(bare).items():
+        torch.testing.assert_close(weights(filled)[name], value, rtol=1e-9, atol=1e-12)
 
 
 def test_a_slice_without_sentences_counts_for_nothing(store: PairStore) -> None:
