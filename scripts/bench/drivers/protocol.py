@@ -4,6 +4,7 @@ A driver runs in the environment of its engine, so of this project it may use on
 """
 
 import json
+import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -34,7 +35,8 @@ def serve(kinds: Mapping[str, Kind]) -> None:
         result = kinds[job["kind"]](job)
     except (RefusedError, UserError) as reason:
         result = {"refused": str(reason)}
-    result.setdefault("memory", peak_memory())
+    of_copies = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    result.setdefault("memory", max(peak_memory(), of_copies))  # of the largest process
     Path(job["result"]).write_text(json.dumps(result), encoding="utf-8")
 
 

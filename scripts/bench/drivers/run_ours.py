@@ -4,7 +4,9 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count, islice
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 from protocol import Counts, Job, Result, Stretch, serve
@@ -15,12 +17,12 @@ from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batches import Lengths, plan_epoch
 from nmt.data.loader import Ahead, Batch, Place, Step, assemble, steps
 from nmt.data.store import PairStore
+from nmt.decoding import translate as translate_module
 from nmt.decoding.translate import Translator, load_model
 from nmt.machine import keep_memory, prepare_machine
 from nmt.runs.checkpoints import load
 from nmt.stages.train import make_trainer
 from nmt.text.tokenizer import Tokenizer
-from nmt.threads import work_off
 from nmt.training.step import Trainer, held_out_loss
 
 
@@ -57,7 +59,7 @@ def curve(job: Job) -> Result:
 
 
 def translate(job: Job) -> Result:
-    """Translate sentences batch by batch."""
+    """Translate sentences batch by batch; side by side, as `nmt translate` would if these were its batches."""
     torch.set_num_threads(job["threads"])
     keep_memory()
     checkpoint = load(Path(job["checkpoint"]))
@@ -70,9 +72,11 @@ def translate(job: Job) -> Result:
         return [hypotheses[0].tokens for hypotheses in translator.translate_ids(sources)]
 
     def side_by_side(blocks: list[list[list[int]]]) -> list[list[list[int]]]:
-        found: dict[int, list[list[int]]] = {}
-        work_off(lambda index: found.update({index: block(blocks[index])}), range(len(blocks)), job["threads"])
-        return [found[index] for index in range(len(blocks))]
+        places = count()
+        batches = [list(islice(places, len(each))) for each in blocks]
+        with patch.object(translate_module, "batches_by_length", lambda *_: batches):
+            found = iter(block([source for each in blocks for source in each]))
+        return [list(islice(found, len(each))) for each in blocks]
 
     return in_batches(job, block, side_by_side)
 

@@ -16,7 +16,6 @@ from nmt.decoding.beam import Hypothesis
 from nmt.errors import UserError
 from nmt.text.special import EOS
 from nmt.text.tokenizer import Tokenizer
-from nmt.threads import work_off
 
 WINDOW = 2048
 """Lines to look ahead, so that sentences of like length are decoded together."""
@@ -31,6 +30,10 @@ LEAST_COST = 16
 
 Done = Callable[[int], object]
 """Told how many more sentences are done."""
+Search = Callable[[list[int]], list[list[Hypothesis]]]
+"""Finds the best hypotheses of each sentence of a batch, given by its index."""
+Take = Callable[[list[int], list[list[Hypothesis]]], None]
+"""Told what was found for a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +139,11 @@ class Engine(ABC):
         done(sum(not sentence for sentence in sentences))
         lock = Lock()
 
-        def search(batch: list[int]) -> None:
+        def search(batch: list[int]) -> list[list[Hypothesis]]:
             begun = prefixes and [prefixes[index][: self.longest_target - 1] for index in batch]
-            found = self.search([sentences[index] for index in batch], begun)
+            return self.search([sentences[index] for index in batch], begun)
+
+        def take(batch: list[int], found: list[list[Hypothesis]]) -> None:
             if not all(found):
                 raise UserError(
                     "the model gives no finite scores, so its training has diverged: use an earlier checkpoint, "
@@ -149,12 +154,13 @@ class Engine(ABC):
             with lock:
                 done(len(batch))
 
-        self.search_all(search, [len(sentence) for sentence in sentences])
+        self.search_all(search, take, [len(sentence) for sentence in sentences])
         return results
 
-    def search_all(self, search: Callable[[list[int]], None], lengths: Sequence[int]) -> None:
+    def search_all(self, search: Search, take: Take, lengths: Sequence[int]) -> None:
         """Have all sentences searched, in batches of their indices, given how long they are."""
-        work_off(search, batches_by_length(lengths, self.config.batch_tokens), 1)
+        for batch in batches_by_length(lengths, self.config.batch_tokens):
+            take(batch, search(batch))
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], done: Done = lambda count: None

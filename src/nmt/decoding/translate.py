@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -11,8 +11,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.copies import can_copy, work_apart
 from nmt.decoding.beam import Hypothesis, beam_search, ensemble
-from nmt.decoding.engine import LONGEST_SOURCE, Engine, Likelihood, batches_by_length
+from nmt.decoding.engine import LONGEST_SOURCE, Engine, Likelihood, Search, Take, batches_by_length
 from nmt.decoding.sampling import sample
 from nmt.errors import UserError
 from nmt.machine import is_out_of_memory
@@ -29,6 +30,8 @@ ROWS = 512
 MOST_ROWS = 1280
 """Hypotheses that a CPU works on at once: more take more memory, and no less time each."""
 
+FEW_ROWS = 80
+"""Hypotheses so few that most of a step's time is Python's, at whose lock threads would take turns."""
 LEAST_SENTENCES = 4
 """Fewer are not worth a thread of their own."""
 
@@ -90,17 +93,27 @@ class Translator(Engine):
                 prefixes=prefixes,
             )
 
-    def search_all(self, search: Callable[[list[int]], None], lengths: Sequence[int]) -> None:
-        """See `Engine.search_all`; a CPU's threads take batches side by side, which share the word pieces of one."""
+    def search_all(self, search: Search, take: Take, lengths: Sequence[int]) -> None:
+        """See `Engine.search_all`; a CPU's cores take batches side by side, which share the word pieces of one."""
         if self.device.type != "cpu":
-            super().search_all(search, lengths)
+            super().search_all(search, take, lengths)
             return
-        sampling, sentences = self.config.strategy == "sample", sum(map(bool, lengths))
-        at_once = 1 if sampling else share_threads(sentences // LEAST_SENTENCES)  # lots are drawn in one order
-        most = max(1, MOST_ROWS // (self.config.nbest if sampling else self.config.beam))
-        most = min(most, math.ceil(sentences / at_once))
+        sentences, hypotheses = sum(map(bool, lengths)), self._hypotheses
+        sampling = self.config.strategy == "sample"  # lots are drawn in one order
+        at_once = 1 if sampling else share_threads(sentences // LEAST_SENTENCES)
+        most = min(max(1, MOST_ROWS // hypotheses), math.ceil(sentences / at_once))
+        batches = list(batches_by_length(lengths, max(1, self.config.batch_tokens // at_once), most))
+        few = all(len(batch) * hypotheses <= FEW_ROWS for batch in batches)
         with _evaluating(self.models):  # here, for all threads: the first to end must not end it for the others
-            work_off(search, batches_by_length(lengths, max(1, self.config.batch_tokens // at_once), most), at_once)
+            if at_once > 1 and few and can_copy():
+                work_apart(search, batches, min(torch.get_num_threads(), len(batches)), take)
+            else:
+                work_off(lambda batch: take(batch, search(batch)), batches, at_once)
+
+    @property
+    def _hypotheses(self) -> int:
+        """Rows of each sentence."""
+        return self.config.nbest if self.config.strategy == "sample" else self.config.beam
 
     def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
         """See `Engine.likelihoods`; under several models, as under the mean of their probabilities."""

@@ -100,10 +100,11 @@ class DecoderState:
         room = -(-(self.taken + SPARE * rows) // EVEN) * EVEN - self.taken
 
         def move(tokens: Tensor) -> Tensor:
-            return _widened(tokens.take_along_dim(kept[:, None, :, None], 2), room)
+            places = kept[:, None, :, None].expand(-1, tokens.shape[1], -1, tokens.shape[3])
+            return _widened(tokens.gather(2, places), room)  # take_along_dim would look at each index for a sign
 
         self.past = [(move(keys), move(values)) for keys, values in self.past]
-        hidden = F.pad(hidden.take_along_dim(kept[:, None], 2), (0, room), value=-torch.inf)
+        hidden = F.pad(hidden.gather(2, kept[:, None].expand(-1, rows, -1)), (0, room), value=-torch.inf)
         self.hidden = hidden.flatten(0, 1)
 
 

@@ -5,12 +5,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sentencepiece
 import torch
 
 from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.copies import work_apart
+from nmt.decoding import translate
 from nmt.decoding.engine import LEAST_COST, batches_by_length
 from nmt.decoding.translate import Translator, load_model
 from nmt.errors import UserError
@@ -137,8 +140,19 @@ def test_few_rows_at_once_change_nothing(tokenizer: Tokenizer, monkeypatch: pyte
     )
 
 
-def test_batches_side_by_side_change_nothing(tokenizer: Tokenizer) -> None:
+@pytest.mark.parametrize("few_rows", [0, 40], ids=["threads", "copies"])
+def test_batches_side_by_side_change_nothing(
+    tokenizer: Tokenizer, few_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines, model, threads = LINES * 3, random_model(tokenizer), torch.get_num_threads()
+    monkeypatch.setattr(translate, "FEW_ROWS", few_rows)
+    copied = []
+
+    def apart(*how: Any) -> None:
+        copied.append(how)
+        work_apart(*how)
+
+    monkeypatch.setattr(translate, "work_apart", apart)
     told: list[int] = []
     try:
         torch.set_num_threads(1)
@@ -149,6 +163,7 @@ def test_batches_side_by_side_change_nothing(tokenizer: Tokenizer) -> None:
         torch.set_num_threads(threads)
     assert together == alone
     assert sum(told) == len(lines)
+    assert bool(copied) == bool(few_rows)
 
 
 def test_empty_lines_do_not_touch_the_model(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
