@@ -16,8 +16,8 @@ from nmt.text.tokenizer import Tokenizer
 
 SHAPES = {"tiny": (1, 32, 64, 2), "small": (3, 256, 1024, 4), "base": (6, 512, 2048, 8), "big": (6, 1024, 4096, 16)}
 """Layers of a side, width, inner width, heads; the tiny one is there to see an engine through."""
-COMMON = ("model.dropout=0.1", "model.norm_placement=post", "model.tie_embeddings=true", "tokenizer.joint=true",
-          "training.label_smoothing=0.1", "training.device_tokens=0")  # fmt: skip
+COMMON = ("model.dropout=0.1", "model.norm_placement=post", "model.positions=sinusoidal", "model.tie_embeddings=true",
+          "tokenizer.joint=true", "training.label_smoothing=0.1", "training.device_tokens=0")  # fmt: skip
 SPLITS = ("train", "valid", "test")
 
 
