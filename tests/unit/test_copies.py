@@ -102,8 +102,13 @@ def _runs(process: int) -> bool:
         return False
 
 
-def test_a_process_with_other_threads_is_not_copied() -> None:
+def test_a_process_with_other_threads_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread()])  # other tests may leave some behind
     assert can_copy()
+    monitor = type("TMonitor", (threading.Thread,), {})()
+    monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread(), monitor])
+    assert can_copy()
+    monkeypatch.undo()
     end = threading.Event()
     thread = threading.Thread(target=end.wait, args=(10,))
     thread.start()
