@@ -31,7 +31,7 @@ MOST_ROWS = 1280
 """Hypotheses that a CPU works on at once: more take more memory, and no less time each."""
 
 FEW_ROWS = 80
-"""Hypotheses so few that most of a step's time is Python's, at whose lock threads would take turns."""
+"""Hypotheses so few that much of a step's time is Python's, at whose lock threads would take turns."""
 LEAST_SENTENCES = 4
 """Fewer are not worth a thread of their own."""
 
