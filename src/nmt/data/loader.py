@@ -134,7 +134,7 @@ def steps(
         plan = plan_epoch(lengths, batch_tokens, seed, epoch)
         for index in range(first, len(plan)):
             sentences = plan[index]
-            mine = slice_batch(sentences, lengths, devices * parts, device_tokens // parts)[rank::devices]
+            mine = _slices(sentences, lengths, device_tokens, devices, parts)[rank::devices]
             target_tokens = int(lengths.target[sentences].sum())
             tokens = target_tokens + int(lengths.source[sentences].sum())
             after = Place(epoch, index + 1) if index + 1 < len(plan) else Place(epoch + 1, 0)
@@ -156,17 +156,18 @@ def largest(
 
     def heaviest(by: npt.NDArray[np.int64], weight: Callable[[Numbers], int]) -> Batch:
         candidates = (batches[index] for index in np.argsort(by)[-CANDIDATES:])
-        slices = (
-            part
-            for batch in candidates
-            for part in slice_batch(batch, lengths, devices * parts, device_tokens // parts)
-        )
+        slices = (part for batch in candidates for part in _slices(batch, lengths, device_tokens, devices, parts))
         return assemble(store, max(slices, key=weight))
 
     return [
         heaviest(tokens, lambda part: int(both[part].sum())),
         heaviest(tokens * most, lambda part: int(both[part].sum() * longest[part].max(initial=0))),
     ]
+
+
+def _slices(sentences: Numbers, lengths: Lengths, device_tokens: int, devices: int, parts: int) -> list[Numbers]:
+    """A global batch, sliced for devices that each take so many parts of `device_tokens` at once."""
+    return slice_batch(sentences, lengths, devices * parts, device_tokens // parts)
 
 
 class Ahead(Iterator[Step]):

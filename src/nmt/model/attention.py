@@ -96,9 +96,9 @@ class RecordingAttend(PaddedAttend):
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """See `Attend`."""
-        heads = self.queries.pad(queries), self.keys.pad(keys)
-        self.weights.append(attention_weights(*heads, self.mask))
-        return super().__call__(queries, keys, values)
+        weights = attention_weights(self.queries.pad(queries), self.keys.pad(keys), self.mask)
+        self.weights.append(weights)
+        return self.queries.unpad(torch.matmul(weights.to(values.dtype), self.keys.pad(values)))
 
 
 class Recorder:

@@ -12,6 +12,8 @@ from torch import Tensor
 
 SLICE = 8 * 1024 * 1024
 """Scores held at a time."""
+IN_CACHE = 256 * 1024
+"""Scores that a CPU turns into their gradient at a time: it takes several passes, which these stay in the cache for."""
 
 
 class Losses(NamedTuple):
@@ -33,8 +35,7 @@ def smoothed_cross_entropy(
     """
     device = output.device.type
     if torch.is_autocast_enabled(device):
-        dtype = torch.get_autocast_dtype(device)
-        output, projection = output.to(dtype), projection.to(dtype)
+        output = output.to(torch.get_autocast_dtype(device))
     with torch.autocast(device, enabled=False):
         return Losses(*_SmoothedCrossEntropy.apply(output, projection, labels, smoothing, ignore))  # type: ignore[no-untyped-call]
 
@@ -58,21 +59,16 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         normaliser, label_score = output.new_empty(2, len(output), dtype=exact)
         output_gradient = torch.empty_like(output) if wanted else None
         projection_gradient = torch.zeros_like(projection, dtype=exact) if wanted else None
+        rounded = projection.to(output.dtype)
         rows = max(1, SLICE // len(projection))
         for start in range(0, len(output), rows):
             part = slice(start, start + rows)
-            scores = output[part] @ projection.T
+            scores = output[part] @ rounded.T
             label_score[part] = scores.gather(-1, labels[part, None])[:, 0]
-            probabilities = torch.softmax(scores, dim=-1, dtype=exact)
-            # log of the sum of exp(score), by way of the largest score, whose probability cannot underflow
-            normaliser[part] = scores.amax(-1).to(exact) - probabilities.amax(-1).log_()
+            normaliser[part] = _take_gradient(scores, labels[part], smoothing, exact)
             if output_gradient is not None and projection_gradient is not None:
-                probabilities.scatter_add_(
-                    -1, labels[part, None], probabilities.new_full((len(scores), 1), smoothing - 1)
-                )
-                pull = scores.copy_(probabilities)
-                output_gradient[part] = pull @ projection
-                projection_gradient += pull.T @ (output[part] * counted[part, None].to(output.dtype))
+                output_gradient[part] = scores @ rounded
+                projection_gradient += scores.T @ (output[part] * counted[part, None].to(output.dtype))
         likelihood = normaliser - label_score
         if output_gradient is not None and projection_gradient is not None:
             output_gradient.sub_(smoothing * mean_word).mul_(counted[:, None])
@@ -86,5 +82,17 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, smoothed: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         output_gradient, projection_gradient = ctx.saved_tensors
-        dtype = output_gradient.dtype
-        return output_gradient * smoothed.to(dtype), (projection_gradient * smoothed).to(dtype), None, None, None
+        return output_gradient * smoothed.to(output_gradient.dtype), projection_gradient * smoothed, None, None, None
+
+
+def _take_gradient(scores: Tensor, labels: Tensor, smoothing: float, exact: torch.dtype) -> Tensor:
+    """Put the gradient but for the even part in the place of scores (T, V); gives the log of their normaliser."""
+    at_once = max(1, IN_CACHE // scores.shape[-1]) if scores.device.type == "cpu" else len(scores)
+    normalisers = []
+    for part, wanted in zip(scores.split(at_once), labels[:, None].split(at_once), strict=True):
+        probabilities = torch.softmax(part, dim=-1, dtype=exact)
+        # log of the sum of exp(score), by way of the largest score, whose probability cannot underflow
+        normalisers.append(part.amax(-1).to(exact) - probabilities.amax(-1).log_())
+        probabilities.scatter_add_(-1, wanted, probabilities.new_full(wanted.shape, smoothing - 1))
+        part.copy_(probabilities)
+    return torch.cat(normalisers)
