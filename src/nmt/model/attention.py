@@ -123,11 +123,6 @@ def attention_mask(queries: Packed, keys: Packed, *, causal: bool) -> Tensor | N
     return mask
 
 
-def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k)) V over padded heads: (B, h, Lq, d_k), (B, h, Lk, d_k), (B, h, Lk, d_v)."""
-    return torch.matmul(attention_weights(queries, keys, mask).to(values.dtype), values)
-
-
 def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
     """softmax(Q K^T / sqrt(d_k)): (B, h, Lq, Lk), each row a distribution over the keys, in float32 at least."""
     scores = torch.matmul(queries, keys.transpose(-2, -1))
@@ -138,7 +133,7 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Ten
 
 
 class _Attention(torch.autograd.Function):
-    """`attend` on packed streams, with its gradient written out: it pads, multiplies and takes the padding off again.
+    """softmax(Q K^T / sqrt(d_k)) V on packed streams, its gradient written out: pads, multiplies, takes padding off.
 
     Left to itself, autograd would take several times as many passes over blocks of zeros.
     """
