@@ -31,7 +31,7 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             found[name] = {"precision": precision, **work(options, bench, name, precision, Path(folder))}
     print(f"\n{options.minutes:g} minutes of training, small, {options.batch_tokens:,} tokens a batch, beam 5\n")
-    head = ("engine", "precision", "updates", "minutes", "sacreBLEU")
+    head = ("engine", "precision", "updates", "minutes", "development perplexity", "sacreBLEU")
     print(table(head, [_cells(name, each) for name, each in found.items() if "refused" not in each]))
     print("".join(f"\n{ENGINES[name].title}: {each['refused']}" for name, each in found.items() if "refused" in each))
     return {"minutes": found}
@@ -76,6 +76,7 @@ def ours(options: argparse.Namespace, bench: Bench, name: str, precision: str, f
         f"runtime.precision={precision}",
         "runtime.device=cpu",
         "decoding.beam=5",
+        "evaluation.splits=[valid,test]",
         "name=minutes",
         f"paths.outputs={folder}",
         *options.ours,
@@ -87,9 +88,9 @@ def ours(options: argparse.Namespace, bench: Bench, name: str, precision: str, f
         if done.returncode:
             raise UserError(f"nmt {stage} failed; what it said is above")
         seconds = seconds or time.perf_counter() - began
-    scores = read_json(folder / "minutes" / "eval" / "test.json")
+    valid, test = (read_json(folder / "minutes" / "eval" / f"{split}.json") for split in ("valid", "test"))
     last = int(max((folder / "minutes" / "checkpoints").glob("step-*")).name.removeprefix("step-"))
-    return {"updates": last, "seconds": seconds, "bleu": scores["bleu"]["score"]}
+    return {"updates": last, "seconds": seconds, "perplexity": valid["perplexity"], "bleu": test["bleu"]["score"]}
 
 
 def theirs(options: argparse.Namespace, bench: Bench, name: str, precision: str, folder: Path) -> dict[str, Any]:
@@ -109,5 +110,5 @@ def theirs(options: argparse.Namespace, bench: Bench, name: str, precision: str,
 
 
 def _cells(name: str, each: dict[str, Any]) -> list[str]:
-    minutes = each["seconds"] / 60
-    return [ENGINES[name].title, each["precision"], f"{each['updates']:,}", f"{minutes:.1f}", f"{each['bleu']:.2f}"]
+    minutes, perplexity = f"{each['seconds'] / 60:.1f}", f"{each['perplexity']:.2f}"
+    return [ENGINES[name].title, each["precision"], f"{each['updates']:,}", minutes, perplexity, f"{each['bleu']:.2f}"]

@@ -1,5 +1,6 @@
 """Hugging Face's Marian in a plain loop over batches of sentences of like length."""
 
+import math
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -57,10 +58,11 @@ def minutes(job: Job) -> Result:
         if time.perf_counter() - began >= 60 * job["minutes"] or loop.step == loop.config.steps:
             break
     seconds = time.perf_counter() - began
+    perplexity = math.exp(loop.held_out_loss(job))
     loop.model.eval()
     search = Search(loop.model, job)
     hypotheses = in_batches(job, search, in_threads(job, search))["hypotheses"]
-    return {"updates": loop.step, "seconds": seconds, "hypotheses": hypotheses}
+    return {"updates": loop.step, "seconds": seconds, "perplexity": perplexity, "hypotheses": hypotheses}
 
 
 def translate(job: Job) -> Result:
