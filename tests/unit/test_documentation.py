@@ -89,7 +89,8 @@ def check_python(words: Words) -> None:
     elif words[0] == "scripts/torchrun":
         check_torchrun(words)
     elif words[0] == "-m":
-        assert (ROOT / words[1].replace(".", "/")).exists()
+        module = ROOT / words[1].replace(".", "/")
+        assert module.is_dir() or module.with_suffix(".py").is_file()
     else:
         check_script(words)
 
