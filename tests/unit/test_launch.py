@@ -19,7 +19,9 @@ CHAIN = ["data", "train", "average", "eval", "report"]
 HOSTILE = """name=x; touch ran `touch ran` $(shell touch ran) $$(touch ran) $(touch ran) | touch ran && touch ran
     $(eval X := $(shell touch ran)) ${oc.env:HOME} "$(shell touch ran)" '$(touch ran)' > ran c=[d,e] * # % $@ \\$$"""
 
-NOTE = """#!{python}
+NOTE = """#!/bin/sh
+'''exec' "{python}" "$0" "$@"
+' '''
 import json, os, sys
 with open({notes!r}, "a", encoding="utf-8") as notes:
     print(json.dumps([{name!r}, sys.argv[1:], os.environ.get("ARGS")]), file=notes)
@@ -31,7 +33,10 @@ Note = tuple[str, list[str], str | None]
 
 
 def note_taker(path: Path, notes: Path, code: int = 0) -> None:
-    """Write a program, or a module, that does nothing but take a note of how it was started."""
+    """Write a program, or a module, that does nothing but take a note of how it was started.
+
+    It is a shell script as well, because the first line of a Python script cannot name a path with spaces.
+    """
     name = path.parent.name if path.stem == "__main__" else path.stem
     path.parent.mkdir(parents=True, exist_ok=True)
     text = NOTE.format(python=sys.executable, notes=str(notes), name=name, code=code)
@@ -48,7 +53,8 @@ def make(folder: Path, *words: str, by_environment: str | None = None) -> list[N
     notes, programs = folder / "notes", folder / "stand ins"
     for program in (programs / "python", folder / "scripts" / "lock"):
         note_taker(program, notes)
-    command = ["make", "-f", str(MAKEFILE), *words, f"BIN={programs}", "READY=", f"PYTHON={programs}/python"]
+    shutil.copy(MAKEFILE, folder)
+    command = ["make", *words, f"BIN={programs}", "READY=", f"PYTHON={programs}/python"]
     environment = dict(os.environ) | ({} if by_environment is None else {"ARGS": by_environment})
     subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
     return noted(notes)
