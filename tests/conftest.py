@@ -25,6 +25,13 @@ def _no_network(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     monkeypatch.setenv("WANDB_DIR", str(home))
 
 
+@pytest.fixture(autouse=True)
+def _outside_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the make that runs the tests from a make that a test runs: it would take over its options and ARGS."""
+    for name in ("MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKELEVEL", "ARGS"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out what needs a GPU where there is none."""
     if not torch.cuda.is_available():

@@ -13,8 +13,10 @@ EFFICIENCY = 0.4
 class Device(NamedTuple):
     """A device's data sheet, and what renting one costs."""
 
-    peak: float
-    """FLOP/s of dense matrix products, in bf16 where the device has it."""
+    bf16: float | None
+    """FLOP/s of dense matrix products in bf16; None if the device has none."""
+    fp32: float
+    """FLOP/s of dense matrix products in fp32: in TF32 if the device has it, because training then uses it."""
     memory: float
     """Bytes."""
     watts: float
@@ -22,19 +24,25 @@ class Device(NamedTuple):
     price: float
     """US dollars for an hour: an assumption about what clouds ask, good to a factor of two."""
 
+    def peak(self, precision: str) -> float:
+        """Return the FLOP/s of dense matrix products in `bf16` or `fp32`."""
+        return self.bf16 if precision == "bf16" and self.bf16 else self.fp32
+
 
 DEVICES = {
-    "b200": Device(2250e12, 180e9, 1000, 5.5),
-    "h200": Device(989e12, 141e9, 700, 3.5),
-    "h100": Device(989e12, 80e9, 700, 3.0),
-    "a100": Device(312e12, 80e9, 400, 1.8),
-    "l40s": Device(362e12, 48e9, 350, 1.2),
-    "l4": Device(121e12, 24e9, 72, 0.8),
-    "rtx4090": Device(165e12, 24e9, 450, 0.5),
-    "v100": Device(125e12, 16e9, 300, 1.0),
-    "p100": Device(9.5e12, 16e9, 300, 0.5),
+    "b200": Device(2250e12, 1125e12, 180e9, 1000, 5.5),
+    "h200": Device(989e12, 494e12, 141e9, 700, 3.5),
+    "h100": Device(989e12, 494e12, 80e9, 700, 3.0),
+    "a100": Device(312e12, 156e12, 80e9, 400, 1.8),
+    "l40s": Device(362e12, 183e12, 48e9, 350, 1.2),
+    "l4": Device(121e12, 60e12, 24e9, 72, 0.8),
+    "rtx4090": Device(165e12, 82.6e12, 24e9, 450, 0.5),
+    "v100": Device(None, 15.7e12, 16e9, 300, 1.0),
+    "t4": Device(None, 8.1e12, 16e9, 70, 0.4),
+    "p100": Device(None, 9.5e12, 16e9, 300, 0.5),
 }
-"""By the names that `device=` takes. The V100 computes in fp16; the P100, which the paper used, in fp32."""
+"""By the names that `device=` takes. The tensor cores of the V100 and the T4 take fp16, which nmt does not use, so both
+compute in fp32 like the P100, which the paper used."""
 
 
 class Estimate(NamedTuple):
@@ -54,8 +62,16 @@ def find_device(name: str) -> Device:
     return DEVICES[name]
 
 
-def estimate(flops: float, device: Device, count: int) -> Estimate:
-    """What so many operations take on so many devices."""
-    floor = flops / (count * SUSTAINED * device.peak) / 3600
+def precision_on(name: str, wanted: str) -> str:
+    """Return the precision of a run on a device: bf16 if the device has it, unless fp32 is asked for."""
+    has_bf16 = find_device(name).bf16 is not None
+    if wanted == "bf16" and not has_bf16:
+        raise ConfigError(f"runtime.precision=bf16, but device={name} has no bf16: leave runtime.precision out")
+    return "bf16" if has_bf16 and wanted != "fp32" else "fp32"
+
+
+def estimate(flops: float, peak: float, device: Device, count: int) -> Estimate:
+    """Return what that many operations take on that many devices, each with this peak of FLOP/s."""
+    floor = flops / (count * SUSTAINED * peak) / 3600
     hours = floor / EFFICIENCY
     return Estimate(floor, hours, hours * count * device.watts / 1000, hours * count * device.price)

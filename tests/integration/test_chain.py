@@ -1,6 +1,7 @@
 """The whole chain as a user runs it, stage after stage."""
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -104,7 +105,7 @@ def test_two_files_go_in_and_bleu_comes_out(settings: list[str], corpus: Path, t
         "experiment=own", f"data.train=[{corpus}/train.en,{corpus}/train.de]", *small, "data.hold_out=0.05",
         f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs",
     ]  # fmt: skip
-    command = ["make", "all", f"BIN={Path(sys.executable).parent}", "READY=", f"ARGS={' '.join(words)}"]
+    command = ["make", "all", f"BIN={Path(sys.executable).parent}", "READY=", f"ARGS={shlex.join(words)}"]
     root = Path(__file__).parents[2]
     done = subprocess.run(command, cwd=root, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,7 @@
-"""Imports run downwards only, and what is dear or dangerous is imported in one place."""
+"""Imports run downwards only, and slow or dangerous imports live in one place.
+
+`python -m tests.unit.test_architecture` writes the table of layers in ARCHITECTURE.md.
+"""
 
 import ast
 import subprocess
@@ -12,47 +15,64 @@ import pytest
 import nmt
 
 SOURCE = Path(nmt.__file__).parent
+DOCUMENT = Path(__file__).parents[2] / "ARCHITECTURE.md"
+BEGIN = "<!-- layers: `python -m tests.unit.test_architecture` writes this table -->"
+END = "<!-- end of layers -->"
+
+
+class Layer(NamedTuple):
+    """Modules or packages that do not import each other, and what they do."""
+
+    purpose: str
+    names: tuple[str, ...]
+
 
 LAYERS = [
-    ["nmt.__main__"],
-    ["nmt.cli"],
-    ["nmt.stages.demo", "nmt.stages.table3"],
-    ["nmt.stages"],
-    ["nmt.config.multirun", "nmt.config.completion"],
-    ["nmt.config.compose"],
-    ["nmt.training.loop", "nmt.training.fit", "nmt.table3", "nmt.evaluation", "nmt.report", "nmt.export"],
-    ["nmt.decoding.deployed"],
-    ["nmt.decoding.translate"],
-    ["nmt.decoding.engine"],
-    ["nmt.training.keep"],
-    ["nmt.training.step", "nmt.training.watch", "nmt.training.signals"],
-    ["nmt.data"],
-    ["nmt.runs"],
-    ["nmt.distributed"],
-    ["nmt.machine"],
-    ["nmt.decoding.sampling"],
-    [
-        "nmt.model",
-        "nmt.text",
-        "nmt.decoding.beam",
-        "nmt.training.loss",
-        "nmt.training.schedule",
-    ],
-    ["nmt.config.keys"],
-    ["nmt.config.schema", "nmt.files", "nmt.lock", "nmt.devices", "nmt.threads", "nmt.copies"],
-    ["nmt.errors"],
+    Layer("the package run as a program", ("nmt.__main__",)),
+    Layer("the command line: names, help, exit codes", ("nmt.cli",)),
+    Layer("commands made of other commands", ("nmt.stages.demo", "nmt.stages.table3")),
+    Layer("one module per command", ("nmt.stages",)),
+    Layer("several runs from one command; completion in the shell", ("nmt.config.multirun", "nmt.config.completion")),
+    Layer("composing and checking the settings", ("nmt.config.compose",)),
+    Layer(
+        "training loop, scores, reports, exports, Table 3",
+        ("nmt.training.loop", "nmt.training.fit", "nmt.paper.table3", "nmt.evaluation", "nmt.report", "nmt.export"),
+    ),
+    Layer("decoding with exported models", ("nmt.decoding.deployed",)),
+    Layer("translating batches of text", ("nmt.decoding.translate",)),
+    Layer("what every decoding engine offers", ("nmt.decoding.engine",)),
+    Layer("when to save and what to keep", ("nmt.training.keep",)),
+    Layer(
+        "one update, and stopping on signals or divergence",
+        ("nmt.training.step", "nmt.training.watch", "nmt.training.signals"),
+    ),
+    Layer("text to tokens to batches", ("nmt.data",)),
+    Layer("checkpoints, averaging, metrics, tracking", ("nmt.runs",)),
+    Layer("processes that train together", ("nmt.distributed",)),
+    Layer("device, precision and memory of this process", ("nmt.machine",)),
+    Layer("drawing tokens at random", ("nmt.decoding.sampling",)),
+    Layer(
+        "the mathematics: model, loss, schedule, beam search; the tokenizer",
+        ("nmt.model", "nmt.text", "nmt.decoding.beam", "nmt.training.loss", "nmt.training.schedule"),
+    ),
+    Layer("names of the settings; the paper's figures", ("nmt.config.keys", "nmt.paper.figures")),
+    Layer(
+        "settings as plain dataclasses; files, locks, threads and copies of the process",
+        ("nmt.config.schema", "nmt.files", "nmt.lock", "nmt.devices", "nmt.threads", "nmt.copies"),
+    ),
+    Layer("messages to the user", ("nmt.errors",)),
 ]
-"""From top to bottom. A name may import itself and what lies below; those that share a layer do not know each other."""
+"""From top to bottom. A name may import itself and what lies below; names of one layer do not import each other."""
 
 HOMES = {
-    "hydra": ("nmt.config.compose", "nmt.config.multirun"),
-    "omegaconf": ("nmt.config.compose", "nmt.config.multirun"),
-    "torch.distributed": ("nmt.distributed",),
-    "torch.nn.parallel": ("nmt.distributed",),
-    "wandb": ("nmt.runs.tracking",),
-    "pickle": ("nmt.runs.format",),  # its error alone, which torch.load raises
+    "hydra": {"nmt.config.compose", "nmt.config.multirun"},
+    "omegaconf": {"nmt.config.compose", "nmt.config.multirun"},
+    "torch.distributed": {"nmt.distributed"},
+    "torch.nn.parallel": {"nmt.distributed"},
+    "wandb": {"nmt.runs.tracking"},
+    "pickle": set[str](),
 }
-"""Packages that only these modules import."""
+"""Packages, and the modules that import them: exactly these."""
 
 DEAR = ("datasets", "wandb")
 """Packages that are imported inside the function that uses them."""
@@ -96,7 +116,7 @@ def within(name: str, package: str) -> bool:
 
 def place(module: str) -> tuple[int, str]:
     """Layer and the name in it that a module belongs to, by the longest that fits."""
-    fitting = [(index, name) for index, names in enumerate(LAYERS) for name in names if within(module, name)]
+    fitting = [(index, name) for index, layer in enumerate(LAYERS) for name in layer.names if within(module, name)]
     assert fitting, f"{module} has no place in LAYERS: give it one"
     return max(fitting, key=lambda found: len(found[1]))
 
@@ -109,6 +129,24 @@ def downwards(found: Import) -> bool:
 def is_empty(module: str) -> bool:
     """Packages that say nothing have no layer: `nmt.training` spans several."""
     return module in MODULES and all(isinstance(node, ast.Expr | ast.Assign) for node in MODULES[module].body)
+
+
+def table() -> str:
+    """Return the layers as Markdown."""
+    lines = ["| layer | modules | purpose |", "|---|---|---|"]
+    for number, layer in enumerate(LAYERS, start=1):
+        modules = ", ".join(f"`{name.removeprefix('nmt.')}`" for name in layer.names)
+        lines.append(f"| {number} | {modules} | {layer.purpose} |")
+    return "\n".join(lines)
+
+
+def with_table(document: str) -> str:
+    """Return a document whose table of layers is the one of this module."""
+    before, begin, rest = document.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    assert begin, f"{BEGIN} is missing"
+    assert end, f"{END} is missing"
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
 
 
 def test_imports_run_downwards() -> None:
@@ -132,9 +170,25 @@ def test_the_rule_itself(importer: str, imported: str, allowed: bool) -> None:
 
 
 @pytest.mark.parametrize("package", HOMES)
-def test_only_its_home_imports(package: str) -> None:
-    importers = {found.importer for found in ALL if within(found.imported, package)}
-    assert importers <= set(HOMES[package])
+def test_a_package_is_imported_by_its_home_and_by_nothing_else(package: str) -> None:
+    assert {found.importer for found in ALL if within(found.imported, package)} == HOMES[package]
+
+
+def test_every_name_of_a_layer_is_a_module() -> None:
+    assert [name for layer in LAYERS for name in layer.names if name not in MODULES] == []
+
+
+def test_the_document_has_the_same_layers() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == with_table(DOCUMENT.read_text(encoding="utf-8")), (
+        "ARCHITECTURE.md differs: run `python -m tests.unit.test_architecture`"
+    )
+
+
+def test_the_table_replaces_what_stands_between_its_marks() -> None:
+    old = f"before\n{BEGIN}\n| an old table |\n{END}\nafter\n"
+    assert with_table(old).splitlines()[:3] == ["before", BEGIN, "| layer | modules | purpose |"]
+    assert with_table(with_table(old)) == with_table(old)
+    assert with_table(old).endswith(f"| {len(LAYERS)} | `errors` | messages to the user |\n{END}\nafter\n")
 
 
 def test_dear_packages_are_imported_where_they_are_used() -> None:
@@ -163,3 +217,7 @@ def test_torch_load_takes_weights_only() -> None:
 def test_data_preparation_starts_without_torch() -> None:
     program = "import sys, nmt.stages.data; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(with_table(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")

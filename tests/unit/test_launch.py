@@ -1,43 +1,164 @@
-"""scripts/launch: one process a GPU, and one where there are none."""
+"""make and scripts/launch.py: ARGS reaches the command word by word and is never executed; one process per GPU."""
 
+import json
 import os
+import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-LAUNCH = Path(__file__).parents[2] / "scripts" / "launch"
+TOP = Path(__file__).parents[2]
+LAUNCH = TOP / "scripts" / "launch.py"
+MAKEFILE = TOP / "Makefile"
+TARGETS = re.findall(r"^([a-z0-9-]+):.*## ", MAKEFILE.read_text(encoding="utf-8"), re.MULTILINE)
+LAUNCHED = sorted({*TARGETS} - {"help", "setup", "wheels", "lock", "all", "lint", "format", "clean"})
+CHAIN = ["data", "train", "average", "eval", "report"]
+HOSTILE = """name=x; touch ran `touch ran` $(shell touch ran) $$(touch ran) $(touch ran) | touch ran && touch ran
+    $(eval X := $(shell touch ran)) ${oc.env:HOME} "$(shell touch ran)" '$(touch ran)' > ran c=[d,e] * # % $@ \\$$"""
+
+NOTE = """#!/bin/sh
+'''exec' "{python}" "$0" "$@"
+' '''
+import json, os, sys
+with open({notes!r}, "a", encoding="utf-8") as notes:
+    print(json.dumps([{name!r}, sys.argv[1:], os.environ.get("ARGS")]), file=notes)
+sys.exit({code})
+"""
+
+Note = tuple[str, list[str], str | None]
+"""The program, its arguments, and ARGS in its environment."""
 
 
-def launched(folder: Path, gpus: int, visible: str | None = None, describe: int = 0) -> tuple[int, list[str]]:
-    """Exit code and the Python command lines, with stand-ins for Python and nvidia-smi that only take notes."""
-    notes = folder / "notes"
+def note_taker(path: Path, notes: Path, code: int = 0) -> None:
+    """Write a program, or a module, that does nothing but take a note of how it was started.
+
+    It is a shell script as well, because the first line of a Python script cannot name a path with spaces.
+    """
+    name = path.parent.name if path.stem == "__main__" else path.stem
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = NOTE.format(python=sys.executable, notes=str(notes), name=name, code=code)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+def noted(notes: Path) -> list[Note]:
+    return [json.loads(line) for line in notes.read_text(encoding="utf-8").splitlines()] if notes.exists() else []
+
+
+def make(folder: Path, *words: str, by_environment: str | None = None) -> list[Note]:
+    """Run make in an empty folder, with stand-ins for what it would start; return what these noted."""
+    notes, programs = folder / "notes", folder / "stand ins"
+    for program in (programs / "python", folder / "scripts" / "lock"):
+        note_taker(program, notes)
+    shutil.copy(MAKEFILE, folder)
+    command = ["make", *words, f"BIN={programs}", "READY=", f"PYTHON={programs}/python"]
+    environment = dict(os.environ) | ({} if by_environment is None else {"ARGS": by_environment})
+    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+    return noted(notes)
+
+
+def targets(notes: list[Note]) -> list[str]:
+    """The targets that the launcher was started with."""
+    return [words[-1] for _, words, _ in notes if words[:1] == ["scripts/launch.py"]]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("by_environment", [False, True], ids=["command line", "environment"])
+def test_make_passes_args_on_unchanged_and_executes_nothing(tmp_path: Path, target: str, by_environment: bool) -> None:
+    notes = (
+        make(tmp_path, target, by_environment=HOSTILE) if by_environment else make(tmp_path, target, f"ARGS={HOSTILE}")
+    )
+    assert targets(notes) == (CHAIN if target == "all" else [target] if target in LAUNCHED else [])
+    assert all(arguments == HOSTILE for *_, arguments in notes)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_all_is_the_chain_one_after_the_other(tmp_path: Path) -> None:
+    assert targets(make(tmp_path, "-j4", "all", "ARGS=name=x")) == CHAIN
+
+
+def launched(
+    folder: Path, target: str, arguments: str, *words: str, gpus: int = 0, visible: str | None = None, code: int = 7
+) -> tuple[int, list[list[str]], str]:
+    """Run the launcher beside stand-ins for all that it starts; return its exit code, what it started, and errors."""
+    notes, scripts = folder / "notes", folder / "scripts"
+    for program in ("nmt/__main__.py", "pytest.py", "scripts/bench/__main__.py", "scripts/torchrun"):
+        note_taker(folder / program, notes, code)
+    (folder / "nmt" / "__init__.py").touch()
+    shutil.copy(LAUNCH, scripts)
     listing = "\n".join(f"GPU {index}: some device" for index in range(gpus))
-    programs = {
-        "nvidia-smi": f"cat <<END\n{listing}\nEND" if gpus else "exit 9",
-        "python": f'echo "$*" >> {notes}; case "$*" in *describe*) exit {describe};; esac; exit 7',
-    }
-    for name, body in programs.items():
-        (folder / name).write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
-        (folder / name).chmod(0o755)
-    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHON": str(folder / "python")}
+    (folder / "nvidia-smi").write_text(f"#!/bin/sh\ncat <<END\n{listing}\nEND\n" if gpus else "#!/bin/sh\nexit 9\n")
+    (folder / "nvidia-smi").chmod(0o755)
+    environment = {**os.environ, "ARGS": arguments, "PATH": f"{folder}:{os.environ['PATH']}"}
+    for name in ("CUDA_VISIBLE_DEVICES", "PYTHONPATH"):
+        environment.pop(name, None)
     if visible is not None:
         environment["CUDA_VISIBLE_DEVICES"] = visible
-    done = subprocess.run([LAUNCH, "train", "data.train=[a,b]"], env=environment, check=False)
-    return done.returncode, notes.read_text(encoding="utf-8").splitlines()
+    command = [sys.executable, str(scripts / "launch.py"), target, *words]
+    done = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True)
+    assert all(left_over is None for *_, left_over in noted(notes))
+    return done.returncode, [[program, *words] for program, words, _ in noted(notes)], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("", []),
+        ("data.train=[a,b] seed=1,2", ["data.train=[a,b]", "seed=1,2"]),
+        ("a=1\n    b=2\t c=3 \\\n d=4", ["a=1", "b=2", "c=3", "d=4"]),
+        ("""input="a b.txt" name='x y'z""", ["input=a b.txt", "name=x yz"]),
+        ("name=${oc.env:HOME} output=$HOME", ["name=${oc.env:HOME}", "output=$HOME"]),
+        ("name=x; touch ran", ["name=x;", "touch", "ran"]),
+        ("$(touch ran) `touch ran` * #", ["$(touch", "ran)", "`touch", "ran`", "*", "#"]),
+    ],
+)
+def test_args_become_words_by_the_shells_rules_alone(tmp_path: Path, arguments: str, words: list[str]) -> None:
+    assert launched(tmp_path, "data", arguments)[:2] == (7, [["nmt", "data", *words]])
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(("target", "more"), [("test", []), ("test-all", ["-m", ""])])
+def test_pytest_gets_the_words(tmp_path: Path, target: str, more: list[str]) -> None:
+    assert launched(tmp_path, target, "-k 'one or two'")[:2] == (7, [["pytest", *more, "-k", "one or two"]])
+
+
+def test_a_quotation_mark_that_is_not_closed_is_named_and_nothing_starts(tmp_path: Path) -> None:
+    code, started, errors = launched(tmp_path, "data", "name='x")
+    assert (code, started) == (2, [])
+    assert (
+        errors == "launch: ARGS cannot be split into words (No closing quotation): close or escape the quotation mark\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"), [("", ["train"]), ("decode --beam=1; x", ["decode", "--beam=1;", "x"])]
+)
+def test_bench_measures_training_unless_told_otherwise(tmp_path: Path, arguments: str, words: list[str]) -> None:
+    assert launched(tmp_path, "bench", arguments)[:2] == (7, [["bench", *words]])
 
 
 @pytest.mark.parametrize(("gpus", "visible"), [(0, None), (1, None), (8, "3"), (8, "")])
-def test_one_process(tmp_path: Path, gpus: int, visible: str | None) -> None:
-    assert launched(tmp_path, gpus, visible) == (7, ["-m nmt train data.train=[a,b]"])
+@pytest.mark.parametrize("target", ["train", "eval"])
+def test_at_most_one_gpu_takes_one_process(tmp_path: Path, target: str, gpus: int, visible: str | None) -> None:
+    started = launched(tmp_path, target, "seed=2", "data.train=[a,b]", gpus=gpus, visible=visible)
+    assert started[:2] == (7, [["nmt", target, "data.train=[a,b]", "seed=2"]])
 
 
 @pytest.mark.parametrize(("gpus", "visible", "processes"), [(8, None, 8), (8, "0,5,6", 3)])
-def test_a_process_for_each_gpu(tmp_path: Path, gpus: int, visible: str | None, processes: int) -> None:
-    check, run = "-m nmt describe data.train=[a,b]", "-m nmt train data.train=[a,b]"
-    torchrun = f"{LAUNCH.parent}/torchrun --standalone --nproc-per-node={processes} {run}"
-    assert launched(tmp_path, gpus, visible) == (7, [check, torchrun])
+def test_each_gpu_takes_a_process(tmp_path: Path, gpus: int, visible: str | None, processes: int) -> None:
+    check = ["nmt", "describe", "data.train=[a,b]"]
+    run = ["torchrun", "--standalone", f"--nproc-per-node={processes}", "-m", "nmt", "train", "data.train=[a,b]"]
+    started = launched(tmp_path, "train", "data.train=[a,b]", gpus=gpus, visible=visible, code=0)
+    assert started == (0, [check, run], "")
+
+
+def test_other_stages_take_one_process_whatever_gpus_there_are(tmp_path: Path) -> None:
+    assert launched(tmp_path, "translate", "", gpus=8)[:2] == (7, [["nmt", "translate"]])
 
 
 def test_wrong_settings_start_no_processes(tmp_path: Path) -> None:
-    assert launched(tmp_path, 8, describe=2) == (2, ["-m nmt describe data.train=[a,b]"])
+    started = launched(tmp_path, "train", "data.train=[a,b]", gpus=8, code=2)
+    assert started[:2] == (2, [["nmt", "describe", "data.train=[a,b]"]])

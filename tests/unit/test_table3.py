@@ -9,22 +9,25 @@ import pytest
 from nmt.config.compose import compose, options
 from nmt.config.schema import Config, DecodingConfig, ModelConfig, PathsConfig, TrainingConfig
 from nmt.errors import ConfigError
+from nmt.paper.figures import TABLE_3
+from nmt.paper.table3 import chosen, is_done, measured, small, table
 from nmt.stages.table3 import settings
-from nmt.table3 import ROWS, chosen, is_done, measured, small, table
 
 
 def test_every_row_is_an_experiment() -> None:
-    assert {f"table3/{name}" for name in ROWS} == {name for name in options("experiment") if name.startswith("table3/")}
+    assert {f"table3/{name}" for name in TABLE_3} == {
+        name for name in options("experiment") if name.startswith("table3/")
+    }
 
 
 def test_rows_are_chosen_in_the_papers_order() -> None:
-    assert chosen([]) == list(ROWS)
+    assert chosen([]) == list(TABLE_3)
     assert chosen(["big", "a1"]) == ["a1", "big"]
     with pytest.raises(ConfigError, match=r"no row a9; did you mean a\d\?"):
         chosen(["a9"])
 
 
-@pytest.mark.parametrize("name", [name for name in ROWS if name != "base"])
+@pytest.mark.parametrize("name", [name for name in TABLE_3 if name != "base"])
 def test_at_the_small_scale_a_row_differs_from_base_where_the_papers_does(name: str) -> None:
     full = [compose([f"experiment=table3/{each}"]) for each in ("base", name)]
     base, row = (settings(each, ["scale=small"]) for each in ("base", name))

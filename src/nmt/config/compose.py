@@ -1,6 +1,6 @@
 """From `conf/` and the words on the command line to one frozen, checked Config; and back to text.
 
-Only this module knows Hydra and OmegaConf. Whatever is wrong ends in one ConfigError of one line.
+Only this module and `nmt.config.multirun` import Hydra and OmegaConf. Every mistake becomes a one-line ConfigError.
 """
 
 import difflib

@@ -6,7 +6,7 @@ from typing import Any
 
 from nmt.config.schema import Config
 from nmt.model.size import model_size, training_flops
-from nmt.report.paper import paper_bleu, paper_perplexity
+from nmt.paper.figures import paper_bleu, paper_perplexity
 from nmt.report.run import SCORES, Run
 from nmt.runs.resume import flatten
 

@@ -11,7 +11,7 @@ from nmt.config.schema import Config
 from nmt.data.batches import Lengths, plan_epoch
 from nmt.data.steps import read_records
 from nmt.data.store import PairStore
-from nmt.devices import EFFICIENCY, SUSTAINED, estimate, find_device
+from nmt.devices import EFFICIENCY, SUSTAINED, estimate, find_device, precision_on
 from nmt.errors import ConfigError
 from nmt.machine import prepare_machine
 from nmt.model.memory import Keeping, Memory, keeping, training_memory
@@ -94,8 +94,7 @@ def _memory(config: Config, size: Size, device_batch: int, data: dict[str, Any] 
 
 def _keeping(config: Config) -> Keeping:
     if config.device:
-        find_device(config.device)
-        return keeping(gpu=True, half=config.runtime.precision != "fp32" and config.device != "p100")
+        return keeping(gpu=True, half=precision_on(config.device, config.runtime.precision) == "bf16")
     machine = prepare_machine(config.runtime)
     return keeping(gpu=machine.device.type == "cuda", half=machine.precision == torch.bfloat16)
 
@@ -104,9 +103,13 @@ def _estimate(config: Config, flops: int, devices: int) -> dict[str, Any] | None
     """Hours, energy and money on the device that is named; None where none is."""
     if not config.device:
         return None
-    device = find_device(config.device)
-    assumptions = {"sustained": SUSTAINED, "efficiency": EFFICIENCY, **device._asdict()}
-    return {"device": config.device, **estimate(flops, device, devices)._asdict(), "assumptions": assumptions}
+    device, precision = find_device(config.device), precision_on(config.device, config.runtime.precision)
+    peak = device.peak(precision)
+    assumptions = {
+        "sustained": SUSTAINED, "efficiency": EFFICIENCY, "precision": precision, "peak": peak,
+        "memory": device.memory, "watts": device.watts, "price": device.price,
+    }  # fmt: skip
+    return {"device": config.device, **estimate(flops, peak, device, devices)._asdict(), "assumptions": assumptions}
 
 
 def as_text(config: Config, figures: dict[str, Any]) -> str:
@@ -154,8 +157,8 @@ def _estimate_lines(config: Config, figures: dict[str, Any]) -> list[str]:
         f"estimate for {figures['devices']} x {config.device}: {_duration(guess['hours'])}, "
         f"{guess['kilowatt_hours']:.1f} kWh, {guess['dollars']:,.2f} dollars; "
         f"the floor is {_duration(guess['floor_hours'])}",
-        f"  assuming {assumed['peak'] / 1e12:,.0f} TFLOP/s at peak, of which a large matrix product sustains "
-        f"{assumed['sustained']:.0%} (the floor) and a step {assumed['efficiency']:.0%} of that;",
+        f"  assuming {assumed['peak'] / 1e12:g} TFLOP/s at peak in {assumed['precision']}, of which a large matrix "
+        f"product sustains {assumed['sustained']:.0%} (the floor) and a step {assumed['efficiency']:.0%} of that;",
         f"  {assumed['watts']:.0f} W and {assumed['price']:.2f} dollars an hour for each device; "
         "validation, checkpoints and idle hosts not counted",
     ]

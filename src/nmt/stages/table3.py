@@ -12,9 +12,10 @@ from nmt.config.multirun import multirun, split
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
 from nmt.files import write_text
+from nmt.paper.figures import TABLE_3
+from nmt.paper.table3 import chosen, is_done, measured, small, table
 from nmt.runs.resume import check_resumable, flatten, read_settings
 from nmt.stages import data, evaluate, train
-from nmt.table3 import ROWS, chosen, is_done, measured, small, table
 from nmt.text.tokenizer import Tokenizer
 
 FOLDER = "table3/"
@@ -61,7 +62,7 @@ def train_and_score(overrides: list[str]) -> None:
     (experiment,) = (word for word in overrides if word.startswith("experiment="))
     name = experiment.removeprefix(f"experiment={FOLDER}")
     words = [word for word in overrides if word != experiment]
-    print(f"\n== {name} {ROWS[name].change} ==", flush=True)
+    print(f"\n== {name} {TABLE_3[name].change} ==", flush=True)
     try:
         for stage in STAGES:
             _run_stage(stage, [*_first(name, words), *words])
@@ -100,7 +101,7 @@ def _is_done(config: Config) -> bool:
 
 def _write_table(words: list[str]) -> None:
     """All rows, those that are not done yet with the paper's figures alone."""
-    configs = {name: settings(name, words) for name in ROWS}
+    configs = {name: settings(name, words) for name in TABLE_3}
     base = configs["base"]
     if not (base.data_folder / "manifest.json").exists():
         return

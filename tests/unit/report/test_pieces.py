@@ -18,9 +18,9 @@ from nmt.model.attention import Recorder
 from nmt.model.layers import SelfAttention
 from nmt.model.packed import Packed
 from nmt.model.transformer import Transformer
+from nmt.paper.figures import paper_bleu, paper_perplexity
 from nmt.report import about, charts, corpus, curves, translations
 from nmt.report.charts import FEW_POINTS, MOST_POINTS, log_ticks, thin
-from nmt.report.paper import paper_bleu, paper_perplexity
 from nmt.report.run import Evaluated, Run, read_run
 from nmt.report.translations import mark_differences
 from tests.unit.report.runs import EVENTS

@@ -42,6 +42,17 @@ def test_big_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert "300,000 steps" in text
 
 
+@pytest.mark.parametrize("device", ["v100", "t4"])
+def test_a_device_without_bf16_is_described_in_fp32(device: str) -> None:
+    found = describe(compose([f"device={device}"]), 1)
+    explicit = describe(compose([f"device={device}", "runtime.precision=fp32"]), 1)
+    bf16, fp32 = (describe(compose(["device=a100", f"runtime.precision={each}"]), 1) for each in ("bf16", "fp32"))
+    assert found == explicit
+    assert found["estimate"]["assumptions"]["precision"] == "fp32"
+    assert found["memory"] == fp32["memory"]
+    assert fp32["memory"]["activations"] > 1.5 * bf16["memory"]["activations"]
+
+
 def test_another_output_is_refused() -> None:
     with pytest.raises(ConfigError, match="output=jsn is nothing that describe writes"):
         run(compose(["output=jsn"]))

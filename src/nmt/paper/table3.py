@@ -1,4 +1,4 @@
-"""Table 3 of the paper: its rows, its figures, and what our own runs measured beside them."""
+"""Table 3 of the paper: its rows at full and at small scale, and what our own runs measured next to its figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -9,41 +9,8 @@ from nmt.config.schema import Config
 from nmt.errors import ConfigError, nearest
 from nmt.files import read_json
 from nmt.model.size import model_size
+from nmt.paper.figures import TABLE_3
 from nmt.runs.tracking import METRICS, read_metrics
-
-
-class Row(NamedTuple):
-    """A row, with the paper's figures: dev perplexity and BLEU, millions of parameters, hours where it says them."""
-
-    change: str
-    perplexity: float
-    bleu: float
-    parameters: int | None = None
-    hours: float | None = None
-
-
-ROWS: Mapping[str, Row] = {
-    "base": Row("", 4.92, 25.8, 65, 12),
-    "a1": Row("h 1, d_k = d_v = 512", 5.29, 24.9),
-    "a2": Row("h 4, d_k = d_v = 128", 5.00, 25.5),
-    "a3": Row("h 16, d_k = d_v = 32", 4.91, 25.8),
-    "a4": Row("h 32, d_k = d_v = 16", 5.01, 25.4),
-    "b1": Row("d_k 16", 5.16, 25.1, 58),
-    "b2": Row("d_k 32", 5.01, 25.4, 60),
-    "c1": Row("N 2", 6.11, 23.7, 36),
-    "c2": Row("N 4", 5.19, 25.3, 50),
-    "c3": Row("N 8", 4.88, 25.5, 80),
-    "c4": Row("d_model 256, d_k = d_v = 32", 5.75, 24.5, 28),
-    "c5": Row("d_model 1024, d_k = d_v = 128", 4.66, 26.0, 168),
-    "c6": Row("d_ff 1024", 5.12, 25.4, 53),
-    "c7": Row("d_ff 4096", 4.75, 26.2, 90),
-    "d1": Row("dropout 0.0", 5.77, 24.6),
-    "d2": Row("dropout 0.2", 4.95, 25.5),
-    "d3": Row("label smoothing 0.0", 4.67, 25.3),
-    "d4": Row("label smoothing 0.2", 5.47, 25.7),
-    "e": Row("learned positions", 4.92, 25.7),
-    "big": Row("d_model 1024, d_ff 4096, h 16, dropout 0.3, 300 K steps", 4.33, 26.4, 213, 84),
-}
 
 COLUMNS = ("row", "change", "PPL", "paper", "BLEU", "BLEU, as the paper counts", "paper", "M params", "paper",
            "hours", "paper")  # fmt: skip
@@ -65,9 +32,9 @@ class Measured(NamedTuple):
 def chosen(names: Sequence[str]) -> list[str]:
     """The rows of these names, or all of them, in the paper's order."""
     for name in names:
-        if name not in ROWS:
-            raise ConfigError(f"rows: the paper's Table 3 has no row {name}; {nearest(name, ROWS)}")
-    return [name for name in ROWS if not names or name in names]
+        if name not in TABLE_3:
+            raise ConfigError(f"rows: the paper's Table 3 has no row {name}; {nearest(name, TABLE_3)}")
+    return [name for name in TABLE_3 if not names or name in names]
 
 
 def small(row: Config) -> list[str]:
@@ -130,7 +97,7 @@ def table(figures: Mapping[str, Measured | None]) -> str:
 
 
 def _cells(name: str, own: Measured | None) -> list[str]:
-    row = ROWS[name]
+    row = TABLE_3[name]
     return [
         name,
         row.change,

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Run the command behind a make target with the words of ARGS; `train` and `eval` run on all GPUs of this machine.
+
+make passes ARGS in the environment. It is split here by the shell's quoting rules, and neither make nor a shell
+expands it: `;`, `$(...)` and `${oc.env:HOME}` reach the command as they were written. Also usable without make:
+
+    .venv/bin/python scripts/launch.py train experiment=multi30k
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+SCRIPTS = Path(__file__).resolve().parent
+ON_ALL_GPUS = ("train", "eval")
+BAD_INPUT = 2
+
+
+def main() -> None:
+    """Replace this process with the target's command."""
+    if not sys.argv[1:]:
+        refuse("name a target, such as train")
+    target, *words = sys.argv[1:]
+    try:
+        words += split(os.environ.pop("ARGS", ""))
+    except ValueError as error:
+        refuse(f"ARGS cannot be split into words ({error}): close or escape the quotation mark")
+    processes = gpu_count() if target in ON_ALL_GPUS else 1
+    if processes > 1:
+        check_settings(words)
+    os.execv(sys.executable, [sys.executable, *command(target, words, processes)])
+
+
+def refuse(message: str) -> NoReturn:
+    """Say what the user has to change, and exit."""
+    print(f"launch: {message}", file=sys.stderr)
+    sys.exit(BAD_INPUT)
+
+
+def split(text: str) -> list[str]:
+    """Split ARGS into words as a shell would, with nothing expanded."""
+    return shlex.split(text.replace("\\\n", ""))
+
+
+def command(target: str, words: Sequence[str], processes: int = 1) -> list[str]:
+    """Return the arguments that Python takes for a target."""
+    match target:
+        case "test":
+            return ["-m", "pytest", *words]
+        case "test-all":
+            return ["-m", "pytest", "-m", "", *words]
+        case "bench":
+            return [str(SCRIPTS / "bench"), *(words or ["train"])]
+    stage = ["-m", "nmt", target, *words]
+    if processes == 1:
+        return stage
+    return [str(SCRIPTS / "torchrun"), "--standalone", f"--nproc-per-node={processes}", *stage]
+
+
+def check_settings(words: Sequence[str]) -> None:
+    """Exit if the settings are wrong, so that the mistake is reported once and not by every process."""
+    check = [sys.executable, *command("describe", words)]
+    if code := subprocess.run(check, stdout=subprocess.DEVNULL, check=False).returncode:
+        sys.exit(code)
+
+
+def gpu_count() -> int:
+    """Return the number of GPUs that a run may use, at least 1: a CPU also takes one process."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return max(1, sum(bool(index.strip()) for index in visible.split(",")))
+    try:
+        listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return 1
+    return max(1, sum(line.startswith("GPU") for line in listed.splitlines()))
+
+
+if __name__ == "__main__":
+    main()
