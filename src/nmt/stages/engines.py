@@ -91,7 +91,7 @@ def _load_export(config: Config, machine: Machine) -> Loaded:
     engine = Deployed(
         folder,
         config.decoding,
-        machine.device.type,
+        machine.device,
         torch.get_num_threads(),
         seed=config.seed,
         longest=record["positions"],

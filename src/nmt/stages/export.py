@@ -93,7 +93,7 @@ def _open(partial: Path, config: Config, native: Translator, lines: list[str]) -
     """The export as those who get it will load it."""
     if config.export.target == "ctranslate2":
         positions = ctranslate2.positions(native.models[0].config)
-        return Deployed(partial, native.config, "cpu", torch.get_num_threads(), longest=positions)
+        return Deployed(partial, native.config, CPU, torch.get_num_threads(), longest=positions)
     if config.export.target == "huggingface":
         check_tokenizer(partial, native.tokenizer, lines)
         return Marian(partial, native.tokenizer, native.config)
