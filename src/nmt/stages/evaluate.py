@@ -51,7 +51,8 @@ def _tell(config: Config, split: Split, evaluation: Evaluation, loaded: Loaded) 
         scores={name: score.score for name, score in evaluation.scores.items()},
         signatures={name: score.signature for name, score in evaluation.scores.items()},
         translations=list(zip(split.sources, evaluation.hypotheses, split.references, strict=True))[:SAMPLES],
-        checkpoint=loaded.path,
+        checkpoint=loaded.path.name,
+        files=loaded.files,
     )
     settings = flatten(asdict(config))
     tell_scored(config.run_folder, config.tracking, name=config.name, settings=settings, scored=scored)

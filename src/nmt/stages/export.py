@@ -47,9 +47,9 @@ def run(config: Config) -> None:
         found = verify(native, _open(partial, config, native, lines), lines)
         accept(found, numbers)
         record = _record(config, trained, checkpoint, found)
-        write_json(partial / RECORD, record)
         write_text(partial / checkpoint_format.SETTINGS, checkpoint.config_text)
         write_text(partial / "README.md", card(_facts(partial, config, trained, tokenizer, record)))
+        write_json(partial / RECORD, record | {"files": sorted(file.name for file in partial.iterdir())})
     print(f"{folder}: verified, {found}")
 
 

@@ -35,6 +35,8 @@ from nmt.files import checksum
 from nmt.model.packed import Packed
 from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoints, load
+from nmt.runs.tracking import Scored
+from nmt.stages import evaluate as evaluating
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
 
@@ -145,6 +147,15 @@ def test_eval_scores_every_split_that_is_named(run: Run) -> None:
     assert sorted(path.name for path in (config.run_folder / "eval").iterdir()) == [
         "test.hyp.txt", "test.json", "unseen.hyp.txt", "unseen.json",
     ]  # fmt: skip
+
+
+def test_only_what_a_checkpoint_lists_is_offered_to_trackers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, overrides = run
+    told: list[Scored] = []
+    monkeypatch.setattr(evaluating, "tell_scored", lambda *_, scored, **more: told.append(scored))
+    (weights_path(config).parent / "notes.txt").write_text("not for others", encoding="utf-8")
+    assert main(["eval", *overrides]) == 0
+    assert [file.name for file in told[0].files] == ["config.yaml", "meta.json", "model.safetensors", "tokenizer.model"]
 
 
 def test_the_loss_is_that_of_each_reference_alone(run: Run) -> None:
