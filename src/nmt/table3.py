@@ -9,6 +9,7 @@ from nmt.config.schema import Config
 from nmt.errors import ConfigError, nearest
 from nmt.files import read_json
 from nmt.model.size import model_size
+from nmt.runs.scores import scores_folder
 from nmt.runs.tracking import METRICS, read_metrics
 
 
@@ -155,4 +156,4 @@ def _aligned(column: int, cell: str, width: int) -> str:
 
 
 def _scores_file(config: Config) -> Path:
-    return config.run_folder / "eval" / "valid.json"
+    return scores_folder(config) / "valid.json"

@@ -61,7 +61,7 @@ def escape(settings: Any) -> Any:
 
 
 def _unescape(key: str, text: str) -> str:
-    """Undo `escape`; refuse an interpolation, which the writer of a checkpoint could aim at the reader's environment."""
+    """Undo `escape`; refuse an interpolation, which the writer of a checkpoint could aim at a reader's secrets."""
 
     def plain(start: re.Match[str]) -> str:
         backslashes = len(start[1])

@@ -107,6 +107,7 @@ class Scored:
     """An evaluation, as others are told of it."""
 
     split: str
+    """Name of the split; of what is not the run's own checkpoint, after the name of that (last/test)."""
     step: int
     """Updates that the checkpoint has seen."""
     scores: Mapping[str, float]

@@ -70,9 +70,10 @@ def test_what_was_exported_translates_and_is_scored(run: Run, text: Path, capsys
     reports = []
     for engine in ("torch", "ctranslate2"):
         assert main(["eval", *greedy, f"engine={engine}"]) == 0
-        reports.append(json.loads((config.run_folder / "eval" / "test.json").read_text(encoding="utf-8")))
+        folder = {"torch": "eval", "ctranslate2": "eval/ctranslate2-float32"}[engine]
+        reports.append(json.loads((config.run_folder / folder / "test.json").read_text(encoding="utf-8")))
     assert [report["engine"] for report in reports] == ["torch", "ctranslate2"]
-    assert reports[1]["loss"] == pytest.approx(reports[0]["loss"], rel=1e-4)
+    assert reports[1]["nll"] == pytest.approx(reports[0]["nll"], rel=1e-4)
     assert reports[1]["bleu"] == reports[0]["bleu"]
     assert reports[1]["checkpoint"]["sha256"] == reports[0]["checkpoint"]["sha256"]
 
