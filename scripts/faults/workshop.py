@@ -208,7 +208,7 @@ class Workshop:
             found["outputs/toy/metrics.jsonl"] = _losses(metrics)
         if scores.exists():
             told = json.loads(scores.read_bytes())
-            found["outputs/toy/eval/test.json"] = repr((told["bleu"], told["loss"])).encode()
+            found["outputs/toy/eval/test.json"] = repr((told["bleu"], told["nll"])).encode()
         return found
 
 

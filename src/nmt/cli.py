@@ -63,9 +63,11 @@ STAGES = {
         ("checkpoint", "export", "input", "decoding", *_PLACES),
     ),
     "report": Stage(
-        "nmt.stages.report", "write a page on a run, or on several", ("compare", "checkpoint", "output", *_PLACES)
+        "nmt.stages.report",
+        "write a page on a run, or on several",
+        ("compare", "checkpoint", "engine", "output", *_PLACES),
     ),
-    "compare": Stage("nmt.stages.compare", "print how runs differ", ("compare", "paths")),
+    "compare": Stage("nmt.stages.compare", "print how runs differ", ("compare", "checkpoint", "engine", "paths")),
     "attention": Stage(
         "nmt.stages.attention",
         "draw where a model looks, as a PNG",

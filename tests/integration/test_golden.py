@@ -42,7 +42,7 @@ def test_training_goes_on_as_it_did(golden: Path) -> None:
 def test_it_is_evaluated(golden: Path) -> None:
     done = call(["eval", *SETTINGS, "checkpoint=last"])
     assert done.returncode == 0, done.stderr
-    assert len((golden / "outputs/golden/eval/test.hyp.txt").read_text().splitlines()) == 6
+    assert len((golden / "outputs/golden/eval/last/test.hyp.txt").read_text().splitlines()) == 6
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import difflib
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseExceptio
 from nmt.config.keys import GROUPS, all_keys, nearest_key
 from nmt.config.schema import Config, is_utf8
 from nmt.errors import ConfigError
-from nmt.runs.resume import plain_yaml
+from nmt.runs.resume import escape, plain_yaml
 
 
 def compose(overrides: Sequence[str]) -> Config:
@@ -36,13 +37,13 @@ def compose(overrides: Sequence[str]) -> Config:
 
 
 def to_yaml(config: Config) -> str:
-    """All settings as YAML, each with its value: what a run's folder keeps."""
-    return OmegaConf.to_yaml(OmegaConf.structured(config))
+    """Return all settings as YAML, each with its value: what a run's folder keeps."""
+    return OmegaConf.to_yaml(OmegaConf.create(escape(asdict(config))))
 
 
 def from_yaml(text: str) -> Config:
-    """The settings that `to_yaml` wrote; those that it did not know yet take their defaults."""
-    plain_yaml(text)
+    """Return the settings that `to_yaml` wrote; those that it did not know yet take their defaults."""
+    plain_yaml(text)  # OmegaConf would resolve the interpolations that this refuses
     with in_one_line(()):
         saved = OmegaConf.load(io.StringIO(text))
         if not isinstance(saved, DictConfig) or not saved:

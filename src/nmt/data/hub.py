@@ -33,6 +33,11 @@ def is_local(config: DataConfig) -> bool:
     return Path(config.hub_dataset).is_dir()
 
 
+def is_hub_id(config: DataConfig) -> bool:
+    """Return whether the settings name a data set on the Hub, `owner/name` or `name`, and not a local folder."""
+    return not is_local(config) and bool(re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", config.hub_dataset))
+
+
 def local_shards(config: DataConfig, names: Sequence[str]) -> list[Path]:
     """Shards of splits in a local folder; their configuration's folder may be left out."""
     root = Path(config.hub_dataset)

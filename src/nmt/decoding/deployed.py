@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis, length_penalty
 from nmt.decoding.engine import LONGEST_SOURCE, Engine, Likelihood
@@ -21,13 +23,13 @@ class Deployed(Engine):
         self,
         folder: Path,
         config: DecodingConfig,
-        device: str,
+        device: torch.device,
         threads: int,
         *,
         seed: int = 1,
         longest: int = LONGEST_SOURCE,
     ) -> None:
-        """Load the model that lies in `folder`; `longest` is how many positions it knows."""
+        """Load the model in `folder` onto `device`; `longest` is the number of positions that it knows."""
         try:
             import ctranslate2  # noqa: PLC0415 - only those who ask for it need it
         except ModuleNotFoundError as error:
@@ -39,7 +41,9 @@ class Deployed(Engine):
         self.source_pieces, self.target_pieces = tokenizer.vocabularies
         self._ids = {piece: index for index, piece in enumerate(self.target_pieces)}
         try:
-            self.model: Any = ctranslate2.Translator(str(folder), device=device, intra_threads=threads)
+            self.model: Any = ctranslate2.Translator(
+                str(folder), device=device.type, device_index=device.index or 0, intra_threads=threads
+            )
         except (RuntimeError, ValueError) as error:
             raise UserError(f"CTranslate2 cannot load {folder} ({error}): run `make export` again") from error
         ctranslate2.set_random_seed(seed)

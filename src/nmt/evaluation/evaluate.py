@@ -35,7 +35,7 @@ class Evaluation:
 
     hypotheses: list[str]
     scores: dict[str, Score]
-    loss: float
+    nll: float
     """Mean negative log-likelihood of the references' word pieces, end marks included."""
     seconds: float
     """Time that translating took."""
@@ -43,7 +43,7 @@ class Evaluation:
     @property
     def perplexity(self) -> float:
         """Of the references, per word piece."""
-        return math.exp(min(self.loss, 700.0))
+        return math.exp(min(self.nll, 700.0))
 
     @property
     def sentences_per_second(self) -> float:
@@ -75,7 +75,7 @@ def evaluate(engine: Engine, split: Split, target_lang: str) -> Evaluation:
     hypotheses = translate_together(engine, split.sources, split.name)
     seconds = time.perf_counter() - started
     return Evaluation(
-        hypotheses, score(hypotheses, split.references, target_lang), reference_loss(engine, split), seconds
+        hypotheses, score(hypotheses, split.references, target_lang), reference_nll(engine, split), seconds
     )
 
 
@@ -98,8 +98,8 @@ def translate_together(
     return hypotheses
 
 
-def reference_loss(engine: Engine, split: Split) -> float:
-    """Mean negative log-likelihood of the references' word pieces."""
+def reference_nll(engine: Engine, split: Split) -> float:
+    """Return the mean negative log-likelihood of the references' word pieces."""
     own = slice(distributed.rank(), None, distributed.world_size())
     found = engine.score(split.sources[own], split.references[own])
     shares = distributed.gather_objects(
@@ -116,7 +116,7 @@ def write_evaluation(folder: Path, split: str, evaluation: Evaluation, about: di
         "sentences": len(evaluation.hypotheses),
         "seconds": evaluation.seconds,
         "sentences_per_second": evaluation.sentences_per_second,
-        "loss": evaluation.loss,
+        "nll": evaluation.nll,
         "perplexity": evaluation.perplexity,
     }
     write_json(folder / f"{split}.json", {"split": split, **scores, **measured, **about})

@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from nmt import __version__
 from nmt.config.schema import Config, DataConfig
+from nmt.data.hub import is_hub_id
 from nmt.model.size import model_size
 
 USAGE = {
@@ -71,13 +75,20 @@ def card(facts: Facts) -> str:
 
 
 def _header(facts: Facts) -> str:
+    """Return the YAML that model hubs read; the dumper quotes what YAML would misread, such as the language `no`."""
     data = facts.trained.data
-    library = {"huggingface": "transformers"}.get(facts.target, facts.target)
-    lines = ["---", f"language: [{data.source_lang}, {data.target_lang}]", "pipeline_tag: translation"]
-    lines += [f"library_name: {library}", "tags: [translation, transformer, nmt]"]
-    lines += [f"license: {facts.licence}"] if facts.licence else []
-    lines += [f"datasets: [{data.hub_dataset}]"] if data.source == "hub" else []
-    return "\n".join([*lines, "---", ""])
+    header: dict[str, Any] = {
+        "language": [data.source_lang, data.target_lang],
+        "pipeline_tag": "translation",
+        "library_name": {"huggingface": "transformers"}.get(facts.target, facts.target),
+        "tags": ["translation", "transformer", "nmt"],
+    }
+    if facts.licence:
+        header["license"] = facts.licence
+    if data.source == "hub" and is_hub_id(data):
+        header["datasets"] = [data.hub_dataset]
+    text = yaml.safe_dump(header, sort_keys=False, allow_unicode=True, default_flow_style=None)
+    return f"---\n{text}---\n"
 
 
 def _usage(facts: Facts) -> str:
@@ -93,10 +104,11 @@ def _usage(facts: Facts) -> str:
 
 
 def _data(data: DataConfig, manifest: Mapping[str, Any] | None) -> list[str]:
-    if data.source == "hub":
-        origin = f"{data.hub_dataset} ({data.hub_config}), revision {data.hub_revision}, split {', '.join(data.train)}"
+    if data.source == "hub":  # a path says much about its owner's disk and nothing to others
+        dataset = data.hub_dataset if is_hub_id(data) else f"a local copy named {Path(data.hub_dataset).name}"
+        origin = f"{dataset} ({data.hub_config}), revision {data.hub_revision}, split {', '.join(data.train)}"
     elif data.source == "files":
-        origin = f"the files {', '.join(data.train)}"
+        origin = f"the files {', '.join(Path(name).name for name in data.train)}"
     else:
         origin = "the embedded demo grammar"
     lines = [f"- {data.corpus}: {origin}"]

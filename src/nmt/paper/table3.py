@@ -10,6 +10,7 @@ from nmt.errors import ConfigError, nearest
 from nmt.files import read_json
 from nmt.model.size import model_size
 from nmt.paper.figures import TABLE_3
+from nmt.runs.scores import scores_folder
 from nmt.runs.tracking import METRICS, read_metrics
 
 COLUMNS = ("row", "change", "PPL", "paper", "BLEU", "BLEU, as the paper counts", "paper", "M params", "paper",
@@ -122,4 +123,4 @@ def _aligned(column: int, cell: str, width: int) -> str:
 
 
 def _scores_file(config: Config) -> Path:
-    return config.run_folder / "eval" / "valid.json"
+    return scores_folder(config) / "valid.json"

@@ -40,18 +40,19 @@ class Setting:
 
 
 def scores(run: Run) -> list[Figure]:
-    """Every score of every split, the paper's beside it where it has one."""
+    """Return every score of every split, next to the paper's if it has one, and after them those of other models."""
     figures = []
-    for split in run.splits():
-        found, paper = run.scores(split), paper_bleu(run.config, split)
+    for title, found in run.all_scores().items():
+        split = title.rpartition("/")[2]
+        paper = paper_bleu(run.config, split)
         for name, words in SCORES.items():
             score = found[name]
             figures.append(
-                Figure(split, words, score["score"], paper if name == "bleu_paper" else None, score["signature"])
+                Figure(title, words, score["score"], paper if name == "bleu_paper" else None, score["signature"])
             )
         if (perplexity := found.get("perplexity")) is not None:
             theirs = paper_perplexity(run.config) if split == "valid" else None
-            figures.append(Figure(split, "Perplexity", perplexity, theirs, "of the references, per word piece"))
+            figures.append(Figure(title, "Perplexity", perplexity, theirs, "of the references, per word piece"))
     return figures
 
 

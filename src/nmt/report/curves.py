@@ -10,7 +10,8 @@ from nmt.report.run import Run
 Events = Sequence[Mapping[str, Any]]
 
 FIGURES = (
-    ("loss", "Loss", Axis("loss", ".4f")),
+    ("loss", "Label-smoothed loss", Axis("label-smoothed loss", ".4f")),
+    ("nll", "Negative log-likelihood", Axis("negative log-likelihood", ".4f")),
     ("perplexity", "Perplexity", Axis("perplexity", ",.2f", log=True)),
     ("bleu", "BLEU on the development set", Axis("BLEU", ".2f", zero=True)),
     ("learning_rate", "Learning rate", Axis("learning rate", ".3e", zero=True, small=True)),
@@ -18,6 +19,8 @@ FIGURES = (
     ("tokens_per_second", "Tokens a second", Axis("tokens a second", ",.0f", zero=True)),
 )
 """Field of the events, title and axis."""
+OF_TEXT = ("loss", "nll", "perplexity")
+"""Figures that both the training text and the development set have."""
 KINDS = {"train": "training", "valid": "development"}
 
 
@@ -39,10 +42,10 @@ def overlaid_curves(runs: Mapping[str, Run]) -> dict[str, tuple[str, Spec]]:
     """The same figures with a curve for each run; losses and perplexities are those of the development set."""
     drawn = {}
     for name, title, axis in FIGURES:
-        kind = "valid" if name in ("loss", "perplexity", "bleu") else "train"
+        kind = "valid" if name in (*OF_TEXT, "bleu") else "train"
         series: Curves = {label: points(run.told(kind), name) for label, run in runs.items()}
         if any(series.values()):
-            words = f"{title} on the development set" if name in ("loss", "perplexity") else title
+            words = f"{title} on the development set" if name in OF_TEXT else title
             drawn[name] = (words, curves(series, axis))
     if not drawn:
         raise UserError("none of these runs has logged anything yet")

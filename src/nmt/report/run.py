@@ -12,6 +12,7 @@ from nmt.data.readers import read_lines
 from nmt.data.steps import MANIFEST, read_records
 from nmt.errors import UserError, nearest
 from nmt.files import checksum, read_json
+from nmt.runs.scores import FOLDER
 from nmt.runs.tracking import METRICS, read_metrics
 
 SCORES = {"bleu": "BLEU", "bleu_paper": "BLEU as in the paper", "chrf": "chrF", "ter": "TER"}
@@ -40,6 +41,8 @@ class Run:
     """The settings it was trained with."""
     environment: Mapping[str, Any]
     events: list[dict[str, Any]]
+    scores_folder: Path
+    """Where the scores lie that are shown."""
 
     @property
     def name(self) -> str:
@@ -56,21 +59,25 @@ class Run:
         return [line for line in self.events if line["event"] == event]
 
     def splits(self) -> list[str]:
-        """The splits that were scored, test first."""
-        found = {path.stem for path in (self.folder / "eval").glob("*.json")}
+        """Return the splits that were scored, test first."""
+        found = {path.stem for path in self.scores_folder.glob("*.json")}
         return sorted(found, key=lambda split: (split != "test", split))
 
     def scores(self, split: str) -> Mapping[str, Any]:
-        """The scores of a split, as `eval` wrote them."""
-        scores = read_json(self.folder / "eval" / f"{split}.json")
-        if not isinstance(scores, dict) or not all("score" in scores.get(name, {}) for name in SCORES):
-            raise UserError(f"{self.folder / 'eval' / split}.json holds no scores: run `make eval` to write it anew")
-        return scores
+        """Return the scores of a split, as `eval` wrote them."""
+        return _read_scores(self.scores_folder / f"{split}.json")
+
+    def all_scores(self) -> dict[str, Mapping[str, Any]]:
+        """Return all scores of the run, first those of `splits`, by their place in eval/: test, last/test."""
+        root = self.folder / FOLDER
+        files = [self.scores_folder / f"{split}.json" for split in self.splits()]
+        files += sorted(file for file in root.rglob("*.json") if file.parent != self.scores_folder)
+        return {str(file.relative_to(root)).removesuffix(".json"): _read_scores(file) for file in files}
 
     def evaluated(self, split: str) -> Evaluated:
         """A split's scores beside its text and its translations."""
         files = [self.data_folder / f"{split}.{language}" for language in self.languages]
-        files.append(self.folder / "eval" / f"{split}.hyp.txt")
+        files.append(self.scores_folder / f"{split}.hyp.txt")
         for file in files:
             if not file.is_file():
                 raise UserError(f"{file} is not there: run `make {'eval' if file == files[2] else 'data'}`")
@@ -98,13 +105,21 @@ class Run:
         return float(np.sum([after["time"] - before["time"] for before, after in steps if after["event"] != "start"]))
 
 
-def read_run(folder: Path, data: Path, parse: Callable[[str], Config]) -> Run:
+def _read_scores(file: Path) -> Mapping[str, Any]:
+    scores = read_json(file)
+    if not isinstance(scores, dict) or not all("score" in scores.get(name, {}) for name in SCORES):
+        raise UserError(f"{file} holds no scores: run `make eval` to write it anew")
+    return scores
+
+
+def read_run(folder: Path, data: Path, parse: Callable[[str], Config], scores: Path | None = None) -> Run:
     """Read a run.
 
     Args:
         folder: Where it lies.
         data: Where prepared corpora lie.
         parse: Makes settings of a config.yaml.
+        scores: Where the scores to show lie; by default those of the run's own checkpoint.
     """
     path = folder / "config.yaml"
     if not path.is_file():
@@ -117,6 +132,7 @@ def read_run(folder: Path, data: Path, parse: Callable[[str], Config]) -> Run:
         config,
         read_json(environment) if environment.is_file() else {},
         read_metrics(metrics) if metrics.is_file() else [],
+        scores or folder / FOLDER,
     )
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "load",
     "load_last_good",
     "resolve",
+    "step_of_name",
 ]
 
 AVERAGED = "averaged"
@@ -172,6 +173,12 @@ def resolve(run_folder: Path, name: str) -> Path:
     return path
 
 
+def step_of_name(name: str) -> int | None:
+    """Return the step that the name of a checkpoint stands for (step-00001000 or 1000), if it is that of a step."""
+    step = re.fullmatch(r"(?:step-)?([0-9]{1,18})", name)
+    return int(step[1]) if step else None
+
+
 def _find(run_folder: Path, name: str, saved: Sequence[Saved]) -> Path | None:
     # The links are for people: a kill may come before they are renewed, so the steps themselves decide.
     if name == "last":
@@ -179,10 +186,10 @@ def _find(run_folder: Path, name: str, saved: Sequence[Saved]) -> Path | None:
     if name == "best":
         ranked = rank(saved, saved[-1].best_by) if saved else []
         return ranked[0].path if ranked else None
-    step = re.fullmatch(r"(?:step-)?([0-9]{1,18})", name)
-    path = run_folder / "checkpoints" / (step_folder_name(int(step[1])) if step else name)
+    step = step_of_name(name)
+    path = run_folder / "checkpoints" / (name if step is None else step_folder_name(step))
     for folder in (path, Path(name)):
-        if folder.is_dir() and (step or name == AVERAGED or (folder / META).exists()):
+        if folder.is_dir() and (step is not None or name == AVERAGED or (folder / META).exists()):
             return folder
     return None
 

@@ -49,6 +49,11 @@ class Checkpoint:
     """The content of meta.json."""
 
     @property
+    def files(self) -> list[Path]:
+        """Its files as its meta.json lists them, and that itself; without the state of training."""
+        return [self.path / name for name in sorted({META, *self.meta["files"]} - {TRAINER})]
+
+    @property
     def tokenizer_folder(self) -> Path:
         """Where its tokenizer lies."""
         return self.path

@@ -1,6 +1,7 @@
 """Which settings may change between the parts of an interrupted run, and which may not."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from typing import Any
@@ -23,6 +24,8 @@ MAY_CHANGE = (
 
 DEEPEST = 20
 """Levels that saved settings are nested at most."""
+DOLLAR_BRACE = re.compile(r"(\\*)\$\{")
+"""The start of an OmegaConf interpolation; after an odd number of backslashes it is plain text."""
 
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -43,13 +46,46 @@ def read_settings(config_text: str) -> dict[str, Any]:
 
 
 def plain_yaml(text: str) -> Any:
-    """What saved settings say, as plain values."""
+    """Return what saved settings say as plain values, and refuse interpolations, which could read the environment."""
     try:
         _check_extent(text)
-        return yaml.safe_load(text)
+        return _map_texts(yaml.safe_load(text), _unescape)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(f"the config.yaml of a checkpoint is not YAML ({reason}): restore it") from error
+
+
+def escape(settings: Any) -> Any:
+    """Escape `${` in every text of nested settings, so that OmegaConf reads it as plain text."""
+    return _map_texts(settings, lambda _, text: DOLLAR_BRACE.sub(r"\1\1\\${", text))
+
+
+def _unescape(key: str, text: str) -> str:
+    """Undo `escape`; refuse an interpolation, which the writer of a checkpoint could aim at a reader's secrets."""
+
+    def plain(start: re.Match[str]) -> str:
+        backslashes = len(start[1])
+        if backslashes % 2 == 0:
+            raise ConfigError(
+                f"the config.yaml of a checkpoint has an interpolation: {key}={text}. Saved settings must not depend "
+                "on the machine that reads them: put the value itself there, or write \\${ if you mean the characters"
+            )
+        return "\\" * (backslashes // 2) + "${"
+
+    return DOLLAR_BRACE.sub(plain, text)
+
+
+def _map_texts(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
+    """Replace each text in nested settings by `change(its dotted key, the text)`."""
+    match value:
+        case str():
+            return change(key, value)
+        case list() | tuple() | set():
+            return [_map_texts(item, change, key) for item in value]
+        case dict():
+            return {name: _map_texts(item, change, f"{key}.{name}".lstrip(".")) for name, item in value.items()}
+        case _:
+            return value
 
 
 def _check_extent(text: str) -> None:

@@ -16,7 +16,6 @@ from typing import Any, Self
 from nmt.config.schema import TrackingConfig
 from nmt.errors import UserError
 from nmt.files import write_text
-from nmt.runs.format import TRAINER
 from nmt.runs.tensorboard import Board
 
 METRICS = "metrics.jsonl"
@@ -33,8 +32,8 @@ class NullTracker:
     def log(self, event: str, step: int, **fields: Any) -> None:
         """Tell that something happened."""
 
-    def close(self) -> None:
-        """Tell that the run has ended."""
+    def close(self, exit_code: int = 0) -> None:
+        """Report that the run has ended, and with which exit code."""
 
     def __enter__(self) -> Self:
         return self
@@ -42,7 +41,7 @@ class NullTracker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self.close(_exit_code(error))
 
 
 class Tracker(NullTracker):
@@ -91,7 +90,7 @@ class Tracker(NullTracker):
                 self._wandb = None
                 _warn_without(WANDB, error)
 
-    def close(self) -> None:
+    def close(self, exit_code: int = 0) -> None:
         """Close the file, and let Weights & Biases finish; its own copy on the disk can be synced later."""
         with suppress(OSError):  # each event was flushed; what could not be written has been told
             self._file.close()
@@ -99,7 +98,7 @@ class Tracker(NullTracker):
             with suppress(Exception):  # each event was flushed
                 self._board.close()
         if self._wandb is not None:
-            _finish(self._wandb)
+            _finish(self._wandb, exit_code)
             self._wandb = None
 
 
@@ -108,6 +107,7 @@ class Scored:
     """An evaluation, as others are told of it."""
 
     split: str
+    """Name of the split; of what is not the run's own checkpoint, after the name of that (last/test)."""
     step: int
     """Updates that the checkpoint has seen."""
     scores: Mapping[str, float]
@@ -115,7 +115,10 @@ class Scored:
     """How each score was worked out."""
     translations: Sequence[tuple[str, str, str]]
     """Source, translation and reference of some sentences."""
-    checkpoint: Path
+    checkpoint: str
+    """Name of the checkpoint or export that was scored."""
+    files: Sequence[Path]
+    """The files of the checkpoint or export, without the state of training."""
 
 
 def tell_scored(
@@ -153,10 +156,10 @@ def _tell_wandb(run: Any, config: TrackingConfig, name: str, scored: Scored) -> 
     )
     if config.artifact:
         artifact = wandb.Artifact(re.sub(r"[^\w.-]", "-", name), type="model", metadata={"step": scored.step})
-        for file in sorted(scored.checkpoint.iterdir()):
-            if file.is_file() and file.name != TRAINER:
+        for file in scored.files:
+            if not file.is_symlink():  # it could lead to a file that was never meant to be uploaded
                 artifact.add_file(str(file), skip_cache=True)
-        run.log_artifact(artifact, aliases=[re.sub(r"[^\w.-]", "-", scored.checkpoint.name)])
+        run.log_artifact(artifact, aliases=[re.sub(r"[^\w.-]", "-", scored.checkpoint)])
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -238,11 +241,23 @@ def _start_wandb(run_folder: Path, config: TrackingConfig, name: str, settings: 
     return run
 
 
-def _finish(run: Any) -> None:
+def _finish(run: Any, exit_code: int = 0) -> None:
+    """Finish a run at Weights & Biases, which shows one with another exit code than 0 as failed."""
     try:
-        run.finish()
+        run.finish(exit_code=exit_code)
     except Exception as error:
         _warn_without(WANDB, error)
+
+
+def _exit_code(error: BaseException | None) -> int:
+    """Return the exit code of a process that this error ends."""
+    match error:
+        case None | SystemExit(code=None):
+            return 0
+        case SystemExit(code=int(code)):
+            return code
+        case _:
+            return 1
 
 
 def _wandb_id(run_folder: Path) -> str:

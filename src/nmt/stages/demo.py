@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nmt.config.schema import Config
 from nmt.data.readers import read_lines
+from nmt.runs.scores import scores_folder
 from nmt.stages import average, data, evaluate, report, train
 
 SAMPLES = 5
@@ -39,7 +40,7 @@ def _show_translations(config: Config, split: str) -> None:
     files = [
         config.data_folder / f"{split}.{language}" for language in (config.data.source_lang, config.data.target_lang)
     ]
-    lines = [list(read_lines(file)) for file in (*files, config.run_folder / "eval" / f"{split}.hyp.txt")]
+    lines = [list(read_lines(file)) for file in (*files, scores_folder(config) / f"{split}.hyp.txt")]
     print(f"\n== {SAMPLES} sentences of {split} ==")
     for source, reference, hypothesis in random.Random(config.seed).sample(list(zip(*lines, strict=True)), SAMPLES):
         verdict = "the same as the reference" if hypothesis == reference else f"reference    {reference}"
@@ -59,7 +60,7 @@ def _show_places(config: Config) -> None:
         "run": config.run_folder,
         "log": config.run_folder / "metrics.jsonl",
         "checkpoints": config.run_folder / "checkpoints",
-        "scores": config.run_folder / "eval",
+        "scores": scores_folder(config),
         "report": config.run_folder / "report.html",
     }
     for name, path in places.items():

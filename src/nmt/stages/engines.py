@@ -12,7 +12,7 @@ from nmt.decoding.deployed import Deployed
 from nmt.decoding.engine import Engine
 from nmt.decoding.translate import Translator, load_model
 from nmt.errors import UserError
-from nmt.export.record import RECORD, read_record
+from nmt.export.record import RECORD, export_files, read_record
 from nmt.machine import Machine
 from nmt.runs.checkpoints import Checkpoint, load, resolve
 
@@ -24,6 +24,8 @@ class Loaded(NamedTuple):
     path: Path
     languages: tuple[str, str]
     """Source and target of the model."""
+    files: list[Path]
+    """The files of the checkpoint or the export, without the state of training."""
     about: dict[str, Any]
     """Name, path, step and checksum of the checkpoint; of an export also what became of it."""
 
@@ -69,7 +71,8 @@ def _load_checkpoints(config: Config, machine: Machine) -> Loaded:
     if len(checkpoints) > 1:
         about["ensemble"] = [describe_checkpoint(checkpoint) for checkpoint in checkpoints[1:]]
     data = trained[0].data
-    return Loaded(engine, checkpoints[0].path, (data.source_lang, data.target_lang), about)
+    first = checkpoints[0]
+    return Loaded(engine, first.path, (data.source_lang, data.target_lang), first.files, about)
 
 
 def _check_one_vocabulary(checkpoints: Sequence[Checkpoint], checksums: Sequence[str]) -> None:
@@ -91,11 +94,11 @@ def _load_export(config: Config, machine: Machine) -> Loaded:
     engine = Deployed(
         folder,
         config.decoding,
-        machine.device.type,
+        machine.device,
         torch.get_num_threads(),
         seed=config.seed,
         longest=record["positions"],
     )
     about = {**record["checkpoint"], "export": str(folder), "quantization": record["quantization"]}
     source, target = record["languages"]
-    return Loaded(engine, folder, (source, target), about)
+    return Loaded(engine, folder, (source, target), export_files(folder, record), about)

@@ -1,6 +1,7 @@
 """`nmt eval`: translate splits of the prepared data and score them."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from nmt import distributed
@@ -8,6 +9,7 @@ from nmt.config.schema import Config
 from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split, write_evaluation
 from nmt.machine import Machine
 from nmt.runs.resume import flatten
+from nmt.runs.scores import FOLDER, scores_folder
 from nmt.runs.tracking import Scored, tell_scored
 from nmt.stages.engines import Loaded, check_languages, load_engine
 
@@ -26,9 +28,9 @@ def run(config: Config) -> None:
         for split in splits:
             evaluation = evaluate(loaded.engine, split, config.data.target_lang)
             if distributed.is_main():
-                folder = config.run_folder / "eval"
+                folder = scores_folder(config)
                 write_evaluation(folder, split.name, evaluation, _about(config, loaded, machine))
-                _report(split.name, evaluation, loaded)
+                _report(split.name, evaluation, loaded, folder)
                 _tell(config, split, evaluation, loaded)
 
 
@@ -46,22 +48,24 @@ def _about(config: Config, loaded: Loaded, machine: Machine) -> dict[str, Any]:
 
 def _tell(config: Config, split: Split, evaluation: Evaluation, loaded: Loaded) -> None:
     scored = Scored(
-        split=split.name,
+        split=str((scores_folder(config) / split.name).relative_to(config.run_folder / FOLDER)),
         step=loaded.about["step"],
         scores={name: score.score for name, score in evaluation.scores.items()},
         signatures={name: score.signature for name, score in evaluation.scores.items()},
         translations=list(zip(split.sources, evaluation.hypotheses, split.references, strict=True))[:SAMPLES],
-        checkpoint=loaded.path,
+        checkpoint=loaded.path.name,
+        files=loaded.files,
     )
     settings = flatten(asdict(config))
     tell_scored(config.run_folder, config.tracking, name=config.name, settings=settings, scored=scored)
 
 
-def _report(split: str, evaluation: Evaluation, loaded: Loaded) -> None:
+def _report(split: str, evaluation: Evaluation, loaded: Loaded, folder: Path) -> None:
     print(
         f"{split}: {len(evaluation.hypotheses):,} sentences in {evaluation.seconds:.1f} s "
         f"({evaluation.sentences_per_second:,.1f} a second) by {loaded.path}; "
-        f"perplexity of the references {evaluation.perplexity:.2f}"
+        f"perplexity of the references {evaluation.perplexity:.2f} (nll {evaluation.nll:.4f}); "
+        f"written to {folder / split}.json"
     )
     for name, score in evaluation.scores.items():
         print(f"{name:<11}{score.score:6.2f}  {score.signature}", flush=True)

@@ -47,9 +47,9 @@ def run(config: Config) -> None:
         found = verify(native, _open(partial, config, native, lines), lines)
         accept(found, numbers)
         record = _record(config, trained, checkpoint, found)
-        write_json(partial / RECORD, record)
         write_text(partial / checkpoint_format.SETTINGS, checkpoint.config_text)
         write_text(partial / "README.md", card(_facts(partial, config, trained, tokenizer, record)))
+        write_json(partial / RECORD, record | {"files": sorted(file.name for file in partial.iterdir())})
     print(f"{folder}: verified, {found}")
 
 
@@ -93,7 +93,7 @@ def _open(partial: Path, config: Config, native: Translator, lines: list[str]) -
     """The export as those who get it will load it."""
     if config.export.target == "ctranslate2":
         positions = ctranslate2.positions(native.models[0].config)
-        return Deployed(partial, native.config, "cpu", torch.get_num_threads(), longest=positions)
+        return Deployed(partial, native.config, CPU, torch.get_num_threads(), longest=positions)
     if config.export.target == "huggingface":
         check_tokenizer(partial, native.tokenizer, lines)
         return Marian(partial, native.tokenizer, native.config)

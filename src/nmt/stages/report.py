@@ -1,5 +1,6 @@
 """`nmt report`: one page on a run, or on several beside each other."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -13,6 +14,7 @@ from nmt.report.comparison import by_name, comparison
 from nmt.report.page import report
 from nmt.report.run import Run, read_run
 from nmt.runs.checkpoints import load, resolve
+from nmt.runs.scores import scores_to_show
 from nmt.text.tokenizer import Tokenizer
 
 DEFAULT = "-"
@@ -25,7 +27,7 @@ def run(config: Config) -> None:
         others = "-".join(name.replace("/", "-") for name in config.compare[1:])
         page, place = comparison(runs), Path(config.paths.outputs) / config.compare[0] / f"compared-{others}.html"
     else:
-        read = read_run(config.run_folder, Path(config.paths.data), from_yaml)
+        read = _read(config)
         page, place = report(read, lambda: _model(read, config.checkpoint)), config.run_folder / "report.html"
     path = place if config.output == DEFAULT else Path(config.output)
     write_text(path, page)
@@ -33,8 +35,12 @@ def run(config: Config) -> None:
 
 
 def read_runs(config: Config) -> list[Run]:
-    """The runs to compare."""
-    return [read_run(Path(config.paths.outputs) / name, Path(config.paths.data), from_yaml) for name in config.compare]
+    """Read the runs to compare, each with the scores of the checkpoint or export that the settings name."""
+    return [_read(replace(config, name=name)) for name in config.compare]
+
+
+def _read(config: Config) -> Run:
+    return read_run(config.run_folder, Path(config.paths.data), from_yaml, scores_to_show(config))
 
 
 def _model(read: Run, checkpoint: str) -> tuple[Transformer, Tokenizer]:

@@ -9,7 +9,7 @@ import yaml
 from nmt.config import compose as composing
 from nmt.config.compose import compose, conf_folder, from_yaml, options, to_yaml
 from nmt.config.keys import GROUPS, all_keys, describe_keys
-from nmt.config.schema import Config
+from nmt.config.schema import Config, DataConfig
 from nmt.errors import ConfigError
 from nmt.runs import resume
 
@@ -234,6 +234,35 @@ def test_a_mistake_in_a_file_names_the_file(own_conf: Path, text: str, words: st
 def test_yaml_keeps_every_setting(experiment: str) -> None:
     config = compose([f"experiment={experiment}", "input='a: b, [c] = ü'", "training.adam_eps=1e-9"])
     assert from_yaml(to_yaml(config)) == config
+
+
+@pytest.mark.parametrize(
+    "text", ["a${oc.env:TOKEN}", r"a\${name}", r"\\${x}", r"C:\${x}\\", "${", "$", r"\\", "${a}${b}\\", "'${x}\""]
+)
+def test_text_that_looks_like_an_interpolation_is_saved_as_text(text: str) -> None:
+    config = dataclasses.replace(Config(), input=text, data=DataConfig(train=[text, "b"]))
+    assert from_yaml(to_yaml(config)) == config
+    saved = resume.read_settings(to_yaml(config))
+    assert (saved["input"], saved["data.train"]) == (text, [text, "b"])
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("name: x\ndata:\n  corpus: ${oc.env:TOKEN}\n", "data.corpus=${oc.env:TOKEN}"),
+        ("data:\n  train: [a, 'b${oc.env:TOKEN}']\n", "data.train=b${oc.env:TOKEN}"),
+        ("data:\n  train: !!omap [a: '${oc.env:TOKEN}']\n", "data.train=${oc.env:TOKEN}"),
+        ("name: ${data.corpus}\n", "name=${data.corpus}"),
+        (r"name: \\${oc.env:TOKEN}", r"name=\\${oc.env:TOKEN}"),
+    ],
+)
+def test_saved_settings_cannot_read_the_environment(text: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", "secret")
+    for read in (from_yaml, resume.read_settings):
+        with pytest.raises(ConfigError, match="has an interpolation") as caught:
+            read(text)
+        assert key in str(caught.value)
+        assert "secret" not in str(caught.value)
 
 
 def test_yaml_of_before_a_setting_was_there_takes_its_default() -> None:

@@ -37,7 +37,7 @@ def test_it_gives_the_same_scores_and_translations(tmp_path: Path, options: dict
     ours = model(pieces, **options)
     ctranslate2.write(tmp_path, ours.config, ours.state_dict(), pieces, "float32")
     decoding = DecodingConfig(beam=3, nbest=3, extra_length=12, batch_tokens=1)
-    theirs = Deployed(tmp_path, decoding, "cpu", 1, longest=64)
+    theirs = Deployed(tmp_path, decoding, CPU, 1, longest=64)
     sources, targets = pieces.encode_source(LINES), pieces.encode_target(LINES[::-1])
     scored = theirs.likelihoods([[*each, EOS] for each in sources], [[*each, EOS] for each in targets])
     for source, target, found in zip(sources, targets, scored, strict=True):
@@ -72,7 +72,7 @@ def test_int8_is_a_quarter_of_the_size_and_nearly_the_same(tmp_path: Path) -> No
     assert sizes["int8"] < 0.3 * sizes["float32"]
     torch.testing.assert_close(dict(ours.state_dict()), before, rtol=0, atol=0)
     config = DecodingConfig()
-    exact, rounded = (Deployed(tmp_path / numbers, config, "cpu", 1).score(LINES, LINES) for numbers in sizes)
+    exact, rounded = (Deployed(tmp_path / numbers, config, CPU, 1).score(LINES, LINES) for numbers in sizes)
     assert [each.log_probability for each in rounded] == pytest.approx([e.log_probability for e in exact], rel=0.05)
     assert rounded != exact
 
@@ -90,4 +90,4 @@ def test_a_damaged_export_is_told(tmp_path: Path) -> None:
     tokenizer().save(tmp_path)
     (tmp_path / "model.bin").write_bytes(b"no model")
     with pytest.raises(UserError, match=r"CTranslate2 cannot load .*: run `make export` again"):
-        Deployed(tmp_path, DecodingConfig(), "cpu", 1)
+        Deployed(tmp_path, DecodingConfig(), CPU, 1)

@@ -41,7 +41,7 @@ def settings(folder: Path, *overrides: str) -> Config:
         *(f"data.{split}=[{folder}/{split}.en,{folder}/{split}.de]" for split in ("train", "valid", "test")),
         "data.max_pieces=60", "tokenizer.vocab_size=90", "model.layers=2", "model.d_model=16", "model.d_ff=16",
         "model.heads=2", "training.steps=20", "training.batch_tokens=200", "runtime.workers=1", "runtime.device=cpu",
-        *overrides,
+        "checkpoint=last", *overrides,
     ])  # fmt: skip
 
 

@@ -32,7 +32,7 @@ def data_of(html: str) -> dict[str, Any]:
 
 
 def run_report(config: Config, **changes: Any) -> str:
-    report.run(replace(config, checkpoint="last", **changes))
+    report.run(replace(config, **{"checkpoint": "last", **changes}))
     return (config.run_folder / "report.html").read_text(encoding="utf-8")
 
 
@@ -50,6 +50,23 @@ def test_a_run_with_everything_has_every_part(first: Config) -> None:
 def _bleu(config: Config) -> float:
     hypotheses = (config.run_folder / "eval" / "test.hyp.txt").read_text(encoding="utf-8").splitlines()
     return float(corpus_bleu(hypotheses, [references(config)]).score)
+
+
+def test_scores_of_other_checkpoints_are_listed_and_shown_when_named(first: Config) -> None:
+    scored = renamed(first, "scored")
+    shutil.copytree(first.run_folder, scored.run_folder)
+    greedy = scored.run_folder / "eval" / "step-00000020"
+    greedy.mkdir()
+    report = json.loads((scored.run_folder / "eval" / "test.json").read_text(encoding="utf-8"))
+    (greedy / "test.json").write_text(json.dumps(report | {"chrf": report["chrf"] | {"score": 12.34}}), "utf-8")
+    (greedy / "test.hyp.txt").write_text("".join(f"{line}\n" for line in references(first)), "utf-8")
+    html = run_report(scored)
+    assert "<td>step-00000020/test</td>" in html
+    assert data_of(html)["sentences"] == data_of(run_report(first))["sentences"]
+    html = run_report(scored, checkpoint="20")
+    assert {row[4] for row in data_of(html)["sentences"]["test"]} == {100.0}
+    titles = re.findall(r"<td>(\S*test)</td><td>chrF</td>", html)
+    assert titles == ["step-00000020/test", "test"]
 
 
 def test_text_of_the_corpus_stays_text(first: Config) -> None:

@@ -1,6 +1,7 @@
 """What the page says, checked part by part against what it must be."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def test_translations_that_do_not_fit_their_text_are_refused(first: Config, tmp_
     run = read(first)
     assert run.splits() == ["test"]
     assert len(run.evaluated("test").hypotheses) == 30
-    moved = Run(run.folder, tmp_path, run.config, run.environment, run.events)
+    moved = replace(run, data_folder=tmp_path)
     with pytest.raises(UserError, match=r"test\.en is not there: run `make data`"):
         moved.evaluated("test")
 
@@ -62,6 +63,17 @@ def test_curves_leave_out_what_was_not_finite(first: Config) -> None:
     assert curves.points(EVENTS[1:5:3], "loss") == [(10, 5.0)]
     drawn = curves.training_curves(read(first))
     assert list(drawn) == ["loss", "perplexity", "bleu", "learning_rate", "gradient_norm", "tokens_per_second"]
+
+
+def test_what_kind_of_loss_a_curve_shows_is_said(first: Config) -> None:
+    run = read(first)
+    events = [event | {"nll": event["loss"]} for event in run.events if "loss" in event]
+    for drawn in (
+        curves.training_curves(replace(run, events=events)),
+        curves.overlaid_curves({"a": replace(run, events=events)}),
+    ):
+        assert drawn["loss"][0].startswith("Label-smoothed loss")
+        assert drawn["nll"][0].startswith("Negative log-likelihood")
 
 
 def test_resumes_and_skipped_steps_are_marked() -> None:

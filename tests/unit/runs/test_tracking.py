@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -185,13 +186,31 @@ def test_wandb_offline_leaves_a_run_that_holds_everything(
     assert [event["step"] for event in read_metrics(run / "metrics.jsonl")] == [10, 20]
 
 
+@pytest.mark.parametrize(
+    ("error", "code"), [(None, 0), (RuntimeError("wrong"), 1), (SystemExit(143), 143), (SystemExit(), 0)]
+)
+def test_wandb_gets_the_exit_code_of_the_run(
+    tmp_path: Path, lonely_wandb: Callable[..., None], error: BaseException | None, code: int
+) -> None:
+    with suppress(RuntimeError, SystemExit), start(tmp_path, wandb="offline") as tracker:
+        tracker.log("train", 1, loss=1.0)
+        if error is not None:
+            raise error
+    (file,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    (ended,) = (record.exit for record in wandb_records(file) if record.WhichOneof("record_type") == "exit")
+    assert ended.exit_code == code
+
+
 def scored(folder: Path) -> Scored:
     checkpoint = folder / "checkpoints" / "averaged"
     checkpoint.mkdir(parents=True, exist_ok=True)
-    for name in ("model.safetensors", "trainer.pt", "config.yaml"):
+    for name in ("model.safetensors", "config.yaml", "secret.txt"):
         (checkpoint / name).write_text(name)
+    if not (checkpoint / "link").is_symlink():
+        (checkpoint / "link").symlink_to(checkpoint / "secret.txt")
+    files = [checkpoint / name for name in ("config.yaml", "link", "model.safetensors")]
     translations = [("a | cat", "eine Katze", "die\\Katze"), ("\u2028 \u202e", "", "\0")]
-    return Scored("test", 40, {"bleu": 12.5}, {"bleu": "nrefs:1"}, translations, checkpoint)
+    return Scored("test", 40, {"bleu": 12.5}, {"bleu": "nrefs:1"}, translations, "averaged", files)
 
 
 def test_wandb_offline_is_told_of_scores_translations_and_the_checkpoint(
@@ -222,7 +241,7 @@ def test_an_evaluation_goes_on_where_wandb_does_not(
         def log(self, _: Any) -> None:
             raise BrokenPipeError("the service is gone")
 
-        def finish(self) -> None: ...
+        def finish(self, exit_code: int) -> None: ...
 
     monkeypatch.setattr(tracking, "_start_wandb", lambda *_: Broken())
     tell_scored(tmp_path, TrackingConfig(wandb="online"), name="a", settings={}, scored=scored(tmp_path))

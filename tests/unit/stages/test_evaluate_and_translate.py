@@ -5,6 +5,7 @@ import io
 import json
 import lzma
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -30,11 +31,14 @@ from nmt.config.schema import (
     TokenizerConfig,
 )
 from nmt.decoding.translate import Translator
-from nmt.evaluation.evaluate import Split, read_split, reference_loss, translate_together
+from nmt.evaluation.evaluate import Split, read_split, reference_nll, translate_together
 from nmt.files import checksum
 from nmt.model.packed import Packed
 from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoints, load
+from nmt.runs.scores import scores_folder
+from nmt.runs.tracking import Scored
+from nmt.stages import evaluate as evaluating
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
 
@@ -80,6 +84,7 @@ def run(tmp_path: Path, content: bytes) -> Run:
         config_text=to_yaml(config),
         valid={},
     )
+    (config.run_folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
     overrides = [
         f"paths.data={config.paths.data}", f"paths.outputs={config.paths.outputs}", "name=tiny", "data.corpus=tiny",
         "checkpoint=last", "decoding.extra_length=4", "runtime.device=cpu", "runtime.precision=fp32",
@@ -147,6 +152,51 @@ def test_eval_scores_every_split_that_is_named(run: Run) -> None:
     ]  # fmt: skip
 
 
+def test_scores_of_other_checkpoints_have_a_folder_of_their_own(run: Run, tmp_path: Path) -> None:
+    config, overrides = run
+    copied = tmp_path / "elsewhere" / "step-00000007"
+    shutil.copytree(weights_path(config).parent, copied)
+    folder = config.run_folder / "eval"
+    named = (
+        (["checkpoint=last", "decoding.beam=1"], folder),
+        (["checkpoint=7"], folder / "step-00000007"),
+        ([f"checkpoint={config.run_folder}/checkpoints/last"], folder),
+        (["decoding.ensemble=[step-00000007]"], folder / "last+step-00000007"),
+    )
+    for words, expected in named:
+        shutil.rmtree(folder, ignore_errors=True)
+        assert main(["eval", *overrides, *words]) == 0
+        assert [path.parent for path in folder.rglob("*.json")] == [expected], words
+        assert [path.parent for path in folder.rglob("test.hyp.txt")] == [expected], words
+    assert main(["eval", *overrides, f"checkpoint={copied}"]) == 0
+    (other,) = folder.glob("step-00000007-*/test.json")
+    assert json.loads(other.read_text(encoding="utf-8"))["checkpoint"]["path"] == str(copied)
+
+
+def test_a_run_without_settings_of_its_own_has_the_usual_checkpoint(run: Run) -> None:
+    config, _ = run
+    (config.run_folder / "config.yaml").unlink()
+    assert scores_folder(replace(config, checkpoint="averaged")) == config.run_folder / "eval"
+    assert scores_folder(config) == config.run_folder / "eval" / "last"
+
+
+def test_names_of_folders_for_scores_stay_short(run: Run) -> None:
+    config, _ = run
+    named = [replace(config.decoding, ensemble=[f"{step:08}" for step in range(first, 40)]) for first in (0, 1)]
+    names = [scores_folder(replace(config, decoding=each)).name for each in named]
+    assert names[0] != names[1]
+    assert all(len(name) < 200 for name in names)
+
+
+def test_only_what_a_checkpoint_lists_is_offered_to_trackers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, overrides = run
+    told: list[Scored] = []
+    monkeypatch.setattr(evaluating, "tell_scored", lambda *_, scored, **more: told.append(scored))
+    (weights_path(config).parent / "notes.txt").write_text("not for others", encoding="utf-8")
+    assert main(["eval", *overrides]) == 0
+    assert [file.name for file in told[0].files] == ["config.yaml", "meta.json", "model.safetensors", "tokenizer.model"]
+
+
 def test_the_loss_is_that_of_each_reference_alone(run: Run) -> None:
     config, _ = run
     translator = translator_of(config)
@@ -158,7 +208,7 @@ def test_the_loss_is_that_of_each_reference_alone(run: Run) -> None:
             labels = torch.tensor([*target, EOS])
             total += float(F.cross_entropy(model.logits(output), labels, reduction="sum"))
         tokens += len(labels)
-    assert reference_loss(translator, Split("test", SOURCES, REFERENCES)) == pytest.approx(total / tokens, rel=1e-5)
+    assert reference_nll(translator, Split("test", SOURCES, REFERENCES)) == pytest.approx(total / tokens, rel=1e-5)
 
 
 def test_processes_share_the_sentences(
@@ -196,7 +246,7 @@ def test_two_real_processes_score_what_one_does(run: Run) -> None:
     subprocess.run([*torchrun, "-m", "nmt", "eval", *overrides], check=True, capture_output=True, timeout=120)
     together = json.loads(report.read_text(encoding="utf-8"))
     assert together["processes"] == 2
-    assert together["loss"] == pytest.approx(alone["loss"], rel=1e-5)
+    assert together["nll"] == pytest.approx(alone["nll"], rel=1e-5)
     for name in ("bleu", "bleu_paper", "chrf", "ter"):
         assert together[name] == alone[name]
 

@@ -3,16 +3,21 @@
 import io
 import json
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.nn import functional as F
 
 from nmt.cli import main
+from nmt.machine import Machine
 from nmt.model.packed import Packed
+from nmt.stages.engines import load_engine
 from nmt.text.special import BOS, EOS
+from nmt.text.tokenizer import Tokenizer
 from tests.unit.stages.test_evaluate_and_translate import REFERENCES, SOURCES, Run, content, run, translator_of
 
 __all__ = ["content", "run"]  # fixtures
@@ -65,11 +70,35 @@ def test_what_was_exported_translates_and_is_scored(run: Run, text: Path, capsys
     reports = []
     for engine in ("torch", "ctranslate2"):
         assert main(["eval", *greedy, f"engine={engine}"]) == 0
-        reports.append(json.loads((config.run_folder / "eval" / "test.json").read_text(encoding="utf-8")))
+        folder = {"torch": "eval", "ctranslate2": "eval/ctranslate2-float32"}[engine]
+        reports.append(json.loads((config.run_folder / folder / "test.json").read_text(encoding="utf-8")))
     assert [report["engine"] for report in reports] == ["torch", "ctranslate2"]
-    assert reports[1]["loss"] == pytest.approx(reports[0]["loss"], rel=1e-4)
+    assert reports[1]["nll"] == pytest.approx(reports[0]["nll"], rel=1e-4)
     assert reports[1]["bleu"] == reports[0]["bleu"]
     assert reports[1]["checkpoint"]["sha256"] == reports[0]["checkpoint"]["sha256"]
+
+
+@pytest.mark.parametrize(("device", "index"), [("cuda:0", 0), ("cuda:3", 3), ("cpu", 0)])
+def test_each_process_loads_the_export_onto_its_own_device(
+    run: Run, monkeypatch: pytest.MonkeyPatch, device: str, index: int
+) -> None:
+    config, _ = run
+    asked: list[tuple[str, int]] = []
+
+    def translator(folder: str, *, device: str, device_index: int, intra_threads: int) -> None:
+        asked.append((device, device_index))
+
+    monkeypatch.setitem(
+        sys.modules, "ctranslate2", SimpleNamespace(Translator=translator, set_random_seed=lambda seed: None)
+    )
+    Tokenizer.load(config.data_folder).save(config.export_folder)
+    record = {
+        "target": "ctranslate2", "quantization": "float32", "languages": ["en", "de"], "positions": 99,
+        "checkpoint": {"name": "averaged", "step": 7},
+    }  # fmt: skip
+    (config.export_folder / "export.json").write_text(json.dumps(record), encoding="utf-8")
+    load_engine(replace(config, engine="ctranslate2"), Machine(torch.device(device), torch.float32))
+    assert asked == [(torch.device(device).type, index)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,74 @@
+"""Where scores lie: those of a run's own checkpoint in `eval/`, those of anything else in a folder of its own there."""
+
+import os
+from hashlib import sha256
+from pathlib import Path
+
+from nmt.config.schema import Config
+from nmt.runs.checkpoints import AVERAGED, step_of_name
+from nmt.runs.format import step_folder_name
+from nmt.runs.resume import read_settings
+
+FOLDER = "eval"
+MAX_NAME_CHARACTERS = 100
+"""Longer names of folders are cut, which file systems would refuse."""
+
+
+def scores_folder(config: Config) -> Path:
+    """Return the folder for the scores of the checkpoints or the export that the settings name.
+
+    It is `eval/` for the checkpoint of the settings that the run was trained with, else `eval/<checkpoint>/` or
+    `eval/<export>/`. The way of decoding has no part in the name.
+    """
+    folder, run_folder = config.run_folder / FOLDER, config.run_folder
+    if config.engine == "ctranslate2":
+        return folder / _short(_path_name(config.export_folder, run_folder / "export"))
+    name = _checkpoints_name(run_folder, [config.checkpoint, *config.decoding.ensemble])
+    return folder if name == _own_name(run_folder) else folder / name
+
+
+def scores_to_show(config: Config) -> Path:
+    """Return the folder of the scores to show: unless the settings name a checkpoint or engine, those in `eval/`."""
+    named = (config.checkpoint, config.engine, config.decoding.ensemble)
+    usual = Config()
+    if named == (usual.checkpoint, usual.engine, usual.decoding.ensemble):
+        return config.run_folder / FOLDER
+    return scores_folder(config)
+
+
+def _own_name(run_folder: Path) -> str:
+    """Return the name of what `eval` scores without settings for checkpoint, ensemble and engine."""
+    file = run_folder / "config.yaml"
+    saved = read_settings(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    ensemble = saved.get("decoding.ensemble") or []
+    return _checkpoints_name(run_folder, [saved.get("checkpoint", Config().checkpoint), *ensemble])
+
+
+def _checkpoints_name(run_folder: Path, names: list[str]) -> str:
+    return _short("+".join(_checkpoint_name(run_folder, str(name)) for name in names))
+
+
+def _checkpoint_name(run_folder: Path, name: str) -> str:
+    """Return the name of a checkpoint as users type it: last, best, averaged, a step or a folder anywhere."""
+    step = step_of_name(name)
+    if step is not None:
+        return step_folder_name(step)
+    home = run_folder / "checkpoints"
+    in_home = name in ("last", "best", AVERAGED) or (home / name).is_dir()
+    return _path_name(home / name if in_home else Path(name), home)
+
+
+def _path_name(path: Path, home: Path) -> str:
+    """Return the last part of a path; of one outside its home with a digest, as many folders have that name."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - `resolve` would turn the link `last` into a step
+    if absolute.parent == Path(os.path.abspath(home)):  # noqa: PTH100
+        return absolute.name
+    return f"{absolute.name}-{_digest(str(absolute))}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= MAX_NAME_CHARACTERS else f"{name[:MAX_NAME_CHARACTERS]}-{_digest(name)}"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:8]

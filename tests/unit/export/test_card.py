@@ -1,0 +1,60 @@
+"""The model card: facts that programs and people read, and nothing private."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from nmt.config.schema import Config, DataConfig
+from nmt.export.card import Facts, card
+
+
+def facts(data: DataConfig, **changes: Any) -> Facts:
+    record = {
+        "quantization": "float32",
+        "checkpoint": {"name": "averaged", "step": 7, "sha256": "0"},
+        "verified": {"said": "4 of 4"},
+    }
+    made = Facts(
+        target="safetensors", trained=replace(Config(), data=data), vocabularies=(60, 60), record=record,
+        manifest=None, evaluations=[], size=1, licence="",
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+def header(text: str) -> dict[str, Any]:
+    _, front, _ = text.split("---\n", 2)
+    read = yaml.safe_load(front)
+    assert isinstance(read, dict)
+    return read
+
+
+@pytest.mark.parametrize("source", ["no", "on", "y", "en", "1e3"])
+def test_codes_that_yaml_would_misread_are_quoted(source: str) -> None:
+    made = card(facts(DataConfig(source_lang=source, target_lang="de"), licence="no: licence #1"))
+    assert header(made)["language"] == [source, "de"]
+    assert header(made)["license"] == "no: licence #1"
+
+
+def test_a_data_set_on_the_hub_is_named() -> None:
+    made = card(facts(DataConfig()))
+    assert header(made)["datasets"] == ["wmt/wmt14"]
+    assert "- wmt14_en_de: wmt/wmt14 (de-en)" in made
+
+
+def test_local_folders_are_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "owner" / "name").mkdir(parents=True)
+    for folder in (str(tmp_path / "private"), "owner/name", "../raw/wmt14", "~/wmt14"):
+        made = card(facts(DataConfig(hub_dataset=folder)))
+        assert "datasets" not in header(made)
+        assert folder not in made
+
+
+def test_of_local_files_only_the_names_are_published() -> None:
+    made = card(facts(DataConfig(source="files", train=["/home/me/secret/train.en", "../mine/train.de"])))
+    assert "the files train.en, train.de" in made
+    assert "secret" not in made
+    assert "mine" not in made
