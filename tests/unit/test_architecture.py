@@ -24,8 +24,8 @@ LAYERS = [
     ["nmt.decoding.deployed"],
     ["nmt.decoding.translate"],
     ["nmt.decoding.engine"],
-    ["nmt.training.keep"],
-    ["nmt.training.step", "nmt.training.watch", "nmt.training.signals"],
+    ["nmt.training.keep", "nmt.training.validation"],
+    ["nmt.training.step", "nmt.training.watch", "nmt.training.signals", "nmt.training.clock"],
     ["nmt.data"],
     ["nmt.runs"],
     ["nmt.distributed"],
@@ -39,7 +39,7 @@ LAYERS = [
         "nmt.training.schedule",
     ],
     ["nmt.config.keys"],
-    ["nmt.config.schema", "nmt.files", "nmt.lock", "nmt.devices", "nmt.threads", "nmt.copies"],
+    ["nmt.config.schema", "nmt.files", "nmt.lock", "nmt.devices", "nmt.threads", "nmt.copies", "nmt.uptime"],
     ["nmt.errors"],
 ]
 """From top to bottom. A name may import itself and what lies below; those that share a layer do not know each other."""

@@ -223,7 +223,9 @@ class TrainingConfig:
     patience: int = 0
     """Stop after this many validations without a new best; 0 never stops early."""
     max_minutes: float = 0.0
-    """Stop, with a checkpoint, after this many minutes of training; 0 has no limit."""
+    """Wall-clock minutes from the start of this process within which it validates, saves and ends; 0: no limit."""
+    max_training_minutes: float = 0.0
+    """Minutes of training steps in all parts of the run, without start-up, validation and saving; 0: no limit."""
     max_bad_steps: int = 10
     """Give up after this many steps in a row without a finite gradient (they change nothing); 0 never does."""
     on_divergence: str = "stop"
@@ -235,7 +237,7 @@ class TrainingConfig:
             _at_least(f"training.{name}", getattr(self, name), 1)
         for name in (
             *("device_tokens", "learning_rate", "weight_decay", "clip_norm", "valid_sentences", "save_every"),
-            *("save_minutes", "keep_best", "patience", "max_minutes", "max_bad_steps"),
+            *("save_minutes", "keep_best", "patience", "max_minutes", "max_training_minutes", "max_bad_steps"),
         ):
             _at_least(f"training.{name}", getattr(self, name), 0)
         for name in ("label_smoothing", "adam_beta1", "adam_beta2"):
