@@ -261,21 +261,20 @@ class TrainingConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AveragingConfig:
-    """Which checkpoints are averaged; the first of the three that is set."""
+    """Which checkpoints are averaged: the first of the three that is set; if none is, the development loss chooses."""
 
     checkpoints: list[str] = field(default_factory=list)
     """These, by name (step-00001000, best, ...)."""
     best: int = 0
     """This many, best on the development set first."""
     last: int = 5
-    """This many, last steps first (the paper: 5 for base, 20 for big)."""
+    """This many, last steps first (the paper: 5 for base, 20 for big). 0, with the others unset: as the development
+    loss chooses among the last, the best, and the averages of the last and of the best that are kept."""
 
     def __post_init__(self) -> None:
         """Check the values against each other."""
         _at_least("averaging.best", self.best, 0)
         _at_least("averaging.last", self.last, 0)
-        if not (self.checkpoints or self.best or self.last):
-            raise ConfigError("averaging: set last, best or checkpoints; all three are empty")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
