@@ -70,7 +70,7 @@ def ours(options: argparse.Namespace, bench: Bench, name: str, precision: str, f
         *options.overrides,
         f"training.batch_tokens={options.batch_tokens}",
         f"training.steps={steps}",
-        f"training.max_minutes={options.minutes}",
+        f"training.max_training_minutes={options.minutes}",
         f"training.valid_every={steps}",
         f"runtime.threads={bench.threads}",
         f"runtime.precision={precision}",

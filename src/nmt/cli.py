@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt import __version__
+from nmt import __version__, uptime  # noqa: F401 - early, as its fallback counts from its import
 from nmt.errors import CommonError, UserError, nearest
 
 

@@ -41,6 +41,10 @@ def test_a_bad_step_is_named_and_can_be_looked_at(settings: list[str], tmp_path:
     assert done.returncode == 0, done.stderr
     (warning,) = warnings(done.stderr)
     assert "at step 7 (epoch 1, batch 7, pairs " in warning
+    lines = (tmp_path / "toy" / "metrics.jsonl").read_text().splitlines()
+    window = next(line for line in map(json.loads, lines) if line["event"] == "train" and line["step"] == 10)
+    assert window["skipped"] == 1
+    assert 0 < window["nll"] < window["loss"] < 10
     shown = call(["batch", *settings, "step=7"])
     assert shown.returncode == 0, shown.stderr
     numbers = [int(number) for number in shown.stderr.rpartition("numbers ")[2].split(",")]

@@ -1,6 +1,7 @@
 """Training as a user runs it: to the end, interrupted, on several processes, with wrong settings."""
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -43,10 +44,12 @@ def test_a_run_leaves_what_it_should(whole: Path) -> None:
     train, valid = events(whole), events(whole, "valid")
     assert [line["step"] for line in train] == list(range(1, 41))
     assert set(train[0]) >= {
-        "event", "step", "time", "loss", "perplexity", "learning_rate", "tokens_per_second", "gradient_norm",
+        "event", "step", "time", "loss", "nll", "perplexity", "learning_rate", "tokens_per_second", "gradient_norm",
     }  # fmt: skip
     assert [line["step"] for line in valid] == [20, 40]
-    assert set(valid[0]) >= {"loss", "perplexity", "bleu"}
+    assert set(valid[0]) >= {"loss", "nll", "perplexity", "bleu"}
+    for line in (*train, *valid):
+        assert line["perplexity"] == pytest.approx(math.exp(line["nll"]))
     assert train[-1]["loss"] < train[0]["loss"] - 0.5
     assert json.loads((folder / "environment.json").read_text())["packages"]["torch"]
 
@@ -188,8 +191,30 @@ def test_early_stopping_and_time_limit(settings: list[str], tmp_path: Path) -> N
     assert "training.patience above 3" in done.stdout
     done = call([*command, "training.max_minutes=1e-6", "name=b"])
     assert done.returncode == 0, done.stderr
-    assert "stopped at step 1 of 40: training.max_minutes" in done.stdout
+    assert "stopped at step 1 of 40, " in done.stdout
+    assert "within training.max_minutes=1e-06 there is no room for more" in done.stdout
     assert (tmp_path / "b" / "checkpoints" / "step-00000001").exists()
+
+
+def test_a_budget_of_training_that_is_spent(settings: list[str], tmp_path: Path) -> None:
+    command = ["train", *settings, f"paths.outputs={tmp_path}", "training.max_training_minutes=1e-6"]
+    done = call(command)
+    assert done.returncode == 0, done.stderr
+    assert "stopped at step 1 of 40: the run has trained for training.max_training_minutes=1e-06" in done.stdout
+    again = call(command)
+    assert again.returncode == 0, again.stderr
+    assert "is finished: it stands at step 1 of 40" in again.stdout
+    assert "set training.max_training_minutes above " in again.stdout
+    longer = call([*command[:-1], "training.max_training_minutes=0"])
+    assert longer.returncode == 0, longer.stderr
+    assert [step for step, *_ in losses(tmp_path)] == list(range(1, 41))
+
+
+def test_a_warmup_longer_than_training_is_told_in_one_line(settings: list[str], tmp_path: Path) -> None:
+    done = call(["train", *settings, f"paths.outputs={tmp_path}", "training.steps=2", "training.valid_sentences=0"])
+    assert done.returncode == 0, done.stderr
+    (warning,) = [line for line in done.stderr.splitlines() if line.startswith("warning:")]
+    assert warning.startswith("warning: training.warmup_steps=10 is above training.steps=2: ")
 
 
 def test_no_gpu_where_one_is_asked_for(settings: list[str], tmp_path: Path) -> None:

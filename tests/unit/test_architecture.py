@@ -41,10 +41,10 @@ LAYERS = [
     Layer("decoding with exported models", ("nmt.decoding.deployed",)),
     Layer("translating batches of text", ("nmt.decoding.translate",)),
     Layer("what every decoding engine offers", ("nmt.decoding.engine",)),
-    Layer("when to save and what to keep", ("nmt.training.keep",)),
+    Layer("when to save and what to keep", ("nmt.training.keep", "nmt.training.validation")),
     Layer(
         "one update, and stopping on signals or divergence",
-        ("nmt.training.step", "nmt.training.watch", "nmt.training.signals"),
+        ("nmt.training.step", "nmt.training.watch", "nmt.training.signals", "nmt.training.clock"),
     ),
     Layer("text to tokens to batches", ("nmt.data",)),
     Layer("checkpoints, averaging, metrics, tracking", ("nmt.runs",)),
@@ -58,7 +58,7 @@ LAYERS = [
     Layer("names of the settings; the paper's figures", ("nmt.config.keys", "nmt.paper.figures")),
     Layer(
         "settings as plain dataclasses; files, locks, threads and copies of the process",
-        ("nmt.config.schema", "nmt.files", "nmt.lock", "nmt.devices", "nmt.threads", "nmt.copies"),
+        ("nmt.config.schema", "nmt.files", "nmt.lock", "nmt.devices", "nmt.threads", "nmt.copies", "nmt.uptime"),
     ),
     Layer("messages to the user", ("nmt.errors",)),
 ]

@@ -223,7 +223,9 @@ class TrainingConfig:
     patience: int = 0
     """Stop after this many validations without a new best; 0 never stops early."""
     max_minutes: float = 0.0
-    """Stop, with a checkpoint, after this many minutes of training; 0 has no limit."""
+    """Wall-clock minutes from the start of this process within which it validates, saves and ends; 0: no limit."""
+    max_training_minutes: float = 0.0
+    """Minutes of training steps in all parts of the run, without start-up, validation and saving; 0: no limit."""
     max_bad_steps: int = 10
     """Give up after this many steps in a row without a finite gradient (they change nothing); 0 never does."""
     on_divergence: str = "stop"
@@ -235,7 +237,7 @@ class TrainingConfig:
             _at_least(f"training.{name}", getattr(self, name), 1)
         for name in (
             *("device_tokens", "learning_rate", "weight_decay", "clip_norm", "valid_sentences", "save_every"),
-            *("save_minutes", "keep_best", "patience", "max_minutes", "max_bad_steps"),
+            *("save_minutes", "keep_best", "patience", "max_minutes", "max_training_minutes", "max_bad_steps"),
         ):
             _at_least(f"training.{name}", getattr(self, name), 0)
         for name in ("label_smoothing", "adam_beta1", "adam_beta2"):
@@ -259,21 +261,20 @@ class TrainingConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AveragingConfig:
-    """Which checkpoints are averaged; the first of the three that is set."""
+    """Which checkpoints are averaged: the first of the three that is set; if none is, the development loss chooses."""
 
     checkpoints: list[str] = field(default_factory=list)
     """These, by name (step-00001000, best, ...)."""
     best: int = 0
     """This many, best on the development set first."""
     last: int = 5
-    """This many, last steps first (the paper: 5 for base, 20 for big)."""
+    """This many, last steps first (the paper: 5 for base, 20 for big). 0, with the others unset: as the development
+    loss chooses among the last, the best, and the averages of the last and of the best that are kept."""
 
     def __post_init__(self) -> None:
         """Check the values against each other."""
         _at_least("averaging.best", self.best, 0)
         _at_least("averaging.last", self.last, 0)
-        if not (self.checkpoints or self.best or self.last):
-            raise ConfigError("averaging: set last, best or checkpoints; all three are empty")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,11 @@ class SinusoidTable:
 
     def __call__(self, positions: Tensor, longest: int, dtype: torch.dtype) -> Tensor:
         """The rows of `positions` (T,), all below `longest`: (T, width)."""
-        if len(self.table) < longest or self.table.device != positions.device or self.table.dtype != dtype:
+        table = self.table  # read once: another thread may replace it at any moment
+        if len(table) < longest or table.device != positions.device or table.dtype != dtype:
             length = max(256, 1 << (longest - 1).bit_length())
-            self.table = sinusoids(length, self.width).to(positions.device, dtype)
-        return self.table.index_select(0, positions)
+            self.table = table = sinusoids(length, self.width).to(positions.device, dtype)
+        return table.index_select(0, positions)
 
 
 def rotate(heads: Tensor, rotation: Tensor) -> Tensor:

@@ -1,51 +1,125 @@
 """The average of a run's last or best checkpoints, which the paper evaluates (section 6.1)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import Tensor
 
 from nmt.config.schema import AveragingConfig
 from nmt.errors import UserError
-from nmt.runs.checkpoints import AVERAGED, Checkpoint, Checkpoints, check_weights, load, rank, resolve
+from nmt.runs.checkpoints import AVERAGED, Checkpoint, Checkpoints, Saved, check_weights, load, rank, resolve
 from nmt.runs.format import read_meta, tokenizer_checksums, write
 from nmt.runs.resume import differences, read_settings
 
 
-def choose(checkpoints: Checkpoints, config: AveragingConfig) -> list[Path]:
-    """The checkpoints to average: those named, else the best, else the last; earliest step first.
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Checkpoints whose average, or which alone, may be what a run leaves."""
 
-    There are fewer than asked for where a run has no more, such as one that was stopped early.
+    name: str
+    """What they are: the last, the average of the best 3, ..."""
+    checkpoints: list[Saved]
+    """Newest or best first."""
+
+    @property
+    def paths(self) -> list[Path]:
+        """Their folders."""
+        return [checkpoint.path for checkpoint in self.checkpoints]
+
+
+def choose(checkpoints: Checkpoints, config: AveragingConfig) -> list[Path]:
+    """Return the checkpoints to average: those named, else the best, else the last; earliest step first.
+
+    There are fewer than asked for if the run has no more, such as one that was stopped early.
     """
     if config.checkpoints:
         return _named(checkpoints.run_folder, config.checkpoints)
-    saved = checkpoints.steps(strict=True)  # the last of those that are left are not the last
+    saved = _regular(_saved(checkpoints))
     if config.best:
         ranked = rank(saved, checkpoints.best_by)[: config.best]
         chosen = sorted(ranked, key=lambda checkpoint: checkpoint.step)
     else:
         chosen = saved[-config.last :]
-    if not saved:
-        raise UserError(f"no checkpoints in {checkpoints.folder}: run `make train` first (with the same ARGS)")
     if not chosen:
         raise UserError(f"no checkpoint in {checkpoints.folder} was validated: set averaging.last instead of best")
     return [checkpoint.path for checkpoint in chosen]
 
 
-def average(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of the checkpoints' weights, summed in float64 with one checkpoint in memory at a time."""
-    first = load(paths[0])
-    shapes = {name: weight.shape for name, weight in first.weights.items()}
-    types = {name: weight.dtype for name, weight in first.weights.items()}
-    sums = {name: weight.double() for name, weight in first.weights.items()}
-    first.weights.clear()  # the sums are enough
-    for path in paths[1:]:
+def candidates(checkpoints: Checkpoints, keep_last: int, keep_best: int) -> list[Candidate]:
+    """Return what may be chosen by the development loss, each set of checkpoints once.
+
+    Args:
+        checkpoints: The run's.
+        keep_last: The largest number of last checkpoints to average.
+        keep_best: The largest number of best checkpoints to average.
+    """
+    saved = _saved(checkpoints)
+    regular = _regular(saved)
+    newest, best = regular[::-1][:keep_last], rank(regular, checkpoints.best_by)[:keep_best]
+    named = [("last", saved[-1:]), *_averages("last", newest)]
+    named += [("best", rank(saved, checkpoints.best_by)[:1]), *_averages("best", best)]
+    merged: dict[frozenset[Path], Candidate] = {}
+    for name, chosen in named:
+        key = frozenset(checkpoint.path for checkpoint in chosen)
+        if key in merged:
+            merged[key] = replace(merged[key], name=f"{merged[key].name}, {name}")
+        elif chosen:
+            merged[key] = Candidate(name, chosen)
+    return list(merged.values())
+
+
+def _averages(name: str, ordered: list[Saved]) -> list[tuple[str, list[Saved]]]:
+    return [(f"average of the {name} {count}", ordered[:count]) for count in range(2, len(ordered) + 1)]
+
+
+def _saved(checkpoints: Checkpoints) -> list[Saved]:
+    saved = checkpoints.steps(strict=True)  # the last of those that are left are not the last
+    if not saved:
+        raise UserError(f"no checkpoints in {checkpoints.folder}: run `make train` first (with the same ARGS)")
+    return saved
+
+
+def _regular(saved: list[Saved]) -> list[Saved]:
+    """Leave out the checkpoint that only an interruption called for, unless there is no other."""
+    return [checkpoint for checkpoint in saved if not checkpoint.interim] or saved[-1:]
+
+
+class Mean:
+    """The mean of checkpoints' weights, summed in float64 with one checkpoint in memory at a time."""
+
+    def __init__(self) -> None:
+        self._paths: list[Path] = []
+        self._first: Checkpoint
+        self._sums: dict[str, Tensor] = {}
+        self._like: dict[str, Tensor] = {}
+        """Shapes and types of the weights, without their values."""
+
+    def of(self, paths: Sequence[Path]) -> dict[str, Tensor]:
+        """Return the mean of these; only what comes after the paths of the last call is read."""
+        if self._paths != list(paths[: len(self._paths)]):
+            self._paths, self._sums = [], {}
+        for path in paths[len(self._paths) :]:
+            self._add(path)
+        return {name: (total / len(paths)).to(self._like[name].dtype) for name, total in self._sums.items()}
+
+    def _add(self, path: Path) -> None:
         checkpoint = load(path)
-        _check_same_kind(first, checkpoint)
-        check_weights(shapes, checkpoint.weights, path)
-        for name, weight in checkpoint.weights.items():
-            sums[name] += weight
-    return {name: (total / len(paths)).to(types[name]) for name, total in sums.items()}
+        if self._paths:
+            _check_same_kind(self._first, checkpoint)
+            check_weights({name: like.shape for name, like in self._like.items()}, checkpoint.weights, path)
+            for name, weight in checkpoint.weights.items():
+                self._sums[name] += weight
+        else:
+            self._first = replace(checkpoint, weights={})
+            self._like = {name: weight.to("meta") for name, weight in checkpoint.weights.items()}
+            self._sums = {name: weight.double() for name, weight in checkpoint.weights.items()}
+        self._paths.append(path)
+
+
+def average(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """Return the mean of the checkpoints' weights."""
+    return Mean().of(paths)
 
 
 def write_averaged(run_folder: Path, paths: Sequence[Path]) -> Path:

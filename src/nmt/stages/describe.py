@@ -16,6 +16,7 @@ from nmt.errors import ConfigError
 from nmt.machine import prepare_machine
 from nmt.model.memory import Keeping, Memory, keeping, training_memory
 from nmt.model.size import Size, model_size, training_flops
+from nmt.training.schedule import warmup_warning
 
 TYPICAL_LENGTH = 30
 """Tokens of a sentence, where there is no prepared data to ask."""
@@ -121,6 +122,7 @@ def as_text(config: Config, figures: dict[str, Any]) -> str:
         f"batch: at most {figures['global_batch']:,} source and {figures['global_batch']:,} target tokens a step",
         f"  devices: {figures['devices']}, each with {figures['accumulation']} x {figures['device_batch']:,} of them",
         f"cost: {figures['flops_per_step']:.2e} FLOPs a step, {figures['flops']:.2e} in {figures['steps']:,} steps",
+        *([f"warning: {warning}"] if (warning := warmup_warning(config.training)) else []),
         *_data_lines(figures["data"]),
         *_memory_lines(config, figures["memory"]),
         *_estimate_lines(config, figures),

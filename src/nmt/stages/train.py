@@ -1,5 +1,6 @@
 """`nmt train`: train a model, or go on training it."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
@@ -13,8 +14,7 @@ from sacrebleu.metrics.bleu import BLEU
 from nmt import distributed
 from nmt.config.compose import to_yaml
 from nmt.config.schema import Config
-from nmt.data.batches import Lengths, plan_epoch, slice_batch
-from nmt.data.loader import Ahead, Batch, assemble, steps
+from nmt.data.loader import Ahead, steps
 from nmt.data.prepare import require_prepared, verify_step
 from nmt.data.steps import MANIFEST
 from nmt.data.store import PairStore
@@ -34,7 +34,10 @@ from nmt.text.tokenizer import Tokenizer, file_names
 from nmt.training.fit import check_fit, check_size
 from nmt.training.keep import Contents, Keeper
 from nmt.training.loop import Ending, Loop
-from nmt.training.step import Stoppable, Trainer, held_out_loss
+from nmt.training.schedule import warmup_warning
+from nmt.training.step import Stoppable, Trainer
+from nmt.training.validation import development_loss
+from nmt.uptime import uptime
 
 STOPPED = 143
 """Exit code of a run that was asked to stop: whoever chains stages must not go on as if it were finished."""
@@ -112,15 +115,18 @@ def _check_same(resumed: Checkpoint, config: Config, train: PairStore, tokenizer
 
 
 def _finished(resumed: Checkpoint, config: Config) -> bool:
-    """Say so where there is nothing left to do."""
+    """Say so if there is nothing left to do."""
     loop, patience = (resumed.trainer or {})["loop"], config.training.patience
-    stale = loop["stale"]
+    stale, minutes = loop["stale"], loop.get("training_seconds", 0.0) / 60
+    budget = config.training.max_training_minutes
     if loop.get("unseen"):
         return False
     if resumed.step >= config.training.steps:
         remedy = f"set training.steps above {resumed.step}"
     elif patience and stale >= patience:
         remedy = f"set training.patience above {stale}, the validations without a new best"
+    elif budget and minutes > budget:
+        remedy = f"set training.max_training_minutes above {minutes:.4g}, the minutes of training so far"
     else:
         return False
     _say(
@@ -169,6 +175,8 @@ def _introduce(config: Config, trainer: Trainer, train: PairStore, machine: Mach
         f"{device_tokens:,} on {machine}{f' in {trainer.parts} parts at once' if trainer.parts > 1 else ''}, "
         f"accumulated {-(-share // device_tokens)} times"
     )
+    if distributed.is_main() and (warning := warmup_warning(training)):
+        print(f"warning: {warning}", file=sys.stderr, flush=True)
     if trainer.step:
         epoch, batch = trainer.place
         _say(f"going on from step {trainer.step} (epoch {epoch + 1}, batch {batch + 1})")
@@ -193,22 +201,12 @@ def _train(loop: Loop, config: Config, train: PairStore) -> Ending:
 def _validate(
     trainer: Trainer, config: Config, valid: PairStore, tokenizer: Tokenizer, own_part: Stoppable
 ) -> dict[str, float]:
-    """Loss, perplexity and BLEU on the development set; every process takes its share."""
-    means = held_out_loss(trainer.model, _held_out(valid, config), config.training, trainer.machine, own_part)
-    figures = {"loss": means.loss, "perplexity": means.perplexity}
+    """Return losses, perplexity and BLEU on the development set; every process takes its share."""
+    means = development_loss(trainer.model, valid, config.training, trainer.machine, own_part)
+    figures = {"loss": means.loss, "nll": means.nll, "perplexity": means.perplexity}
     if config.training.valid_sentences:
         figures["bleu"] = _decoded_bleu(trainer, config, tokenizer, own_part)
     return figures
-
-
-def _held_out(valid: PairStore, config: Config) -> Iterator[Batch]:
-    """This process's share of the development set."""
-    lengths = Lengths.with_marks(valid.source_lengths, valid.target_lengths)
-    devices, budget = distributed.world_size(), config.training.device_tokens or config.training.batch_tokens
-    plan = plan_epoch(lengths, config.training.batch_tokens, seed=0, epoch=0)
-    for index in range(len(plan)):
-        for part in slice_batch(plan[index], lengths, devices, budget)[distributed.rank() :: devices]:
-            yield assemble(valid, part)
 
 
 def _decoded_bleu(trainer: Trainer, config: Config, tokenizer: Tokenizer, own_part: Stoppable) -> float:
@@ -244,8 +242,16 @@ def _conclude(ending: Ending, config: Config, trainer: Trainer) -> None:
             _say(f"finished at {where}; checkpoints are in {config.run_folder / 'checkpoints'}")
         case Ending.NO_GAIN:
             _say(f"stopped early at {where}: {config.training.patience} validations brought no new best")
+        case Ending.BUDGET:
+            _say(
+                f"stopped at {where}: the run has trained for training.max_training_minutes="
+                f"{config.training.max_training_minutes:g}; with more of them {again}"
+            )
         case Ending.TIME:
-            _say(f"stopped at {where}: training.max_minutes={config.training.max_minutes:g} are over; {again}")
+            _say(
+                f"stopped at {where}, {uptime() / 60:.2f} minutes after the start: within "
+                f"training.max_minutes={config.training.max_minutes:g} there is no room for more; {again}"
+            )
         case Ending.SIGNAL:
             _say(f"stopped at {where} because a signal asked for it; everything is saved, {again}")
             raise SystemExit(STOPPED)

@@ -1,5 +1,6 @@
 """A run's checkpoints: written, thinned out and gone back to."""
 
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ class Keeper:
         self.trainer, self.checkpoints, self.contents = trainer, checkpoints, contents
         self._writers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint") if aside else None
         self._writing: Future[None] | None = None
+        self.write_seconds = 0.0
+        """The longest that writing a checkpoint has taken."""
 
     def save(self, step: int, state: Mapping[str, Any], valid: Mapping[str, float], *, interim: bool) -> None:
         """Write a checkpoint, or begin to, given the trainer's state and what validation said.
@@ -90,6 +93,7 @@ class Keeper:
         valid: Mapping[str, float],
         interim: bool,
     ) -> None:
+        began = time.monotonic()
         self.checkpoints.save(
             step,
             weights=weights,
@@ -101,6 +105,7 @@ class Keeper:
         )
         config = self.trainer.config
         self.checkpoints.prune(config.keep_last, config.keep_best)
+        self.write_seconds = max(self.write_seconds, time.monotonic() - began)
 
 
 def _copy(value: Any) -> Any:

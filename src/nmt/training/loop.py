@@ -3,8 +3,8 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -14,14 +14,20 @@ from nmt.errors import CommonError, UserError
 from nmt.machine import is_out_of_memory
 from nmt.runs.progress import Progress
 from nmt.runs.tracking import NullTracker
+from nmt.training.clock import Deadline, Stopwatch
 from nmt.training.keep import Keeper
 from nmt.training.signals import Asked, StopError, stop_signals
 from nmt.training.step import Stoppable, Trainer
 from nmt.training.watch import Noted, Watch, weights_hash
 
 Validate = Callable[[Stoppable], dict[str, float]]
-"""Looks at the development set: loss, perplexity and, where decoded, bleu. What a process does by itself, it does in
-blocks that may be left in their midst."""
+"""Returns the figures of the development set: loss, nll, perplexity and, if decoded, bleu.
+
+What each process does alone, it does in blocks that may be left midway.
+"""
+
+LABELS = {"loss": "smoothed loss"}
+"""What figures are called where people read them, if their name in metrics.jsonl does not say enough."""
 
 
 class Ending(IntEnum):
@@ -30,9 +36,11 @@ class Ending(IntEnum):
     DONE = 0
     NO_GAIN = 1
     """No new best on the development set for `training.patience` validations."""
-    TIME = 2
-    """`training.max_minutes` are over."""
-    SIGNAL = 3
+    BUDGET = 2
+    """`training.max_training_minutes` are over."""
+    TIME = 3
+    """`training.max_minutes` leave no room for more."""
+    SIGNAL = 4
     """Somebody asked for it."""
 
 
@@ -53,25 +61,6 @@ class Best:
         self.value, self.stale = (value, 0) if better else (self.value, self.stale + 1)
 
 
-@dataclass
-class Clock:
-    """Time spent on training steps: the pauses for validation and checkpoints do not count."""
-
-    start: float = field(default_factory=time.monotonic)
-    paused: float = 0.0
-
-    def seconds(self) -> float:
-        """Seconds of training since the start."""
-        return time.monotonic() - self.start - self.paused
-
-    @contextmanager
-    def pause(self) -> Iterator[None]:
-        """Do something else meanwhile."""
-        before = time.monotonic()
-        yield
-        self.paused += time.monotonic() - before
-
-
 class Loop:
     """Runs a trainer over steps, and tells and keeps what comes of it."""
 
@@ -86,29 +75,32 @@ class Loop:
         self._valid_step = self._saved_step = self._same_step = trainer.step
         self._unseen = False
         self._tokens = 0
-        self._clock: Clock
-        self._last_save: Clock
-        self._speed: Clock
+        self._trained_before = 0.0
+        self._deadline = Deadline(config.max_minutes, checkpoint_bytes=_checkpoint_bytes(trainer))
+        self._clock: Stopwatch
+        self._last_save: Stopwatch
+        self._speed: Stopwatch
 
     def run(self, batches: Iterator[Step]) -> Ending:
         """Train to the last step, or until something else ends it. Ends with a checkpoint in any case."""
         config, trainer = self.config, self.trainer
         # the time that it took to get here is not training
-        self._clock, self._last_save, self._speed = Clock(), Clock(), Clock()
+        self._clock, self._last_save, self._speed = Stopwatch(), Stopwatch(), Stopwatch()
         with stop_signals() as asked, Progress(config.steps, trainer.step, distributed.is_main()) as progress:
             # a step that several processes are in the midst of, one of them cannot leave
             stoppable = asked.stoppable if distributed.world_size() == 1 else nullcontext
             ending = Ending.DONE
             while not ending and (self._unseen or trainer.step < config.steps):
                 with suppress(StopError):  # what was left half done is made again when the run goes on
-                    if not self._unseen:
-                        self._make(next(batches), stoppable, progress)
                     if self._unseen:
-                        self._look(asked.own_part, progress)
+                        self._look(asked, progress)
+                    else:
+                        with self._deadline.timing("step"):
+                            self._make(next(batches), stoppable, progress)
                 ending, due = self._agree(asked)
-                if due or ending:
+                if ending or (due and not self._unseen):
                     self._check(progress)
-                    self._keep(interim=ending >= Ending.TIME and not due)
+                    self._keep(interim=ending >= Ending.BUDGET and not due)
             self.keeper.settle()
         return ending
 
@@ -122,7 +114,7 @@ class Loop:
         if trainer.step % config.log_every == 0:
             self._log(progress)
             self._check(progress)
-        self._unseen = trainer.step % config.valid_every == 0 or trainer.step == config.steps
+        self._unseen = self._is_validated(trainer.step)
 
     def _update(self, work: Step, stoppable: Stoppable) -> None:
         """Update the weights; what fitted at first may not fit for ever, where others use the same memory."""
@@ -145,6 +137,7 @@ class Loop:
             "skipped": self.skipped,
             "rewound": self.rewound,
             "unseen": self._unseen,
+            "training_seconds": self._training_seconds(),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -152,6 +145,7 @@ class Loop:
         self.best.value, self.best.stale, self.skipped = state["best"], state["stale"], state["skipped"]
         # checkpoints of nmt 0.1.0 may not have these
         self.rewound, self._unseen = state.get("rewound", False), state.get("unseen", False)
+        self._trained_before = state.get("training_seconds", 0.0)
         self._valid_step = self._saved_step = self._same_step = self.trainer.step
         if self._unseen:  # what the development set says of it is to be saved, too
             self._valid_step = self._saved_step = -1
@@ -163,14 +157,31 @@ class Loop:
         due = due or (self._valid_step == step and not self.best.stale)  # the best is always among the saved
         if config.patience and self.best.stale >= config.patience:
             ending = Ending.NO_GAIN
-        if config.max_minutes and self._clock.seconds() > 60 * config.max_minutes:
+        if config.max_training_minutes and self._training_seconds() > 60 * config.max_training_minutes:
+            ending = Ending.BUDGET
+        if config.save_minutes and time.monotonic() - self._last_save.start > 60 * config.save_minutes:
+            due = True
+        self._deadline.expect("save", self.keeper.write_seconds)
+        if asked.late or not self._deadline.has_room_for(self._next_work(due)):
             ending = Ending.TIME
         if asked.signal:
             ending = Ending.SIGNAL
-        if config.save_minutes and time.monotonic() - self._last_save.start > 60 * config.save_minutes:
-            due = True
         decision = distributed.highest(2 * ending + due)
         return Ending(decision // 2), bool(decision % 2)
+
+    def _next_work(self, saved_first: bool) -> list[str]:
+        """Name what comes next: the validation that is due; or a step, what precedes it and what is due after it."""
+        if self._unseen:
+            return ["validation"]
+        validated = self._is_validated(self.trainer.step + 1)
+        return [*(["save"] if saved_first else []), "step", *(["validation"] if validated else [])]
+
+    def _is_validated(self, step: int) -> bool:
+        return step % self.config.valid_every == 0 or step == self.config.steps
+
+    def _training_seconds(self) -> float:
+        """Return the seconds of training in all parts of the run, without validation and checkpoints."""
+        return self._trained_before + self._clock.seconds()
 
     def _log(self, progress: Progress) -> None:
         self._tell(progress)
@@ -179,6 +190,7 @@ class Loop:
         seconds = self._speed.seconds()
         fields = {
             "loss": means.loss,
+            "nll": means.nll,
             "perplexity": means.perplexity,
             "learning_rate": self.trainer.learning_rate,
             "tokens_per_second": self._tokens / max(seconds, 1e-9),
@@ -186,15 +198,15 @@ class Loop:
             "gradient_norm": float(self.trainer.gradient_norm),
             "epoch": self.trainer.place.epoch,
         }
-        self._tokens, self._speed = 0, Clock()
+        self._tokens, self._speed = 0, Stopwatch()
         if means.skipped:
             fields["skipped"] = means.skipped
         if explosion := self.watch.explosion(means.loss):
             progress.say(f"warning: {explosion}")
         self.tracker.log("train", self.trainer.step, **fields)
         progress.show(
-            f"loss {means.loss:.4f}  perplexity {means.perplexity:.2f}  rate {fields['learning_rate']:.2e}  "
-            f"{fields['tokens_per_second']:,.0f} tokens/s"
+            f"smoothed loss {means.loss:.4f}  nll {means.nll:.4f}  perplexity {means.perplexity:.2f}  "
+            f"rate {fields['learning_rate']:.2e}  {fields['tokens_per_second']:,.0f} tokens/s"
         )
 
     def _tell(self, progress: Progress) -> None:
@@ -242,16 +254,17 @@ class Loop:
                 )
         self._same_step = self.trainer.step
 
-    def _look(self, own_part: Stoppable, progress: Progress) -> None:
-        """Validate."""
+    def _look(self, asked: Asked, progress: Progress) -> None:
+        """Validate, but leave it if too little time remains: how long the first one takes, nobody knows before."""
         self._check_ranks()
         step = self.trainer.step
-        with self._clock.pause(), self._speed.pause():
-            valid = self.validate(own_part)
+        seconds = self._deadline.room() if self.config.max_minutes else math.inf
+        with self._clock.pause(), self._speed.pause(), self._deadline.timing("validation"), asked.late_after(seconds):
+            valid = self.validate(asked.own_part)
         self._valid, self._valid_step, self._unseen = valid, step, False
         self.best.look(self._valid)
         self.tracker.log("valid", step, **self._valid)
-        figures = "  ".join(f"{name} {value:.4g}" for name, value in self._valid.items())
+        figures = "  ".join(f"{LABELS.get(name, name)} {value:.4g}" for name, value in self._valid.items())
         progress.say(f"step {step}  development set: {figures}{'  (best so far)' if not self.best.stale else ''}")
 
     def _keep(self, *, interim: bool) -> None:
@@ -260,11 +273,16 @@ class Loop:
         if self._saved_step == step:
             return
         self._check_ranks()
-        with self._clock.pause(), self._speed.pause():
+        with self._clock.pause(), self._speed.pause(), self._deadline.timing("save"):
             state = {"trainer": self.trainer.state(), "loop": self.state()}  # every process has a part in it
             self.keeper.save(step, state, self._valid if self._valid_step == step else {}, interim=interim)
             distributed.barrier()
-        self._saved_step, self._last_save = step, Clock()
+        self._saved_step, self._last_save = step, Stopwatch()
+
+
+def _checkpoint_bytes(trainer: Trainer) -> int:
+    """Return about how large a checkpoint is: the weights and Adam's two means."""
+    return 3 * sum(weight.nbytes for weight in trainer.model.parameters())
 
 
 def _told(bad: Sequence[Noted]) -> str:

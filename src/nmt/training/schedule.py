@@ -25,3 +25,13 @@ def learning_rate(step: int, config: TrainingConfig, d_model: int) -> float:
         progress = min(1.0, (step - warmup) / max(1, config.steps - warmup))
         return peak * (1 + math.cos(math.pi * progress)) / 2
     return peak
+
+
+def warmup_warning(config: TrainingConfig) -> str:
+    """Return what to say if training ends before the rate has risen to its peak; nothing if it does not."""
+    if config.warmup_steps <= config.steps:
+        return ""
+    return (
+        f"training.warmup_steps={config.warmup_steps} is above training.steps={config.steps}: the learning rate only "
+        f"rises, to {config.steps / config.warmup_steps:.0%} of its peak; lower training.warmup_steps"
+    )

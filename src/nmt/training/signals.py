@@ -1,5 +1,6 @@
-"""Stopping when asked to: a signal is noted and heeded between two steps, or at once where that loses nothing."""
+"""Stopping when asked to, or when time is up: noted, and heeded between two steps or wherever that loses nothing."""
 
+import math
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +14,11 @@ class StopError(BaseException):
 
 
 class Asked:
-    """Whether a signal has asked this process to stop."""
+    """Whether a signal has asked this process to stop, or its time is up."""
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
+        self.late = False
         self._stoppable = False
 
     def note(self, number: int, _: FrameType | None) -> None:
@@ -24,16 +26,35 @@ class Asked:
         if self.signal is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal = signal.Signals(number)
+        self._leave()
+
+    @contextmanager
+    def late_after(self, seconds: float) -> Iterator[None]:
+        """End what is stoppable in this block after so many seconds, with StopError; infinitely many are no limit."""
+        before = signal.signal(signal.SIGALRM, self._note_late)
+        if seconds < math.inf:
+            signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))  # 0 would be no limit
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+    def _note_late(self, _: int, __: FrameType | None) -> None:
+        self.late = True
+        self._leave()
+
+    def _leave(self) -> None:
         if self._stoppable:
             self._stoppable = False  # a further signal must not disturb the leaving
             raise StopError
 
     @contextmanager
     def stoppable(self) -> Iterator[None]:
-        """A block that a signal ends at once, with StopError: only for what can be left half done and made again."""
+        """End this block on a signal or alarm, with StopError: only for what can be left half done and made again."""
         self._stoppable = True
         try:
-            if self.signal is not None:
+            if self.signal is not None or self.late:
                 raise StopError
             yield
         finally:

@@ -1,7 +1,7 @@
 """One update of the weights (section 5 of the paper), and the loss on held-out text."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
@@ -42,9 +42,12 @@ class Objective(nn.Module):
 
 
 class Means(NamedTuple):
-    """How training went over some steps; per target token."""
+    """Mean losses per target token over the steps that changed the weights; NaN if there were none."""
 
     loss: float
+    """Label-smoothed: what training minimises."""
+    nll: float
+    """Negative log-likelihood; the perplexity is its exponential."""
     perplexity: float
     skipped: int
     """Steps whose gradient was not finite: they changed nothing."""
@@ -71,11 +74,9 @@ class Trainer:
         with stoppable():
             losses = self._add_gradients(work)
         self.step += 1
-        for each in losses:
-            self._window.add(each)
         finite = self._scale_gradient()
         self._apply(finite)
-        self._window.count(work.target_tokens, finite)
+        self._window.add_step(losses, work.target_tokens, finite)
         self.place = work.after
 
     def try_out(self, batch: Batch) -> None:
@@ -189,21 +190,34 @@ class _Window:
         # smoothed loss, likelihood, target tokens, skipped steps
         self.sums = torch.zeros(4, dtype=torch.float64, device=device)
 
-    def add(self, losses: Losses) -> None:
-        self.sums[:2] += torch.stack(losses)
+    def add_step(self, losses: Sequence[Losses], target_tokens: int, finite: Tensor) -> None:
+        """Add the losses of a step if its gradient is finite, which all processes agree on; else count it as skipped.
 
-    def count(self, target_tokens: int, finite: Tensor) -> None:
-        if distributed.is_main():  # these are known of the whole batch
+        A single NaN would hide the losses of all other steps.
+        """
+        before = self.sums.clone()
+        for each in losses:
+            self.sums[:2] += torch.stack(each)
+        if distributed.is_main():  # the number of tokens is that of the whole batch
             self.sums[2] += target_tokens
+        self.sums = torch.where(finite, self.sums, before)
+        if distributed.is_main():
             self.sums[3] += ~finite
+
+    def add_held_out(self, losses: Losses, target_tokens: Tensor) -> None:
+        """Add the losses of a batch that nothing is learned from, and this process's number of tokens."""
+        self.sums[:2] += torch.stack(losses)
+        self.sums[2] += target_tokens
 
     def total(self) -> Tensor:
         return distributed.sum_over_processes(self.sums.clone()).cpu()
 
     def means(self) -> Means:
         smoothed, likelihood, tokens, skipped = self.total().tolist()
-        tokens = max(tokens, 1)
-        return Means(smoothed / tokens, _perplexity(likelihood / tokens), int(skipped))
+        if not tokens:
+            return Means(math.nan, math.nan, math.nan, int(skipped))
+        nll = likelihood / tokens
+        return Means(smoothed / tokens, nll, _perplexity(nll), int(skipped))
 
 
 def _parts_at_once(config: TrainingConfig, machine: Machine) -> int:
@@ -247,10 +261,9 @@ def held_out_loss(
     window = _Window(machine.device)
     with own_part(), torch.inference_mode(), machine.autocast():
         for batch in batches:
-            window.add(objective(batch.to(machine.device)))
-            window.sums[2] += (batch.labels != PAD).sum()
+            window.add_held_out(objective(batch.to(machine.device)), (batch.labels != PAD).sum())
     return window.means()
 
 
 def _perplexity(loss: float) -> float:
-    return math.exp(loss) if loss < 700 else math.inf
+    return math.inf if loss >= 700 else math.exp(loss)

@@ -9,7 +9,7 @@ import yaml
 from nmt.config import compose as composing
 from nmt.config.compose import compose, conf_folder, from_yaml, options, to_yaml
 from nmt.config.keys import GROUPS, all_keys, describe_keys
-from nmt.config.schema import Config, DataConfig
+from nmt.config.schema import AveragingConfig, Config, DataConfig
 from nmt.errors import ConfigError
 from nmt.runs import resume
 
@@ -116,6 +116,26 @@ WIDTHS = {
 
 def changes(experiment: str) -> dict[str, object]:
     return {key: value for key, (_, value) in differences(Config(), compose([f"experiment={experiment}"])).items()}
+
+
+PAPER = [name for name in options("experiment") if name.startswith(("wmt14_", "table3/"))]
+
+
+@pytest.mark.parametrize("experiment", options("experiment"))
+def test_the_papers_experiments_alone_fix_what_is_averaged(experiment: str) -> None:
+    averaging = compose([f"experiment={experiment}"]).averaging
+    expected = (20 if experiment.startswith("wmt14_") and experiment.endswith("_big") else 5) * (experiment in PAPER)
+    assert (averaging.checkpoints, averaging.best, averaging.last) == ([], 0, expected)
+
+
+@pytest.mark.parametrize("experiment", ["own", "multi30k", "iwslt14", "demo"])
+@pytest.mark.parametrize("given", ["averaging.best=5", "averaging.last=5"])
+def test_an_average_of_five_needs_no_other_setting(experiment: str, given: str) -> None:
+    assert most_averaged(compose([f"experiment={experiment}", given]).averaging) == 5
+
+
+def most_averaged(averaging: AveragingConfig) -> int:
+    return averaging.best or averaging.last
 
 
 def test_there_are_the_papers_twenty_rows() -> None:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nmt.config.schema import ModelConfig
 from nmt.model.packed import Packed
-from nmt.model.positions import sinusoids
+from nmt.model.positions import SinusoidTable, sinusoids
 from nmt.model.transformer import DecoderLayer, Transformer
 from tests.unit.model import reference
 
@@ -176,6 +176,19 @@ def test_rows_that_share_a_past_for_long_each_see_their_own(name: str) -> None:
             source = Packed.from_sentences([sources[owner] for owner in owners])
             full = model.logits(model(source, Packed.from_sentences(prefixes))).unflatten(0, (len(owners), -1))
             torch.testing.assert_close(scores, full[:, -1], rtol=1e-9, atol=1e-9)
+
+
+class ReplacedTable(SinusoidTable):
+    """Its table is replaced by a shorter one as soon as it is set, as another thread may do."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, sinusoids(256, self.width) if name == "table" and len(value) > 256 else value)
+
+
+def test_a_thread_does_not_index_the_shorter_sinusoid_table_of_another() -> None:
+    positions = torch.tensor([0, 299, 17])
+    rows = ReplacedTable(8)(positions, 300, torch.float64)
+    torch.testing.assert_close(rows, sinusoids(300, 8)[positions], rtol=0, atol=0)
 
 
 def test_sinusoids_follow_the_formula() -> None:

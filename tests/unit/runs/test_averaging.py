@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.config.schema import AveragingConfig, Config, PathsConfig, TrainingConfig
 from nmt.errors import UserError
-from nmt.runs.averaging import average, choose, write_averaged
+from nmt.runs.averaging import Mean, average, candidates, choose, write_averaged
 from nmt.runs.checkpoints import Checkpoints, DamagedError, load, load_last_good, resolve
 from nmt.stages import average as stage
 
@@ -30,6 +30,7 @@ def save(
     weights: dict[str, Tensor] | None = None,
     tokenizer: bytes = b"pieces",
     model: dict[str, Any] | None = None,
+    interim: bool = False,
     **valid: float,
 ) -> Path:
     file = run.parent / "tokenizer.model"
@@ -41,6 +42,7 @@ def save(
         tokenizer_files=[file],
         config_text=yaml.safe_dump(SETTINGS | {"model": SETTINGS["model"] | (model or {})}),
         valid=valid,
+        interim=interim,
     )
 
 
@@ -111,6 +113,65 @@ def test_choice_by_step_by_score_and_by_name(run: Path) -> None:
     assert chosen("bleu", best=2) == [100_000_000, 1_000_000_000]
     assert chosen("loss", best=2, last=4) == [99_999_999, 200_000_000]
     assert chosen(checkpoints=["200000000", "best", "last"], best=1) == [200_000_000, 99_999_999, 1_000_000_000]
+
+
+@pytest.mark.parametrize(("settings", "expected"), [({"last": 2}, [1100, 1200]), ({"best": 2}, [1000, 1100])])
+def test_an_interim_checkpoint_is_not_averaged(run: Path, settings: dict[str, int], expected: list[int]) -> None:
+    for step in (1000, 1100, 1200):
+        save(run, step, loss=step / 100)
+    save(run, 1213, interim=True, loss=0.5)
+    assert [load(path).step for path in choose(Checkpoints(run), AveragingConfig(**settings))] == expected
+
+
+@pytest.mark.parametrize("last", [1, 5])
+def test_a_run_with_an_interim_checkpoint_alone_uses_it_and_says_so(
+    tmp_path: Path, last: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = Config(name="short", paths=PathsConfig(outputs=str(tmp_path)), averaging=AveragingConfig(last=last))
+    save(config.run_folder, 13, interim=True)
+    stage.run(config)
+    assert "note: the run has only step-00000013, which was saved because it was interrupted" in capsys.readouterr().out
+    assert load(config.run_folder / "checkpoints" / "averaged").meta["averaged_from"] == ["step-00000013"]
+
+
+def test_candidates_are_the_last_the_best_and_their_averages_each_once(run: Path) -> None:
+    for step, loss in ((100, 3.0), (200, 1.0), (300, 2.0), (400, 4.0)):
+        save(run, step, loss=loss)
+    save(run, 417, interim=True)
+    found = {each.name: [saved.step for saved in each.checkpoints] for each in candidates(Checkpoints(run), 3, 3)}
+    assert found == {
+        "last": [417],  # alone, and in no average
+        "average of the last 2": [400, 300],
+        "average of the last 3": [400, 300, 200],
+        "best": [200],
+        "average of the best 2": [200, 300],
+        "average of the best 3": [200, 300, 100],
+    }
+
+
+def test_candidates_of_the_same_checkpoints_are_one(run: Path) -> None:
+    save(run, 1)
+    save(run, 2, loss=2.0)
+    assert [each.name for each in candidates(Checkpoints(run), 5, 5)] == ["last, best", "average of the last 2"]
+    save(run, 3, loss=1.0)
+    names = [each.name for each in candidates(Checkpoints(run), 2, 2)]
+    assert names == ["last, best", "average of the last 2, average of the best 2"]
+
+
+def test_candidates_of_a_run_without_validations_are_its_last(run: Path) -> None:
+    save(run, 1)
+    save(run, 2)
+    assert [each.name for each in candidates(Checkpoints(run), 5, 5)] == ["last", "average of the last 2"]
+    with pytest.raises(UserError, match=r"no checkpoints in .*: run `make train`"):
+        candidates(Checkpoints(run.parent / "other"), 5, 5)
+
+
+def test_a_mean_that_grows_and_begins_anew(run: Path) -> None:
+    paths = {step: save(run, step) for step in (1, 2, 3)}
+    mean = Mean()
+    for steps in ([3], [3, 2], [3, 2, 1], [1], [1, 3], [2, 3]):
+        for name, weight in mean.of([paths[step] for step in steps]).items():
+            np.testing.assert_array_equal(weight.numpy(), numpy_mean(steps, name))
 
 
 def test_too_few_is_said(run: Path) -> None:

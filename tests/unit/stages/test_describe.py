@@ -53,6 +53,12 @@ def test_a_device_without_bf16_is_described_in_fp32(device: str) -> None:
     assert fp32["memory"]["activations"] > 1.5 * bf16["memory"]["activations"]
 
 
+@pytest.mark.parametrize(("steps", "told"), [(3999, True), (4000, False)])
+def test_a_warmup_longer_than_training_is_told(steps: int, told: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    run(compose([f"training.steps={steps}", "runtime=cpu"]))
+    assert ("warning: training.warmup_steps=4000 is above" in capsys.readouterr().out) == told
+
+
 def test_another_output_is_refused() -> None:
     with pytest.raises(ConfigError, match="output=jsn is nothing that describe writes"):
         run(compose(["output=jsn"]))

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from nmt.config.schema import TrainingConfig
-from nmt.training.schedule import learning_rate, peak_rate
+from nmt.training.schedule import learning_rate, peak_rate, warmup_warning
 
 PAPER = TrainingConfig()
 
@@ -34,3 +34,14 @@ def test_cosine_falls_to_zero_and_stays() -> None:
 def test_constant() -> None:
     config = replace(PAPER, schedule="constant", learning_rate=1.0, warmup_steps=10)
     assert [learning_rate(step, config, 512) for step in (1, 10, 9999)] == pytest.approx([0.1, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("steps", [4000, 100_000])
+def test_a_warmup_that_ends_is_no_cause_for_a_warning(steps: int) -> None:
+    assert not warmup_warning(replace(PAPER, steps=steps))
+
+
+def test_a_warmup_longer_than_training_is_told() -> None:
+    warning = warmup_warning(replace(PAPER, steps=1000))
+    assert "training.warmup_steps=4000 is above training.steps=1000" in warning
+    assert "25% of its peak" in warning

@@ -1,5 +1,6 @@
 """Being asked to stop: noted, or heeded at once where that loses nothing."""
 
+import math
 import os
 import signal
 import time
@@ -35,6 +36,33 @@ def test_a_block_that_can_be_made_again_is_left_at_once() -> None:
         time.sleep(30)
     assert time.monotonic() - started < 10
     assert asked.signal == signal.SIGTERM
+
+
+def test_an_alarm_leaves_a_block_that_can_be_made_again() -> None:
+    before, ended = signal.getsignal(signal.SIGALRM), False
+    with stop_signals() as asked, pytest.raises(StopError), asked.late_after(1e-3), asked.stoppable():  # noqa: PT012
+        time.sleep(30)
+        ended = True
+    assert asked.late
+    assert not ended
+    assert asked.signal is None
+    assert signal.getsignal(signal.SIGALRM) == before
+
+
+@pytest.mark.parametrize("seconds", [60.0, math.inf])
+def test_an_alarm_is_taken_back(seconds: float) -> None:
+    with stop_signals() as asked, asked.late_after(seconds), asked.stoppable():
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert not asked.late
+
+
+def test_a_block_whose_time_is_up_does_not_begin() -> None:
+    with stop_signals() as asked:
+        with asked.late_after(-1.0):
+            time.sleep(0.01)
+        with pytest.raises(StopError), asked.stoppable():
+            raise AssertionError("it has begun")
 
 
 def test_one_that_is_asked_for_before_does_not_begin() -> None:

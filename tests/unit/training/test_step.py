@@ -108,6 +108,37 @@ def test_a_step_without_a_finite_gradient_changes_nothing_and_is_counted(store: 
     assert ours.means().skipped == 0
 
 
+def test_a_skipped_step_does_not_enter_the_mean_losses(store: PairStore) -> None:
+    ours, plain = trainer(), trainer()
+    first, bad, last = work(store, TRAINING, 3)
+    for each in (ours, plain):
+        each.update(first)
+    broken = next(iter(ours.model.parameters())).register_hook(lambda gradient: gradient * torch.nan)
+    with torch.no_grad():  # the weights it meets are fine, its loss is not
+        whole = ours.model.projection.clone()
+        ours.model.projection.fill_(torch.nan)
+    ours.update(bad)
+    with torch.no_grad():
+        ours.model.projection.copy_(whole)
+    broken.remove()
+    ours.step -= 1  # the rate of the last step is to be the same
+    plain.place = bad.after
+    for each in (ours, plain):
+        each.update(last)
+    found, expected = ours.means(), plain.means()
+    assert found == expected._replace(skipped=1)
+    assert found.perplexity == pytest.approx(np.exp(found.nll))
+
+
+def test_steps_that_were_all_skipped_have_no_mean_loss(store: PairStore) -> None:
+    ours = trainer()
+    next(iter(ours.model.parameters())).register_hook(lambda gradient: gradient * torch.nan)
+    ours.update(work(store, TRAINING, 1)[0])
+    found = ours.means()
+    assert np.isnan(found[:3]).all()
+    assert found.skipped == 1
+
+
 def test_clipping(store: PairStore) -> None:
     free, clipped = trainer(), trainer(replace(TRAINING, clip_norm=1e-3))
     norms: list[float] = []
@@ -166,6 +197,7 @@ def test_held_out_loss(store: PairStore) -> None:
     text = whole.labels != PAD
     scores, labels = ours.model.logits(ours.model(whole.source, whole.target))[text], whole.labels[text]
     assert means.loss == pytest.approx(float(F.cross_entropy(scores, labels, label_smoothing=0.1).detach()))
+    assert means.nll == pytest.approx(float(F.cross_entropy(scores, labels).detach()))
     assert means.perplexity == pytest.approx(float(F.cross_entropy(scores, labels).detach().exp()))
 
 

@@ -1,0 +1,109 @@
+"""`nmt average` where the development loss chooses, beside losses that `nmt score` works out of the same text."""
+
+import math
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.runs.checkpoints import Checkpoints, load
+from nmt.runs.format import read_meta
+from tests.integration.toy import call
+
+LINE = re.compile(r"  nll ([0-9.]+)  perplexity +([0-9.]+)  ([^:]+): steps? ([0-9, ]+)")
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    """A run that ruined its weights at its end: what stands at step 50 is noise."""
+    shutil.copytree(whole / "toy", tmp_path / "toy", symlinks=True)
+    save(whole, tmp_path, 50, noise=1.0)
+    return tmp_path
+
+
+def save(whole: Path, outputs: Path, step: int, noise: float) -> None:
+    last = load(whole / "toy" / "checkpoints" / "step-00000040")
+    torch.manual_seed(1)
+    Checkpoints(outputs / "toy").save(
+        step,
+        weights={name: weight + noise * torch.randn_like(weight) for name, weight in last.weights.items()},
+        trainer={},
+        tokenizer_files=last.tokenizer_files,
+        config_text=last.config_text,
+        valid={},
+    )
+
+
+def average(settings: list[str], outputs: Path, *more: str) -> str:
+    done = call(["average", *settings, "runtime.precision=fp32", f"paths.outputs={outputs}", *more])
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def scored(settings: list[str], corpus: Path, outputs: Path) -> float:
+    """The averaged checkpoint's negative log-likelihood per token of the development text."""
+    sources, targets = ((corpus / f"valid.{language}").read_text().splitlines() for language in ("en", "de"))
+    text = outputs / "pairs.tsv"
+    text.write_text("".join(f"{source}\t{target}\n" for source, target in zip(sources, targets, strict=True)))
+    done = call(["score", *settings, "runtime.precision=fp32", f"paths.outputs={outputs}", f"input={text}",
+                 f"output={outputs}/scored.tsv"])  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = [line.split("\t") for line in (outputs / "scored.tsv").read_text().splitlines()]
+    return -sum(float(row[0]) for row in rows) / sum(int(row[1]) for row in rows)
+
+
+def test_the_development_loss_chooses(settings: list[str], corpus: Path, run: Path) -> None:
+    said = average(settings, run, "averaging.last=0", "training.keep_best=2")
+    found = {name: (float(nll), steps.split(", ")) for nll, _, name, steps in LINE.findall(said)}
+    assert found.keys() == {
+        "last", "average of the last 2", "average of the last 3", "average of the last 4", "average of the last 5",
+        "best", "average of the best 2",
+    }  # fmt: skip
+    chosen = min(found, key=lambda name: found[name][0])
+    assert f"chosen by the lowest nll: {chosen}" in said
+    assert "50" not in found[chosen][1]
+    meta = read_meta(run / "toy" / "checkpoints" / "averaged")
+    assert sorted(meta["averaged_from"]) == sorted(f"step-{int(step):08}" for step in found[chosen][1])
+    assert scored(settings, corpus, run) == pytest.approx(found[chosen][0], abs=2e-4)
+    for nll, steps in found.values():
+        average(settings, run, f"averaging.checkpoints=[{','.join(steps)}]")
+        assert scored(settings, corpus, run) == pytest.approx(nll, rel=1e-3)
+
+
+@pytest.mark.parametrize("given", ["averaging.last=2", "averaging.checkpoints=[40,50]"])
+def test_what_is_asked_for_is_averaged_whatever_its_loss(settings: list[str], run: Path, given: str) -> None:
+    said = average(settings, run, given)
+    assert "nll" not in said
+    averaged = read_meta(run / "toy" / "checkpoints" / "averaged")["averaged_from"]
+    assert averaged == ["step-00000040", "step-00000050"]
+
+
+def test_a_run_without_a_finite_loss_is_refused(settings: list[str], whole: Path, tmp_path: Path) -> None:
+    save(whole, tmp_path, 50, noise=math.nan)
+    done = call(["average", *settings, f"paths.outputs={tmp_path}", "averaging.last=0"])
+    assert done.returncode == 2
+    assert "has a finite loss on the development set" in done.stderr
+    assert not (tmp_path / "toy" / "checkpoints" / "averaged").exists()
+
+
+def test_a_loss_on_text_of_another_tokenizer_is_refused(settings: list[str], whole: Path, tmp_path: Path) -> None:
+    other = [word for word in settings if not word.startswith("paths.data=")]
+    other += [f"paths.data={tmp_path}/data", "tokenizer.vocab_size=110"]
+    assert call(["data", *other]).returncode == 0
+    done = call(["average", *other, f"paths.outputs={whole}", "averaging.last=0"])
+    assert done.returncode == 2
+    assert "so its loss there means nothing" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_an_interrupted_run_is_averaged_without_its_interim_checkpoint(settings: list[str], tmp_path: Path) -> None:
+    command = [*settings, f"paths.outputs={tmp_path}", "training.save_every=1", "training.keep_last=3"]
+    assert call(["train", *command, "training.steps=3", "training.valid_every=100"]).returncode == 0
+    more = ["training.save_every=100", "training.steps=40", "training.max_minutes=1e-6", "training.valid_every=100"]
+    assert call(["train", *command, *more]).returncode == 0
+    assert (tmp_path / "toy" / "checkpoints" / "last").resolve().name == "step-00000004"
+    average(command, tmp_path)
+    averaged = read_meta(tmp_path / "toy" / "checkpoints" / "averaged")["averaged_from"]
+    assert averaged == ["step-00000002", "step-00000003"]

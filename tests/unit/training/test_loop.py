@@ -1,0 +1,162 @@
+"""When training ends by the clock: a clock of the test's own, which moves as work is done."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.config.schema import TrainingConfig
+from nmt.data.loader import steps
+from nmt.data.store import PairStore
+from nmt.model.size import model_size
+from nmt.runs.checkpoints import Checkpoints, load_last_good
+from nmt.runs.tracking import NullTracker
+from nmt.training import clock
+from nmt.training.clock import LEAVING_SECONDS
+from nmt.training.keep import Contents, Keeper
+from nmt.training.loop import Ending, Loop
+from nmt.training.signals import Asked
+from nmt.training.step import Stoppable, Trainer
+from tests.unit.training.test_step import MODEL, VOCABULARY, store, trainer
+
+__all__ = ["store"]
+
+
+SIZE = model_size(MODEL, VOCABULARY, VOCABULARY).total
+
+
+class Clock:
+    """Seconds since the start of the process; everything else takes no time."""
+
+    now = 0.0
+    step, validation, save = 10.0, 35.0, 7.0
+
+    def uptime(self) -> float:
+        return self.now
+
+    def monotonic(self) -> float:
+        return 1e6 + self.now
+
+
+class Training(Loop):
+    """Puts the validation and the batches in the loop's place."""
+
+    def train(self, store: PairStore) -> Ending:
+        config = self.config
+        return self.run(
+            steps(store, batch_tokens=config.batch_tokens, device_tokens=0, seed=1, start=self.trainer.place,
+                  rank=0, devices=1)
+        )  # fmt: skip
+
+
+@pytest.fixture
+def time_of(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that steps and saves move on."""
+    ours, update, save = Clock(), Trainer.update, Keeper.save
+
+    def updating(self: Trainer, *what: Any) -> None:
+        update(self, *what)
+        ours.now += ours.step
+
+    def saving(self: Keeper, *what: Any, **more: Any) -> None:
+        save(self, *what, **more)
+        ours.now += ours.save
+
+    monkeypatch.setattr(clock, "uptime", ours.uptime)
+    monkeypatch.setattr(clock, "DISK_BYTES_PER_SECOND", 3 * 8 * SIZE / ours.save)
+    monkeypatch.setattr(time, "monotonic", ours.monotonic)
+    monkeypatch.setattr(Trainer, "update", updating)
+    monkeypatch.setattr(Keeper, "save", saving)
+    return ours
+
+
+def build(folder: Path, ours: Clock, settings: dict[str, Any]) -> Training:
+    config = TrainingConfig(batch_tokens=60, warmup_steps=5, steps=100, **{"valid_every": 1000, **settings})
+    trained = trainer(config)
+    keeper = Keeper(trained, Checkpoints(folder), Contents([], "seed: 1\n", "data"), aside=False)
+
+    def validate(own_part: Stoppable) -> dict[str, float]:
+        with own_part():
+            ours.now += ours.validation
+        return {"loss": 1 / (1 + trained.step)}
+
+    return Training(trained, NullTracker(), validate, keeper)
+
+
+@pytest.mark.parametrize("started", [0.0, 40.0])
+@pytest.mark.parametrize(
+    ("settings", "made"),
+    [
+        ({}, 10),  # ten steps, a save of 7 s and 5 s to leave are 112 s
+        ({"save_every": 2}, 8),  # three saves before, and a fourth to end with
+        ({"valid_every": 3}, 5),  # the second validation would not fit
+        ({"valid_every": 3, "save_every": 3}, 5),
+    ],
+)
+def test_the_process_ends_within_its_limit(
+    tmp_path: Path, time_of: Clock, store: PairStore, settings: dict[str, Any], made: int, started: float
+) -> None:
+    time_of.now = started
+    ours = build(tmp_path, time_of, {"max_minutes": (120 + started) / 60, "save_every": 1000, **settings})
+    assert ours.train(store) == Ending.TIME
+    assert time_of.now + LEAVING_SECONDS <= 120 + started
+    assert ours.trainer.step == made
+    kept = load_last_good(tmp_path)
+    assert kept is not None
+    assert kept.step == made
+
+
+def test_a_process_that_is_late_already_makes_one_step(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
+    time_of.now = 3600.0
+    ours = build(tmp_path, time_of, {"max_minutes": 1})
+    assert ours.train(store) == Ending.TIME
+    assert ours.trainer.step == 1
+
+
+def test_a_first_validation_that_takes_too_long_is_left_and_made_again_later(
+    tmp_path: Path, time_of: Clock, store: PairStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed = []
+
+    @contextmanager
+    def late_after(self: Asked, seconds: float) -> Iterator[None]:
+        allowed.append(seconds)
+        self.late = True  # the alarm, at once
+        yield
+
+    monkeypatch.setattr(Asked, "late_after", late_after)
+    ours = build(tmp_path, time_of, {"max_minutes": 2, "valid_every": 9})
+    assert ours.train(store) == Ending.TIME
+    assert allowed == [pytest.approx(120 - 90 - 7 - LEAVING_SECONDS)]
+    assert ours.trainer.step == 9
+    kept = load_last_good(tmp_path)
+    assert kept is not None
+    assert kept.trainer is not None
+    assert kept.trainer["loop"]["unseen"]
+
+
+def test_the_budget_counts_steps_alone_and_survives_a_resume(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
+    settings = {"max_training_minutes": 62 / 60, "valid_every": 2, "save_every": 3}
+    first = build(tmp_path, time_of, {**settings, "max_minutes": 90 / 60})
+    assert first.train(store) == Ending.TIME
+    kept = load_last_good(tmp_path)
+    assert kept is not None
+    assert kept.trainer is not None
+    second = build(tmp_path, time_of, settings)
+    second.trainer.load_state(kept.trainer["trainer"])
+    second.load_state(kept.trainer["loop"])
+    assert 0 < second.trainer.step < 7
+    assert second.train(store) == Ending.BUDGET
+    assert second.trainer.step == 7
+
+
+def test_a_checkpoint_of_before_the_budget_has_used_none_of_it(
+    tmp_path: Path, time_of: Clock, store: PairStore
+) -> None:
+    ours = build(tmp_path, time_of, {"max_training_minutes": 25 / 60})
+    ours.load_state({"best": None, "stale": 0, "skipped": 0})
+    assert ours.train(store) == Ending.BUDGET
+    assert ours.trainer.step == 3
