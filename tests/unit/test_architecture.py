@@ -39,7 +39,7 @@ LAYERS = [
         "nmt.training.schedule",
     ],
     ["nmt.config.keys"],
-    ["nmt.config.schema", "nmt.files", "nmt.lock", "nmt.devices", "nmt.threads", "nmt.copies"],
+    ["nmt.config.schema", "nmt.files", "nmt.lock", "nmt.devices", "nmt.threads", "nmt.copies", "nmt.cores"],
     ["nmt.errors"],
 ]
 """From top to bottom. A name may import itself and what lies below; those that share a layer do not know each other."""

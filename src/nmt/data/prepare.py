@@ -1,6 +1,5 @@
 """From a source to token ids: collect the text, train the tokenizer, encode; each step done once."""
 
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.schema import Config, DataConfig, TokenizerConfig
+from nmt.cores import usable_cores
 from nmt.data import encode, filters, sources, store
 from nmt.data.process import apart
 from nmt.data.progress import Progress
@@ -197,7 +197,7 @@ def _max_pieces(data: DataConfig, split: str) -> int:
 
 
 def _workers(config: Config) -> int:
-    return config.runtime.workers or len(os.sched_getaffinity(0))
+    return config.runtime.workers or usable_cores()
 
 
 def _about(config: Config) -> dict[str, Any]:

@@ -132,6 +132,12 @@ def test_nothing_changed_does_nothing(config: Config) -> None:
     assert {path: path.stat().st_mtime_ns for path in config.data_folder.iterdir()} == before
 
 
+def test_preparation_without_an_affinity(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)  # as on macOS
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert run(replace(config, runtime=RuntimeConfig(workers=0))) == ALL
+
+
 def test_seed_of_a_run_leaves_its_corpus_alone(config: Config) -> None:
     run(config)
     assert run(replace(config, seed=9)) == []
