@@ -18,6 +18,7 @@ from nmt.data.loader import Ahead, Batch, assemble, steps
 from nmt.data.prepare import require_prepared, verify_step
 from nmt.data.steps import MANIFEST
 from nmt.data.store import PairStore
+from nmt.decoding.engine import LONGEST_SOURCE, LONGEST_TARGET
 from nmt.decoding.translate import Translator
 from nmt.errors import UserError
 from nmt.evaluation.evaluate import read_split, translate_together
@@ -202,13 +203,15 @@ def _validate(
 
 
 def _held_out(valid: PairStore, config: Config) -> Iterator[Batch]:
-    """This process's share of the development set."""
-    lengths = Lengths.with_marks(valid.source_lengths, valid.target_lengths)
+    """Yield this process's share of the development set, sentences cut where decoding and scoring would cut them."""
+    known = config.model.max_positions if config.model.positions == "learned" else LONGEST_TARGET
+    most = min(LONGEST_SOURCE, known) - 1, min(LONGEST_TARGET, known) - 1
+    lengths = Lengths.with_marks(valid.source_lengths.clip(max=most[0]), valid.target_lengths.clip(max=most[1]))
     devices, budget = distributed.world_size(), config.training.device_tokens or config.training.batch_tokens
     plan = plan_epoch(lengths, config.training.batch_tokens, seed=0, epoch=0)
     for index in range(len(plan)):
         for part in slice_batch(plan[index], lengths, devices, budget)[distributed.rank() :: devices]:
-            yield assemble(valid, part)
+            yield assemble(valid, part, most)
 
 
 def _decoded_bleu(trainer: Trainer, config: Config, tokenizer: Tokenizer, own_part: Stoppable) -> float:
