@@ -3,10 +3,12 @@
 import hashlib
 import json
 import os
+import re
+import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,18 @@ from nmt.errors import UserError
 
 PARTIAL = ".partial"
 """Suffix of what is being written; anything that carries it is unfinished and may be deleted."""
+TOKEN_BYTES = 6
+"""Random bytes in a temporary name, so that nobody can put something else under it beforehand."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path to write a file to; put it in place of `path` once the block succeeds."""
-    partial = path.with_name(path.name + PARTIAL)
+    """Give a new, empty temporary file to write to; put it in place of `path` once the block succeeds."""
+    partial = _temporary(path)
     with _explaining_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(path)
+        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
         try:
             yield partial
             sync(partial)
@@ -33,17 +39,17 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Give a temporary folder to fill; put it in place of `path` once the block succeeds."""
-    partial, doomed = path.with_name(path.name + PARTIAL), _doomed(path)
+    """Give a new, empty temporary folder to fill; put it in place of `path` once the block succeeds."""
+    partial, doomed = _temporary(path), _temporary(path)
     with _explaining_disk_errors(path):
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(path)
+        partial.mkdir()
         try:
             yield partial
             for file in partial.iterdir():
                 sync(file)
             sync(partial)
-            shutil.rmtree(doomed, ignore_errors=True)
             if path.exists():
                 path.replace(doomed)
             partial.replace(path)
@@ -55,11 +61,23 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 def remove_folder(path: Path) -> None:
     """Delete a folder; a kill on the way leaves no part of it under its name."""
-    doomed = _doomed(path)
+    doomed = _temporary(path)
     with _explaining_disk_errors(path):
-        shutil.rmtree(doomed, ignore_errors=True)
         path.replace(doomed)
         shutil.rmtree(doomed, ignore_errors=True)
+
+
+def _temporary(path: Path) -> Path:
+    """Return a name beside `path` that nobody can guess; what is there must be created exclusively."""
+    return path.with_name(f"{path.name}.{secrets.token_hex(TOKEN_BYTES)}{PARTIAL}")
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Delete what killed processes left of `path`, as far as it can be deleted: it is in nobody's way."""
+    name = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{{2 * TOKEN_BYTES}}}{re.escape(PARTIAL)}")
+    for leftover in [each for each in path.parent.iterdir() if name.fullmatch(each.name)]:
+        with suppress(UserError):
+            remove(leftover)
 
 
 def remove(path: Path) -> None:
@@ -69,11 +87,6 @@ def remove(path: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-
-
-def _doomed(path: Path) -> Path:
-    """The name under which a folder is deleted."""
-    return path.with_name(f"{path.name}.old{PARTIAL}")
 
 
 @contextmanager
@@ -139,8 +152,8 @@ def checksums(paths: Sequence[Path]) -> list[str]:
 
 def link(path: Path, target: str) -> None:
     """Point the symbolic link `path` at `target` (a name beside it), replacing what it pointed at."""
-    partial = path.with_name(path.name + PARTIAL)
+    partial = _temporary(path)
     with _explaining_disk_errors(path):
-        partial.unlink(missing_ok=True)
+        _remove_leftovers(path)
         partial.symlink_to(target)
         partial.replace(path)

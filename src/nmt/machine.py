@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 
 from nmt.config.schema import RuntimeConfig
+from nmt.cores import usable_cores
 from nmt.errors import UserError
 
 
@@ -36,7 +37,7 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
         torch.set_float32_matmul_precision("high")
     else:
         keep_memory()
-    torch.set_num_threads(config.threads or max(1, len(os.sched_getaffinity(0)) // local_processes))
+    torch.set_num_threads(config.threads or max(1, usable_cores() // local_processes))
     bf16 = _good_at_bf16(device) if config.precision == "auto" else config.precision == "bf16"
     return Machine(device, torch.bfloat16 if bf16 else torch.float32)
 

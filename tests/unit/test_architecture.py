@@ -36,12 +36,15 @@ LAYERS = [
     Layer("composing and checking the settings", ("nmt.config.compose",)),
     Layer(
         "training loop, scores, reports, exports, Table 3",
-        ("nmt.training.loop", "nmt.training.fit", "nmt.paper.table3", "nmt.evaluation", "nmt.report", "nmt.export"),
+        (
+            *("nmt.training.loop", "nmt.training.fit", "nmt.training.validation", "nmt.paper.table3"),
+            *("nmt.evaluation", "nmt.report", "nmt.export"),
+        ),
     ),
     Layer("decoding with exported models", ("nmt.decoding.deployed",)),
     Layer("translating batches of text", ("nmt.decoding.translate",)),
     Layer("what every decoding engine offers", ("nmt.decoding.engine",)),
-    Layer("when to save and what to keep", ("nmt.training.keep", "nmt.training.validation")),
+    Layer("when to save and what to keep", ("nmt.training.keep",)),
     Layer(
         "one update, and stopping on signals or divergence",
         ("nmt.training.step", "nmt.training.watch", "nmt.training.signals", "nmt.training.clock"),
@@ -58,7 +61,16 @@ LAYERS = [
     Layer("names of the settings; the paper's figures", ("nmt.config.keys", "nmt.paper.figures")),
     Layer(
         "settings as plain dataclasses; files, locks, threads and copies of the process",
-        ("nmt.config.schema", "nmt.files", "nmt.lock", "nmt.devices", "nmt.threads", "nmt.copies", "nmt.uptime"),
+        (
+            "nmt.config.schema",
+            "nmt.files",
+            "nmt.lock",
+            "nmt.devices",
+            "nmt.threads",
+            "nmt.copies",
+            "nmt.uptime",
+            "nmt.cores",
+        ),
     ),
     Layer("messages to the user", ("nmt.errors",)),
 ]

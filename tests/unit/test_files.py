@@ -1,11 +1,15 @@
 """Files and folders that are whole or not there, and nothing beside them."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from nmt import files
 from nmt.errors import UserError
-from nmt.files import remove, remove_folder, replacing, replacing_folder
+from nmt.files import PARTIAL, link, remove, remove_folder, replacing, replacing_folder, write_text
 
 
 def names(folder: Path) -> list[str]:
@@ -24,14 +28,67 @@ def test_a_folder_takes_the_place_of_another(tmp_path: Path) -> None:
     assert names(tmp_path) == ["made"]
 
 
-@pytest.mark.parametrize("leftovers", [["made.partial"], ["made.old.partial"], ["made.partial", "made.old.partial"]])
-def test_what_a_kill_left_behind_goes_with_the_next(tmp_path: Path, leftovers: list[str]) -> None:
-    for leftover in leftovers:
-        (tmp_path / leftover).mkdir()
-        (tmp_path / leftover / "file").write_text("unfinished")
-    fill(tmp_path / "made", "new")
-    assert (tmp_path / "made" / "file").read_text() == "new"
-    assert names(tmp_path) == ["made"]
+KILLED = """
+import os, sys
+from pathlib import Path
+from nmt import files
+with getattr(files, sys.argv[1])(Path(sys.argv[2])) as partial:
+    os._exit(9)
+"""
+
+
+@pytest.mark.parametrize("way", ["replacing", "replacing_folder"])
+def test_next_writer_removes_what_a_killed_one_left(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "made"
+    for _ in range(2):
+        assert subprocess.run([sys.executable, "-c", KILLED, way, str(path)], check=False).returncode == 9
+    assert len(list(tmp_path.glob(f"made*{PARTIAL}"))) == 1
+    (tmp_path / f"made.else{PARTIAL}").touch()
+    with getattr(files, way)(path):
+        pass
+    assert names(tmp_path) == ["made", f"made.else{PARTIAL}"]
+
+
+def plant(folder: Path, name: str) -> None:
+    """Put links to a file of somebody else where an earlier version wrote."""
+    (folder / "victim").write_text("precious")
+    (folder / name).symlink_to("victim")
+
+
+def write_all_ways(folder: Path) -> None:
+    write_text(folder / "file", "new")
+    fill(folder / "folder", "new")
+    fill(folder / "folder", "newer")
+    link(folder / "link", "file")
+
+
+def test_planted_links_are_not_followed(tmp_path: Path) -> None:
+    for name in ("file.partial", "folder.partial", "folder.old.partial", "link.partial"):
+        plant(tmp_path, name)
+    write_all_ways(tmp_path)
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert (tmp_path / "file").read_text() == "new"
+    assert (tmp_path / "folder" / "file").read_text() == "newer"
+    assert (tmp_path / "link").readlink() == Path("file")
+
+
+def test_a_name_guessed_in_time_is_refused_and_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(tmp_path, f"file.{'0' * 12}{PARTIAL}")
+    monkeypatch.setattr("secrets.token_hex", lambda size: "00" * size)
+    monkeypatch.setattr(files, "_remove_leftovers", lambda path: None)
+    with pytest.raises(UserError, match=r"cannot write .*file: File exists"):
+        write_text(tmp_path / "file", "new")
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
+def test_files_have_the_permissions_of_any_new_file(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_all_ways(tmp_path)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o750
 
 
 def fail_in_a_folder(path: Path) -> None:

@@ -26,12 +26,17 @@ class Filter:
     keeps: Callable[[Sequence[Pair]], Sequence[bool]]
 
 
-def training_filters(config: DataConfig) -> list[Filter]:
-    """Filters of the training text, in the order in which they are applied."""
-    filters = [
+def sentence_filters() -> list[Filter]:
+    """Return the filters of held-out text: they drop what cannot be scored, and nothing because it is difficult."""
+    return [
         Filter("empty", _each(lambda source, target: bool(source.strip() and target.strip()))),
         Filter("control characters", _each(lambda source, target: not (breaks_lines(source) or breaks_lines(target)))),
     ]
+
+
+def training_filters(config: DataConfig) -> list[Filter]:
+    """Return the filters of the training text, in the order in which they are applied."""
+    filters = sentence_filters()
     if config.drop_copies:
         filters.append(Filter("copies", _each(lambda source, target: source.strip() != target.strip())))
     if most := config.max_words:

@@ -1,6 +1,7 @@
 """Global batches as tensors, assembled in the background ahead of the step that trains on them."""
 
 import queue
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ AHEAD = 4
 EVEN = 32
 """Tokens of a stream come in multiples of this: a CPU's products are made anew, which can take longer than they do,
 for every number of rows that it has not had before."""
+WHOLE = (sys.maxsize, sys.maxsize)
+"""No limit to the word pieces of a source and of a target sentence."""
 CANDIDATES = 64
 """Batches, heaviest first, that are sliced to find the heaviest slice: the heaviest batch need not hold it."""
 
@@ -65,14 +68,14 @@ class Step(NamedTuple):
     """Where the next step begins."""
 
 
-def assemble(store: PairStore, sentences: Numbers) -> Batch:
-    """Pack sentence pairs. No sentences at all give a batch that counts for nothing."""
+def assemble(store: PairStore, sentences: Numbers, most: tuple[int, int] = WHOLE) -> Batch:
+    """Pack sentence pairs, the first `most` pieces of each source and target; no pairs give a batch without weight."""
     if not len(sentences):
         mark = Packed.from_sentences([[EOS]])
         return Batch(mark, Packed.from_sentences([[BOS]]), torch.tensor([PAD]), sentences)
-    words, lengths = _gather(store.source_tokens, store.source_offsets, sentences)
+    words, lengths = _gather(store.source_tokens, store.source_offsets, sentences, most[0])
     source = _with_mark(words, lengths, EOS, at_end=True)
-    target_words, target_lengths = _gather(store.target_tokens, store.target_offsets, sentences)
+    target_words, target_lengths = _gather(store.target_tokens, store.target_offsets, sentences, most[1])
     target, labels = (_with_mark(target_words, target_lengths, mark, at_end=mark == EOS) for mark in (BOS, EOS))
     filling = _filling(lengths + 1, target_lengths + 1)
     return Batch(
@@ -101,11 +104,11 @@ def _filled(tokens: Tensor, filling: Numbers) -> Tensor:
 
 
 def _gather(
-    tokens: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], sentences: Numbers
+    tokens: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], sentences: Numbers, most: int
 ) -> tuple[npt.NDArray[np.int64], Numbers]:
-    """The tokens of some sentences end to end, and their lengths."""
+    """Return the first tokens of some sentences end to end, at most `most` of each, and how many they are."""
     starts = offsets[sentences]
-    lengths = offsets[sentences + 1] - starts
+    lengths = np.minimum(offsets[sentences + 1] - starts, most)
     places = np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
     return tokens[places].astype(np.int64), lengths
 

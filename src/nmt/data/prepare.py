@@ -1,6 +1,5 @@
 """From a source to token ids: collect the text, train the tokenizer, encode; each step done once."""
 
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -9,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.schema import Config, DataConfig, TokenizerConfig
+from nmt.cores import usable_cores
 from nmt.data import encode, filters, sources, store
+from nmt.data.overlap import count_overlap
 from nmt.data.process import apart
 from nmt.data.progress import Progress
 from nmt.data.readers import Languages, read_lines
@@ -30,6 +31,7 @@ def prepare(config: Config, say: Say = print) -> dict[str, Any]:
         splits = sources.splits(config.data)
         fingerprints = {split: sources.fingerprint(config.data, config.seed, split) for split in splits}
         done = [_collect(config, steps, split, fingerprints[split]) for split in splits]
+        done.append(_count_overlap(config, steps, [split for split in splits if split != "train"]))
         done.append(_train_tokenizer(config, steps))
         done += [_encode(config, steps, split) for split in splits]
         return steps.finish(done)
@@ -63,7 +65,7 @@ def verify_step(folder: Path, name: str) -> None:
 
 
 def _collect(config: Config, steps: Steps, split: str, fingerprint: dict[str, Any]) -> str:
-    """Read a split from its source and write its text, one sentence a line, filtered if it is for training."""
+    """Read a split from its source and write its text, one sentence a line, filtered as `_filters` says."""
     name = f"collect {split}"
     data = config.data
     languages = _languages(data)
@@ -79,20 +81,22 @@ def _collect(config: Config, steps: Steps, split: str, fingerprint: dict[str, An
 def _collect_settings(data: DataConfig, split: str) -> dict[str, Any]:
     keys = ("drop_copies", "max_words", "max_ratio", "deduplicate")
     limits = {key: getattr(data, key) for key in keys}
-    settings = {"languages": list(_languages(data)), "filters": limits if _is_filtered(data, split) else {}}
+    settings = {"languages": list(_languages(data)), "filters": limits if split == "train" else {}}
     aside = sources.held_out(data)
     if split in ("train", *aside) and aside:
         settings["hold_out"] = {"share": data.hold_out, "splits": aside}
     return settings
 
 
-def _is_filtered(data: DataConfig, split: str) -> bool:
-    """Training text is, wherever it goes; a test set of one's own is kept as it is."""
-    return split in ("train", *sources.held_out(data))
+def _filters(data: DataConfig, split: str) -> list[filters.Filter]:
+    """Return what a split is filtered by: a test set that the user names is kept as it is."""
+    if split == "train":
+        return filters.training_filters(data)
+    return filters.sentence_filters() if split in sources.held_out(data) else []
 
 
 def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> dict[str, Any]:
-    wanted = filters.training_filters(data) if _is_filtered(data, split) else []
+    wanted = _filters(data, split)
     dropped = {each.name: 0 for each in wanted}
     read = kept = 0
     with ExitStack() as stack:
@@ -126,6 +130,19 @@ def _nothing(data: DataConfig, split: str, read: int, dropped: dict[str, int]) -
         return f"{split} is empty: there is not one pair in it. Check data.{split}."
     counts = ", ".join(f"{name} {count}" for name, count in dropped.items())
     return f"the filters leave none of the {read} pairs of {split} (dropped: {counts}): loosen them."
+
+
+def _count_overlap(config: Config, steps: Steps, splits: list[str]) -> str:
+    """Count the development and test sentences that the training text holds, too."""
+    name = "overlap"
+    languages = _languages(config.data)
+
+    def work() -> dict[str, Any]:
+        with Progress(name, steps.result("collect train")["kept"]) as progress:
+            return count_overlap(config.data_folder, splits, languages, progress.advance)
+
+    steps.run(name, {"text": {split: steps.outputs(f"collect {split}") for split in ("train", *splits)}}, [], work)
+    return name
 
 
 def _train_tokenizer(config: Config, steps: Steps) -> str:
@@ -197,7 +214,7 @@ def _max_pieces(data: DataConfig, split: str) -> int:
 
 
 def _workers(config: Config) -> int:
-    return config.runtime.workers or len(os.sched_getaffinity(0))
+    return config.runtime.workers or usable_cores()
 
 
 def _about(config: Config) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import torch
 
 from nmt import __version__
 from nmt.config.schema import Config
+from nmt.cores import usable_cores
 from nmt.files import checksum, read_json
 
 PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "datasets", "safetensors", "hydra-core", "wandb")
@@ -32,7 +33,7 @@ def environment(config: Config, data_manifest: Path) -> dict[str, Any]:
         "platform": platform.platform(),
         "cpu": _cpu_model(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "cores": os.cpu_count(),
+        "cores": usable_cores(),
         "threads": torch.get_num_threads(),
         "devices": [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())],
         "processes": int(os.environ.get("WORLD_SIZE", "1")),

@@ -1,5 +1,6 @@
 """`nmt data`: prepare the corpus."""
 
+import sys
 from typing import Any
 
 from nmt.config.schema import Config, DataConfig
@@ -21,6 +22,8 @@ def run(config: Config) -> None:
     seconds = [f"{name} {record['seconds']:.1f}" for name, record in records.items()]
     print(f"seconds: {', '.join(seconds)}")
     print(f"prepared in {config.data_folder} (figures and checksums: {MANIFEST})")
+    for line in overlap_warnings(records):
+        print(f"warning: {line}", file=sys.stderr, flush=True)
 
 
 def _check_order(data: DataConfig) -> None:
@@ -42,6 +45,7 @@ def table(records: dict[str, Any]) -> list[str]:
         read, encoded = records[f"collect {split}"]["result"]["read"], records[f"encode {split}"]["result"]
         tokens = f"{encoded['source']['tokens']:>16,}{encoded['target']['tokens']:>16,}"
         lines.append(f"{split:<8}{read:>12,}{encoded['pairs']:>12,}{tokens}")
+    lines += _left_out(records)
     lines += ["", *_filter_table(records), ""]
     made = records["tokenizer"]["result"]
     sizes = sorted({made["source_vocabulary"], made["target_vocabulary"]})
@@ -49,6 +53,32 @@ def table(records: dict[str, Any]) -> list[str]:
         skipped = f"skipped {seen['too_long']:,} over-long, {seen['reserved']:,} reserved, {seen['empty']:,} empty"
         lines.append(f"tokenizer learned from {seen['used']:,} of {seen['offered']:,} lines ({skipped})")
     lines.append(f"vocabulary: {' and '.join(f'{size:,}' for size in sizes)} word pieces")
+    return lines
+
+
+def overlap_warnings(records: dict[str, Any]) -> list[str]:
+    """Return a line for each split of which sentences also stand in the training text."""
+    lines = []
+    for split, counts in records["overlap"]["result"].items():
+        found = {kind: counts[kind] for kind in ("source", "target", "pair")}
+        if any(found.values()):
+            total = counts["sentences"]
+            source, target, pair = (f"{count:,} ({count / total:.1%})" for count in found.values())
+            lines.append(
+                f"of {total:,} {split} sentences, {source} also stand in the training text on the source side, "
+                f"{target} on the target side, and {pair} as the same pair: its scores may be too good"
+            )
+    return lines
+
+
+def _left_out(records: dict[str, Any]) -> list[str]:
+    """Return lines that say what development and test text lost: pairs that cannot be scored."""
+    lines = []
+    for split in (name.removeprefix("collect ") for name in records if name.startswith("collect ")):
+        dropped = {name: count for name, count in records[f"collect {split}"]["result"]["dropped"].items() if count}
+        if split != "train" and dropped:
+            reasons = ", ".join(f"{count:,} {name}" for name, count in dropped.items())
+            lines.append(f"left out of {split}: {sum(dropped.values()):,} pairs that cannot be scored ({reasons})")
     return lines
 
 

@@ -36,6 +36,13 @@ def test_assemble_packs_with_marks(store: PairStore) -> None:
         assert set(filling.tolist()) == {PAD}
 
 
+def test_assemble_cuts_sentences_longer_than_asked_for(store: PairStore) -> None:
+    batch = assemble(store, np.array([2, 1]), (2, 1))
+    assert batch.source.tokens[:5].tolist() == [8, 9, EOS, 7, EOS]
+    assert batch.target.tokens[:4].tolist() == [BOS, 19, BOS, 16]
+    assert batch.labels[:4].tolist() == [19, EOS, 16, EOS]
+
+
 @pytest.mark.parametrize(
     ("source", "target"),
     [

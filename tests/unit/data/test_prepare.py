@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
-from nmt.data import encode, filters, prepare
+from nmt.data import encode, filters, overlap, prepare, sources
 from nmt.data.process import apart
 from nmt.data.store import PairStore
 from nmt.errors import UserError
@@ -27,7 +27,9 @@ from nmt.stages import data as stage
 from nmt.text.tokenizer import Tokenizer
 
 SYLLABLES = ["ba", "ken", "til", "o", "rum", "sche", "ver", "ß", "ing", "pra"]
-ALL = ["collect test", "collect valid", "collect train", "tokenizer", "encode test", "encode valid", "encode train"]
+COLLECTED = ["collect test", "collect valid", "collect train", "overlap"]
+ENCODED = ["encode test", "encode valid", "encode train"]
+ALL = [*COLLECTED, "tokenizer", *ENCODED]
 
 
 @pytest.fixture(autouse=True)
@@ -132,6 +134,12 @@ def test_nothing_changed_does_nothing(config: Config) -> None:
     assert {path: path.stat().st_mtime_ns for path in config.data_folder.iterdir()} == before
 
 
+def test_preparation_without_an_affinity(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)  # as on macOS
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert run(replace(config, runtime=RuntimeConfig(workers=0))) == ALL
+
+
 def test_seed_of_a_run_leaves_its_corpus_alone(config: Config) -> None:
     run(config)
     assert run(replace(config, seed=9)) == []
@@ -148,10 +156,10 @@ def append(path: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("change", "redone"),
     [
-        (lambda c: replace(c, tokenizer=replace(c.tokenizer, vocab_size=90)), ALL[3:]),
+        (lambda c: replace(c, tokenizer=replace(c.tokenizer, vocab_size=90)), ["tokenizer", *ENCODED]),
         (lambda c: with_data(c, max_pieces=50), ["encode train"]),
         (lambda c: with_data(c, deduplicate=True), ["collect train"]),
-        (lambda c: with_data(c, max_words=3), ["collect train", "tokenizer", *ALL[4:]]),
+        (lambda c: with_data(c, max_words=3), ["collect train", "overlap", "tokenizer", *ENCODED]),
         (lambda c: with_data(c, source_lang="de", target_lang="en"), ALL),
     ],
 )
@@ -169,10 +177,10 @@ def test_content_redoes_what_depends_on_it(config: Config) -> None:
     size = Path(config.data.test[0]).stat()
     Path(config.data.test[0]).write_text(Path(config.data.test[0]).read_text().swapcase())
     os.utime(config.data.test[0], ns=(size.st_atime_ns, size.st_mtime_ns))
-    assert run(config) == ["collect test", "encode test"]
+    assert run(config) == ["collect test", "overlap", "encode test"]
     for raw in config.data.train:
         append(raw, "new\n")
-    assert run(config) == ["collect train", "tokenizer", "encode test", "encode valid", "encode train"]
+    assert run(config) == ["collect train", "overlap", "tokenizer", *ENCODED]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +262,7 @@ prepare(config, lambda line: None)
 
 @pytest.mark.parametrize(
     ("module", "function", "done"),
-    [("filters", "apply", []), ("prepare", "apart", ALL[:3]), ("encode", "_flat", ALL[:4])],
+    [("filters", "apply", []), ("prepare", "apart", COLLECTED), ("encode", "_flat", [*COLLECTED, "tokenizer"])],
 )
 def test_killed_in_each_step(config: Config, tmp_path: Path, module: str, function: str, done: list[str]) -> None:
     (tmp_path / "tests_config.py").write_text(f"from nmt.config.schema import *\nconfig = {config!r}\n")
@@ -384,13 +392,75 @@ def test_two_files_are_enough(config: Config) -> None:
     run(aside)
     kept = {split: records(aside)[f"collect {split}"]["result"] for split in ("train", "valid", "test")}
     assert sum(result["read"] for result in kept.values()) == 303
-    assert sum(result["dropped"]["empty"] for result in kept.values()) == 2  # what is set aside is filtered, too
+    assert sum(result["dropped"]["empty"] for result in kept.values()) == 2
     prepare.require_prepared(aside)
     assert run(aside) == []
     with pytest.raises(UserError, match=r"other settings \(collect test: hold_out\)"):
         prepare.require_prepared(with_data(aside, hold_out=0.2))
     with pytest.raises(UserError, match=r"data\.hold_out=1e-06 sets no pair of the training text aside for test"):
         run(with_data(aside, hold_out=1e-6))
+
+
+def tsv(folder: Path, name: str, pairs: list[tuple[str, str]]) -> str:
+    (folder / name).write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    return str(folder / name)
+
+
+def test_held_out_text_keeps_what_training_drops(config: Config, tmp_path: Path) -> None:
+    pairs = list(zip(text(600, 1), text(600, 2), strict=True))
+    pairs += [(f"long {number} " + "ba ken " * 30, "til") for number in range(100)]  # too many words, unlike lengths
+    pairs += [(f"ken {number}", f"ken {number}") for number in range(100)]  # copies
+    pairs += [(f"ver {number}", " ") for number in range(100)]  # no reference
+    strict = {"max_words": 20, "max_ratio": 2.0, "drop_copies": True, "deduplicate": True, "max_pieces": 40}
+    train = [tsv(tmp_path, "own.tsv", [*pairs, *pairs[:300]])]
+    aside = with_data(config, train=train, valid=[], test=[], hold_out=0.2, **strict)
+    run(aside)
+    for split in ("valid", "test"):
+        result, folder = records(aside)[f"collect {split}"]["result"], aside.data_folder
+        drawn = list(sources.pairs(aside.data, aside.seed, split))
+        whole = [pair for pair in drawn if pair[1].strip()]
+        sides = [(folder / f"{split}.{language}").read_text().split("\n")[:-1] for language in ("en", "de")]
+        assert list(zip(*sides, strict=True)) == whole
+        assert len(PairStore.open(folder, split)) == len(whole)
+        assert (result["read"], result["dropped"]["empty"]) == (len(drawn), len(drawn) - len(whole))
+        assert any(source.startswith("long") for source, _ in whole)
+        assert any(source == target for source, target in whole)
+    assert records(aside)["collect train"]["result"]["dropped"]["words"] > 0
+    assert f"left out of test: {records(aside)['collect test']['result']['dropped']['empty']} pairs" in "\n".join(
+        stage.table(records(aside))
+    )
+
+
+def test_sentences_that_are_trained_on_and_tested_on_are_counted(
+    config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train = [*zip(text(200, 1), text(200, 2), strict=True), ("a b", "c d"), ("twice", "one"), ("twice", "two")]
+    own = with_data(
+        config,
+        train=[tsv(tmp_path, "train.tsv", [*train, ("dropped " * 300, "x")])],
+        valid=[tsv(tmp_path, "valid.tsv", [("a b", "new"), (" a b ", "c d"), ("new", "one"), ("c d", "a b")])],
+        test=[tsv(tmp_path, "test.tsv", [("dropped " * 300, "y"), ("nothing", "of it"), ("", "")])],
+    )
+    stage.run(own)
+    assert records(own)["overlap"]["result"] == {
+        "test": {"sentences": 3, "source": 0, "target": 0, "pair": 0},
+        "valid": {"sentences": 4, "source": 2, "target": 2, "pair": 1},
+    }
+    warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+    assert len(warnings) == 1
+    assert (
+        "of 4 valid sentences, 2 (50.0%) also stand in the training text on the source side, 2 (50.0%)" in warnings[0]
+    )
+    assert "1 (25.0%) as the same pair" in warnings[0]
+
+
+def test_overlap_does_not_depend_on_chunks(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = with_data(config, test=config.data.train)
+    run(copied)
+    whole = records(copied)["overlap"]["result"]
+    assert whole["test"] == {"sentences": 303, "source": 301, "target": 301, "pair": 301}
+    monkeypatch.setattr(overlap, "CHUNK", 7)
+    assert overlap.count_overlap(copied.data_folder, ["test", "valid"], ("en", "de"), lambda _: None) == whole
 
 
 def test_stage_prints_what_there_is(config: Config, capsys: pytest.CaptureFixture[str]) -> None:

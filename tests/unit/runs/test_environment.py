@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import json
-import os
 import platform
 import subprocess
 from pathlib import Path
@@ -12,6 +11,7 @@ import torch
 
 import nmt
 from nmt.config.schema import Config
+from nmt.cores import usable_cores
 from nmt.errors import UserError
 from nmt.files import checksum, write_json
 from nmt.runs import environment as module
@@ -32,7 +32,7 @@ def test_it_describes_code_machine_and_data(tmp_path: Path, monkeypatch: pytest.
     assert found["packages"]["torch"] == torch.__version__
     assert found["packages"]["safetensors"] == importlib.metadata.version("safetensors")
     assert found["threads"] == torch.get_num_threads()
-    assert found["cores"] == os.cpu_count()
+    assert found["cores"] == usable_cores()
     assert len(found["devices"]) == torch.cuda.device_count()
     assert found["cpu"]
     assert found["data"] == {"manifest": checksum(manifest), "checksums": {"train.en": "abc"}}

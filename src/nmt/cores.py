@@ -1,0 +1,10 @@
+"""How many processor cores this process may use."""
+
+import os
+
+
+def usable_cores() -> int:
+    """Return the number of cores this process may run on; macOS only tells how many the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
