@@ -116,7 +116,7 @@ def test_choice_by_step_by_score_and_by_name(run: Path) -> None:
 
 
 @pytest.mark.parametrize(("settings", "expected"), [({"last": 2}, [1100, 1200]), ({"best": 2}, [1000, 1100])])
-def test_an_interim_checkpoint_is_not_averaged(run: Path, settings: dict[str, int], expected: list[int]) -> None:
+def test_an_interim_checkpoint_is_not_averaged(run: Path, settings: dict[str, Any], expected: list[int]) -> None:
     for step in (1000, 1100, 1200):
         save(run, step, loss=step / 100)
     save(run, 1213, interim=True, loss=0.5)
