@@ -17,10 +17,10 @@ def development_loss(
     model: Transformer, valid: PairStore, config: TrainingConfig, machine: Machine, own_part: Stoppable
 ) -> Means:
     """Return the mean losses on the development set; every process takes its share."""
-    return held_out_loss(model, _own_batches(valid, config, model.config), config, machine, own_part)
+    return held_out_loss(model, own_batches(valid, config, model.config), config, machine, own_part)
 
 
-def _own_batches(valid: PairStore, config: TrainingConfig, model: ModelConfig) -> Iterator[Batch]:
+def own_batches(valid: PairStore, config: TrainingConfig, model: ModelConfig) -> Iterator[Batch]:
     """Yield this process's share of the development set, with sentences cut as decoding and scoring cut them."""
     known = model.max_positions if model.positions == "learned" else LONGEST_TARGET
     limits = min(LONGEST_SOURCE, known) - 1, min(LONGEST_TARGET, known) - 1

@@ -120,7 +120,7 @@ def test_an_interim_checkpoint_is_not_averaged(run: Path, settings: dict[str, An
     for step in (1000, 1100, 1200):
         save(run, step, loss=step / 100)
     save(run, 1213, interim=True, loss=0.5)
-    assert [load(path).step for path in choose(Checkpoints(run), AveragingConfig(**settings))] == expected
+    assert [load(path).step for path in choose(Checkpoints(run), config)] == expected
 
 
 @pytest.mark.parametrize("last", [1, 5])
