@@ -115,8 +115,10 @@ def test_choice_by_step_by_score_and_by_name(run: Path) -> None:
     assert chosen(checkpoints=["200000000", "best", "last"], best=1) == [200_000_000, 99_999_999, 1_000_000_000]
 
 
-@pytest.mark.parametrize(("settings", "expected"), [({"last": 2}, [1100, 1200]), ({"best": 2}, [1000, 1100])])
-def test_an_interim_checkpoint_is_not_averaged(run: Path, settings: dict[str, Any], expected: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("config", "expected"), [(AveragingConfig(last=2), [1100, 1200]), (AveragingConfig(best=2), [1000, 1100])]
+)
+def test_an_interim_checkpoint_is_not_averaged(run: Path, config: AveragingConfig, expected: list[int]) -> None:
     for step in (1000, 1100, 1200):
         save(run, step, loss=step / 100)
     save(run, 1213, interim=True, loss=0.5)
