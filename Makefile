@@ -74,7 +74,7 @@ score: $(READY) ## Say how probable given translations are: source, tab, transla
 	$(STAGE) $(NMT) score $(ARGS)
 
 export: $(READY) ## Make a trained model into what CTranslate2 or Hugging Face load, and verify it
-	$(STAGE) $(NMT) export $(ARGS)
+	$(STAGE) NMT_INSTALL='$(PIP_INSTALL) --constraint requirements.lock' $(NMT) export $(ARGS)
 
 report: $(READY) ## Write a page on a run, or with compare=[a,b] on several
 	$(STAGE) $(NMT) report $(ARGS)
