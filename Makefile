@@ -60,10 +60,12 @@ demo: ## The whole chain on the embedded corpus, on a CPU, without network, in m
 data: ## Fetch, filter and tokenise a corpus
 train: ## Train, or go on training, on all GPUs or the CPU
 batch: ## Print the sentences that a step trained on: ARGS="step=1234"
-average: ## Average the last checkpoints
+average: ## Average checkpoints: those that the development loss chooses, or the paper's
 eval: ## Translate and score the test set, on all GPUs or the CPU
 translate: ## Translate standard input, or input=FILE
 score: ## Say how probable given translations are: source, tab, translation
+# the export brings in what its target needs
+export: export NMT_INSTALL = $(PIP_INSTALL) --constraint requirements.lock
 export: ## Make a trained model into what CTranslate2 or Hugging Face load, and verify it
 report: ## Write a page on a run, or with compare=[a,b] on several
 compare: ## Print how runs differ: compare=[a,b]

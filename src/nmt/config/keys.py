@@ -10,7 +10,7 @@ from typing import Any
 
 from nmt.config import schema
 
-GROUPS = ("experiment", "data", "tokenizer", "model", "training", "decoding", "runtime", "tracking")
+GROUPS = ("experiment", "data", "tokenizer", "model", "training", "decoding", "export", "runtime", "tracking")
 """Settings that are also chosen as a whole, by the name of a file: `model=big`."""
 
 _IN_WORDS = {

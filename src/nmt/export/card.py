@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from nmt import __version__
-from nmt.config.schema import Config, DataConfig
+from nmt.config.schema import Config, DataConfig, DecodingConfig
 from nmt.data.hub import is_hub_id
 from nmt.model.size import model_size
 
@@ -16,7 +16,12 @@ USAGE = {
     "ctranslate2": (
         "import ctranslate2, sentencepiece",
         'model, pieces = ctranslate2.Translator("."), sentencepiece.SentencePieceProcessor("{source}")',
-        'print({target}.decode(model.translate_batch([pieces.encode("{text}", out_type=str)])[0].hypotheses[0]))',
+        'source = pieces.encode("{text}", out_type=str)',
+        "found = model.translate_batch([source], beam_size={beam}, num_hypotheses={beam}, length_penalty=1e-9, "
+        "max_decoding_length=len(source) + {extra_length}, return_scores=True)[0]",
+        "penalties = [((6 + len(each)) / 6) ** {alpha:g} for each in found.hypotheses]",
+        "ranked = sorted(zip(found.scores, penalties, found.hypotheses), key=lambda each: -each[0] / each[1])",
+        "print({target}.decode(ranked[0][2]))",
     ),
     "huggingface": (
         "from transformers import AutoTokenizer, MarianMTModel",
@@ -24,7 +29,10 @@ USAGE = {
         'print(tokenizer.batch_decode(model.generate(**tokenizer("{text}", return_tensors="pt")), '
         "skip_special_tokens=True))",
     ),
-    "safetensors": ("echo '{text}' | nmt translate checkpoint=.",),
+    "safetensors": (
+        "echo '{text}' | nmt translate checkpoint=. decoding.beam={beam} decoding.alpha={alpha:g} "
+        "decoding.extra_length={extra_length}",
+    ),
 }
 
 
@@ -42,6 +50,8 @@ class Facts:
     """What the prepared data says of itself, where it is there."""
     evaluations: Sequence[Mapping[str, Any]]
     """The evaluations of this very checkpoint."""
+    decoding: DecodingConfig
+    """The search that `eval` uses with the settings of the export."""
     size: int
     """Bytes of all files."""
     licence: str
@@ -62,12 +72,14 @@ def card(facts: Facts) -> str:
         "## Recipe\n",
         *_recipe(facts),
         "## Scores\n",
-        *_scores(facts.evaluations),
+        *_scores(facts),
         "## This export\n",
         f"- format: {facts.target}, {record['quantization']}, {facts.size / 1e6:.1f} MB",
         f"- from checkpoint {record['checkpoint']['name']} of step {record['checkpoint']['step']}, "
         f"weights' SHA-256 {record['checkpoint']['sha256']}",
-        f"- verified: {record['verified']['said']}\n",
+        f"- compared with the model: {record['verified']['said']}",
+        *_search(facts),
+        "",
         "## Licence\n",
         f"{facts.licence or 'Not stated (export.licence was empty).'}",
     ]
@@ -97,6 +109,9 @@ def _usage(facts: Facts) -> str:
     names = {
         "source": "tokenizer.model" if joint else "tokenizer.source.model",
         "target": target,
+        "beam": facts.decoding.beam,
+        "alpha": facts.decoding.alpha,
+        "extra_length": facts.decoding.extra_length,
         "text": "A man sleeps." if facts.trained.data.source_lang == "en" else "...",
     }
     code = "\n".join(line.format(**names) for line in USAGE[facts.target])
@@ -143,13 +158,31 @@ def _recipe(facts: Facts) -> list[str]:
     ]
 
 
-def _scores(evaluations: Sequence[Mapping[str, Any]]) -> list[str]:
-    if not evaluations:
+def _scores(facts: Facts) -> list[str]:
+    if not facts.evaluations:
         return ["None: `make eval` had not scored this checkpoint when it was exported.\n"]
-    lines = ["| corpus | split | score | | signature |", "|---|---|---|---|---|"]
-    for each in evaluations:
+    lines = ["| corpus | split | score | | translated by | signature |", "|---|---|---|---|---|---|"]
+    for each in facts.evaluations:
+        by = f"{'nmt' if each.get('engine', 'torch') == 'torch' else 'this export'}, {_described(each['decoding'])}"
         for name in ("bleu", "bleu_paper", "chrf", "ter"):
-            signature = each[name]["signature"].replace("|", " ")
-            lines.append(f"| {each['corpus']} | {each['split']} | {name} | {each[name]['score']:.2f} | `{signature}` |")
-    decoding = evaluations[0]["decoding"]
-    return [*lines, f"\nBeam {decoding['beam']}, length penalty {decoding['alpha']:g}.\n"]
+            score, signature = each[name]["score"], each[name]["signature"].replace("|", " ")
+            lines.append(f"| {each['corpus']} | {each['split']} | {name} | {score:.2f} | {by} | `{signature}` |")
+    return [*lines, ""]
+
+
+def _described(decoding: Mapping[str, Any]) -> str:
+    """Say how translations were searched for."""
+    if decoding["strategy"] == "sample":
+        return "sampled"
+    return f"beam {decoding['beam']}, GNMT's length penalty {decoding['alpha']:g}"
+
+
+def _search(facts: Facts) -> list[str]:
+    """Say how the search of the export differs from that of the scores above."""
+    if facts.target != "huggingface":
+        return []
+    return [
+        "- search: as generation_config.json says, which is what was compared with the model: "
+        f"beam {facts.decoding.beam}, without a length penalty. Scores of nmt are of a search with GNMT's length "
+        f"penalty {facts.decoding.alpha:g}, which Hugging Face does not have: its `length_penalty` is another formula"
+    ]

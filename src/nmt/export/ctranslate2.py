@@ -20,7 +20,7 @@ POSITIONS = 2048
 def write(folder: Path, config: ModelConfig, weights: Mapping[str, Tensor], tokenizer: Tokenizer, numbers: str) -> None:
     """Write model and tokenizer; `numbers` is what the weights are stored as, float32 or int8."""
     _check(config)
-    specs = extra("ctranslate2.specs", "ctranslate2")
+    specs = extra("ctranslate2.specs")
     spec = specs.TransformerSpec(*_parts(specs, config))
     _fill(spec, config, {name: weight.float() for name, weight in weights.items()})
     source, target = tokenizer.vocabularies

@@ -19,22 +19,32 @@ POSITIONS = 1536
 """Longest sentence, in word pieces; Marian works its sinusoids out anew whenever it is loaded."""
 
 
+def generation(beam: int, longest: int) -> dict[str, Any]:
+    """Return the part of generation_config.json that says how to search, as our beam search does with alpha 0.
+
+    Hugging Face divides a hypothesis' log-probability by length^length_penalty, which no other exponent makes equal to
+    GNMT's penalty. `longest` is the number of word pieces of a translation, its end mark included.
+    """
+    search = {"num_beams": beam, "do_sample": False, "max_length": longest + 1}  # which counts the first BOS, too
+    return search | ({"length_penalty": 0.0, "early_stopping": True} if beam > 1 else {})
+
+
 def write(
     folder: Path,
     config: ModelConfig,
     weights: Mapping[str, Tensor],
     tokenizer: Tokenizer,
     languages: tuple[str, str],
-    generation: Mapping[str, Any],
+    search: Mapping[str, Any],
 ) -> None:
-    """Write model, settings and tokenizer; `generation` is how it shall translate unless told otherwise."""
+    """Write model, settings and tokenizer; `search` is how it translates unless told otherwise."""
     _check(config)
     save_file(dict(convert(config, weights)), folder / "model.safetensors", metadata={"format": "pt"})
     special = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD, "decoder_start_token_id": BOS}
     write_json(folder / "config.json", {**_settings(config, tokenizer), **special})
     write_json(
         folder / "generation_config.json",
-        {**special, "forced_eos_token_id": EOS, "suppress_tokens": [PAD, BOS], **generation},
+        {**special, "forced_eos_token_id": EOS, "suppress_tokens": [PAD, BOS], **search},
     )
     _write_tokenizer(folder, tokenizer, languages)
 

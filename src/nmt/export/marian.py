@@ -1,4 +1,4 @@
-"""Hugging Face's own code, to verify what was made for it: greedy search, and scores of given translations."""
+"""Hugging Face's own code, to verify what was made for it: its search, and its scores of given translations."""
 
 from pathlib import Path
 from typing import Any
@@ -21,27 +21,19 @@ class Marian(Engine):
     def __init__(self, folder: Path, tokenizer: Tokenizer, config: DecodingConfig) -> None:
         """Load the model from `folder`; text is split by our tokenizer, see `check_tokenizer`."""
         super().__init__(tokenizer, config, longest_target=POSITIONS)
-        transformers = extra("transformers", "transformers")
+        transformers = extra("transformers")
         transformers.logging.disable_progress_bar()
         transformers.logging.set_verbosity_error()
         self.model: Any = transformers.MarianMTModel.from_pretrained(folder).eval()
 
     def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
-        """See `Engine.search`; greedy, without scores."""
+        """See `Engine.search`; as the exported generation_config.json says, without scores."""
         assert not prefixes
         ids, mask = _padded(sources)
         with torch.no_grad():
-            found = self.model.generate(
-                input_ids=ids,
-                attention_mask=mask,
-                num_beams=1,
-                do_sample=False,
-                max_new_tokens=ids.shape[1] + self.config.extra_length,
-            )
-        # Its limit is that of the batch; ours is each sentence's, whose last place only the end mark may take.
-        limits = [len(source) + self.config.extra_length - 1 for source in sources]
+            found = self.model.generate(input_ids=ids, attention_mask=mask)
         rows = [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in found.tolist()]
-        return [[Hypothesis(row[:limit], 0.0, 0.0)] for row, limit in zip(rows, limits, strict=True)]
+        return [[Hypothesis(row, 0.0, 0.0)] for row in rows]
 
     def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
         """See `Engine.likelihoods`."""
@@ -57,7 +49,7 @@ class Marian(Engine):
 
 def check_tokenizer(folder: Path, tokenizer: Tokenizer, lines: list[str]) -> None:
     """Make sure that `AutoTokenizer` splits and joins text as our tokenizer does."""
-    theirs = extra("transformers", "transformers").AutoTokenizer.from_pretrained(folder)
+    theirs = extra("transformers").AutoTokenizer.from_pretrained(folder)
     for line, ids in zip(lines, tokenizer.encode_source(lines), strict=True):
         found = theirs(line).input_ids
         if found != [*ids, EOS]:

@@ -1,9 +1,18 @@
 """What an export needs that is not there: an option the target knows, a package."""
 
-from importlib import import_module
+import importlib
+import os
+import shlex
+import subprocess
+import sys
 from typing import Any, NoReturn
 
 from nmt.errors import UserError
+
+REQUIREMENTS = {"ctranslate2": "ctranslate2>=4.5", "transformers": "transformers>=5"}
+"""Packages that only some exports need, as pyproject.toml's extras ask for them."""
+INSTALL = "NMT_INSTALL"
+"""Environment variable that holds the command by which a missing package is installed."""
 
 
 def refuse(target: str, option: str, value: object, known: str) -> NoReturn:
@@ -14,11 +23,27 @@ def refuse(target: str, option: str, value: object, known: str) -> NoReturn:
     )
 
 
-def extra(module: str, package: str) -> Any:
-    """Import what only some exports need."""
+def extra(module: str) -> Any:
+    """Import what only some exports need; install it first if whoever started us says how (`make export` does)."""
+    package = module.partition(".")[0]
     try:
-        return import_module(module)
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != module.partition(".")[0]:
+        if (error.name or "").partition(".")[0] != package:
             raise
-        raise UserError(f"this needs the package {package}: .venv/bin/python -m pip install {package}") from error
+        if not os.environ.get(INSTALL):
+            command = f".venv/bin/python -m pip install '{REQUIREMENTS[package]}'"
+            raise UserError(f"this needs the package {package}: `make export` installs it, or {command}") from error
+    _install(REQUIREMENTS[package])
+    return importlib.import_module(module)
+
+
+def _install(requirement: str) -> None:
+    command = [*shlex.split(os.environ[INSTALL]), requirement]
+    print(f"installing {requirement}, which this export needs", file=sys.stderr, flush=True)
+    if code := subprocess.run(command, check=False).returncode:
+        raise UserError(
+            f"{requirement} could not be installed (exit code {code}; what pip said is above): "
+            f"run {shlex.join(command)} with a network, or choose another export.target"
+        )
+    importlib.invalidate_caches()

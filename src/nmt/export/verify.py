@@ -1,56 +1,90 @@
-"""An export is done when it translates as the model does."""
+"""Compare an export with the model that it was made from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
 
 SAME = {"float32": 0.98, "int8": 0.5}
-"""Least share of the sample that must be translated alike; the rest of exact exports are ties."""
+"""The smallest share of the sample whose translations must be identical; exact exports differ in ties only."""
 DIFFERENCE = {"float32": 1e-3, "int8": 0.1}
-"""Most that the log-probability of a word piece may differ, in the mean over the sample."""
+"""The largest mean difference allowed between a word piece's log-probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How an export compares with the model that it was made from."""
+    """How an export compares with the model, both searching in the same way."""
 
-    sentences: int
-    same: int
-    """Sentences translated alike, piece by piece."""
+    ours: list[str]
+    """The model's translations."""
+    theirs: list[str]
+    """The export's translations."""
     difference: float
     """Mean difference of a word piece's log-probability."""
-    examples: tuple[tuple[str, str], ...]
-    """Some that are not alike: the model's translation, the export's."""
+
+    @property
+    def sentences(self) -> int:
+        """The number of sentences translated."""
+        return len(self.ours)
+
+    @property
+    def same(self) -> int:
+        """The number of identical translations."""
+        return self.sentences - len(self.unlike)
+
+    @property
+    def unlike(self) -> list[tuple[str, str]]:
+        """The translations that differ: the model's, the export's."""
+        return [pair for pair in zip(self.ours, self.theirs, strict=True) if pair[0] != pair[1]]
 
     def __str__(self) -> str:
         return (
-            f"{self.same:,} of {self.sentences:,} sentences translated alike, "
+            f"{self.same:,} of {self.sentences:,} translations identical ({self.same / self.sentences:.1%}), "
             f"log-probabilities of word pieces {self.difference:.1e} apart"
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """BLEU and chrF of the same sentences, translated by the model as it is scored and by the export as it is used."""
+
+    model_bleu: float
+    export_bleu: float
+    model_chrf: float
+    export_chrf: float
+
+    def __str__(self) -> str:
+        return (
+            f"BLEU {self.export_bleu:.2f} instead of {self.model_bleu:.2f} "
+            f"({self.export_bleu - self.model_bleu:+.2f}), "
+            f"chrF {self.export_chrf:.2f} instead of {self.model_chrf:.2f} ({self.export_chrf - self.model_chrf:+.2f})"
+        )
+
+
 def verify(model: Engine, export: Engine, lines: Sequence[str]) -> Verification:
-    """Translate lines with both, and let both say how probable the model's translations are."""
+    """Translate lines with both, and let both score the model's translations."""
     ours, theirs = ([each.text for each in engine.translate(lines)] for engine in (model, export))
     scored = zip(model.score(lines, ours), export.score(lines, ours), strict=True)
     gaps = [(abs(one.log_probability - other.log_probability), one.tokens) for one, other in scored]
-    unlike = [(one, other) for one, other in zip(ours, theirs, strict=True) if one != other]
-    return Verification(
-        sentences=len(lines),
-        same=len(lines) - len(unlike),
-        difference=sum(gap for gap, _ in gaps) / sum(tokens for _, tokens in gaps),
-        examples=tuple(unlike[:3]),
-    )
+    return Verification(ours, theirs, difference=sum(gap for gap, _ in gaps) / sum(tokens for _, tokens in gaps))
 
 
 def accept(found: Verification, numbers: str) -> None:
     """Refuse an export that is another model."""
     allowed = max(1, round(found.sentences * (1 - SAME[numbers])))
-    if found.sentences - found.same > allowed or not found.difference <= DIFFERENCE[numbers]:
-        example = "".join(f"; {one!r} became {other!r}" for one, other in found.examples[:1])
+    if len(found.unlike) > allowed or not found.difference <= DIFFERENCE[numbers]:
+        example = "".join(f"; {one!r} became {other!r}" for one, other in found.unlike[:1])
         raise UserError(
-            f"the export is not kept, for it translates otherwise than the model: {found}{example}. "
+            f"the export is not kept, because it translates otherwise than the model: {found}{example}. "
             "Train on if the model is still young (ties are common then), or try another export.target"
         )
+
+
+def compare_quality(model: Sequence[str], export: Sequence[str], references: Sequence[str]) -> Quality:
+    """Score the model's and the export's translations of the same sentences."""
+    bleu, chrf = ([m.corpus_score(each, [references]).score for each in (model, export)] for m in (BLEU(), CHRF()))
+    return Quality(*bleu, *chrf)

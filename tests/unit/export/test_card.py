@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from nmt.config.schema import Config, DataConfig
+from nmt.config.schema import Config, DataConfig, DecodingConfig
 from nmt.export.card import Facts, card
 
 
@@ -19,7 +19,7 @@ def facts(data: DataConfig, **changes: Any) -> Facts:
     }
     made = Facts(
         target="safetensors", trained=replace(Config(), data=data), vocabularies=(60, 60), record=record,
-        manifest=None, evaluations=[], size=1, licence="",
+        manifest=None, evaluations=[], decoding=DecodingConfig(), size=1, licence="",
     )  # fmt: skip
     return replace(made, **changes)
 

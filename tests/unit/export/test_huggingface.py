@@ -9,6 +9,7 @@ from nmt.config.schema import DecodingConfig
 from nmt.decoding.translate import Translator
 from nmt.errors import UserError
 from nmt.export import huggingface
+from nmt.export.marian import Marian
 from nmt.text.special import BOS, EOS, PAD, UNK
 from tests.unit.export.models import LINES, log_probabilities, model, tokenizer
 
@@ -35,6 +36,23 @@ def test_hugging_faces_own_code_gives_the_same_scores_and_translations(
         ((greedy,),) = Translator([ours], pieces, GREEDY, torch.device("cpu")).translate_ids([source])
         kept = [piece for piece in generated.tolist() if piece not in (PAD, BOS, EOS)]
         assert kept[: len(source) + 10] == greedy.tokens
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_its_generation_config_searches_as_we_do_without_a_length_penalty(tmp_path: Path, beam: int) -> None:
+    pytest.importorskip("transformers", reason="needs the package transformers")
+    pieces = tokenizer()
+    longest = 25
+    ours = model(pieces)
+    search = huggingface.generation(beam, longest)
+    huggingface.write(tmp_path, ours.config, ours.state_dict(), pieces, ("en", "de"), search)
+    decoding = DecodingConfig(beam=beam, alpha=0.0, extra_length=longest)
+    native = Translator([ours], pieces, decoding, torch.device("cpu"))
+    native.longest_target = longest
+    sources = pieces.encode_source(LINES)
+    expected = [best.tokens for best, *_ in native.translate_ids(sources)]
+    found = Marian(tmp_path, pieces, decoding).translate_ids(sources)
+    assert [best.tokens for best, *_ in found] == expected
 
 
 @pytest.mark.parametrize("joint", [True, False])

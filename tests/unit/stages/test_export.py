@@ -2,23 +2,44 @@
 
 import io
 import json
+import re
+import shlex
 import sys
+import tomllib
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import sacrebleu
 import torch
 from torch.nn import functional as F
 
 from nmt.cli import main
+from nmt.config.compose import to_yaml
+from nmt.config.schema import Config
+from nmt.decoding.deployed import Deployed
+from nmt.decoding.translate import Translator
+from nmt.errors import UserError
+from nmt.export import refusal
 from nmt.machine import Machine
 from nmt.model.packed import Packed
+from nmt.model.transformer import Transformer
+from nmt.runs.checkpoints import Checkpoints
 from nmt.stages.engines import load_engine
 from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
-from tests.unit.stages.test_evaluate_and_translate import REFERENCES, SOURCES, Run, content, run, translator_of
+from tests.unit.export import models
+from tests.unit.stages.test_evaluate_and_translate import (
+    REFERENCES,
+    SOURCES,
+    Run,
+    content,
+    run,
+    translator_of,
+    write_split,
+)
 
 __all__ = ["content", "run"]  # fixtures
 LINES = [line for line in SOURCES if line]
@@ -30,6 +51,19 @@ def text(tmp_path: Path) -> Path:
     path = tmp_path / "text.en"
     path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     return path
+
+
+def give_model(config: Config) -> Transformer:
+    """Save a checkpoint of a model that ends its translations, as trained ones do; return the model."""
+    pieces = models.tokenizer()
+    ours = models.model(pieces)
+    pieces.save(config.run_folder / "pieces")
+    settings = replace(config, model=ours.config, data=replace(config.data, max_pieces=12))
+    Checkpoints(config.run_folder).save(
+        8, weights=ours.state_dict(), trainer={}, config_text=to_yaml(settings), valid={},
+        tokenizer_files=[config.run_folder / "pieces" / "tokenizer.model"],
+    )  # fmt: skip
+    return ours
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> str:
@@ -44,7 +78,7 @@ def test_safetensors_are_a_checkpoint_of_their_own(run: Run, text: Path, capsys:
     licence = "export.licence=cc-by-4.0"
     assert main(["export", *overrides, "export.target=safetensors", f"input={text}", licence]) == 0
     folder = config.run_folder / "export" / "safetensors-float32"
-    assert printed(capsys).splitlines()[-1].startswith(f"{folder}: verified, 4 of 4 sentences translated alike")
+    assert printed(capsys).splitlines()[-1].startswith(f"{folder}: verified, 4 of 4 translations identical (100.0%)")
     assert {path.name for path in folder.iterdir()} == {
         "README.md", "config.yaml", "export.json", "meta.json", "model.safetensors", "tokenizer.model",
     }  # fmt: skip
@@ -61,7 +95,7 @@ def test_what_was_exported_translates_and_is_scored(run: Run, text: Path, capsys
     config, overrides = run
     greedy = [*overrides, "decoding.beam=1"]
     assert main(["export", *greedy, f"input={text}"]) == 0
-    assert "verified, 4 of 4 sentences translated alike" in printed(capsys)
+    assert "verified, 4 of 4 translations identical (100.0%)" in printed(capsys)
     outputs = []
     for engine in ("torch", "ctranslate2"):
         assert main(["translate", *greedy, f"input={text}", f"engine={engine}"]) == 0
@@ -76,6 +110,87 @@ def test_what_was_exported_translates_and_is_scored(run: Run, text: Path, capsys
     assert reports[1]["nll"] == pytest.approx(reports[0]["nll"], rel=1e-4)
     assert reports[1]["bleu"] == reports[0]["bleu"]
     assert reports[1]["checkpoint"]["sha256"] == reports[0]["checkpoint"]["sha256"]
+
+
+@needs_ctranslate2
+def test_the_card_shows_the_search_of_the_scores_and_what_rounding_changes(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, overrides = run
+    write_split(config, "valid", SOURCES, REFERENCES)
+    ours = give_model(config)
+    words = [*overrides, "decoding.beam=3", "decoding.alpha=1.5", "export.quantization=int8"]
+    assert main(["eval", *words]) == 0
+    assert main(["export", *words]) == 0
+    folder = config.run_folder / "export" / "ctranslate2-int8"
+    line = printed(capsys).splitlines()[-1]
+    found = re.fullmatch(
+        rf"{folder}: rounded to int8, (\d) of 4 translations identical \((.*)%\), log-probabilities .* apart; "
+        r"BLEU (\S+) instead of (\S+) \((.*)\), chrF (\S+) instead of (\S+) \((.*)\)",
+        line,
+    )
+    assert found, line
+    assert float(found[2]) == 25 * int(found[1])
+    decoding = replace(config.decoding, beam=3, alpha=1.5)
+    native = Translator([ours], models.tokenizer(), decoding, torch.device("cpu"))
+    translations = [each.text for each in native.translate(LINES)]
+    references = [reference for source, reference in zip(SOURCES, REFERENCES, strict=True) if source]
+    assert float(found[4]) == round(sacrebleu.corpus_bleu(translations, [references]).score, 2)
+    assert float(found[7]) == round(sacrebleu.corpus_chrf(translations, [references]).score, 2)
+    assert float(found[8]) == pytest.approx(float(found[6]) - float(found[7]), abs=0.011)
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert line.partition(": ")[2] in card
+    assert "| nmt, beam 3, GNMT's length penalty 1.5 |" in card
+
+    (code,) = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
+    monkeypatch.chdir(folder)
+    exec(code.replace('"A man sleeps."', repr(LINES[0])), {})
+    shown = printed(capsys).rstrip("\n")
+    exported = Deployed(folder, decoding, torch.device("cpu"), 1)
+    assert shown == next(exported.translate(LINES[:1])).text
+
+
+@pytest.mark.skipif(not find_spec("transformers"), reason="needs the package transformers")
+def test_what_hugging_face_is_given_is_what_was_compared(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    config, overrides = run
+    write_split(config, "valid", SOURCES, REFERENCES)
+    give_model(config)
+    assert main(["export", *overrides, "export=huggingface", "decoding.beam=3"]) == 0
+    line = printed(capsys).splitlines()[-1]
+    assert ": verified, 4 of 4 translations identical (100.0%)" in line
+    folder = config.run_folder / "export" / "huggingface-float32"
+    generation = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
+    assert (generation["num_beams"], generation["length_penalty"], generation["max_length"]) == (3, 0.0, 18)
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "beam 3, without a length penalty" in card
+    assert "GNMT's length penalty 0.6, which Hugging Face does not have" in card
+
+
+def test_a_missing_package_is_installed_if_make_says_how(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(refusal.REQUIREMENTS, "not_there_yet", "not_there_yet>=1")
+    with pytest.raises(UserError, match=r"`make export` installs it, or .*pip install 'not_there_yet>=1'"):
+        refusal.extra("not_there_yet")
+    write = f"import sys, pathlib; pathlib.Path({str(tmp_path)!r}, 'not_there_yet.py').write_text(repr(sys.argv[1:]))"
+    monkeypatch.setenv("NMT_INSTALL", shlex.join([sys.executable, "-c", write, "-q"]))
+    monkeypatch.syspath_prepend(tmp_path)
+    refusal.extra("not_there_yet")
+    assert (tmp_path / "not_there_yet.py").read_text() == "['-q', 'not_there_yet>=1']"
+    assert "installing not_there_yet>=1" in capsys.readouterr().err
+
+
+def test_a_package_that_cannot_be_installed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(refusal.REQUIREMENTS, "nowhere_at_all", "nowhere_at_all")
+    monkeypatch.setenv("NMT_INSTALL", shlex.join([sys.executable, "-c", "raise SystemExit(3)"]))
+    with pytest.raises(UserError, match=r"nowhere_at_all could not be installed \(exit code 3"):
+        refusal.extra("nowhere_at_all")
+
+
+def test_packages_are_asked_for_as_the_extras_do() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    assert [*extras["ctranslate2"], *extras["huggingface"]] == list(refusal.REQUIREMENTS.values())
 
 
 @pytest.mark.parametrize(("device", "index"), [("cuda:0", 0), ("cuda:3", 3), ("cpu", 0)])
@@ -105,6 +220,8 @@ def test_each_process_loads_the_export_onto_its_own_device(
     ("stage", "words", "complaint"),
     [
         ("export", ["export.target=huggingface"], "cannot express model.positions=learned"),
+        ("export", ["export=huggingface"], "cannot express model.positions=learned"),
+        ("export", ["export=hugingface"], "did you mean export=huggingface?"),
         ("export", ["export.target=safetensors", "input=nowhere"], "there is no nowhere to verify the export with"),
         ("export", ["export.target=huggingface", "export.quantization=int8"], "is for export.target=ctranslate2 alone"),
         ("translate", ["engine=ctranslate2"], "there is no export in .*: run `make export` first"),
