@@ -27,6 +27,8 @@ TARGETS = {
     "packed": readers.packed,
     "tsv": readers.tsv,
     "sgm": readers.sgm,
+    "json": readers.json_lines,
+    "csv": readers.comma_separated,
     "parquet": readers.parquet,
     "hub": readers.local_hub,
     "store": prepared.store,

@@ -1,7 +1,10 @@
 """Targets: the readers of parallel text."""
 
+import csv
 import gzip
 import html
+import io
+import json
 import lzma
 import re
 from collections.abc import Callable
@@ -18,7 +21,7 @@ from nmt.data import hub
 from nmt.data.readers import inputs, read_lines, read_pairs, rows
 from nmt.errors import UserError
 from scripts.fuzz.campaign import Attempt
-from scripts.fuzz.odd import FRAGMENTS, damaged, lines, raw_lines, texts
+from scripts.fuzz.odd import FRAGMENTS, damaged, json_values, lines, raw_lines, texts
 
 LANGUAGES = ("en", "de")
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
@@ -114,6 +117,53 @@ def sgm(folder: Path) -> Attempt:
     return Attempt(wild | repeated | wild.flatmap(lambda text: repeated.map(lambda more: text + more)) | good, check)
 
 
+def json_lines(folder: Path) -> Attempt:
+    """JSON lines: what was written comes back with its lines marked, or one error."""
+    path = folder / "pairs.jsonl"
+    cells = texts() | st.sampled_from(["a\nb", "\r\n", "\ud800"])
+    rows_ = st.lists(st.fixed_dictionaries({"en": cells, "de": cells | st.none()}), max_size=6)
+    odd = st.lists(json_values().map(json.dumps), max_size=4).map("\n".join)
+
+    def check(content: list[dict[str, str | None]] | str | bytes) -> None:
+        if isinstance(content, list):
+            path.write_text("".join(f"{json.dumps(row)}\n" for row in content))
+            expected = [(_marked(row["en"]), _marked(row["de"])) for row in content]
+            assert list(read_pairs([path], LANGUAGES)) == expected
+            return
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        for pair in read_pairs([path], LANGUAGES):
+            "".join(pair).encode()
+
+    whole = "".join(json.dumps({"en": fragment, "de": fragment}) + "\n" for fragment in FRAGMENTS).encode()
+    return Attempt(rows_ | odd | damaged(whole) | raw_lines(), check)
+
+
+def comma_separated(folder: Path) -> Attempt:
+    """Comma-separated values: what was written comes back with its lines marked, or one error."""
+    path = folder / "pairs.csv"
+    cells = texts() | st.sampled_from(["a\nb", "\n", 'a,"b"', '"'])
+    rows_ = st.lists(st.tuples(cells, cells), max_size=6)
+
+    def check(content: list[tuple[str, str]] | bytes) -> None:
+        path.write_bytes(content if isinstance(content, bytes) else _csv([("de", "en"), *content]))
+        found = list(read_pairs([path], LANGUAGES))
+        if isinstance(content, list):
+            assert found == [(_marked(source), _marked(target)) for target, source in content]
+
+    whole = _csv([("en", "de"), *((fragment, fragment) for fragment in FRAGMENTS)])
+    return Attempt(rows_ | damaged(whole) | raw_lines().map(lambda lines: b"en,de\n" + lines), check)
+
+
+def _csv(rows_: list[tuple[str, str]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(rows_)
+    return text.getvalue().encode()
+
+
+def _marked(cell: str | None) -> str:
+    return "\n".join(line for line in (cell or "").splitlines() if line)
+
+
 def parquet(folder: Path) -> Attempt:
     """Parquet files: damaged ones, and whole ones of other columns and types."""
     path = folder / "train-00000-of-00001.parquet"
@@ -162,7 +212,7 @@ def _parquet_files(folder: Path) -> SearchStrategy[bytes | pyarrow.Table]:
         "times": pyarrow.array([1, 2, 3], pyarrow.timestamp("ns")),
         "nothing": pyarrow.nulls(3),
     }
-    names = st.sampled_from(["translation", "text", "translation", ""])
+    names = st.sampled_from(["translation", "text", "translation", "", "en", "de"])
     languages = st.sampled_from(["de", "en", "de", "en", "fr", ""])
 
     def table(drawn: tuple[list[str], list[tuple[str, str]], bool]) -> pyarrow.Table:
@@ -175,7 +225,7 @@ def _parquet_files(folder: Path) -> SearchStrategy[bytes | pyarrow.Table]:
     named = st.tuples(st.sampled_from(sorted(sides)), st.sampled_from(sorted(sides))).map(
         lambda kinds: [(kinds[0], "de"), (kinds[1], "en")]
     )
-    tables: SearchStrategy[Any] = st.tuples(st.lists(names, min_size=1, max_size=2), fields | named, st.booleans()).map(
+    tables: SearchStrategy[Any] = st.tuples(st.lists(names, min_size=1, max_size=3), fields | named, st.booleans()).map(
         table
     )
     return st.sampled_from(wholes).flatmap(damaged) | tables

@@ -31,6 +31,8 @@ class DataConfig:
     """Development text, like `train`."""
     test: list[str] = field(default_factory=lambda: ["test"])
     """Test text, like `train`."""
+    columns: list[str] = field(default_factory=list)
+    """Columns of the source and the target side, where tables name them otherwise than after the languages."""
     hold_out: float = 0.0
     """Share of the training pairs that is set aside for `valid`, and as much for `test`, where these name nothing."""
     hub_dataset: str = "wmt/wmt14"
@@ -58,6 +60,8 @@ class DataConfig:
         _plain_name("data.corpus", self.corpus)
         if not 0 <= self.hold_out < 0.5:
             raise ConfigError(f"data.hold_out={self.hold_out} must be at least 0 and below 0.5: it is taken twice")
+        if self.columns and (len(self.columns) != 2 or len({*self.columns}) != 2):
+            raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source side first")
         _at_least("data.max_words", self.max_words, 0)
         _at_least("data.max_pieces", self.max_pieces, 2)
         if not (self.max_ratio == 0 or self.max_ratio >= 1):

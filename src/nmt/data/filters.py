@@ -11,6 +11,7 @@ import numpy.typing as npt
 from nmt.config.schema import DataConfig
 from nmt.data.blocks import blocks
 from nmt.data.readers import Pair
+from nmt.data.tables import on_one_line
 
 CHUNK = 50_000
 """Pairs that are read, filtered and written at once."""
@@ -51,6 +52,14 @@ def training_filters(config: DataConfig) -> list[Filter]:
 def chunks(pairs: Iterator[Pair], size: int = CHUNK) -> Iterator[list[Pair]]:
     """Take pairs together in lists."""
     return blocks(pairs, size, lambda pair: len(pair[0]) + len(pair[1]), ROOM)
+
+
+def join_lines(chunk: list[Pair]) -> tuple[list[Pair], int]:
+    """Put each sentence on one line, and count those that had line breaks inside, as cells of tables may."""
+    broken = sum("\n" in side for pair in chunk for side in pair)
+    if not broken:
+        return chunk, 0
+    return [(on_one_line(source), on_one_line(target)) for source, target in chunk], broken
 
 
 def apply(filters: Sequence[Filter], chunk: list[Pair], dropped: dict[str, int]) -> list[Pair]:

@@ -1,13 +1,13 @@
-"""Data sets of the Hugging Face Hub: Parquet shards, fetched whole or not at all, counted, and read as a stream."""
+"""Data sets of the Hugging Face Hub: tables, fetched whole or not at all, counted, and read as a stream."""
 
 import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from nmt.config.schema import DataConfig
-from nmt.data.readers import Languages, Pair, rows, shards, table_pairs
+from nmt.data.readers import TABLES, Languages, Pair, kind, read_pairs, rows, shards, table_pairs
 from nmt.errors import UserError
 from nmt.files import checksum, remove
 
@@ -45,7 +45,7 @@ def local_shards(config: DataConfig, names: Sequence[str]) -> list[Path]:
         if found := shards(folder, names):
             return found
     raise UserError(
-        f"{root} holds no Parquet shards of {', '.join(names)}, such as "
+        f"{root} holds no shards of {', '.join(names)}, such as "
         f"{config.hub_config}/{names[0]}-00000-of-00001.parquet: check data.hub_dataset and data.hub_config."
     )
 
@@ -62,13 +62,15 @@ def known_pairs(config: DataConfig, names: Sequence[str]) -> int | None:
 def read(config: DataConfig, names: Sequence[str], languages: Languages) -> Iterator[Pair]:
     """Pairs of splits, one batch of rows after the other; all shards are there and counted before the first."""
     paths = local_shards(config, names) if is_local(config) else fetch(config, names)
+    if kind(paths[0]) != "parquet":
+        return read_pairs(paths, languages, config.columns)
     found, known = sum(map(rows, paths)), known_pairs(config, names)
     if config.check_counts and known not in (None, found):
         raise UserError(
             f"{config.hub_dataset} has {found:,} pairs of {' and '.join(names)}, but {config.hub_config} at revision "
             f"{config.hub_revision} has {known:,}: fetch it again, or take it as it is with data.check_counts=false."
         )
-    return _stream(paths, languages, config.hub_dataset)
+    return _stream(paths, languages, config)
 
 
 def fetch(config: DataConfig, names: Sequence[str]) -> list[Path]:
@@ -107,7 +109,7 @@ def _cached(config: DataConfig, names: Sequence[str]) -> list[Path]:
         found = _snapshot(config, names, offline=True)
     except (OSError, ValueError, UserError):
         return []
-    counted = all("-of-" in path.name for path in found)
+    counted = all("-of-" in path.name or path.name.partition(".")[0] in names for path in found)
     return found if counted and not _damaged(config, found, {}) else []
 
 
@@ -136,14 +138,21 @@ def _fetched(config: DataConfig, names: Sequence[str], sums: dict[str, str]) -> 
 def _snapshot(config: DataConfig, names: Sequence[str], *, offline: bool) -> list[Path]:
     from huggingface_hub import snapshot_download  # noqa: PLC0415 (comes with datasets; slow to import)
 
-    folder = snapshot_download(
-        config.hub_dataset,
-        repo_type="dataset",
-        revision=config.hub_revision,
-        allow_patterns=[f"{config.hub_config}/{name}{end}" for name in names for end in ("-*.parquet", "/*.parquet")],
-        local_files_only=offline,
-    )
-    return shards(Path(folder) / config.hub_config, names)
+    folder = PurePosixPath(config.hub_config)
+    found: list[Path] = []
+    for tables in (TABLES[:1], TABLES[1:]):  # Parquet if there is any
+        patterns = [f"{folder / name}{end}{table}" for name in names for end in ("-*", "/*", "") for table in tables]
+        snapshot = snapshot_download(
+            config.hub_dataset,
+            repo_type="dataset",
+            revision=config.hub_revision,
+            allow_patterns=patterns,
+            local_files_only=offline,
+        )
+        found = found or shards(Path(snapshot) / folder, names)
+        if found:
+            break
+    return found
 
 
 def _damaged(config: DataConfig, paths: Sequence[Path], sums: dict[str, str]) -> list[str]:
@@ -173,7 +182,7 @@ def _remove(path: Path) -> None:
     remove(path)
 
 
-def _stream(paths: list[Path], languages: Languages, name: str) -> Iterator[Pair]:
+def _stream(paths: list[Path], languages: Languages, config: DataConfig) -> Iterator[Pair]:
     from datasets import load_dataset  # noqa: PLC0415 (slow to import, and only this source needs it)
     from datasets.utils import logging  # noqa: PLC0415
 
@@ -183,7 +192,9 @@ def _stream(paths: list[Path], languages: Languages, name: str) -> Iterator[Pair
     table = load_dataset("parquet", data_files=files, split="train", streaming=True, batch_size=READ_ROWS)
     try:
         for batch in table.with_format("arrow").iter(batch_size=READ_ROWS):
-            yield from table_pairs(batch, languages, name)
+            yield from table_pairs(batch, languages, config.columns, config.hub_dataset)
     except (OSError, ValueError) as error:
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise UserError(f"a shard of {name} is damaged ({reason}): delete it and fetch it again.") from error
+        raise UserError(
+            f"a shard of {config.hub_dataset} is damaged ({reason}): delete it and fetch it again."
+        ) from error

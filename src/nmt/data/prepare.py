@@ -81,11 +81,14 @@ def _collect(config: Config, steps: Steps, split: str, fingerprint: dict[str, An
 def _collect_settings(data: DataConfig, split: str) -> dict[str, Any]:
     keys = ("drop_copies", "max_words", "max_ratio", "deduplicate")
     limits = {key: getattr(data, key) for key in keys}
-    settings = {"languages": list(_languages(data)), "filters": limits if split == "train" else {}}
     aside = sources.held_out(data)
-    if split in ("train", *aside) and aside:
-        settings["hold_out"] = {"share": data.hold_out, "splits": aside}
-    return settings
+    divided = aside and split in ("train", *aside)
+    return {
+        "languages": list(_languages(data)),
+        "filters": limits if split == "train" else {},
+        "columns": data.columns or None,  # None equals a key that is missing, as in records of earlier versions
+        "hold_out": {"share": data.hold_out, "splits": aside} if divided else None,
+    }
 
 
 def _filters(data: DataConfig, split: str) -> list[filters.Filter]:
@@ -98,29 +101,31 @@ def _filters(data: DataConfig, split: str) -> list[filters.Filter]:
 def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> dict[str, Any]:
     wanted = _filters(data, split)
     dropped = {each.name: 0 for each in wanted}
-    read = kept = 0
+    read = kept = line_breaks = 0
     with ExitStack() as stack:
         partials = [stack.enter_context(replacing(folder / f"{split}.{language}")) for language in _languages(data)]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
         progress = stack.enter_context(Progress(f"collect {split}"))
-        for chunk in filters.chunks(sources.pairs(data, seed, split)):
+        for cells in filters.chunks(sources.pairs(data, seed, split)):
+            chunk, broken = filters.join_lines(cells)
             pairs = filters.apply(wanted, chunk, dropped)
             if not wanted:
-                _refuse_line_breaks(pairs, read, split)
+                _refuse_control_characters(pairs, read, split)
             for side, file in enumerate(files):
                 file.write("".join(f"{pair[side]}\n" for pair in pairs).encode())
             read += len(chunk)
             kept += len(pairs)
+            line_breaks += broken
             progress.advance(len(chunk))
         if not kept:
             raise UserError(_nothing(data, split, read, dropped))
-    return {"read": read, "kept": kept, "dropped": dropped}
+    return {"read": read, "kept": kept, "dropped": dropped, "line_breaks": line_breaks}
 
 
-def _refuse_line_breaks(pairs: list[tuple[str, str]], before: int, split: str) -> None:
+def _refuse_control_characters(pairs: list[tuple[str, str]], before: int, split: str) -> None:
     for number, pair in enumerate(pairs, before + 1):
         if any(map(filters.breaks_lines, pair)):
-            raise UserError(f"pair {number} of {split} holds a line break or a NUL inside a sentence: mend it first.")
+            raise UserError(f"pair {number} of {split} holds a NUL inside a sentence: mend it first.")
 
 
 def _nothing(data: DataConfig, split: str, read: int, dropped: dict[str, int]) -> str:

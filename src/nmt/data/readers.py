@@ -1,4 +1,4 @@
-"""Pairs of sentences from files: text, .gz, .xz, .tsv, .sgm, .parquet, or a folder in the Hub's layout."""
+"""Pairs of sentences from files: text, tsv, sgm, JSON lines and csv (also .gz, .xz), Parquet, or a folder of those."""
 
 import gzip
 import html
@@ -17,6 +17,7 @@ import pyarrow
 import pyarrow.compute
 import pyarrow.parquet
 
+from nmt.data.tables import TRANSLATION, cell_text, csv_pairs, json_pairs, sides_of
 from nmt.errors import UserError, nearest
 
 Pair = tuple[str, str]
@@ -24,6 +25,13 @@ Languages = tuple[str, str]
 
 HUB_SPLITS = {"train": ("train",), "valid": ("validation", "valid", "dev"), "test": ("test",)}
 """What the Hub's files of a split are called."""
+KINDS = {
+    ".tsv": "tsv", ".sgm": "sgm", ".sgml": "sgm", ".parquet": "parquet",
+    ".jsonl": "json", ".ndjson": "json", ".json": "json", ".csv": "csv",
+}  # fmt: skip
+"""What files hold, by the end of their names; all others hold text."""
+TABLES = (".parquet", *(f"{end}{packed}" for end in (".jsonl", ".json", ".csv") for packed in ("", ".gz", ".xz")))
+"""Ends of the names of a split's files in a folder, in the order in which they are looked for."""
 BATCH_ROWS = 1_000
 LONGEST_LINE = 1 << 20
 """Most bytes of a line: a file whose ends of lines are lost is refused before it fills the memory."""
@@ -32,11 +40,11 @@ LARGEST_CHUNK = 1 << 30
 
 
 def kind(path: Path) -> str:
-    """What a file holds, by its name: text, tsv, sgm, parquet, or folder."""
+    """Say what a file holds, by its name: text, tsv, sgm, json, csv, parquet, or folder."""
     if path.is_dir():
         return "folder"
     name = path.with_suffix("") if path.suffix in (".gz", ".xz") else path
-    return {".tsv": "tsv", ".sgm": "sgm", ".sgml": "sgm", ".parquet": "parquet"}.get(name.suffix.lower(), "text")
+    return KINDS.get(name.suffix.lower(), "text")
 
 
 def inputs(files: Sequence[str], split: str) -> list[Path]:
@@ -45,7 +53,7 @@ def inputs(files: Sequence[str], split: str) -> list[Path]:
     for path in (Path(file).expanduser() for file in files):
         found = shards(path, HUB_SPLITS.get(split, (split,))) if path.is_dir() else [path]
         if not found:
-            raise UserError(f"{path} holds no Parquet shards of {split}, such as {split}-00000-of-00001.parquet.")
+            raise UserError(f"{path} holds no shards of {split}, such as {split}-00000-of-00001.parquet.")
         paths += found
     for path in paths:
         if not path.is_file():
@@ -57,30 +65,49 @@ def inputs(files: Sequence[str], split: str) -> list[Path]:
     if one_sided and (len(paths) != 2 or len(one_sided) != 2):
         raise UserError(
             f"data.{split} names {len(paths)} file(s) ({', '.join(kinds)}): give two of text or sgm, the source side "
-            "first, or files that hold both sides (.tsv, .parquet, a folder in the Hub's layout)."
+            "first, or files that hold both sides (.tsv, .csv, .jsonl, .parquet, a folder in the Hub's layout)."
         )
     return paths
 
 
 def shards(folder: Path, splits: Sequence[str]) -> list[Path]:
-    """Parquet files of a split, in order, in a folder of the Hub's layout: all that their names count, or none."""
-    patterns = [f"{split}{end}" for split in splits for end in ("-*.parquet", "/*.parquet", ".parquet")]
-    found = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    """Return a split's files, in order, in a folder of the Hub's layout: all that their names count, or none."""
+    found: list[Path] = []
+    for table in TABLES:
+        patterns = [f"{split}{end}{table}" for split in splits for end in ("-*", "/*", "")]
+        found = found or sorted({path for pattern in patterns for path in folder.glob(pattern)})
     for path in found:
-        of = re.fullmatch(r"(.*-)\d+(-of-(\d+)\.parquet)", path.name)
+        of = re.fullmatch(r"(.*-)\d+(-of-(\d+)\.[a-z.]+)", path.name)
         whole = [path.with_name(f"{of[1]}{number:05}{of[2]}") for number in range(int(of[3]))] if of else []
         if missing := sorted(set(whole) - set(found)):
             raise UserError(f"{missing[0]} is missing, though {path.name} is there: fetch it too.")
     return found
 
 
-def read_pairs(paths: Sequence[Path], languages: Languages) -> Iterator[Pair]:
-    """Pairs of the files that `inputs` gave."""
+def read_pairs(paths: Sequence[Path], languages: Languages, columns: Sequence[str] = ()) -> Iterator[Pair]:
+    r"""Read the pairs of the files that `inputs` gave; \n in a side stands for line breaks in a table's cell.
+
+    Args:
+        paths: Two files of one side each, or files that hold both sides.
+        languages: The languages of the two sides, after which the columns of a table are named.
+        columns: The names of the two columns, if they are others.
+    """
     if kind(paths[0]) in ("text", "sgm"):
         return _zipped(paths[0], paths[1], languages)
-    return chain.from_iterable(
-        (_tsv_pairs(path) if kind(path) == "tsv" else _parquet_pairs(path, languages)) for path in paths
-    )
+    return chain.from_iterable(_table(path, languages, columns) for path in paths)
+
+
+def _table(path: Path, languages: Languages, columns: Sequence[str]) -> Iterator[Pair]:
+    """Read a file that holds both sides."""
+    match kind(path):
+        case "parquet":
+            return _parquet_pairs(path, languages, columns)
+        case "json":
+            return json_pairs(read_lines(path), languages, columns, str(path))
+        case "csv":
+            return csv_pairs(read_lines(path), languages, columns, str(path), LONGEST_LINE)
+        case _:
+            return _tsv_pairs(path, columns)
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -113,35 +140,56 @@ def _decoded(file: BinaryIO | BufferedReader | gzip.GzipFile | lzma.LZMAFile, na
         yield line.removesuffix("\n").rstrip("\r")
 
 
-def table_pairs(table: pyarrow.Table | pyarrow.RecordBatch, languages: Languages, name: str) -> Iterator[Pair]:
-    """Pairs of rows that look like {"translation": {"de": ..., "en": ...}}."""
-    names = table.schema.names
-    if names.count("translation") != 1 or not pyarrow.types.is_struct(table.column("translation").type):
-        raise UserError(f"{name} has the columns {', '.join(names)}, but no `translation` of the Hub's form.")
-    column = table.column("translation")
-    sides = [_side(column, language, name) for language in languages]
+def table_pairs(
+    table: pyarrow.Table | pyarrow.RecordBatch, languages: Languages, columns: Sequence[str], name: str
+) -> Iterator[Pair]:
+    """Yield the pairs of an Arrow table: from `columns`, the Hub's `translation`, or columns named after languages."""
+    sides = [_texts(*side, name) for side in _sides(table, languages, columns, name)]
     for source, target in zip(*sides, strict=True):
-        yield (source or "").rstrip("\r\n"), (target or "").rstrip("\r\n")
+        yield cell_text(source), cell_text(target)
 
 
-def _side(column: pyarrow.Array | pyarrow.ChunkedArray, language: str, name: str) -> list[str | None]:
-    """The texts of one language in a column of translations."""
+def _sides(
+    table: pyarrow.Table | pyarrow.RecordBatch, languages: Languages, columns: Sequence[str], name: str
+) -> list[tuple[pyarrow.Array | pyarrow.ChunkedArray, str]]:
+    """Find the column of either side, and what to call it."""
+    if not columns and _has_translations(table.schema):
+        translations = table.column(TRANSLATION)
+        return [(_translation(translations, language, name), f"the language {language}") for language in languages]
+    return [
+        (table.column(side), f"the column {side}") for side in sides_of(table.schema.names, languages, columns, name)
+    ]
+
+
+def _has_translations(schema: pyarrow.Schema) -> bool:
+    """Whether a table has the Hub's column of translations."""
+    return schema.names.count(TRANSLATION) == 1 and bool(pyarrow.types.is_struct(schema.field(TRANSLATION).type))
+
+
+def _translation(
+    column: pyarrow.Array | pyarrow.ChunkedArray, language: str, name: str
+) -> pyarrow.Array | pyarrow.ChunkedArray:
+    """Return the texts of one language in a column of translations."""
     known = [column.type.field(index).name for index in range(column.type.num_fields)]
     if language not in known:
         raise UserError(f"{name} has no text in the language {language}: {nearest(language, known)}")
     if known.count(language) > 1:
         raise UserError(f"{name} has several texts in the language {language}: leave one.")
-    side = pyarrow.compute.struct_field(column, language)
+    return pyarrow.compute.struct_field(column, language)
+
+
+def _texts(side: pyarrow.Array | pyarrow.ChunkedArray, what: str, name: str) -> list[str | None]:
+    """Return the texts of a column, after a look at their type and length."""
     kind = side.type.value_type if pyarrow.types.is_dictionary(side.type) else side.type
     if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind) or pyarrow.types.is_null(kind)):
-        raise UserError(f"{name} has {kind}, not text, in the language {language}.")
+        raise UserError(f"{name} has {kind}, not text, in {what}.")
     text = side.cast(pyarrow.large_string())
     if (pyarrow.compute.max(pyarrow.compute.binary_length(text)).as_py() or 0) > LONGEST_LINE:
-        raise _too_long(f"{name}, a text in {language}")
+        raise _too_long(f"{name}, a text in {what}")
     try:
         found: list[str | None] = text.to_pylist()
     except UnicodeDecodeError as error:
-        raise UserError(f"{name} has text in the language {language} that is not UTF-8: convert it.") from error
+        raise UserError(f"{name} has text in {what} that is not UTF-8: convert it.") from error
     return found
 
 
@@ -200,26 +248,33 @@ def _zipped(source: Path, target: Path, languages: Languages) -> Iterator[Pair]:
         )
 
 
-def _tsv_pairs(path: Path) -> Iterator[Pair]:
-    for number, line in enumerate(read_lines(path), 1):
-        columns = line.split("\t")
-        if len(columns) != 2:
-            raise UserError(
-                f"{path}, line {number}: {len(columns)} column(s), but two are needed, "
-                "source and target with a tab between."
+def _tsv_pairs(path: Path, columns: Sequence[str]) -> Iterator[Pair]:
+    """Read two columns with a tab between, or `columns` of those that the first line names."""
+    lines = enumerate(read_lines(path), 1)
+    names = next(lines, (1, ""))[1].split("\t") if columns else []
+    places = [names.index(name) for name in sides_of(names, columns, columns, str(path))] if columns else [0, 1]
+    many = len(names) or 2
+    for number, line in lines:
+        cells = line.split("\t")
+        if len(cells) != many:
+            named = (
+                f"the first line names {many}" if columns else "two are needed, source and target with a tab between"
             )
-        yield columns[0].rstrip("\r"), columns[1]
+            raise UserError(f"{path}, line {number}: {len(cells)} column(s), but {named}.")
+        yield cells[places[0]].rstrip("\r"), cells[places[1]].rstrip("\r")
 
 
-def _parquet_pairs(path: Path, languages: Languages) -> Iterator[Pair]:
+def _parquet_pairs(path: Path, languages: Languages, columns: Sequence[str]) -> Iterator[Pair]:
     with _explaining(path), pyarrow.parquet.ParquetFile(path) as file:
-        list(table_pairs(file.schema_arrow.empty_table(), languages, str(path)))  # looks at names and types
-        _check_chunks(path, file.metadata)
-        for batch in file.iter_batches(BATCH_ROWS, columns=["translation"]):
-            yield from table_pairs(batch, languages, str(path))
+        empty = file.schema_arrow.empty_table()
+        list(table_pairs(empty, languages, columns, str(path)))  # looks at names and types
+        read = [TRANSLATION] if not columns and _has_translations(empty.schema) else list(columns or languages)
+        _check_chunks(path, file.metadata, read)
+        for batch in file.iter_batches(BATCH_ROWS, columns=read):
+            yield from table_pairs(batch, languages, columns, str(path))
 
 
-def _check_chunks(path: Path, metadata: pyarrow.parquet.FileMetaData) -> None:
+def _check_chunks(path: Path, metadata: pyarrow.parquet.FileMetaData, columns: Sequence[str]) -> None:
     """Refuse what would fill the memory before any text is seen."""
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
@@ -227,10 +282,9 @@ def _check_chunks(path: Path, metadata: pyarrow.parquet.FileMetaData) -> None:
         if group.total_byte_size <= min(LARGEST_CHUNK, max(1, group.num_rows) * LONGEST_LINE):
             continue
         for chunk in map(group.column, range(metadata.num_columns)):
-            texts = max(1, chunk.num_values)
-            if chunk.path_in_schema.startswith("translation.") and chunk.total_uncompressed_size > min(
-                LARGEST_CHUNK, texts * LONGEST_LINE
-            ):
+            texts, column = max(1, chunk.num_values), f"{chunk.path_in_schema}."
+            read = any(column.startswith(f"{name}.") for name in columns)
+            if read and chunk.total_uncompressed_size > min(LARGEST_CHUNK, texts * LONGEST_LINE):
                 raise UserError(
                     f"{path} has {chunk.total_uncompressed_size:,} bytes in {chunk.num_values:,} texts of row group "
                     f"{number + 1}: write it anew with smaller row groups, and without texts that are no sentences."

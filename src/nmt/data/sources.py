@@ -8,6 +8,7 @@ from typing import Any
 from nmt.config.schema import DataConfig
 from nmt.data import hub
 from nmt.data.readers import Pair, inputs, kind, read_pairs
+from nmt.data.tables import on_one_line
 from nmt.errors import UserError
 from nmt.files import checksums
 
@@ -57,7 +58,8 @@ def pairs(config: DataConfig, seed: int, split: str) -> Iterator[Pair]:
 
 def _side_of(pair: Pair, share: float, aside: Sequence[str]) -> str:
     """The split that a training pair goes to; its source sentence decides, so that none stands in two of them."""
-    place = int.from_bytes(blake2b(pair[0].strip().encode(), digest_size=8).digest()) / 2**64 / share
+    source = on_one_line(pair[0]).strip().encode()
+    place = int.from_bytes(blake2b(source, digest_size=8).digest()) / 2**64 / share
     return aside[int(place)] if place < len(aside) else "train"
 
 
@@ -71,7 +73,7 @@ def _read(config: DataConfig, seed: int, split: str) -> Iterator[Pair]:
         english_first = languages[0] == "en"
         return (pair if english_first else pair[::-1] for pair in _demo(seed)[split])
     if config.source == "files" or _are_files(names):
-        return read_pairs(inputs(names, split), languages)
+        return read_pairs(inputs(names, split), languages, config.columns)
     return hub.read(config, names, languages)
 
 

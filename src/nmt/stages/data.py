@@ -45,7 +45,7 @@ def table(records: dict[str, Any]) -> list[str]:
         read, encoded = records[f"collect {split}"]["result"]["read"], records[f"encode {split}"]["result"]
         tokens = f"{encoded['source']['tokens']:>16,}{encoded['target']['tokens']:>16,}"
         lines.append(f"{split:<8}{read:>12,}{encoded['pairs']:>12,}{tokens}")
-    lines += _left_out(records)
+    lines += [*_left_out(records), *_joined(records)]
     lines += ["", *_filter_table(records), ""]
     made = records["tokenizer"]["result"]
     sizes = sorted({made["source_vocabulary"], made["target_vocabulary"]})
@@ -80,6 +80,20 @@ def _left_out(records: dict[str, Any]) -> list[str]:
             reasons = ", ".join(f"{count:,} {name}" for name, count in dropped.items())
             lines.append(f"left out of {split}: {sum(dropped.values()):,} pairs that cannot be scored ({reasons})")
     return lines
+
+
+def _joined(records: dict[str, Any]) -> list[str]:
+    """Return lines that say how many sentences of each split held line breaks."""
+    counts = {
+        name.removeprefix("collect "): record["result"].get("line_breaks", 0)
+        for name, record in records.items()
+        if name.startswith("collect ")
+    }
+    return [
+        f"{count:,} sentences of {split} held line breaks, which became spaces"
+        for split, count in counts.items()
+        if count
+    ]
 
 
 def _filter_table(records: dict[str, Any]) -> list[str]:

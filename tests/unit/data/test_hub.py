@@ -96,6 +96,22 @@ def test_pairs_come_in_order_and_in_the_direction_asked_for(small_hub: SmallHub)
     }
 
 
+def test_tables_of_other_forms_are_fetched_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "de-en/train-00000-of-00001.jsonl": b'{"en": "one", "de": "eins"}\n',
+        "de-en/test.csv": b"en,de\ntwo,zwei\n",
+        "test.csv": b"en,de\nthree,drei\n",
+    }
+    with serving(files) as server:
+        use(server.url, monkeypatch)
+        assert train() == train() == [("one", "eins")]
+        assert list(sources.pairs(DataConfig(), 1, "test")) == [("two", "zwei")]
+        assert list(sources.pairs(DataConfig(hub_config="."), 1, "test")) == [("three", "drei")]
+        assert {path: len(server.downloads(path)) for path in files} == {
+            "de-en/train-00000-of-00001.jsonl": 1, "de-en/test.csv": 1, "test.csv": 2,
+        }  # fmt: skip
+
+
 def test_connection_cut_in_mid_file_is_taken_up_where_it_broke(small_hub: SmallHub, cache: Path) -> None:
     small_hub.cut_after[FIRST] = 20_000
     assert len(train()) == 1200

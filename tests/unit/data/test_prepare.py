@@ -357,10 +357,10 @@ def test_filters_that_leave_nothing(config: Config) -> None:
         run(with_data(config, max_pieces=2))
 
 
-def test_test_pair_with_a_line_break_inside(config: Config, tmp_path: Path) -> None:
+def test_test_pair_with_a_nul_inside(config: Config, tmp_path: Path) -> None:
     for side, content_ in zip((0, 1), ("a\nb\0c\n", "a\nb\n"), strict=True):
         Path(config.data.test[side]).write_text(content_)
-    with pytest.raises(UserError, match="pair 2 of test holds a line break or a NUL"):
+    with pytest.raises(UserError, match="pair 2 of test holds a NUL"):
         run(config)
 
 
@@ -452,6 +452,39 @@ def test_sentences_that_are_trained_on_and_tested_on_are_counted(
         "of 4 valid sentences, 2 (50.0%) also stand in the training text on the source side, 2 (50.0%)" in warnings[0]
     )
     assert "1 (25.0%) as the same pair" in warnings[0]
+
+
+def test_cells_with_line_breaks_are_one_line_each(
+    config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = [("one\r\n\r\ntwo", "eins\u2028zwei"), ("three\n", "drei")]
+    rows = [
+        {"src": source, "tgt": target} for source, target in [*zip(text(200, 1), text(200, 2), strict=True), *cells]
+    ]
+    (tmp_path / "own.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    own = with_data(config, train=[str(tmp_path / "own.jsonl")], columns=["src", "tgt"])
+    own = with_data(own, valid=own.data.train, test=own.data.train)
+    stage.run(own)
+    for split in ("train", "test"):
+        sides = [(own.data_folder / f"{split}.{language}").read_text() for language in ("en", "de")]
+        assert [side.splitlines()[-2:] for side in sides] == [["one two", "three"], ["eins zwei", "drei"]]
+        assert [len(side.splitlines()) for side in sides] == [202, 202]
+        assert records(own)[f"collect {split}"]["result"]["line_breaks"] == 2
+    assert "2 sentences of test held line breaks, which became spaces" in capsys.readouterr().out
+    with pytest.raises(UserError, match=r"other settings \(collect test: columns\)"):
+        prepare.require_prepared(with_data(own, columns=[]))
+
+
+def test_sentences_that_differ_in_line_breaks_stay_in_one_split(tmp_path: Path) -> None:
+    rows = [{"en": f"number{end}{number}", "de": "x"} for number in range(300) for end in ("\n", "\r\n", " ", "\u2028")]
+    (tmp_path / "own.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    data = DataConfig(source="files", train=[str(tmp_path / "own.jsonl")], valid=[], test=[], hold_out=0.3)
+    places: dict[str, set[str]] = {}
+    for split in ("train", "valid", "test"):
+        for source, _ in sources.pairs(data, 1, split):
+            places.setdefault(" ".join(source.split()), set()).add(split)
+    assert len(places) == 300
+    assert all(len(splits) == 1 for splits in places.values())
 
 
 def test_overlap_does_not_depend_on_chunks(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:

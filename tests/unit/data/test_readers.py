@@ -131,7 +131,7 @@ def test_folder_of_shards_gives_the_split_in_order(tmp_path: Path) -> None:
     write_parquet(tmp_path / "validation-00000-of-00001.parquet", [("valid", "y")])
     assert read(str(tmp_path)) == [("train 0", "x"), ("train 1", "x")]
     assert read(str(tmp_path), split="valid") == [("valid", "y")]
-    with pytest.raises(UserError, match="holds no Parquet shards of test"):
+    with pytest.raises(UserError, match="holds no shards of test"):
         read(str(tmp_path), split="test")
 
 
@@ -184,7 +184,7 @@ def test_bad_parquet(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"x\.parquet has no text in the language fr: choose from de, en"):
         read(str(whole), languages=("en", "fr"))
     other = write_parquet(tmp_path / "other.parquet", [("one", "eins")], column="text")
-    with pytest.raises(UserError, match=r"other\.parquet has the columns text, but no `translation`"):
+    with pytest.raises(UserError, match=r"other\.parquet has the columns text, but neither `translation`"):
         read(other)
     whole.write_bytes(whole.read_bytes()[:-50])
     with pytest.raises(UserError, match=r"x\.parquet is not a whole Parquet file"):

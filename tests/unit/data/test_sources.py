@@ -41,6 +41,21 @@ def test_hub_folder_through_datasets(hub: Path) -> None:
     assert list(sources.pairs(config, 1, "valid"))[2] == ("validation 0 2 english", "validation 0 2 deutsch")
 
 
+def test_hub_folder_with_columns_of_any_name(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    table = pyarrow.table({"en": ["one", "a\nb"], "de": ["eins", None], "other": ["x", "y"]})
+    pyarrow.parquet.write_table(table, tmp_path / "data" / "train-00000-of-00001.parquet")
+    (tmp_path / "data" / "test.csv").write_text("en,de,other\none,eins,x\n")
+    config = DataConfig(check_counts=False, hub_dataset=str(tmp_path))
+    assert list(sources.pairs(config, 1, "train")) == [("one", "eins"), ("a\nb", "")]
+    assert list(sources.pairs(config, 1, "test")) == [("one", "eins")]
+    named = replace(config, columns=["de", "other"])
+    assert list(sources.pairs(named, 1, "train")) == [("eins", "x"), ("", "y")]
+    assert list(sources.pairs(named, 1, "test")) == [("eins", "x")]
+    with pytest.raises(UserError, match=r"has the columns en, de, other, but neither .* nor fr and de"):
+        list(sources.pairs(replace(config, source_lang="fr"), 1, "train"))
+
+
 def test_hub_direction_is_swapped_by_the_languages(hub: Path) -> None:
     config = DataConfig(check_counts=False, hub_dataset=str(hub), source_lang="de", target_lang="en")
     assert next(sources.pairs(config, 1, "test")) == ("test 0 0 deutsch", "test 0 0 english")
@@ -49,7 +64,7 @@ def test_hub_direction_is_swapped_by_the_languages(hub: Path) -> None:
 def test_hub_errors_are_said(hub: Path) -> None:
     with pytest.raises(UserError, match="no text in the language fr: choose from de, en"):
         next(sources.pairs(DataConfig(check_counts=False, hub_dataset=str(hub), target_lang="fr"), 1, "train"))
-    with pytest.raises(UserError, match="no Parquet shards of dev"):
+    with pytest.raises(UserError, match="no shards of dev"):
         sources.pairs(DataConfig(check_counts=False, hub_dataset=str(hub), valid=["dev"]), 1, "valid")
     damaged = hub / "de-en" / "train-00001-of-00002.parquet"
     damaged.write_bytes(damaged.read_bytes()[:-30])

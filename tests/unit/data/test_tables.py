@@ -1,0 +1,184 @@
+"""Pairs from tables: Parquet, JSON lines and csv with columns named after the languages, or any two."""
+
+import csv
+import gzip
+import io
+import json
+import lzma
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from nmt.data import readers
+from nmt.data.readers import LONGEST_LINE, Pair, inputs, read_pairs
+from nmt.data.tables import cell_text
+from nmt.errors import UserError
+
+PAIRS = [("a house", "ein Haus"), ('said "no", and left', "tab\there"), ("", "x"), ("ünïcode 👩‍👩‍👧", "\x00 NUL")]
+Row = dict[str, str | None]
+
+
+def parquet(path: Path, rows: Sequence[Row]) -> None:
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows)), path)
+
+
+def json_lines(path: Path, rows: Sequence[Row]) -> None:
+    pack(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def comma_separated(path: Path, rows: Sequence[Row]) -> None:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    pack(path, text.getvalue())
+
+
+def pack(path: Path, text: str) -> None:
+    packers: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".xz": lzma.compress}
+    path.write_bytes(packers.get(path.suffix, bytes)(text.encode()))
+
+
+WRITERS = {
+    "x.parquet": parquet,
+    **{f"x.{end}": json_lines for end in ("jsonl", "jsonl.gz", "json.xz", "ndjson")},
+    **{f"x.{end}": comma_separated for end in ("csv", "csv.gz", "csv.xz")},
+}
+
+
+def read(path: Path, *columns: str, languages: tuple[str, str] = ("en", "de")) -> list[Pair]:
+    return list(read_pairs(inputs([str(path)], "train"), languages, columns))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_columns_are_found_by_language_or_by_name(tmp_path: Path, name: str) -> None:
+    rows: list[Row] = [
+        {"id": str(number), "de": target, "en": source, "note": target} for number, (source, target) in enumerate(PAIRS)
+    ]
+    WRITERS[name](tmp_path / name, rows)
+    assert read(tmp_path / name) == PAIRS
+    assert read(tmp_path / name, languages=("de", "en")) == [(target, source) for source, target in PAIRS]
+    assert read(tmp_path / name, "note", "id") == [(target, str(number)) for number, (_, target) in enumerate(PAIRS)]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_columns_that_are_not_there_name_those_that_are(tmp_path: Path, name: str) -> None:
+    WRITERS[name](tmp_path / name, [{"source": "a", "target": "b"}])
+    where = rf"x\.{name[2:].replace('.', '[.]')}(, line 1)?"
+    neither = (
+        "has the columns source, target, but neither `translation` of the Hub's form nor en and de: .*data.columns="
+    )
+    with pytest.raises(UserError, match=f"{where} {neither}"):
+        read(tmp_path / name)
+    with pytest.raises(UserError, match=rf"{where} has no column sorce \(data.columns\): did you mean source\?"):
+        read(tmp_path / name, "sorce", "target")
+    assert read(tmp_path / name, "source", "target") == [("a", "b")]
+
+
+BREAKS = ("\n", "\r\n", "\r", "\n\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_line_breaks_in_cells_are_one_mark_each(tmp_path: Path, name: str) -> None:
+    rows: list[Row] = [{"en": f"one{end}two{end}", "de": f"{end}three"} for end in BREAKS]
+    WRITERS[name](tmp_path / name, rows)
+    assert read(tmp_path / name) == [("one\ntwo", "three")] * len(BREAKS)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "a", "a\n", "\na", "a\u2028\u2029b\r\n \r\nc", "  a  "])
+def test_text_of_a_cell_is_its_lines(text: str) -> None:
+    assert cell_text(text).split("\n") == ([line for line in text.splitlines() if line] or [""])
+
+
+def test_missing_cells_are_empty(tmp_path: Path) -> None:
+    for name in ("x.parquet", "x.jsonl"):
+        WRITERS[name](tmp_path / name, [{"en": None, "de": "b"}, {"en": "a", "de": None}])
+        assert read(tmp_path / name) == [("", "b"), ("a", "")]
+
+
+def test_json_lines_in_the_form_of_the_hub(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"translation": {"de": "eins", "en": "one"}}\n\n{"de": "zwei", "en": "two"}\n')
+    assert read(tmp_path / "x.jsonl") == [("one", "eins"), ("two", "zwei")]
+
+
+def test_tab_separated_columns_by_name(tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_text('id\ttext_de\ttext_en\n1\t"eins\tone\n')
+    assert read(tmp_path / "x.tsv", "text_en", "text_de") == [("one", '"eins')]
+    with pytest.raises(UserError, match=r"x\.tsv has no column en \(data.columns\): choose from id, text_de"):
+        read(tmp_path / "x.tsv", "en", "text_de")
+    (tmp_path / "x.tsv").write_text("en\tde\none\n")
+    with pytest.raises(UserError, match=r"x\.tsv, line 2: 1 column\(s\), but the first line names 2"):
+        read(tmp_path / "x.tsv", "en", "de")
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("not json", "not JSON"),
+        ("[" * 200_000, "not JSON"),
+        ('{"en": ' + "9" * 5000 + ', "de": "x"}', "not JSON"),
+        ('["one", "eins"]', "not a JSON object"),
+        ('{"en": 7, "de": "x"}', "en holds 7, not text"),
+        ('{"en": "x", "de": {"text": "y"}}', 'de holds {"text": "y"}, not text'),
+        ('{"en": "x", "de": true}', "de holds true, not text"),
+        ('{"en": "\\ud800", "de": "x"}', "en holds half of a surrogate pair"),
+        ('{"en": "' + "x" * LONGEST_LINE + '", "de": "x"}', "longer than 1,048,576 bytes"),
+        ('{"en": "x", ' + ", ".join(f'"column {number}": 1' for number in range(500)) + "}", r"\.\.\. \(501 in all\)"),
+    ],
+)
+def test_bad_json_names_file_and_line(tmp_path: Path, line: str, complaint: str) -> None:
+    (tmp_path / "x.jsonl").write_text('{"en": "one", "de": "eins"}\n' + line + "\n")
+    with pytest.raises(UserError, match=f"x.jsonl, line 2:? ?.*{complaint}") as error:
+        read(tmp_path / "x.jsonl")
+    assert len(str(error.value)) < 1500
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("en,de\none,eins\ntwo\n", r"line 3: 1 cells, but the first row names 2 columns"),
+        ("en,de\none,eins,uno\n", r"line 2: 3 cells"),
+        ("en,de\none,ei\rns\n", r"line 2: not comma-separated values"),
+        ('en,de\none,"ei"ns\n', r"line 2: not comma-separated values"),
+        ('en,de\none,"eins\ntwo,zwei\n', r"not comma-separated values \(unexpected end of data\)"),
+        ('en,de\none,"' + "eins\n" * 300_000, r"is a quote not closed\?"),
+        ("en,de\n" + '"a\n",' * 300_000, r"is a quote not closed\?"),
+        ("en;de\none;eins\n", "has the columns en;de, but neither"),
+        ("en,de,en\na,b,c\n", "has several columns en: leave one"),
+    ],
+)
+def test_bad_csv_says_where(tmp_path: Path, content: str, complaint: str) -> None:
+    (tmp_path / "x.csv").write_text(content, newline="")
+    with pytest.raises(UserError, match=rf"x\.csv.*{complaint}"):
+        read(tmp_path / "x.csv")
+
+
+def test_bad_parquet_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"en": [1, 2], "de": ["a", "b"]}), path)
+    with pytest.raises(UserError, match="has int64, not text, in the column en"):
+        read(path)
+    pyarrow.parquet.write_table(pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 3, names=["en", "de", "en"]), path)
+    with pytest.raises(UserError, match="has several columns en: leave one"):
+        read(path)
+    rows: list[Row] = [{"en": f"number {number}", "de": "x", "body": "long " * 900} for number in range(500)]
+    parquet(path, rows)
+    monkeypatch.setattr(readers, "LARGEST_CHUNK", 20_000)
+    assert len(read(path)) == 500
+    monkeypatch.setattr(readers, "LARGEST_CHUNK", 2000)
+    with pytest.raises(UserError, match=r"bytes in 500 texts of row group 1"):
+        read(path)
+
+
+def test_folder_of_shards_in_another_form(tmp_path: Path) -> None:
+    for number in (1, 0):
+        json_lines(tmp_path / f"train-0000{number}-of-00002.jsonl.gz", [{"en": f"train {number}", "de": "x"}])
+    comma_separated(tmp_path / "validation.csv", [{"en": "valid", "de": "y"}])
+    assert read(tmp_path) == [("train 0", "x"), ("train 1", "x")]
+    assert list(read_pairs(inputs([str(tmp_path)], "valid"), ("en", "de"))) == [("valid", "y")]
+    (tmp_path / "train-00000-of-00002.jsonl.gz").unlink()
+    with pytest.raises(UserError, match=r"train-00000-of-00002\.jsonl\.gz is missing, though train-00001"):
+        read(tmp_path)
