@@ -74,7 +74,8 @@ def _temporary(path: Path) -> Path:
 
 def _remove_leftovers(path: Path) -> None:
     """Delete what killed processes left of `path`, as far as it can be deleted: it is in nobody's way."""
-    name = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{{2 * TOKEN_BYTES}}}{re.escape(PARTIAL)}")
+    # more than one ending: a temporary folder may be put in its place by way of another
+    name = re.compile(rf"{re.escape(path.name)}(\.[0-9a-f]{{{2 * TOKEN_BYTES}}}{re.escape(PARTIAL)})+")
     for leftover in [each for each in path.parent.iterdir() if name.fullmatch(each.name)]:
         with suppress(UserError):
             remove(leftover)

@@ -32,17 +32,22 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from nmt import files
-with getattr(files, sys.argv[1])(Path(sys.argv[2])) as partial:
+way, path, nested = getattr(files, sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "nested"
+with way(path) as partial:
+    if nested:
+        with way(partial):
+            os._exit(9)
     os._exit(9)
 """
 
 
+@pytest.mark.parametrize("depth", ["plain", "nested"])
 @pytest.mark.parametrize("way", ["replacing", "replacing_folder"])
-def test_next_writer_removes_what_a_killed_one_left(tmp_path: Path, way: str) -> None:
+def test_next_writer_removes_what_a_killed_one_left(tmp_path: Path, way: str, depth: str) -> None:
     path = tmp_path / "made"
     for _ in range(2):
-        assert subprocess.run([sys.executable, "-c", KILLED, way, str(path)], check=False).returncode == 9
-    assert len(list(tmp_path.glob(f"made*{PARTIAL}"))) == 1
+        assert subprocess.run([sys.executable, "-c", KILLED, way, str(path), depth], check=False).returncode == 9
+    assert len(list(tmp_path.glob(f"made*{PARTIAL}"))) == (2 if depth == "nested" else 1)
     (tmp_path / f"made.else{PARTIAL}").touch()
     with getattr(files, way)(path):
         pass

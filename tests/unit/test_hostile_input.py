@@ -132,7 +132,7 @@ def test_a_number_of_thousands_of_digits_is_no_character(tmp_path: Path) -> None
         (pyarrow.array([b"a", b"b"]), "has binary, not text"),
         (pyarrow.array([["a"], []]), "has list<"),
         (pyarrow.array([b"ok", b"\xff"]).view(pyarrow.string()), "language de that is not UTF-8"),
-        (pyarrow.array(["ok", "x" * (LONGEST_LINE + 1)]), "a text in de: longer than"),
+        (pyarrow.array(["ok", "x" * (LONGEST_LINE + 1)]), "a text in the language de: longer than"),
     ],
 )
 def test_columns_that_hold_no_sentences(tmp_path: Path, side: pyarrow.Array, words: str) -> None:
