@@ -17,13 +17,13 @@ import torch
 from made_up import MadeUp, peak_memory
 from torch import Tensor
 
+from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.schema import ModelConfig, RuntimeConfig, TrainingConfig
 from nmt.data.loader import Step
 from nmt.errors import UserError
-from nmt.machine import Machine, prepare_machine
-from nmt.model.size import model_size, training_flops
+from nmt.estimate.parameters import model_size, training_flops
 from nmt.model.transformer import Transformer
-from nmt.training.step import Objective, Trainer
+from nmt.training.trainer import Objective, Trainer
 
 SHAPES = {
     "tiny": ModelConfig(layers=2, d_model=128, d_ff=512, heads=2),

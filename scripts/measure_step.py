@@ -11,11 +11,11 @@ import time
 import torch
 from made_up import MadeUp, peak_memory
 
+from nmt.commands.describe import describe
+from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
-from nmt.machine import prepare_machine
 from nmt.model.transformer import Transformer
-from nmt.stages.describe import describe
-from nmt.training.step import Trainer
+from nmt.training.trainer import Trainer
 
 
 def main() -> None:

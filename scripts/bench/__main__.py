@@ -40,7 +40,7 @@ from corpus import SHAPES
 from engines import ENGINES, PEERS, Bench, setup
 
 from nmt.errors import UserError
-from nmt.files import write_json
+from nmt.storage.files import write_json
 
 PRECISIONS = ("fp32", "bf16")
 

@@ -14,7 +14,7 @@ from sacrebleu.metrics.bleu import BLEU
 from tables import table
 
 from nmt.errors import UserError
-from nmt.files import read_json
+from nmt.storage.files import read_json
 
 MARGIN = 0.9
 """Share of the steps that would fit in the time by the speed seen before, on cores that may get busier: the schedule

@@ -11,7 +11,7 @@ from corpus import Corpus, open_corpus, shape_overrides, write_text
 from engines import ENGINES, Bench
 from tables import table
 
-from nmt.model.size import model_size, training_flops
+from nmt.estimate.parameters import model_size, training_flops
 
 TRAINERS = ("ours", "huggingface", "eole", "joeynmt", "marian")
 Case = tuple[str, str, bool]

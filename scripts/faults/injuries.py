@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from nmt.data.loader import Step
-from nmt.training.step import Stoppable, Trainer
+from nmt.training.trainer import Stoppable, Trainer
 
 Injury = Callable[[], None]
 FILE_CALLS = ("fsync", "replace", "mkdir", "unlink", "rmdir", "symlink")

@@ -18,7 +18,7 @@ import torch
 from injuries import Injury, count_file_calls, nothing
 
 from nmt.cli import STAGES, main
-from nmt.files import PARTIAL
+from nmt.storage.files import PARTIAL
 
 CHAIN = ("data", "train", "average", "eval", "export")
 STEPS, SAVE_EVERY, VALID_EVERY = 12, 3, 6

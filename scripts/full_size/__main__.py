@@ -20,16 +20,16 @@ import numpy as np
 from meter import HEAD, Meter
 from text import LANGUAGES, write_random_store, write_shards
 
+from nmt import grammar
+from nmt.commands.data import table
+from nmt.compute.processes import apart
 from nmt.config.compose import compose
 from nmt.config.schema import Config
-from nmt.data import demo
 from nmt.data.batches import Lengths, plan_epoch
 from nmt.data.loader import Ahead, Place, steps
 from nmt.data.prepare import prepare
-from nmt.data.process import apart
-from nmt.data.readers import inputs, read_pairs
+from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore
-from nmt.stages.data import table
 
 POOL = 20_000
 """Sentences of the grammar that the text is put together from."""
@@ -85,7 +85,7 @@ def _generate(arguments: argparse.Namespace, folder: Path) -> None:
     if arguments.text:
         pool = list(read_pairs(inputs(arguments.text, "train"), LANGUAGES))
     else:
-        pool = demo.generate(1, POOL, 1, 2)["train"]
+        pool = grammar.generate(1, POOL, 1, 2)["train"]
     start = time.perf_counter()
     apart(write_shards, folder / "hub" / "generated", arguments.pairs, pool)  # its memory is none of the chain's
     print(f"text generated in {time.perf_counter() - start:.0f} s (not part of the chain)", flush=True)

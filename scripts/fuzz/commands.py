@@ -11,11 +11,11 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from nmt.commands import score, translate
 from nmt.config.compose import compose, from_yaml, to_yaml
 from nmt.config.keys import GROUPS, all_keys
 from nmt.config.schema import Config
-from nmt.runs.resume import check_resumable, flatten, read_settings
-from nmt.stages import score, translate
+from nmt.runs.compatibility import check_resumable, flatten, read_settings
 from scripts.fuzz.campaign import Attempt
 from scripts.fuzz.odd import altered, damaged, json_values, raw_lines, texts
 from scripts.fuzz.prepared import tiny_run

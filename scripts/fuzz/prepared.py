@@ -25,13 +25,13 @@ from nmt.config.schema import (
     RuntimeConfig,
     TokenizerConfig,
 )
+from nmt.data.manifest import MANIFEST, Steps, read_records
 from nmt.data.prepare import require_prepared
-from nmt.data.steps import MANIFEST, Steps, read_records
 from nmt.data.store import PairStore, writing
-from nmt.decoding.translate import load_model
+from nmt.decoding.torch_engine import load_model
 from nmt.model.transformer import Transformer
+from nmt.runs.checkpoint_files import META, TRAINER, WEIGHTS, write
 from nmt.runs.checkpoints import load, load_last_good, resolve
-from nmt.runs.format import META, TRAINER, WEIGHTS, write
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
 from scripts.fuzz.campaign import Attempt

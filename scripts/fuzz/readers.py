@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from nmt.config.schema import DataConfig
-from nmt.data import hub
-from nmt.data.readers import inputs, read_lines, read_pairs, rows
+from nmt.data.sources import hub
+from nmt.data.sources.files import inputs, read_lines, read_pairs, rows
 from nmt.errors import UserError
 from scripts.fuzz.campaign import Attempt
 from scripts.fuzz.odd import FRAGMENTS, damaged, json_values, lines, raw_lines, texts

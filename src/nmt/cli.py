@@ -10,7 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt import __version__, uptime  # noqa: F401 - early, as its fallback counts from its import
+from nmt import __version__
+from nmt.compute import uptime  # noqa: F401 - early, as its fallback counts from its import
 from nmt.errors import CommonError, UserError, nearest
 
 
@@ -30,65 +31,65 @@ class Stage(NamedTuple):
 
 _PLACES = ("name", "seed", "paths", "runtime")
 STAGES = {
-    "data": Stage("nmt.stages.data", "fetch, filter and tokenise a corpus", ("data", "tokenizer", *_PLACES)),
+    "data": Stage("nmt.commands.data", "fetch, filter and tokenise a corpus", ("data", "tokenizer", *_PLACES)),
     "train": Stage(
-        "nmt.stages.train",
+        "nmt.commands.train",
         "train a model, or go on training it",
         ("model", "training", "tracking", *_PLACES),
         together=True,
     ),
     "batch": Stage(
-        "nmt.stages.batch", "show the sentences that a step trained on", ("step", "training.batch_tokens", *_PLACES)
+        "nmt.commands.batch", "show the sentences that a step trained on", ("step", "training.batch_tokens", *_PLACES)
     ),
-    "average": Stage("nmt.stages.average", "average checkpoints", ("averaging", *_PLACES)),
+    "average": Stage("nmt.commands.average", "average checkpoints", ("averaging", *_PLACES)),
     "eval": Stage(
-        "nmt.stages.evaluate",
+        "nmt.commands.evaluate",
         "translate and score",
         ("checkpoint", "engine", "evaluation", "decoding", "tracking", *_PLACES),
         together=True,
     ),
     "translate": Stage(
-        "nmt.stages.translate",
+        "nmt.commands.translate",
         "translate a file or standard input",
         ("checkpoint", "engine", "input", "output", "format", "prefix", "decoding", *_PLACES),
     ),
     "score": Stage(
-        "nmt.stages.score",
+        "nmt.commands.score",
         "say how probable given translations are",
         ("checkpoint", "engine", "input", "output", "decoding", *_PLACES),
     ),
     "export": Stage(
-        "nmt.stages.export",
+        "nmt.commands.export",
         "make a trained model into what other programs use",
         ("checkpoint", "export", "input", "decoding", *_PLACES),
     ),
     "report": Stage(
-        "nmt.stages.report",
+        "nmt.commands.report",
         "write a page on a run, or on several",
         ("compare", "checkpoint", "engine", "output", *_PLACES),
     ),
-    "compare": Stage("nmt.stages.compare", "print how runs differ", ("compare", "checkpoint", "engine", "paths")),
+    "compare": Stage("nmt.commands.compare", "print how runs differ", ("compare", "checkpoint", "engine", "paths")),
     "attention": Stage(
-        "nmt.stages.attention",
+        "nmt.commands.attention",
         "draw where a model looks, as a PNG",
         ("attention", "checkpoint", "input", "output", "decoding", *_PLACES),
     ),
     "demo": Stage(
-        "nmt.stages.demo",
+        "nmt.commands.demo",
         "run all of these on text that needs no download",
         ("training", *_PLACES),
         ("experiment=demo",),
         together=True,
     ),
     "table3": Stage(
-        "nmt.stages.table3",
+        "nmt.commands.table3",
         "train and score the rows of the paper's Table 3",
         ("rows", "scale", "training", "paths", "runtime"),
         many=True,
         together=True,
     ),
     "describe": Stage(
-        "nmt.stages.describe",
+        "nmt.commands.describe",
         "say what a run will cost, before it runs",
         ("output", "device", "gpus", "model", "training"),
     ),

@@ -12,7 +12,7 @@ import torch
 from nmt.cli import main
 from nmt.data.loader import Batch, Step
 from nmt.training.loss import Losses
-from nmt.training.step import Objective, Stoppable, Trainer
+from nmt.training.trainer import Objective, Stoppable, Trainer
 
 FAULTY_RANK = "1"
 LATE = 5.0

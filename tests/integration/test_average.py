@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.runs.checkpoint_files import read_meta
 from nmt.runs.checkpoints import Checkpoints, load
-from nmt.runs.format import read_meta
 from tests.integration.toy import call
 
 LINE = re.compile(r"  nll ([0-9.]+)  perplexity +([0-9.]+)  ([^:]+): steps? ([0-9, ]+)")

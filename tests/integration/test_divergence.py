@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.data.loader import Step
-from nmt.training.step import Stoppable, Trainer
+from nmt.training.trainer import Stoppable, Trainer
 from tests.integration.toy import call
 
 Poison = Callable[[set[int]], None]

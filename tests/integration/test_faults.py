@@ -54,7 +54,7 @@ def test_the_campaign_sees_what_is_lost(tmp_path: Path, sabotage: str, said: str
     arguments = ["faults", f"--folder={tmp_path}", "--stage=train"]
     arguments += ["--only=killed at a file operation"] if "left" in said else ["--only=flipped bit"]
     program = (
-        f"import runpy, sys; from nmt import runs; import nmt.runs.checkpoints, nmt.runs.format; {sabotage}; "
+        f"import runpy, sys; from nmt import runs; import nmt.runs.checkpoints, nmt.runs.checkpoint_files; {sabotage}; "
         f"sys.argv = {arguments}; runpy.run_path({str(TOP / 'scripts' / 'faults')!r}, run_name='__main__')"
     )
     done = subprocess.run(

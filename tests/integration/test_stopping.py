@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-import nmt.stages.train as stage
+import nmt.commands.train as stage
 from nmt.config.schema import Config
 from nmt.data.loader import Batch
 from nmt.model.transformer import Transformer
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.loss import Losses
-from nmt.training.step import Objective, Stoppable, Trainer
+from nmt.training.trainer import Objective, Stoppable, Trainer
 from tests.integration.test_training import events, losses
 from tests.integration.toy import call
 

@@ -30,29 +30,29 @@ class Layer(NamedTuple):
 LAYERS = [
     Layer("the package run as a program", ("nmt.__main__",)),
     Layer("the command line: names, help, exit codes", ("nmt.cli",)),
-    Layer("commands made of other commands", ("nmt.stages.demo", "nmt.stages.table3")),
-    Layer("one module per command", ("nmt.stages",)),
+    Layer("commands made of other commands", ("nmt.commands.demo", "nmt.commands.table3")),
+    Layer("one module per command", ("nmt.commands",)),
     Layer("several runs from one command; completion in the shell", ("nmt.config.multirun", "nmt.config.completion")),
     Layer("composing and checking the settings", ("nmt.config.compose",)),
     Layer(
         "training loop, scores, reports, exports, Table 3",
         (
-            *("nmt.training.loop", "nmt.training.fit", "nmt.training.validation", "nmt.paper.table3"),
+            *("nmt.training.loop", "nmt.training.memory_check", "nmt.training.validation", "nmt.report.table3"),
             *("nmt.evaluation", "nmt.report", "nmt.export"),
         ),
     ),
-    Layer("decoding with exported models", ("nmt.decoding.deployed",)),
-    Layer("translating batches of text", ("nmt.decoding.translate",)),
+    Layer("decoding with exported models", ("nmt.decoding.ctranslate2_engine",)),
+    Layer("translating batches of text", ("nmt.decoding.torch_engine",)),
     Layer("what every decoding engine offers", ("nmt.decoding.engine",)),
-    Layer("when to save and what to keep", ("nmt.training.keep",)),
+    Layer("when to save and what to keep", ("nmt.training.checkpointing",)),
     Layer(
         "one update, and stopping on signals or divergence",
-        ("nmt.training.step", "nmt.training.watch", "nmt.training.signals", "nmt.training.clock"),
+        ("nmt.training.trainer", "nmt.training.divergence", "nmt.compute.signals", "nmt.training.clock"),
     ),
     Layer("text to tokens to batches", ("nmt.data",)),
     Layer("checkpoints, averaging, metrics, tracking", ("nmt.runs",)),
-    Layer("processes that train together", ("nmt.distributed",)),
-    Layer("device, precision and memory of this process", ("nmt.machine",)),
+    Layer("processes that train together", ("nmt.compute.distributed",)),
+    Layer("device, precision and memory of this process", ("nmt.compute.machine",)),
     Layer("drawing tokens at random", ("nmt.decoding.sampling",)),
     Layer(
         "the mathematics: model, loss, schedule, beam search; the tokenizer",
@@ -63,13 +63,13 @@ LAYERS = [
         "settings as plain dataclasses; files, locks, threads and copies of the process",
         (
             "nmt.config.schema",
-            "nmt.files",
-            "nmt.lock",
-            "nmt.devices",
-            "nmt.threads",
-            "nmt.copies",
-            "nmt.uptime",
-            "nmt.cores",
+            "nmt.storage.files",
+            "nmt.storage.lock",
+            "nmt.estimate.hardware",
+            "nmt.compute.threads",
+            "nmt.compute.forks",
+            "nmt.compute.uptime",
+            "nmt.compute.cores",
         ),
     ),
     Layer("messages to the user", ("nmt.errors",)),
@@ -79,8 +79,8 @@ LAYERS = [
 HOMES = {
     "hydra": {"nmt.config.compose", "nmt.config.multirun"},
     "omegaconf": {"nmt.config.compose", "nmt.config.multirun"},
-    "torch.distributed": {"nmt.distributed"},
-    "torch.nn.parallel": {"nmt.distributed"},
+    "torch.distributed": {"nmt.compute.distributed"},
+    "torch.nn.parallel": {"nmt.compute.distributed"},
     "wandb": {"nmt.runs.tracking"},
     "pickle": set[str](),
 }
@@ -174,7 +174,7 @@ def test_imports_run_downwards() -> None:
         ("nmt.data.loader", "nmt.data.store", True),
         ("nmt.text.tokenizer", "nmt.model.packed", False),
         ("nmt.model.transformer", "nmt.data.store", False),
-        ("nmt.decoding.beam", "nmt.decoding.translate", False),
+        ("nmt.decoding.beam", "nmt.decoding.torch_engine", False),
     ],
 )
 def test_the_rule_itself(importer: str, imported: str, allowed: bool) -> None:
@@ -227,7 +227,7 @@ def test_torch_load_takes_weights_only() -> None:
 
 
 def test_data_preparation_starts_without_torch() -> None:
-    program = "import sys, nmt.stages.data; sys.exit('torch' in sys.modules)"
+    program = "import sys, nmt.commands.data; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
 
 

@@ -18,16 +18,16 @@ from hypothesis import strategies as st
 from nmt import cli
 from nmt.config.compose import compose, from_yaml, to_yaml
 from nmt.config.schema import Config, DataConfig, EvaluationConfig, ModelConfig
-from nmt.data.blocks import blocks
-from nmt.data.readers import LONGEST_LINE, inputs, read_lines, read_pairs, read_stream
-from nmt.data.steps import MANIFEST, Steps, read_records
+from nmt.data.manifest import MANIFEST, Steps, read_records
+from nmt.data.sources.files import LONGEST_LINE, inputs, read_lines, read_pairs, read_stream
 from nmt.data.store import PairStore, writing
-from nmt.decoding.translate import load_model
+from nmt.decoding.torch_engine import load_model
 from nmt.errors import ConfigError, UserError
-from nmt.files import checksum, seal
 from nmt.runs.checkpoints import load
-from nmt.runs.resume import read_settings
-from nmt.stages.streams import open_output
+from nmt.runs.compatibility import read_settings
+from nmt.storage.files import checksum, seal
+from nmt.text.blocks import blocks
+from nmt.text.streams import open_output
 from scripts.fuzz import long_line
 from scripts.fuzz.__main__ import TARGETS
 from scripts.fuzz.campaign import Attempt, run

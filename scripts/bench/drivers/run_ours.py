@@ -12,18 +12,18 @@ import torch
 from protocol import Counts, Job, Result, Stretch, serve
 from translating import in_batches
 
+from nmt.commands.train import make_trainer
+from nmt.compute.machine import keep_memory, prepare_machine
 from nmt.config.compose import compose, from_yaml
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batches import Lengths, plan_epoch
 from nmt.data.loader import Ahead, Batch, Place, Step, assemble, steps
 from nmt.data.store import PairStore
-from nmt.decoding import translate as translate_module
-from nmt.decoding.translate import Translator, load_model
-from nmt.machine import keep_memory, prepare_machine
+from nmt.decoding import torch_engine as translate_module
+from nmt.decoding.torch_engine import Translator, load_model
 from nmt.runs.checkpoints import load
-from nmt.stages.train import make_trainer
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.step import Trainer, held_out_loss
+from nmt.training.trainer import Trainer, held_out_loss
 
 
 def speed(job: Job) -> Result:

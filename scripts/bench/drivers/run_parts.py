@@ -10,11 +10,11 @@ from protocol import Job, Result, Stretch, serve
 from run_ours import batches_of, counts, prepared_trainer
 from torch.profiler import ProfilerActivity, profile
 
-from nmt import distributed
+from nmt.commands.train import make_trainer
+from nmt.compute import distributed
 from nmt.config.compose import compose
-from nmt.stages.train import make_trainer
 from nmt.text.tokenizer import Tokenizer
-from nmt.training import step as training_step
+from nmt.training import trainer as training_step
 
 PROFILED = 10
 """Steps under the profiler, which slows them."""

@@ -24,7 +24,7 @@ from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseExceptio
 from nmt.config.keys import GROUPS, all_keys, nearest_key
 from nmt.config.schema import Config, is_utf8
 from nmt.errors import ConfigError
-from nmt.runs.resume import escape, plain_yaml
+from nmt.runs.compatibility import escape, plain_yaml
 
 
 def compose(overrides: Sequence[str]) -> Config:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.data.process import SPAWN, follow_parent
+from nmt.compute.processes import SPAWN, follow_parent
 from nmt.data.store import Ids, Lengths, id_type, writing
 from nmt.errors import UserError
 from nmt.text.special import UNK

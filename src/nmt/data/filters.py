@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import DataConfig
-from nmt.data.blocks import blocks
-from nmt.data.readers import Pair
+from nmt.data.sources.files import Pair
 from nmt.data.tables import on_one_line
+from nmt.text.blocks import blocks
 
 CHUNK = 50_000
 """Pairs that are read, filtered and written at once."""

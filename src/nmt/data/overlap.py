@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.readers import Languages
+from nmt.data.sources.files import Languages
 
 Hashes = npt.NDArray[np.uint64]
 CHUNK = 100_000

@@ -7,17 +7,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from nmt.compute.cores import usable_cores
+from nmt.compute.processes import apart
 from nmt.config.schema import Config, DataConfig, TokenizerConfig
-from nmt.cores import usable_cores
-from nmt.data import encode, filters, sources, store
+from nmt.data import encode, filters, store
+from nmt.data.manifest import Steps, owning, read_records
 from nmt.data.overlap import count_overlap
-from nmt.data.process import apart
 from nmt.data.progress import Progress
-from nmt.data.readers import Languages, read_lines
-from nmt.data.steps import Steps, owning, read_records
+from nmt.data.sources import registry
+from nmt.data.sources.files import Languages, read_lines
 from nmt.errors import UserError
-from nmt.files import checksum, replacing
-from nmt.text import tokenizer, training
+from nmt.storage.files import checksum, replacing
+from nmt.text import tokenizer, train_tokenizer
 from nmt.text.tokenizer import Tokenizer
 
 Say = Callable[[str], None]
@@ -28,8 +29,8 @@ def prepare(config: Config, say: Say = print) -> dict[str, Any]:
     folder = config.data_folder
     with owning(folder):
         steps = Steps(folder, _about(config), say)
-        splits = sources.splits(config.data)
-        fingerprints = {split: sources.fingerprint(config.data, config.seed, split) for split in splits}
+        splits = registry.splits(config.data)
+        fingerprints = {split: registry.fingerprint(config.data, config.seed, split) for split in splits}
         done = [_collect(config, steps, split, fingerprints[split]) for split in splits]
         done.append(_count_overlap(config, steps, [split for split in splits if split != "train"]))
         done.append(_train_tokenizer(config, steps))
@@ -42,7 +43,7 @@ def require_prepared(config: Config) -> None:
     records = read_records(config.data_folder)
     data = config.data
     wanted: dict[str, dict[str, Any]] = {"tokenizer": {"settings": asdict(config.tokenizer)}}
-    for split in sources.splits(data):
+    for split in registry.splits(data):
         wanted[f"collect {split}"] = _collect_settings(data, split)
         wanted[f"encode {split}"] = {"max_pieces": _max_pieces(data, split)}
     for name, settings in wanted.items():
@@ -81,7 +82,7 @@ def _collect(config: Config, steps: Steps, split: str, fingerprint: dict[str, An
 def _collect_settings(data: DataConfig, split: str) -> dict[str, Any]:
     keys = ("drop_copies", "max_words", "max_ratio", "deduplicate")
     limits = {key: getattr(data, key) for key in keys}
-    aside = sources.held_out(data)
+    aside = registry.held_out(data)
     divided = aside and split in ("train", *aside)
     return {
         "languages": list(_languages(data)),
@@ -95,7 +96,7 @@ def _filters(data: DataConfig, split: str) -> list[filters.Filter]:
     """Return what a split is filtered by: a test set that the user names is kept as it is."""
     if split == "train":
         return filters.training_filters(data)
-    return filters.sentence_filters() if split in sources.held_out(data) else []
+    return filters.sentence_filters() if split in registry.held_out(data) else []
 
 
 def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> dict[str, Any]:
@@ -106,7 +107,7 @@ def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> dict[s
         partials = [stack.enter_context(replacing(folder / f"{split}.{language}")) for language in _languages(data)]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
         progress = stack.enter_context(Progress(f"collect {split}"))
-        for cells in filters.chunks(sources.pairs(data, seed, split)):
+        for cells in filters.chunks(registry.pairs(data, seed, split)):
             chunk, broken = filters.join_lines(cells)
             pairs = filters.apply(wanted, chunk, dropped)
             if not wanted:
@@ -129,7 +130,7 @@ def _refuse_control_characters(pairs: list[tuple[str, str]], before: int, split:
 
 
 def _nothing(data: DataConfig, split: str, read: int, dropped: dict[str, int]) -> str:
-    if not read and split in sources.held_out(data):
+    if not read and split in registry.held_out(data):
         return f"data.hold_out={data.hold_out} sets no pair of the training text aside for {split}: raise it."
     if not read:
         return f"{split} is empty: there is not one pair in it. Check data.{split}."
@@ -177,8 +178,8 @@ def _write_tokenizer(config: Config, pairs: int) -> dict[str, Any]:
     }
 
 
-def _train_on(files: list[Path], lines: int, settings: TokenizerConfig) -> tuple[bytes, training.LinesSeen]:
-    return training.train(chain.from_iterable(map(read_lines, files)), lines, settings)
+def _train_on(files: list[Path], lines: int, settings: TokenizerConfig) -> tuple[bytes, train_tokenizer.LinesSeen]:
+    return train_tokenizer.train(chain.from_iterable(map(read_lines, files)), lines, settings)
 
 
 def _encode(config: Config, steps: Steps, split: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.errors import UserError
-from nmt.files import checksums, is_plain_name, read_json, remove, replacing, write_json
+from nmt.storage.files import checksums, is_plain_name, read_json, remove, replacing, write_json
 
 Ids = npt.NDArray[np.unsignedinteger[Any]]
 Offsets = npt.NDArray[np.int64]

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from nmt.config.schema import DecodingConfig
-from nmt.data.blocks import blocks
 from nmt.decoding.beam import Hypothesis
 from nmt.errors import UserError
+from nmt.text.blocks import blocks
 from nmt.text.special import EOS
 from nmt.text.tokenizer import Tokenizer
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from nmt import distributed
+from nmt.compute import distributed
 from nmt.data.prepare import verify_step
-from nmt.data.readers import read_lines
+from nmt.data.sources.files import read_lines
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
 from nmt.evaluation.scores import Score, score
-from nmt.files import write_json, write_text
-from nmt.training.step import Stoppable
+from nmt.storage.files import write_json, write_text
+from nmt.training.trainer import Stoppable
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import yaml
 
 from nmt import __version__
 from nmt.config.schema import Config, DataConfig, DecodingConfig
-from nmt.data.hub import is_hub_id
-from nmt.model.size import model_size
+from nmt.data.sources.hub import is_hub_id
+from nmt.estimate.parameters import model_size
 
 USAGE = {
     "ctranslate2": (

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nmt.config.schema import ModelConfig
 from nmt.export.refusal import refuse
-from nmt.files import write_json
+from nmt.storage.files import write_json
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 

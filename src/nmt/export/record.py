@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import UserError
-from nmt.files import is_plain_name, read_json
+from nmt.storage.files import is_plain_name, read_json
 
 RECORD = "export.json"
 _KEYS = ("target", "quantization", "languages", "positions", "checkpoint")

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from nmt.config.schema import ModelConfig
 from nmt.model.attention import Attend
-from nmt.model.dropout import Dropout
+from nmt.model.cpu.dropout import Dropout
 from nmt.model.positions import rotate
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}

@@ -13,8 +13,8 @@ from torch.nn import functional as F
 
 from nmt.config.schema import ModelConfig
 from nmt.model.attention import Attend, Plan, plan_attention
-from nmt.model.dropout import Dropout
-from nmt.model.incremental import DecoderState
+from nmt.model.cpu.dropout import Dropout
+from nmt.model.kv_cache import DecoderState
 from nmt.model.layers import NORMS, CrossAttention, FeedForward, Residual, SelfAttention
 from nmt.model.packed import Packed
 from nmt.model.positions import SinusoidTable

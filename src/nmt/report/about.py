@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nmt.config.schema import Config
-from nmt.model.size import model_size, training_flops
+from nmt.estimate.parameters import model_size, training_flops
 from nmt.paper.figures import paper_bleu, paper_perplexity
 from nmt.report.run import SCORES, Run
-from nmt.runs.resume import flatten
+from nmt.runs.compatibility import flatten
 
 UNINTERESTING = ("name", "checkpoint", "input", "output", "compare", "paths.data", "paths.outputs")
 """Settings in which runs differ without being different."""

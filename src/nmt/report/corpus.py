@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batches import Lengths, plan_epoch
-from nmt.data.readers import read_lines
+from nmt.data.sources.files import read_lines
 from nmt.data.store import PairStore
 from nmt.report.charts import Spec, histogram
 from nmt.report.run import Run

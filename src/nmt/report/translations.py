@@ -12,7 +12,7 @@ from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from nmt.data.readers import read_lines
+from nmt.data.sources.files import read_lines
 from nmt.report.run import Evaluated, Run
 
 LENGTHS = (5, 10, 15, 20, 30, 40, 60)

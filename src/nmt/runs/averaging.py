@@ -8,9 +8,9 @@ from torch import Tensor
 
 from nmt.config.schema import AveragingConfig
 from nmt.errors import UserError
+from nmt.runs.checkpoint_files import read_meta, tokenizer_checksums, write
 from nmt.runs.checkpoints import AVERAGED, Checkpoint, Checkpoints, Saved, check_weights, load, rank, resolve
-from nmt.runs.format import read_meta, tokenizer_checksums, write
-from nmt.runs.resume import differences, read_settings
+from nmt.runs.compatibility import differences, read_settings
 
 
 @dataclass(frozen=True, slots=True)

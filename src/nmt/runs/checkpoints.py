@@ -10,10 +10,9 @@ from typing import Any
 
 from torch import Tensor
 
-from nmt import distributed
+from nmt.compute import distributed
 from nmt.errors import UserError
-from nmt.files import PARTIAL, link, remove, remove_folder
-from nmt.runs.format import (
+from nmt.runs.checkpoint_files import (
     META,
     STEP_FOLDER,
     Checkpoint,
@@ -24,6 +23,7 @@ from nmt.runs.format import (
     step_folder_name,
     write,
 )
+from nmt.storage.files import PARTIAL, link, remove, remove_folder
 
 __all__ = [
     "AVERAGED",

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from nmt import __version__
+from nmt.compute.cores import usable_cores
 from nmt.config.schema import Config
-from nmt.cores import usable_cores
-from nmt.files import checksum, read_json
+from nmt.storage.files import checksum, read_json
 
 PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "datasets", "safetensors", "hydra-core", "wandb")
 

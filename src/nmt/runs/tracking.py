@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from nmt.config.schema import TrackingConfig
 from nmt.errors import UserError
-from nmt.files import write_text
 from nmt.runs.tensorboard import Board
+from nmt.storage.files import write_text
 
 METRICS = "metrics.jsonl"
 WANDB = "Weights & Biases"

@@ -7,7 +7,7 @@ from pathlib import Path
 import sentencepiece
 
 from nmt.errors import UserError
-from nmt.files import replacing
+from nmt.storage.files import replacing
 from nmt.text.special import BOS, EOS, PAD, UNK
 
 JOINT_FILE = "tokenizer.model"

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from nmt.uptime import uptime
+from nmt.compute.uptime import uptime
 
 LEAVING_SECONDS = 5.0
 """What it takes to close files, join threads and end the process."""

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from nmt import distributed
+from nmt.compute import distributed
+from nmt.compute.machine import is_out_of_memory
+from nmt.compute.signals import Asked, StopError, stop_signals
 from nmt.data.loader import Step
 from nmt.errors import CommonError, UserError
-from nmt.machine import is_out_of_memory
-from nmt.runs.progress import Progress
 from nmt.runs.tracking import NullTracker
+from nmt.training.checkpointing import Keeper
 from nmt.training.clock import Deadline, Stopwatch
-from nmt.training.keep import Keeper
-from nmt.training.signals import Asked, StopError, stop_signals
-from nmt.training.step import Stoppable, Trainer
-from nmt.training.watch import Noted, Watch, weights_hash
+from nmt.training.divergence import Noted, Watch, weights_hash
+from nmt.training.progress import Progress
+from nmt.training.trainer import Stoppable, Trainer
 
 Validate = Callable[[Stoppable], dict[str, float]]
 """Returns the figures of the development set: loss, nll, perplexity and, if decoded, bleu.

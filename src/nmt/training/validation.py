@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from nmt import distributed
+from nmt.compute import distributed
+from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import Lengths, plan_epoch, slice_batch
 from nmt.data.loader import Batch, assemble
 from nmt.data.store import PairStore
 from nmt.decoding.engine import LONGEST_SOURCE, LONGEST_TARGET
-from nmt.machine import Machine
 from nmt.model.transformer import Transformer
-from nmt.training.step import Means, Stoppable, held_out_loss
+from nmt.training.trainer import Means, Stoppable, held_out_loss
 
 
 def development_loss(

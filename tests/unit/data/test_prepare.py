@@ -17,13 +17,14 @@ from typing import Any
 
 import pytest
 
+from nmt.commands import data as stage
+from nmt.compute.processes import apart
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
-from nmt.data import encode, filters, overlap, prepare, sources
-from nmt.data.process import apart
+from nmt.data import encode, filters, overlap, prepare
+from nmt.data.sources import registry
 from nmt.data.store import PairStore
 from nmt.errors import UserError
-from nmt.files import checksum
-from nmt.stages import data as stage
+from nmt.storage.files import checksum
 from nmt.text.tokenizer import Tokenizer
 
 SYLLABLES = ["ba", "ken", "til", "o", "rum", "sche", "ver", "ß", "ing", "pra"]
@@ -417,7 +418,7 @@ def test_held_out_text_keeps_what_training_drops(config: Config, tmp_path: Path)
     run(aside)
     for split in ("valid", "test"):
         result, folder = records(aside)[f"collect {split}"]["result"], aside.data_folder
-        drawn = list(sources.pairs(aside.data, aside.seed, split))
+        drawn = list(registry.pairs(aside.data, aside.seed, split))
         whole = [pair for pair in drawn if pair[1].strip()]
         sides = [(folder / f"{split}.{language}").read_text().split("\n")[:-1] for language in ("en", "de")]
         assert list(zip(*sides, strict=True)) == whole
@@ -481,7 +482,7 @@ def test_sentences_that_differ_in_line_breaks_stay_in_one_split(tmp_path: Path) 
     data = DataConfig(source="files", train=[str(tmp_path / "own.jsonl")], valid=[], test=[], hold_out=0.3)
     places: dict[str, set[str]] = {}
     for split in ("train", "valid", "test"):
-        for source, _ in sources.pairs(data, 1, split):
+        for source, _ in registry.pairs(data, 1, split):
             places.setdefault(" ".join(source.split()), set()).add(split)
     assert len(places) == 300
     assert all(len(splits) == 1 for splits in places.values())
@@ -522,9 +523,7 @@ def test_helping_process_that_dies_is_said() -> None:
 
 
 def test_helping_process_does_not_outlive_its_parent(tmp_path: Path) -> None:
-    script = (
-        "import os, sys\nfrom nmt.data.process import apart\nimport test_helper\napart(test_helper.wait, sys.argv[1])"
-    )
+    script = "import os, sys\nfrom nmt.compute.processes import apart\nimport test_helper\napart(test_helper.wait, sys.argv[1])"
     (tmp_path / "test_helper.py").write_text(
         "import os, time, pathlib\n"
         "def wait(path):\n    pathlib.Path(path).write_text(str(os.getpid()))\n    time.sleep(60)\n"
@@ -546,5 +545,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def test_workers_do_not_import_torch() -> None:
-    code = "import sys, nmt.data.encode, nmt.data.process, nmt.text.training; sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys, nmt.data.encode, nmt.compute.processes, nmt.text.train_tokenizer; sys.exit('torch' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

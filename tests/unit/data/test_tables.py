@@ -12,8 +12,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from nmt.data import readers
-from nmt.data.readers import LONGEST_LINE, Pair, inputs, read_pairs
+from nmt.data.sources import files
+from nmt.data.sources.files import LONGEST_LINE, Pair, inputs, read_pairs
 from nmt.data.tables import cell_text
 from nmt.errors import UserError
 
@@ -166,9 +166,9 @@ def test_bad_parquet_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         read(path)
     rows: list[Row] = [{"en": f"number {number}", "de": "x", "body": "long " * 900} for number in range(500)]
     parquet(path, rows)
-    monkeypatch.setattr(readers, "LARGEST_CHUNK", 20_000)
+    monkeypatch.setattr(files, "LARGEST_CHUNK", 20_000)
     assert len(read(path)) == 500
-    monkeypatch.setattr(readers, "LARGEST_CHUNK", 2000)
+    monkeypatch.setattr(files, "LARGEST_CHUNK", 2000)
     with pytest.raises(UserError, match=r"bytes in 500 texts of row group 1"):
         read(path)
 

@@ -6,7 +6,7 @@ import pytest
 
 from nmt.errors import UserError
 from nmt.evaluation.evaluate import read_split
-from nmt.files import checksum, write_json
+from nmt.storage.files import checksum, write_json
 
 LANGUAGES = ("en", "de")
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.translate import Translator
+from nmt.decoding.torch_engine import Translator
 from nmt.errors import UserError
 from nmt.export import ctranslate2
 from nmt.text.special import EOS
@@ -31,7 +31,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("options", SHAPES, ids=str)
 def test_it_gives_the_same_scores_and_translations(tmp_path: Path, options: dict[str, object]) -> None:
-    from nmt.decoding.deployed import Deployed
+    from nmt.decoding.ctranslate2_engine import Deployed
 
     pieces = tokenizer(joint=options.get("tie_embeddings") is not False)
     ours = model(pieces, **options)
@@ -58,7 +58,7 @@ def test_it_gives_the_same_scores_and_translations(tmp_path: Path, options: dict
 
 
 def test_int8_is_a_quarter_of_the_size_and_nearly_the_same(tmp_path: Path) -> None:
-    from nmt.decoding.deployed import Deployed
+    from nmt.decoding.ctranslate2_engine import Deployed
 
     pieces = tokenizer()
     ours = model(pieces, d_model=128, d_ff=512)
@@ -85,7 +85,7 @@ def test_values_of_another_width_than_keys_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_damaged_export_is_told(tmp_path: Path) -> None:
-    from nmt.decoding.deployed import Deployed
+    from nmt.decoding.ctranslate2_engine import Deployed
 
     tokenizer().save(tmp_path)
     (tmp_path / "model.bin").write_bytes(b"no model")

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.translate import Translator
+from nmt.decoding.torch_engine import Translator
 from nmt.errors import UserError
 from nmt.export import huggingface
-from nmt.export.marian import Marian
+from nmt.export.marian_engine import Marian
 from nmt.text.special import BOS, EOS, PAD, UNK
 from tests.unit.export.models import LINES, log_probabilities, model, tokenizer
 

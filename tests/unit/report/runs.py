@@ -13,9 +13,9 @@ from nmt.config.schema import Config
 from nmt.data.prepare import prepare
 from nmt.evaluation.evaluate import Evaluation, write_evaluation
 from nmt.evaluation.scores import score
-from nmt.files import write_json
 from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoints
+from nmt.storage.files import write_json
 from nmt.text.tokenizer import Tokenizer
 from tests.integration.toy import pairs
 

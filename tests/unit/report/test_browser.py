@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from nmt.commands import report
 from nmt.config.schema import Config
-from nmt.stages import report
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium, which `make setup` installs")
 

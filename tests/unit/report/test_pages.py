@@ -11,10 +11,10 @@ import pytest
 from sacrebleu import corpus_bleu
 
 from nmt import cli
+from nmt.commands import compare, report
 from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.report import page
-from nmt.stages import compare, report
 from tests.unit.report.runs import NASTY, references, renamed
 
 

@@ -11,8 +11,8 @@ import torch
 
 from nmt.config.compose import compose, from_yaml
 from nmt.config.schema import Config, ModelConfig
-from nmt.data.funnel import funnel
-from nmt.data.steps import read_records
+from nmt.data.filter_counts import funnel
+from nmt.data.manifest import read_records
 from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.model.attention import Recorder

@@ -10,11 +10,11 @@ import torch
 import yaml
 from torch import Tensor
 
+from nmt.commands import average as stage
 from nmt.config.schema import AveragingConfig, Config, PathsConfig, TrainingConfig
 from nmt.errors import UserError
 from nmt.runs.averaging import Mean, average, candidates, choose, write_averaged
 from nmt.runs.checkpoints import Checkpoints, DamagedError, load, load_last_good, resolve
-from nmt.stages import average as stage
 
 SETTINGS = asdict(Config())
 

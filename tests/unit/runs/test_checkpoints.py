@@ -19,11 +19,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt import distributed
+from nmt.compute import distributed
 from nmt.errors import UserError
-from nmt.files import checksum, seal
-from nmt.runs import format as checkpoint_format
+from nmt.runs import checkpoint_files as checkpoint_format
 from nmt.runs.checkpoints import Checkpoints, DamagedError, check_weights, load, load_last_good, resolve
+from nmt.storage.files import checksum, seal
 
 FILES = ("model.safetensors", "trainer.pt", "tokenizer.model", "config.yaml", "meta.json")
 Save = Callable[..., Path]

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 import nmt
+from nmt.compute.cores import usable_cores
 from nmt.config.schema import Config
-from nmt.cores import usable_cores
 from nmt.errors import UserError
-from nmt.files import checksum, write_json
 from nmt.runs import environment as module
 from nmt.runs.environment import environment
+from nmt.storage.files import checksum, write_json
 
 
 def test_it_describes_code_machine_and_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import sentencepiece
 
 from nmt.config.schema import TokenizerConfig
 from nmt.errors import UserError
-from nmt.text import training
+from nmt.text import train_tokenizer
 from nmt.text.tokenizer import Tokenizer
 
 SYLLABLES = ["ba", "ken", "til", "o", "rum", "sche", "ver", "lich", "ing", "pra"]
@@ -25,7 +25,7 @@ def sentences(count: int, seed: int = 0) -> list[str]:
 def trained(**settings: object) -> bytes:
     config = TokenizerConfig(**{"vocab_size": 90, **settings})  # type: ignore[arg-type]
     lines = sentences(400)
-    return training.train(lines, len(lines), config)[0]
+    return train_tokenizer.train(lines, len(lines), config)[0]
 
 
 @pytest.fixture(scope="module")
@@ -136,34 +136,34 @@ def test_too_small_a_vocabulary_names_the_way_out() -> None:
 def test_what_is_skipped_is_counted() -> None:
     long = "große " * 1000
     lines = [*sentences(300), long, long, "", " ", "▅ reserved", "x" * 4192]
-    model, seen = training.train(lines, len(lines), TokenizerConfig(vocab_size=90))
+    model, seen = train_tokenizer.train(lines, len(lines), TokenizerConfig(vocab_size=90))
     assert (seen.offered, seen.used, seen.too_long, seen.empty, seen.reserved) == (306, 301, 2, 2, 1)
     assert Tokenizer(model).source_size == 90
 
 
 def test_nothing_to_learn_from() -> None:
     with pytest.raises(UserError, match="no text to learn from: of 2 lines, 2 are empty"):
-        training.train(["", " "], 2, TokenizerConfig(vocab_size=90))
+        train_tokenizer.train(["", " "], 2, TokenizerConfig(vocab_size=90))
 
 
 @pytest.mark.parametrize("size", [1, 37, 99])
 def test_sample_keeps_order_and_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(training, "BLOCK", 30)
+    monkeypatch.setattr(train_tokenizer, "BLOCK", 30)
     lines = [f"{number:03}" for number in range(100)]
-    taken = list(training.sample(lines, 100, size))
+    taken = list(train_tokenizer.sample(lines, 100, size))
     assert len(taken) == len(set(taken)) == size
     assert taken == sorted(taken)
     assert set(taken) <= set(lines)
-    assert taken == list(training.sample(lines, 100, size))
+    assert taken == list(train_tokenizer.sample(lines, 100, size))
 
 
 def test_sample_is_even_over_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "BLOCK", 1000)
-    taken = [int(line) for line in training.sample(map(str, range(10_000)), 10_000, 2000)]
+    monkeypatch.setattr(train_tokenizer, "BLOCK", 1000)
+    taken = [int(line) for line in train_tokenizer.sample(map(str, range(10_000)), 10_000, 2000)]
     quarters = [sum(1 for line in taken if line // 2500 == quarter) for quarter in range(4)]
     assert all(400 < count < 600 for count in quarters)
 
 
 @pytest.mark.parametrize("size", [0, 100, 200])
 def test_sample_takes_all(size: int) -> None:
-    assert list(training.sample(map(str, range(100)), 100, size)) == list(map(str, range(100)))
+    assert list(train_tokenizer.sample(map(str, range(100)), 100, size)) == list(map(str, range(100)))

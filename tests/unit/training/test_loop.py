@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
+from nmt.compute.signals import Asked
 from nmt.config.schema import TrainingConfig
 from nmt.data.loader import steps
 from nmt.data.store import PairStore
-from nmt.model.size import model_size
+from nmt.estimate.parameters import model_size
 from nmt.runs.checkpoints import Checkpoints, load_last_good
 from nmt.runs.tracking import NullTracker
 from nmt.training import clock
+from nmt.training.checkpointing import Contents, Keeper
 from nmt.training.clock import LEAVING_SECONDS
-from nmt.training.keep import Contents, Keeper
 from nmt.training.loop import Ending, Loop
-from nmt.training.signals import Asked
-from nmt.training.step import Stoppable, Trainer
-from tests.unit.training.test_step import MODEL, VOCABULARY, store, trainer
+from nmt.training.trainer import Stoppable, Trainer
+from tests.unit.training.test_trainer import MODEL, VOCABULARY, store, trainer
 
 __all__ = ["store"]
 

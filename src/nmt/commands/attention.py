@@ -1,0 +1,43 @@
+"""`nmt attention`: where a model looks while it translates a sentence, as a picture."""
+
+from itertools import islice
+from pathlib import Path
+
+import vl_convert
+
+from nmt.compute.machine import prepare_machine
+from nmt.config.compose import from_yaml
+from nmt.config.schema import Config
+from nmt.decoding.torch_engine import Translator, load_model
+from nmt.errors import UserError
+from nmt.report.attention import attention, picture
+from nmt.runs.checkpoints import load, resolve
+from nmt.storage.files import replacing
+from nmt.text.streams import STANDARD, read_input
+
+SCALE = 2.0
+"""Dots of the picture for each of a screen's."""
+
+
+def run(config: Config) -> None:
+    """Translate the first line of the input and draw every head of the chosen part."""
+    checkpoint = load(resolve(config.run_folder, config.checkpoint))
+    settings, machine = from_yaml(checkpoint.config_text), prepare_machine(config.runtime)
+    if config.attention.layer > settings.model.layers:
+        raise UserError(f"attention.layer={config.attention.layer}, but the model has {settings.model.layers} layers")
+    source = _first_line(config.input)
+    model, tokenizer = load_model(checkpoint, settings.model, machine.device)
+    translation = next(Translator([model], tokenizer, config.decoding, *machine).translate([source], window=1)).text
+    looked = attention(model, tokenizer, source, translation)
+    drawn = vl_convert.vegalite_to_png(picture(looked, config.attention.part, config.attention.layer), scale=SCALE)
+    path = config.run_folder / "attention.png" if config.output == STANDARD else Path(config.output)
+    with replacing(path) as partial:
+        partial.write_bytes(drawn)
+    print(f"{source}\n{translation}\nattention: {path}")
+
+
+def _first_line(name: str) -> str:
+    line = next(islice(read_input(name), 1), "").strip()
+    if not line:
+        raise UserError("the input has no first line to draw: give it a sentence")
+    return line

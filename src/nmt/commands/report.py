@@ -1,0 +1,48 @@
+"""`nmt report`: one page on a run, or on several beside each other."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from nmt.config.compose import from_yaml
+from nmt.config.schema import Config
+from nmt.decoding.torch_engine import load_model
+from nmt.model.transformer import Transformer
+from nmt.report.comparison import by_name, comparison
+from nmt.report.page import report
+from nmt.report.run import Run, read_run
+from nmt.runs.checkpoints import load, resolve
+from nmt.runs.scores import scores_to_show
+from nmt.storage.files import write_text
+from nmt.text.tokenizer import Tokenizer
+
+DEFAULT = "-"
+
+
+def run(config: Config) -> None:
+    """Write the page, and say where it is."""
+    if config.compare:
+        runs = by_name(read_runs(config))
+        others = "-".join(name.replace("/", "-") for name in config.compare[1:])
+        page, place = comparison(runs), Path(config.paths.outputs) / config.compare[0] / f"compared-{others}.html"
+    else:
+        read = _read(config)
+        page, place = report(read, lambda: _model(read, config.checkpoint)), config.run_folder / "report.html"
+    path = place if config.output == DEFAULT else Path(config.output)
+    write_text(path, page)
+    print(f"report: {path} ({len(page.encode()) / 1e6:.1f} MB)")
+
+
+def read_runs(config: Config) -> list[Run]:
+    """Read the runs to compare, each with the scores of the checkpoint or export that the settings name."""
+    return [_read(replace(config, name=name)) for name in config.compare]
+
+
+def _read(config: Config) -> Run:
+    return read_run(config.run_folder, Path(config.paths.data), from_yaml, scores_to_show(config))
+
+
+def _model(read: Run, checkpoint: str) -> tuple[Transformer, Tokenizer]:
+    loaded = load(resolve(read.folder, checkpoint))
+    return load_model(loaded, from_yaml(loaded.config_text).model, torch.device("cpu"))

@@ -1,0 +1,38 @@
+"""`nmt score`: how probable given translations are."""
+
+from collections.abc import Iterator
+
+from tqdm import tqdm
+
+from nmt.compute.machine import prepare_machine
+from nmt.config.schema import Config
+from nmt.decoding.engine import ROOM, WINDOW
+from nmt.decoding.load_engine import load_engine
+from nmt.errors import UserError
+from nmt.text.blocks import blocks
+from nmt.text.streams import STANDARD, open_output, read_input
+
+
+def run(config: Config) -> None:
+    """Read `source<TAB>translation` lines; write `log-probability<TAB>tokens<TAB>source<TAB>translation`."""
+    engine = load_engine(config, prepare_machine(config.runtime)).engine
+    pairs = _pairs(config.input)
+    with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=None) as bar:
+        for block in blocks(pairs, WINDOW, lambda pair: sum(map(len, pair)), ROOM):
+            sources, targets = zip(*block, strict=True)
+            for (source, target), likelihood in zip(block, engine.score(sources, targets, bar.update), strict=True):
+                row = f"{likelihood.log_probability:.6f}\t{likelihood.tokens}\t{source}\t{target}\n"
+                output.write(row.encode())
+            output.flush()
+
+
+def _pairs(name: str) -> Iterator[tuple[str, str]]:
+    where = "standard input" if name == STANDARD else name
+    for number, line in enumerate(read_input(name), 1):
+        columns = line.split("\t")
+        if len(columns) != 2:
+            raise UserError(
+                f"{where}, line {number}: {len(columns)} column(s), but two are needed, "
+                "source and translation with a tab between"
+            )
+        yield columns[0], columns[1]

@@ -1,0 +1,91 @@
+"""The machine a process runs on: its device, the precision it is good at, its threads and its memory."""
+
+import ctypes
+import os
+import sys
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+import torch
+
+from nmt.compute.cores import usable_cores
+from nmt.config.schema import RuntimeConfig
+from nmt.errors import UserError
+
+
+class Machine(NamedTuple):
+    """What a process computes on."""
+
+    device: torch.device
+    precision: torch.dtype
+    """What matrix products are computed in; parameters stay float32."""
+
+    def autocast(self, *, cache: bool = True) -> AbstractContextManager[object]:
+        """Where matrix products are computed in the chosen precision; weights are cast once, or at each use."""
+        half = self.precision == torch.bfloat16
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=cache)
+
+    def __str__(self) -> str:
+        return f"{self.device.type} in {'bf16' if self.precision == torch.bfloat16 else 'fp32'}"
+
+
+def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes: int = 1) -> Machine:
+    """Choose device and precision, and set this process up for them."""
+    device = _device(config.device, local_rank)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        torch.set_float32_matmul_precision("high")
+    else:
+        keep_memory()
+    torch.set_num_threads(config.threads or max(1, usable_cores() // local_processes))
+    bf16 = _good_at_bf16(device) if config.precision == "auto" else config.precision == "bf16"
+    return Machine(device, torch.bfloat16 if bf16 else torch.float32)
+
+
+def _device(name: str, local_rank: int) -> torch.device:
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise UserError("runtime.device=cuda, but PyTorch finds no GPU here: use runtime.device=cpu or auto")
+    if name == "cpu" or not available:
+        return torch.device("cpu")
+    if local_rank >= torch.cuda.device_count():
+        raise UserError(
+            f"process {local_rank + 1} of this machine has no GPU of its own; there are {torch.cuda.device_count()}: "
+            "start one process for each GPU"
+        )
+    return torch.device("cuda", local_rank)
+
+
+def _good_at_bf16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+def memory_of(device: torch.device) -> int:
+    """Bytes of memory that a device has, used or not."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether there was not memory enough; on a CPU, torch has no type of its own for it."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator" in str(error)
+
+
+def keep_memory() -> None:
+    """Let the C library keep the large buffers that each step frees and asks for again.
+
+    By default it hands them back to the system, and every step pays for fetching its memory anew, page by page.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return
+    trim_threshold, top_pad, mmap_max, arena_max = -1, -2, -4, -8
+    mallopt(arena_max, 1)  # what one thread frees, another can have
+    mallopt(mmap_max, 0)
+    mallopt(trim_threshold, -1)
+    mallopt(top_pad, 64 * 1024 * 1024)

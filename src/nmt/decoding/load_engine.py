@@ -1,0 +1,104 @@
+"""What a stage translates with, as the settings say: a checkpoint, several, or an export."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from nmt.compute.machine import Machine
+from nmt.config.compose import from_yaml
+from nmt.config.schema import Config
+from nmt.decoding.ctranslate2_engine import Deployed
+from nmt.decoding.engine import Engine
+from nmt.decoding.torch_engine import Translator, load_model
+from nmt.errors import UserError
+from nmt.export.record import RECORD, export_files, read_record
+from nmt.runs.checkpoints import Checkpoint, load, resolve
+
+
+class Loaded(NamedTuple):
+    """An engine and where it came from."""
+
+    engine: Engine
+    path: Path
+    languages: tuple[str, str]
+    """Source and target of the model."""
+    files: list[Path]
+    """The files of the checkpoint or the export, without the state of training."""
+    about: dict[str, Any]
+    """Name, path, step and checksum of the checkpoint; of an export also what became of it."""
+
+
+def load_engine(config: Config, machine: Machine) -> Loaded:
+    """Load what `engine`, `checkpoint` and `decoding.ensemble` name."""
+    return _load_export(config, machine) if config.engine == "ctranslate2" else _load_checkpoints(config, machine)
+
+
+def describe_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What one must know to find the same weights again."""
+    return {
+        "name": checkpoint.path.name,
+        "path": str(checkpoint.path),
+        "step": checkpoint.step,
+        "sha256": checkpoint.meta["files"]["model.safetensors"],
+        **({"averaged_from": averaged} if (averaged := checkpoint.meta.get("averaged_from")) else {}),
+    }
+
+
+def check_languages(loaded: Loaded, config: Config) -> None:
+    """Refuse to translate what the model was not trained for."""
+    pairs = ["-".join(each) for each in (loaded.languages, (config.data.source_lang, config.data.target_lang))]
+    if pairs[0] != pairs[1]:
+        raise UserError(
+            f"{loaded.path} translates {pairs[0]}, but the settings say {pairs[1]}: "
+            "use the experiment= that it was trained with, or set data.source_lang and data.target_lang"
+        )
+
+
+def _load_checkpoints(config: Config, machine: Machine) -> Loaded:
+    names = [config.checkpoint, *config.decoding.ensemble]
+    checkpoints = [load(resolve(config.run_folder, name)) for name in names]
+    trained = [from_yaml(checkpoint.config_text) for checkpoint in checkpoints]
+    loaded = [
+        load_model(checkpoint, each.model, machine.device)
+        for checkpoint, each in zip(checkpoints, trained, strict=True)
+    ]
+    tokenizers = [tokenizer for _, tokenizer in loaded]
+    _check_one_vocabulary(checkpoints, [tokenizer.checksum for tokenizer in tokenizers])
+    engine = Translator([model for model, _ in loaded], tokenizers[0], config.decoding, *machine, seed=config.seed)
+    about = describe_checkpoint(checkpoints[0])
+    if len(checkpoints) > 1:
+        about["ensemble"] = [describe_checkpoint(checkpoint) for checkpoint in checkpoints[1:]]
+    data = trained[0].data
+    first = checkpoints[0]
+    return Loaded(engine, first.path, (data.source_lang, data.target_lang), first.files, about)
+
+
+def _check_one_vocabulary(checkpoints: Sequence[Checkpoint], checksums: Sequence[str]) -> None:
+    for checkpoint, digest in zip(checkpoints, checksums, strict=True):
+        if digest != checksums[0]:
+            raise UserError(
+                f"{checkpoint.path} has another tokenizer than {checkpoints[0].path}: "
+                "an ensemble needs models of one vocabulary"
+            )
+
+
+def _load_export(config: Config, machine: Machine) -> Loaded:
+    folder = config.export_folder
+    if not (folder / RECORD).is_file():
+        raise UserError(f"there is no export in {folder}: run `make export` first (with the same ARGS)")
+    record = read_record(folder)
+    if record["target"] != "ctranslate2":
+        raise UserError(f"{folder} is an export for {record['target']}: engine=ctranslate2 needs one for ctranslate2")
+    engine = Deployed(
+        folder,
+        config.decoding,
+        machine.device,
+        torch.get_num_threads(),
+        seed=config.seed,
+        longest=record["positions"],
+    )
+    about = {**record["checkpoint"], "export": str(folder), "quantization": record["quantization"]}
+    source, target = record["languages"]
+    return Loaded(engine, folder, (source, target), export_files(folder, record), about)

@@ -1,0 +1,88 @@
+"""Pronouns: personal, expletive, interrogative, relative."""
+
+from dataclasses import dataclass
+
+from nmt.grammar import german
+from nmt.grammar.features import Agreement, Case, Gender
+
+ENGLISH_PRONOUNS = {
+    (1, False): ("I", "me"),
+    (2, False): ("you", "you"),
+    (1, True): ("we", "us"),
+    (3, True): ("they", "them"),
+}
+ENGLISH_THIRD = {Gender.MASCULINE: ("he", "him"), Gender.FEMININE: ("she", "her"), Gender.NEUTER: ("it", "it")}
+
+
+@dataclass(frozen=True, slots=True)
+class Pronoun:
+    """A personal pronoun."""
+
+    agreement: Agreement
+
+    @property
+    def light(self) -> bool:
+        """Pronouns come early in German."""
+        return True
+
+    @property
+    def definite(self) -> bool:
+        """A pronoun is definite."""
+        return True
+
+    def english(self, case: Case) -> str:
+        """Subject or object form."""
+        agreement = self.agreement
+        forms = ENGLISH_PRONOUNS.get((agreement.person, agreement.plural)) or ENGLISH_THIRD[agreement.gender]
+        return forms[case is not Case.NOMINATIVE]
+
+    def german(self, case: Case) -> str:
+        """The form of the case."""
+        agreement = self.agreement
+        forms = german.PRONOUNS.get((agreement.person, agreement.plural)) or german.THIRD_PERSON[agreement.gender]
+        return forms[case]
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """The subject of there is, es gibt: English agrees with what there is, German with es."""
+
+    plural: bool
+    light: bool = True
+    definite: bool = True
+
+    @property
+    def agreement(self) -> Agreement:
+        """The German one: es."""
+        return Agreement(3, False, Gender.NEUTER)
+
+    def english(self, case: Case) -> str:
+        """The English expletive."""
+        return "there"
+
+    def german(self, case: Case) -> str:
+        """The German expletive."""
+        return "es"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An interrogative or relative pronoun: who, what, whom, that."""
+
+    agreement: Agreement
+    human: bool
+    relative: bool
+    light: bool = False
+    definite: bool = True
+
+    def english(self, case: Case) -> str:
+        """Who, whom, what or that."""
+        if self.human:
+            return "who" if case is Case.NOMINATIVE else "whom"
+        return "that" if self.relative else "what"
+
+    def german(self, case: Case) -> str:
+        """The relative pronoun of the agreement, or wer, wen, wem, was."""
+        if self.relative:
+            return german.relative(case, self.agreement.gender, self.agreement.plural)
+        return ("wer", "wen", "wem")[case] if self.human else "was"

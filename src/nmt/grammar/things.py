@@ -1,0 +1,146 @@
+"""Choosing things and places that make sense where they stand."""
+
+from nmt.grammar.choosing import POSSESSIVES, UNIQUE, Chooser, candidates, possessive
+from nmt.grammar.determiners import BARE, MANY, MEAL, NOT_A, OUR, SOME, THE, THEIR, THIS, A, Determiner, numeral
+from nmt.grammar.features import Case, Gender
+from nmt.grammar.lexicon import modifiers
+from nmt.grammar.lexicon.entries import Adjective, Noun
+from nmt.grammar.phrases import Name, Nominal, NounPhrase, Owned, Prepositional
+
+NUMERALS = tuple(numeral(number.english, number.german) for number in modifiers.NUMBER)
+SMALL_NUMERALS = NUMERALS[:4]
+TOWNS = tuple(Name(town.english, town.german) for town in modifiers.TOWN)
+LANDS = tuple(Name(land.english, land.german) for land in modifiers.LAND)
+POSSESSABLE = frozenset(
+    [
+        "clothing",
+        "small",
+        "parkable",
+        "machine",
+        "pet",
+        "furniture",
+        "toy",
+        "home",
+        "packable",
+        "own",
+        "tool",
+        "instrument",
+        "text",
+        "plan",
+        "idea",
+        "mistake",
+    ]
+)
+WITHOUT_ARTICLE = frozenset(["sport", "subject", "studies", "time", "aid", "money"])
+COUNTABLE = frozenset(["fruit", "collectible", "animal", "flower", "baked", "text"])
+"""Nouns of which one may well have a dozen."""
+
+
+class Supplier(Chooser):
+    """Draws things and places."""
+
+    def own_clothing(self, subject: Nominal, negated: bool, worn: bool) -> NounPhrase:
+        """Something to wear: one each, and no skirts for men."""
+        woman = subject.agreement.gender is Gender.FEMININE and not subject.agreement.plural
+        apart = (() if woman else ("womens",)) + (() if worn else ("headwear",))
+        noun = self.noun(("clothing",), apart)
+        plural = subject.agreement.plural or "pair" in noun.classes
+        owner = possessive(subject)
+        determiner = owner if owner and self.chance(0.6) else THE
+        if not subject.agreement.plural and self.chance(0.5):
+            determiner = NOT_A if negated else (BARE if plural else A)
+        return NounPhrase(determiner, noun, plural, self.adjective(noun, 0.4))
+
+    def generic(self, classes: tuple[str, ...], apart: tuple[str, ...] = ()) -> NounPhrase:
+        """Things of a kind: books, cold milk."""
+        noun = self.noun(classes, apart)
+        if "meal" in noun.classes:
+            return NounPhrase(MEAL, noun)
+        article = noun.classes & UNIQUE and not noun.classes & WITHOUT_ARTICLE
+        return NounPhrase(THE if article else BARE, noun, not noun.mass and not article, self.adjective(noun, 0.25))
+
+    def thing(
+        self,
+        classes: tuple[str, ...],
+        owner: Determiner | None,
+        negated: bool,
+        one: bool = False,
+        apart: tuple[str, ...] = (),
+    ) -> Nominal:
+        """An object that is not a person."""
+        if "town" in classes and self.chance(0.5):
+            return self.random.choice(TOWNS)
+        noun = self.noun(tuple(name for name in classes if name not in ("town", "land")), apart)
+        adjective = self.adjective(noun, 0.38)
+        if noun.classes & WITHOUT_ARTICLE:
+            return NounPhrase(NOT_A if negated and noun.classes & {"time", "aid", "money"} else BARE, noun)
+        if "meal" in noun.classes:
+            return NounPhrase(MEAL, noun)
+        if noun.mass or noun.classes & UNIQUE:
+            return NounPhrase(self.single(noun, negated), noun, False, adjective)
+        possessed = owner if owner and noun.classes & POSSESSABLE else None
+        return self._counted(noun, adjective, possessed, negated, one)
+
+    def single(self, noun: Noun, negated: bool) -> Determiner:
+        """The determiner of what is not counted: the definite article, or what says that it is unknown."""
+        if noun.classes & UNIQUE:
+            return THE if noun.mass else self.random.choice((THE, THE, NOT_A if negated else A))
+        return self.random.choice((THE, NOT_A if negated else BARE))
+
+    def _counted(
+        self, noun: Noun, adjective: Adjective | None, owner: Determiner | None, negated: bool, one: bool
+    ) -> Nominal:
+        pair = "pair" in noun.classes
+        weights = {"the": 34.0, "a": 30, "this": 5, "owner": 26 if owner else 0, "kin": 5 if owner else 0}
+        weights["name"] = 5 if owner else 0
+        weights["plural"] = 0 if one else 6
+        weights["counted"] = 0 if one or negated or pair else 11
+        shape = self.one_of(weights)
+        plural = pair or shape in ("plural", "counted")
+        if shape == "name":
+            return Owned(self.name(), noun, plural, adjective)
+        if shape == "kin":
+            return NounPhrase(THE, noun, plural, adjective, possessor=self.relation(self.random.choice(POSSESSIVES)))
+        if shape == "owner":
+            plural |= not one and owner in (OUR, THEIR) and "own" not in noun.classes
+        numbers = NUMERALS if noun.classes & COUNTABLE else SMALL_NUMERALS
+        known = plural and not pair and self.chance(0.4)
+        determiner = {
+            "the": THE,
+            "this": THIS,
+            "owner": owner or THE,
+            "counted": self.random.choice((*numbers, MANY, SOME, MANY, SOME)),
+            "plural": THE if known else NOT_A if negated else BARE,
+            "a": NOT_A if negated else BARE if plural else A,
+        }[shape]
+        return NounPhrase(determiner, noun, plural, adjective)
+
+    def place(
+        self, classes: tuple[str, ...], owner: Determiner | None, direction: bool, within: str = ""
+    ) -> Prepositional:
+        """Where, or where to."""
+        if "town" in classes and self.chance(0.4 if len(classes) < 3 else 0.5):
+            return self.town("land" in classes, direction)
+        pool = tuple(
+            noun
+            for noun in candidates(classes)
+            if noun.place and noun.english not in self.used and (not within or within in noun.classes)
+        )
+        if not pool:
+            return self.town("land" in classes, direction)
+        noun = self.random.choice(pool)
+        self.used.add(noun.english)
+        assert noun.place is not None
+        determiner: Determiner = THE
+        if "own" in noun.classes and owner and self.chance(0.5):
+            determiner = owner
+        nominal = NounPhrase(determiner, noun, False, self.adjective(noun, 0.25))
+        if direction:
+            case = Case.DATIVE if noun.place.whereto == "zu" else Case.ACCUSATIVE
+            return Prepositional("to", noun.place.whereto, case, nominal)
+        return Prepositional(noun.place.english, noun.place.where, Case.DATIVE, nominal)
+
+    def town(self, land: bool, direction: bool) -> Prepositional:
+        """In or to a town, or a country."""
+        name = self.random.choice(TOWNS + LANDS if land else TOWNS)
+        return Prepositional("to" if direction else "in", "nach" if direction else "in", Case.DATIVE, name)

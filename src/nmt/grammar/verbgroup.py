@@ -1,0 +1,157 @@
+"""The verb of a clause with its tense, modal and negation: finite part and the rest, in both languages."""
+
+from dataclasses import dataclass
+
+from nmt.grammar import english, german
+from nmt.grammar.features import Agreement, Order, Tense
+from nmt.grammar.lexicon.entries import Verb
+
+
+@dataclass(frozen=True, slots=True)
+class Modal:
+    """A modal verb. English has true modals (can) and periphrases (has to); German has modals, and gern."""
+
+    name: str
+    english_present: str
+    """The finite word of a true modal; the base where it inflects (have, want, like, be)."""
+    english_past: str
+    rest: tuple[str, ...]
+    """Words between the finite word and the infinitive."""
+    german: str
+    """Infinitive; empty where German says it with gern."""
+
+
+CAN = Modal("can", "can", "could", (), "können")
+SHOULD = Modal("should", "should", "should", (), "sollen")
+WOULD_LIKE = Modal("would like to", "would", "would", ("like", "to"), "möchten")
+HAVE_TO = Modal("have to", "have", "had", ("to",), "müssen")
+WANT_TO = Modal("want to", "want", "wanted", ("to",), "wollen")
+MAY = Modal("be allowed to", "be", "was", ("allowed", "to"), "dürfen")
+LIKE_TO = Modal("like to", "like", "liked", ("to",), "")
+INFLECTING = ("have to", "want to", "like to")
+PRETERITE_FORM = ("sollen", "möchten")
+"""Modals used in sollte and möchte, whatever the tense."""
+KEEPS_PRETERITE = ("sein", "haben")
+
+
+@dataclass(frozen=True, slots=True)
+class EnglishChain:
+    """The English verb forms; `base` is set where negation and questions call for `do`."""
+
+    finite: str
+    rest: tuple[str, ...]
+    base: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GermanBracket:
+    """The finite verb and what closes the bracket; `prefix` is the part that separates from the finite verb."""
+
+    finite: str
+    closing: tuple[str, ...] = ()
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VerbGroup:
+    """A verb in a tense, perhaps under a modal, perhaps negated."""
+
+    verb: Verb
+    tense: Tense = Tense.PRESENT
+    modal: Modal | None = None
+    negated: bool = False
+
+    def form(self) -> str:
+        """The German shape of the group: simple, infinitive or participle. Held-out combinations count by it."""
+        if (self.modal and self.modal.german) or self.tense is Tense.FUTURE:
+            return "infinitive"
+        if self.tense in (Tense.PERFECT, Tense.PLUPERFECT, Tense.PASSIVE):
+            return "participle"
+        return "participle" if self.tense is Tense.PAST and not self._keeps_preterite else "simple"
+
+    @property
+    def _keeps_preterite(self) -> bool:
+        return self.verb.german[0] in KEEPS_PRETERITE or (self.verb.english[0] == "be")
+
+    @property
+    def infinitive(self) -> str:
+        """The German infinitive with its prefix."""
+        return self.verb.prefix + self.verb.german[0]
+
+    def english_chain(self, agreement: Agreement) -> EnglishChain:  # noqa: PLR0911
+        """The English verb forms for a subject."""
+        base, past, participle = self.verb.english
+        if self.modal:
+            return self._english_modal(self.modal, agreement)
+        match self.tense:
+            case Tense.PRESENT if base == "be":
+                return EnglishChain(english.be_present(agreement), ())
+            case Tense.PRESENT:
+                return EnglishChain(english.third_person(base) if agreement.third_singular else base, (), base)
+            case Tense.PAST if base == "be":
+                return EnglishChain(english.be_past(agreement), ())
+            case Tense.PAST:
+                return EnglishChain(past, (), base)
+            case Tense.PERFECT:
+                return EnglishChain(english.have_present(agreement), (participle,))
+            case Tense.PLUPERFECT:
+                return EnglishChain("had", (participle,))
+            case Tense.FUTURE:
+                return EnglishChain("will", (base,))
+            case Tense.PROGRESSIVE:
+                return EnglishChain(english.be_present(agreement), (english.gerund(base),))
+            case Tense.SINCE:
+                return EnglishChain(english.have_present(agreement), ("been", english.gerund(base)))
+            case Tense.PASSIVE:
+                return EnglishChain(english.be_past(agreement), (participle,))
+
+    def _english_modal(self, modal: Modal, agreement: Agreement) -> EnglishChain:
+        past = self.tense is Tense.PAST
+        rest = (*modal.rest, self.verb.english[0])
+        if modal is MAY:
+            return EnglishChain(english.be_past(agreement) if past else english.be_present(agreement), rest)
+        if modal.name not in INFLECTING:
+            return EnglishChain(modal.english_past if past else modal.english_present, rest)
+        base = modal.english_present
+        present = english.third_person(base) if agreement.third_singular else base
+        return EnglishChain(modal.english_past if past else present, rest, base)
+
+    def german_bracket(self, agreement: Agreement) -> GermanBracket:  # noqa: PLR0911
+        """The German verb forms for a subject."""
+        infinitive, third, participle = self.verb.german
+        if self.modal and self.modal.german:
+            return GermanBracket(self._german_modal(self.modal.german, agreement), (self.infinitive,))
+        match self.tense:
+            case Tense.PAST if self._keeps_preterite:
+                return GermanBracket(german.preterite(infinitive, agreement))
+            case Tense.PAST | Tense.PERFECT:
+                return GermanBracket(self._auxiliary(agreement), (participle,))
+            case Tense.PLUPERFECT:
+                auxiliary = "sein" if "sein" in self.verb.flags else "haben"
+                return GermanBracket(german.preterite(auxiliary, agreement), (participle,))
+            case Tense.FUTURE:
+                return GermanBracket(german.present("werden", "wird", "wirst", agreement), (self.infinitive,))
+            case Tense.PASSIVE:
+                return GermanBracket(german.preterite("werden", agreement), (participle,))
+            case _:
+                finite = german.present(infinitive, third, self.verb.du, agreement)
+                return GermanBracket(finite, prefix=self.verb.prefix)
+
+    def _auxiliary(self, agreement: Agreement) -> str:
+        if "sein" in self.verb.flags:
+            return german.present("sein", "ist", "bist", agreement)
+        return german.present("haben", "hat", "hast", agreement)
+
+    def _german_modal(self, modal: str, agreement: Agreement) -> str:
+        if modal in PRETERITE_FORM or self.tense is Tense.PAST:
+            return german.preterite(modal, agreement)
+        return german.present(modal, "", "", agreement)
+
+    def german_order(self, agreement: Agreement, order: Order) -> tuple[str, str]:
+        """What opens the German bracket and what closes it."""
+        if order is Order.ZU:
+            return "", german.zu_infinitive(self.verb.german[0], self.verb.prefix)
+        bracket = self.german_bracket(agreement)
+        if order is Order.LAST:
+            return "", " ".join([*bracket.closing, bracket.prefix + bracket.finite])
+        return bracket.finite, " ".join(bracket.closing) or bracket.prefix

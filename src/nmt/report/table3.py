@@ -1,0 +1,126 @@
+"""Table 3 of the paper: its rows at full and at small scale, and what our own runs measured next to its figures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.config.schema import Config
+from nmt.errors import ConfigError, nearest
+from nmt.estimate.parameters import model_size
+from nmt.paper.figures import TABLE_3
+from nmt.runs.scores import scores_folder
+from nmt.runs.tracking import METRICS, read_metrics
+from nmt.storage.files import read_json
+
+COLUMNS = ("row", "change", "PPL", "paper", "BLEU", "BLEU, as the paper counts", "paper", "M params", "paper",
+           "hours", "paper")  # fmt: skip
+
+WIDTH, DEPTH, LENGTH = 8, 2, 320
+"""What the small scale divides the widths, the layers and the steps by."""
+
+
+class Measured(NamedTuple):
+    """What a run of a row came to."""
+
+    perplexity: float
+    bleu: float
+    bleu_paper: float
+    parameters: int
+    hours: float
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """The rows of these names, or all of them, in the paper's order."""
+    for name in names:
+        if name not in TABLE_3:
+            raise ConfigError(f"rows: the paper's Table 3 has no row {name}; {nearest(name, TABLE_3)}")
+    return [name for name in TABLE_3 if not names or name in names]
+
+
+def small(row: Config) -> list[str]:
+    """Overrides that shrink a row: all that a row of the paper changes stays changed in proportion."""
+    model, training = row.model, row.training
+    steps = training.steps // LENGTH
+    return [
+        f"name={row.name.replace('table3/', 'table3-small/')}",
+        "data=demo",
+        "tokenizer.vocab_size=2000",
+        f"model.layers={model.layers // DEPTH}",
+        *(f"model.{name}={getattr(model, name) // WIDTH}" for name in ("d_model", "d_ff", "d_k", "d_v")),
+        f"training.steps={steps}",
+        f"training.warmup_steps={max(1, training.warmup_steps // LENGTH * 8)}",
+        "training.batch_tokens=1024",
+        "training.learning_rate=3e-3",  # the paper's rule gives so narrow a model one that it does not bear
+        f"training.valid_every={steps}",
+        "training.valid_sentences=0",
+        f"training.save_every={steps // 2}",
+        "training.log_every=20",
+        "decoding.extra_length=10",  # so little training does not teach where to end
+    ]
+
+
+def is_done(config: Config) -> bool:
+    """Whether a row was trained to its last step and scored there, as the settings say."""
+    scores = _scores_file(config)
+    if not scores.is_file():
+        return False
+    scored = read_json(scores)
+    return bool(scored["checkpoint"]["step"] == config.training.steps and scored["decoding"] == asdict(config.decoding))
+
+
+def measured(config: Config, vocabulary: int) -> Measured | None:
+    """The figures of a row; None where it is not done."""
+    if not is_done(config):
+        return None
+    scored = read_json(_scores_file(config))
+    size = model_size(config.model, vocabulary, vocabulary).total
+    return Measured(
+        scored["perplexity"], scored["bleu"]["score"], scored["bleu_paper"]["score"], size, training_hours(config)
+    )
+
+
+def training_hours(config: Config) -> float:
+    """Hours spent on the steps that led to the last checkpoint; validation and scoring do not count."""
+    events = read_metrics(config.run_folder / METRICS)
+    return sum(float(event.get("seconds", 0)) for event in events if event.get("event") == "train") / 3600
+
+
+def table(figures: Mapping[str, Measured | None]) -> str:
+    """The rows as Markdown, whose columns also line up on a terminal; a dash stands for what is not known."""
+    cells = [list(COLUMNS), *(_cells(name, own) for name, own in figures.items())]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(COLUMNS))]
+    ruled = [cells[0], ["-" * width for width in widths], *cells[1:]]
+    return "".join(
+        f"| {' | '.join(_aligned(column, cell, widths[column]) for column, cell in enumerate(line))} |\n"
+        for line in ruled
+    )
+
+
+def _cells(name: str, own: Measured | None) -> list[str]:
+    row = TABLE_3[name]
+    return [
+        name,
+        row.change,
+        _number(own and own.perplexity, 2),
+        _number(row.perplexity, 2),
+        _number(own and own.bleu, 1),
+        _number(own and own.bleu_paper, 1),
+        _number(row.bleu, 1),
+        _number(own and own.parameters / 1e6, 1 if own and own.parameters > 1e7 else 3),
+        _number(row.parameters, 0),
+        _number(own and own.hours, 3),
+        _number(row.hours, 0),
+    ]
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _aligned(column: int, cell: str, width: int) -> str:
+    return cell.ljust(width) if column < 2 else cell.rjust(width)
+
+
+def _scores_file(config: Config) -> Path:
+    return scores_folder(config) / "valid.json"

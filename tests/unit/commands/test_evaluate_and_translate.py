@@ -1,0 +1,378 @@
+"""`nmt eval` and `nmt translate` from a checkpoint on the disk to what they print and write."""
+
+import gzip
+import io
+import json
+import lzma
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import sacrebleu
+import sentencepiece
+import torch
+from torch.nn import functional as F
+
+from nmt.cli import main
+from nmt.commands import evaluate as evaluating
+from nmt.compute import distributed
+from nmt.config.compose import to_yaml
+from nmt.config.schema import (
+    Config,
+    DataConfig,
+    DecodingConfig,
+    ModelConfig,
+    PathsConfig,
+    RuntimeConfig,
+    TokenizerConfig,
+)
+from nmt.decoding.torch_engine import Translator
+from nmt.evaluation.evaluate import Split, read_split, reference_nll, translate_together
+from nmt.model.packed import Packed
+from nmt.model.transformer import Transformer
+from nmt.runs.checkpoints import Checkpoints, load
+from nmt.runs.scores import scores_folder
+from nmt.runs.tracking import Scored
+from nmt.storage.files import checksum
+from nmt.text.special import BOS, EOS, PAD, UNK
+from nmt.text.tokenizer import Tokenizer
+
+SOURCES = ["the small cat sees a dog", "", "a dog", "it is a very small dog", "cats see dogs and a cat"]
+REFERENCES = ["die Katze sieht einen Hund", "", "ein Hund", "es ist ein sehr kleiner Hund", "Katzen sehen Hunde"]
+Run = tuple[Config, list[str]]
+
+
+@pytest.fixture(scope="module")
+def content() -> bytes:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter((SOURCES + REFERENCES) * 5), model_writer=model, model_type="bpe", vocab_size=60,
+        minloglevel=2, unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS,
+    )  # fmt: skip
+    return model.getvalue()
+
+
+@pytest.fixture
+def run(tmp_path: Path, content: bytes) -> Run:
+    """A run with one checkpoint and prepared test data; and the overrides that name it."""
+    config = Config(
+        name="tiny",
+        checkpoint="last",
+        data=DataConfig(corpus="tiny"),
+        tokenizer=TokenizerConfig(vocab_size=60),
+        model=ModelConfig(layers=1, d_model=16, d_ff=16, heads=2, positions="learned", max_positions=257),
+        decoding=DecodingConfig(extra_length=4),
+        runtime=RuntimeConfig(device="cpu", precision="fp32", threads=1),
+        paths=PathsConfig(data=str(tmp_path / "data"), outputs=str(tmp_path / "outputs")),
+    )
+    config.data_folder.mkdir(parents=True)
+    write_split(config, "test", SOURCES, REFERENCES)
+    tokenizer = Tokenizer(content)
+    tokenizer.save(config.data_folder)
+    model = Transformer(config.model, tokenizer.source_size, tokenizer.target_size)
+    torch.nn.init.normal_(model.vectors["shared"])
+    Checkpoints(config.run_folder).save(
+        7,
+        weights=model.state_dict(),
+        trainer={},
+        tokenizer_files=[config.data_folder / "tokenizer.model"],
+        config_text=to_yaml(config),
+        valid={},
+    )
+    (config.run_folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
+    overrides = [
+        f"paths.data={config.paths.data}", f"paths.outputs={config.paths.outputs}", "name=tiny", "data.corpus=tiny",
+        "checkpoint=last", "decoding.extra_length=4", "runtime.device=cpu", "runtime.precision=fp32",
+        "runtime.threads=1",
+    ]  # fmt: skip
+    return config, overrides
+
+
+def write_split(config: Config, split: str, sources: list[str], references: list[str]) -> None:
+    for language, lines in (("en", sources), ("de", references)):
+        path = config.data_folder / f"{split}.{language}"
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def translator_of(config: Config) -> Translator:
+    checkpoint = load(config.run_folder / "checkpoints" / "step-00000007")
+    tokenizer = Tokenizer.load(checkpoint.path)
+    model = Transformer(config.model, tokenizer.source_size, tokenizer.target_size).eval()
+    model.load_state_dict(checkpoint.weights)
+    return Translator([model], tokenizer, config.decoding, torch.device("cpu"))
+
+
+def test_eval_writes_translations_and_scores_and_prints_the_scores(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, overrides = run
+    assert main(["eval", *overrides]) == 0
+    hypotheses = (config.run_folder / "eval" / "test.hyp.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    assert hypotheses == [each.text for each in translator_of(config).translate(SOURCES)]
+    assert hypotheses[1] == ""
+    report = json.loads((config.run_folder / "eval" / "test.json").read_text(encoding="utf-8"))
+    assert report["chrf"]["score"] == sacrebleu.corpus_chrf(hypotheses, [REFERENCES]).score
+    assert report["ter"]["score"] == sacrebleu.corpus_ter(hypotheses, [REFERENCES]).score
+    assert "tok:13a" in report["bleu"]["signature"]
+    assert "compounds:atat" in report["bleu_paper"]["signature"]
+    assert report["sentences"] == len(SOURCES)
+    assert report["sentences_per_second"] == pytest.approx(report["sentences"] / report["seconds"])
+    assert report["decoding"] == asdict(config.decoding)
+    assert report["engine"] == "torch"
+    weights = config.run_folder / "checkpoints" / "step-00000007" / "model.safetensors"
+    assert report["checkpoint"]["name"] == "step-00000007"
+    assert report["checkpoint"]["step"] == 7
+    assert report["checkpoint"]["sha256"] == checksum(weights)
+    printed = capsys.readouterr().out.splitlines()[-4:]
+    assert [line.split()[0] for line in printed] == ["bleu", "bleu_paper", "chrf", "ter"]
+    for line in printed:
+        name, number, signature = line.split()
+        assert float(number) == round(report[name]["score"], 2)
+        assert signature == report[name]["signature"]
+
+
+def test_eval_takes_the_model_from_the_checkpoint_and_decoding_from_the_settings(run: Run) -> None:
+    config, overrides = run
+    assert main(["eval", *overrides, "model.layers=5", "decoding.beam=1"]) == 0
+    report = json.loads((config.run_folder / "eval" / "test.json").read_text(encoding="utf-8"))
+    assert report["decoding"]["beam"] == 1
+
+
+def test_eval_scores_every_split_that_is_named(run: Run) -> None:
+    config, overrides = run
+    write_split(config, "unseen", SOURCES[:1], REFERENCES[:1])
+    assert main(["eval", *overrides, "evaluation.splits=[test,unseen]"]) == 0
+    assert sorted(path.name for path in (config.run_folder / "eval").iterdir()) == [
+        "test.hyp.txt", "test.json", "unseen.hyp.txt", "unseen.json",
+    ]  # fmt: skip
+
+
+def test_scores_of_other_checkpoints_have_a_folder_of_their_own(run: Run, tmp_path: Path) -> None:
+    config, overrides = run
+    copied = tmp_path / "elsewhere" / "step-00000007"
+    shutil.copytree(weights_path(config).parent, copied)
+    folder = config.run_folder / "eval"
+    named = (
+        (["checkpoint=last", "decoding.beam=1"], folder),
+        (["checkpoint=7"], folder / "step-00000007"),
+        ([f"checkpoint={config.run_folder}/checkpoints/last"], folder),
+        (["decoding.ensemble=[step-00000007]"], folder / "last+step-00000007"),
+    )
+    for words, expected in named:
+        shutil.rmtree(folder, ignore_errors=True)
+        assert main(["eval", *overrides, *words]) == 0
+        assert [path.parent for path in folder.rglob("*.json")] == [expected], words
+        assert [path.parent for path in folder.rglob("test.hyp.txt")] == [expected], words
+    assert main(["eval", *overrides, f"checkpoint={copied}"]) == 0
+    (other,) = folder.glob("step-00000007-*/test.json")
+    assert json.loads(other.read_text(encoding="utf-8"))["checkpoint"]["path"] == str(copied)
+
+
+def test_a_run_without_settings_of_its_own_has_the_usual_checkpoint(run: Run) -> None:
+    config, _ = run
+    (config.run_folder / "config.yaml").unlink()
+    assert scores_folder(replace(config, checkpoint="averaged")) == config.run_folder / "eval"
+    assert scores_folder(config) == config.run_folder / "eval" / "last"
+
+
+def test_names_of_folders_for_scores_stay_short(run: Run) -> None:
+    config, _ = run
+    named = [replace(config.decoding, ensemble=[f"{step:08}" for step in range(first, 40)]) for first in (0, 1)]
+    names = [scores_folder(replace(config, decoding=each)).name for each in named]
+    assert names[0] != names[1]
+    assert all(len(name) < 200 for name in names)
+
+
+def test_only_what_a_checkpoint_lists_is_offered_to_trackers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, overrides = run
+    told: list[Scored] = []
+    monkeypatch.setattr(evaluating, "tell_scored", lambda *_, scored, **more: told.append(scored))
+    (weights_path(config).parent / "notes.txt").write_text("not for others", encoding="utf-8")
+    assert main(["eval", *overrides]) == 0
+    assert [file.name for file in told[0].files] == ["config.yaml", "meta.json", "model.safetensors", "tokenizer.model"]
+
+
+def test_the_loss_is_that_of_each_reference_alone(run: Run) -> None:
+    config, _ = run
+    translator = translator_of(config)
+    model, tokenizer = translator.models[0], translator.tokenizer
+    total, tokens = 0.0, 0
+    for source, target in zip(tokenizer.encode_source(SOURCES), tokenizer.encode_target(REFERENCES), strict=True):
+        with torch.no_grad():
+            output = model(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
+            labels = torch.tensor([*target, EOS])
+            total += float(F.cross_entropy(model.logits(output), labels, reduction="sum"))
+        tokens += len(labels)
+    assert reference_nll(translator, Split("test", SOURCES, REFERENCES)) == pytest.approx(total / tokens, rel=1e-5)
+
+
+def test_processes_share_the_sentences(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, _ = run
+    translator = translator_of(config)
+    lines = [*SOURCES, "a dog " * 200]
+    alone = translate_together(translator, lines)
+    shares: list[list[str]] = []
+
+    def gather(share: list[str]) -> list[list[str]]:
+        shares.append(share)
+        return [*shares, *([""] * 2 for _ in range(3 - len(shares)))]
+
+    monkeypatch.setattr(distributed, "world_size", lambda: 3)
+    monkeypatch.setattr(distributed, "gather_objects", gather)
+    capsys.readouterr()
+    together: list[str] = []
+    for rank in range(3):
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
+        together = translate_together(translator, lines)
+    assert together == alone
+    assert [len(share) for share in shares] == [2, 2, 2]
+    assert "line 6 has" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_two_real_processes_score_what_one_does(run: Run) -> None:
+    config, overrides = run
+    assert main(["eval", *overrides]) == 0
+    report = config.run_folder / "eval" / "test.json"
+    alone = json.loads(report.read_text(encoding="utf-8"))
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    subprocess.run([*torchrun, "-m", "nmt", "eval", *overrides], check=True, capture_output=True, timeout=120)
+    together = json.loads(report.read_text(encoding="utf-8"))
+    assert together["processes"] == 2
+    assert together["nll"] == pytest.approx(alone["nll"], rel=1e-5)
+    for name in ("bleu", "bleu_paper", "chrf", "ter"):
+        assert together[name] == alone[name]
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def weights_path(config: Config) -> Path:
+    return config.run_folder / "checkpoints" / "step-00000007" / "model.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "override", "complaint"),
+    [
+        (lambda config: write_split(config, "test", SOURCES, REFERENCES[:2]), "", "has 5 lines, but .*test.de has 2"),
+        (lambda config: (config.data_folder / "test.de").unlink(), "", "there is no .*test.de: run `make data`"),
+        (lambda config: write_split(config, "test", [], []), "", "is empty"),
+        (lambda config: (config.data_folder / "test.de").write_bytes(b"ok\n\xff\n"), "", "test.de, line 2: not UTF-8"),
+        (lambda config: None, "evaluation.splits=[dev]", "there is no .*dev.en: run `make data`"),
+        (lambda config: None, "checkpoint=best", "no checkpoint best"),
+        (lambda config: damage(weights_path(config)), "", "model.safetensors is damaged"),
+        (
+            lambda config: (config.data_folder / "test.de").rename(config.data_folder / "test.fr"),
+            "data.target_lang=fr",
+            "translates en-de, but the settings say en-fr",
+        ),
+    ],
+)
+def test_what_eval_refuses(
+    run: Run, capsys: pytest.CaptureFixture[str], spoil: Callable[[Config], object], override: str, complaint: str
+) -> None:
+    config, overrides = run
+    spoil(config)
+    assert main(["eval", *overrides, *filter(None, [override])]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("nmt: ")
+    assert captured.err.count("\n") == 1
+    assert re.search(complaint, captured.err)
+    assert not (config.run_folder / "eval").exists()
+
+
+def test_a_checkpoint_of_another_shape_is_refused(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    config, overrides = run
+    checkpoint = load(weights_path(config).parent)
+    wider = replace(config, model=replace(config.model, d_ff=32))
+    Checkpoints(config.run_folder).save(
+        8,
+        weights=checkpoint.weights,
+        trainer={},
+        tokenizer_files=[config.data_folder / "tokenizer.model"],
+        config_text=to_yaml(wider),
+        valid={},
+    )
+    for stage in ("eval", "translate"):
+        assert main([stage, *overrides]) == 2
+        assert "step-00000008 is a checkpoint of another vocabulary or model shape" in capsys.readouterr().err
+
+
+def test_splits_are_read_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "test.en").write_text("a\u2028b\n\nc \n", encoding="utf-8")
+    (tmp_path / "test.de").write_text("x\x85y\n\nz\n", encoding="utf-8")
+    assert read_split(tmp_path, "test", ("en", "de")) == Split("test", ["a\u2028b", "", "c "], ["x\x85y", "", "z"])
+
+
+def feed(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_translate_keeps_lines_from_standard_input(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    config, overrides = run
+    lines = [*SOURCES, "a\u2028dog\x85", "   ", "no end of line"]
+    feed(monkeypatch, "\n".join(lines).encode())
+    assert main(["translate", *overrides]) == 0
+    captured = capsysbinary.readouterr()
+    assert captured.out.decode().split("\n") == [each.text for each in translator_of(config).translate(lines)] + [""]
+    assert captured.err == b""
+
+
+@pytest.mark.parametrize(("name", "pack"), [("in.txt", bytes), ("in.gz", gzip.compress), ("in.xz", lzma.compress)])
+def test_translate_reads_and_writes_files(run: Run, tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
+    config, overrides = run
+    (tmp_path / name).write_bytes(pack("\n".join([*SOURCES, ""]).encode()))
+    output = tmp_path / "new" / "out.txt"
+    assert main(["translate", *overrides, f"input={tmp_path / name}", f"output={output}"]) == 0
+    assert output.read_text(encoding="utf-8").split("\n")[:-1] == [
+        each.text for each in translator_of(config).translate(SOURCES)
+    ]
+
+
+def test_translate_lists_the_best(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    config, overrides = run
+    feed(monkeypatch, b"a dog\n\ncats see dogs\n")
+    assert main(["translate", *overrides, "decoding.nbest=3"]) == 0
+    rows = [line.split(" ||| ") for line in capsysbinary.readouterr().out.decode().splitlines()]
+    assert [row[0] for row in rows] == ["0", "0", "0", "1", "2", "2", "2"]
+    nbest = Translator(
+        translator_of(config).models, translator_of(config).tokenizer, replace(config.decoding, nbest=3),
+        torch.device("cpu"),
+    )  # fmt: skip
+    candidates = [each for line in nbest.translate(["a dog", "", "cats see dogs"]) for each in line.candidates]
+    assert [row[1] for row in rows] == [each.text for each in candidates]
+    assert [float(row[2]) for row in rows] == pytest.approx([each.score for each in candidates], abs=1e-5)
+
+
+def test_translate_names_the_line_that_is_not_utf8(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    _, overrides = run
+    feed(monkeypatch, b"a dog\n\xc3(\n")
+    assert main(["translate", *overrides]) == 2
+    assert "standard input, line 2: not UTF-8" in capsys.readouterr().err
+    bad, output = tmp_path / "bad.txt", tmp_path / "out.txt"
+    bad.write_bytes(b"\xff\n")
+    assert main(["translate", *overrides, f"input={bad}", f"output={output}"]) == 2
+    assert "bad.txt, line 1: not UTF-8" in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_translate_says_what_file_is_missing(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    _, overrides = run
+    assert main(["translate", *overrides, "input=nowhere.txt"]) == 2
+    assert "input=nowhere.txt does not exist" in capsys.readouterr().err

@@ -1,0 +1,299 @@
+"""`nmt export` and what is done with its results; `nmt score`, and the forms of `nmt translate`."""
+
+import io
+import json
+import re
+import shlex
+import sys
+import tomllib
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import sacrebleu
+import torch
+from torch.nn import functional as F
+
+from nmt.cli import main
+from nmt.compute.machine import Machine
+from nmt.config.compose import to_yaml
+from nmt.config.schema import Config
+from nmt.decoding.ctranslate2_engine import Deployed
+from nmt.decoding.load_engine import load_engine
+from nmt.decoding.torch_engine import Translator
+from nmt.errors import UserError
+from nmt.export import refusal
+from nmt.model.packed import Packed
+from nmt.model.transformer import Transformer
+from nmt.runs.checkpoints import Checkpoints
+from nmt.text.special import BOS, EOS
+from nmt.text.tokenizer import Tokenizer
+from tests.unit.commands.test_evaluate_and_translate import (
+    REFERENCES,
+    SOURCES,
+    Run,
+    content,
+    run,
+    translator_of,
+    write_split,
+)
+from tests.unit.export import models
+
+__all__ = ["content", "run"]  # fixtures
+LINES = [line for line in SOURCES if line]
+needs_ctranslate2 = pytest.mark.skipif(not find_spec("ctranslate2"), reason="needs the package ctranslate2")
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.en"
+    path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    return path
+
+
+def give_model(config: Config) -> Transformer:
+    """Save a checkpoint of a model that ends its translations, as trained ones do; return the model."""
+    pieces = models.tokenizer()
+    ours = models.model(pieces)
+    pieces.save(config.run_folder / "pieces")
+    settings = replace(config, model=ours.config, data=replace(config.data, max_pieces=12))
+    Checkpoints(config.run_folder).save(
+        8, weights=ours.state_dict(), trainer={}, config_text=to_yaml(settings), valid={},
+        tokenizer_files=[config.run_folder / "pieces" / "tokenizer.model"],
+    )  # fmt: skip
+    return ours
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def test_safetensors_are_a_checkpoint_of_their_own(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config, overrides = run
+    assert main(["eval", *overrides]) == 0
+    licence = "export.licence=cc-by-4.0"
+    assert main(["export", *overrides, "export.target=safetensors", f"input={text}", licence]) == 0
+    folder = config.run_folder / "export" / "safetensors-float32"
+    assert printed(capsys).splitlines()[-1].startswith(f"{folder}: verified, 4 of 4 translations identical (100.0%)")
+    assert {path.name for path in folder.iterdir()} == {
+        "README.md", "config.yaml", "export.json", "meta.json", "model.safetensors", "tokenizer.model",
+    }  # fmt: skip
+    assert main(["translate", *overrides, f"checkpoint={folder}", f"input={text}"]) == 0
+    assert printed(capsys).splitlines() == [each.text for each in translator_of(config).translate(LINES)]
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    report = json.loads((config.run_folder / "eval" / "test.json").read_text(encoding="utf-8"))
+    for fact in ("license: cc-by-4.0", "language: [en, de]", report["bleu"]["signature"].replace("|", " "), "step 7"):
+        assert fact in card
+
+
+@needs_ctranslate2
+def test_what_was_exported_translates_and_is_scored(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config, overrides = run
+    greedy = [*overrides, "decoding.beam=1"]
+    assert main(["export", *greedy, f"input={text}"]) == 0
+    assert "verified, 4 of 4 translations identical (100.0%)" in printed(capsys)
+    outputs = []
+    for engine in ("torch", "ctranslate2"):
+        assert main(["translate", *greedy, f"input={text}", f"engine={engine}"]) == 0
+        outputs.append(printed(capsys))
+    assert outputs[0] == outputs[1]
+    reports = []
+    for engine in ("torch", "ctranslate2"):
+        assert main(["eval", *greedy, f"engine={engine}"]) == 0
+        folder = {"torch": "eval", "ctranslate2": "eval/ctranslate2-float32"}[engine]
+        reports.append(json.loads((config.run_folder / folder / "test.json").read_text(encoding="utf-8")))
+    assert [report["engine"] for report in reports] == ["torch", "ctranslate2"]
+    assert reports[1]["nll"] == pytest.approx(reports[0]["nll"], rel=1e-4)
+    assert reports[1]["bleu"] == reports[0]["bleu"]
+    assert reports[1]["checkpoint"]["sha256"] == reports[0]["checkpoint"]["sha256"]
+
+
+@needs_ctranslate2
+def test_the_card_shows_the_search_of_the_scores_and_what_rounding_changes(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, overrides = run
+    write_split(config, "valid", SOURCES, REFERENCES)
+    ours = give_model(config)
+    words = [*overrides, "decoding.beam=3", "decoding.alpha=1.5", "export.quantization=int8"]
+    assert main(["eval", *words]) == 0
+    assert main(["export", *words]) == 0
+    folder = config.run_folder / "export" / "ctranslate2-int8"
+    line = printed(capsys).splitlines()[-1]
+    found = re.fullmatch(
+        rf"{folder}: rounded to int8, (\d) of 4 translations identical \((.*)%\), log-probabilities .* apart; "
+        r"BLEU (\S+) instead of (\S+) \((.*)\), chrF (\S+) instead of (\S+) \((.*)\)",
+        line,
+    )
+    assert found, line
+    assert float(found[2]) == 25 * int(found[1])
+    decoding = replace(config.decoding, beam=3, alpha=1.5)
+    native = Translator([ours], models.tokenizer(), decoding, torch.device("cpu"))
+    translations = [each.text for each in native.translate(LINES)]
+    references = [reference for source, reference in zip(SOURCES, REFERENCES, strict=True) if source]
+    assert float(found[4]) == round(sacrebleu.corpus_bleu(translations, [references]).score, 2)
+    assert float(found[7]) == round(sacrebleu.corpus_chrf(translations, [references]).score, 2)
+    assert float(found[8]) == pytest.approx(float(found[6]) - float(found[7]), abs=0.011)
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert line.partition(": ")[2] in card
+    assert "| nmt, beam 3, GNMT's length penalty 1.5 |" in card
+
+    (code,) = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
+    monkeypatch.chdir(folder)
+    exec(code.replace('"A man sleeps."', repr(LINES[0])), {})
+    shown = printed(capsys).rstrip("\n")
+    exported = Deployed(folder, decoding, torch.device("cpu"), 1)
+    assert shown == next(exported.translate(LINES[:1])).text
+
+
+@pytest.mark.skipif(not find_spec("transformers"), reason="needs the package transformers")
+def test_what_hugging_face_is_given_is_what_was_compared(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    config, overrides = run
+    write_split(config, "valid", SOURCES, REFERENCES)
+    give_model(config)
+    assert main(["export", *overrides, "export=huggingface", "decoding.beam=3"]) == 0
+    line = printed(capsys).splitlines()[-1]
+    assert ": verified, 4 of 4 translations identical (100.0%)" in line
+    folder = config.run_folder / "export" / "huggingface-float32"
+    generation = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
+    assert (generation["num_beams"], generation["length_penalty"], generation["max_length"]) == (3, 0.0, 18)
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "beam 3, without a length penalty" in card
+    assert "GNMT's length penalty 0.6, which Hugging Face does not have" in card
+
+
+def test_a_missing_package_is_installed_if_make_says_how(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(refusal.REQUIREMENTS, "not_there_yet", "not_there_yet>=1")
+    with pytest.raises(UserError, match=r"`make export` installs it, or .*pip install 'not_there_yet>=1'"):
+        refusal.extra("not_there_yet")
+    write = f"import sys, pathlib; pathlib.Path({str(tmp_path)!r}, 'not_there_yet.py').write_text(repr(sys.argv[1:]))"
+    monkeypatch.setenv("NMT_INSTALL", shlex.join([sys.executable, "-c", write, "-q"]))
+    monkeypatch.syspath_prepend(tmp_path)
+    refusal.extra("not_there_yet")
+    assert (tmp_path / "not_there_yet.py").read_text() == "['-q', 'not_there_yet>=1']"
+    assert "installing not_there_yet>=1" in capsys.readouterr().err
+
+
+def test_a_package_that_cannot_be_installed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(refusal.REQUIREMENTS, "nowhere_at_all", "nowhere_at_all")
+    monkeypatch.setenv("NMT_INSTALL", shlex.join([sys.executable, "-c", "raise SystemExit(3)"]))
+    with pytest.raises(UserError, match=r"nowhere_at_all could not be installed \(exit code 3"):
+        refusal.extra("nowhere_at_all")
+
+
+def test_packages_are_asked_for_as_the_extras_do() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    assert [*extras["ctranslate2"], *extras["huggingface"]] == list(refusal.REQUIREMENTS.values())
+
+
+@pytest.mark.parametrize(("device", "index"), [("cuda:0", 0), ("cuda:3", 3), ("cpu", 0)])
+def test_each_process_loads_the_export_onto_its_own_device(
+    run: Run, monkeypatch: pytest.MonkeyPatch, device: str, index: int
+) -> None:
+    config, _ = run
+    asked: list[tuple[str, int]] = []
+
+    def translator(folder: str, *, device: str, device_index: int, intra_threads: int) -> None:
+        asked.append((device, device_index))
+
+    monkeypatch.setitem(
+        sys.modules, "ctranslate2", SimpleNamespace(Translator=translator, set_random_seed=lambda seed: None)
+    )
+    Tokenizer.load(config.data_folder).save(config.export_folder)
+    record = {
+        "target": "ctranslate2", "quantization": "float32", "languages": ["en", "de"], "positions": 99,
+        "checkpoint": {"name": "averaged", "step": 7},
+    }  # fmt: skip
+    (config.export_folder / "export.json").write_text(json.dumps(record), encoding="utf-8")
+    load_engine(replace(config, engine="ctranslate2"), Machine(torch.device(device), torch.float32))
+    assert asked == [(torch.device(device).type, index)]
+
+
+@pytest.mark.parametrize(
+    ("stage", "words", "complaint"),
+    [
+        ("export", ["export.target=huggingface"], "cannot express model.positions=learned"),
+        ("export", ["export=huggingface"], "cannot express model.positions=learned"),
+        ("export", ["export=hugingface"], "did you mean export=huggingface?"),
+        ("export", ["export.target=safetensors", "input=nowhere"], "there is no nowhere to verify the export with"),
+        ("export", ["export.target=huggingface", "export.quantization=int8"], "is for export.target=ctranslate2 alone"),
+        ("translate", ["engine=ctranslate2"], "there is no export in .*: run `make export` first"),
+        ("translate", ["engine=ctranslate2", "decoding.ensemble=[last]"], "leave decoding.ensemble out"),
+        ("score", [], "text.en, line 1: 1 column(s), but two are needed"),
+        ("translate", ["prefix=nowhere"], "prefix=nowhere does not exist"),
+    ],
+)
+def test_what_is_refused(
+    run: Run, text: Path, stage: str, words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, overrides = run
+    assert main([stage, *overrides, f"input={text}", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert all(part in captured.err for part in complaint.split(".*"))
+    assert not (config.run_folder / "export").is_dir() or not list((config.run_folder / "export").iterdir())
+
+
+def test_scores_are_log_probabilities(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    config, overrides = run
+    pairs = [(source, target) for source, target in zip(SOURCES, REFERENCES, strict=True) if source]
+    rows = "".join(f"{source}\t{target}\n" for source, target in pairs)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(rows.encode())))
+    assert main(["score", *overrides]) == 0
+    found = [line.split("\t") for line in capsysbinary.readouterr().out.decode().splitlines()]
+    assert [(row[2], row[3]) for row in found] == pairs
+    translator = translator_of(config)
+    model, tokenizer = translator.models[0], translator.tokenizer
+    for row, source, target in zip(
+        found, *(encode(list(side)) for encode, side in
+                 zip((tokenizer.encode_source, tokenizer.encode_target), zip(*pairs, strict=True), strict=True)),
+        strict=True,
+    ):  # fmt: skip
+        with torch.no_grad():
+            output = model(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
+            loss = F.cross_entropy(model.logits(output), torch.tensor([*target, EOS]), reduction="sum")
+        assert float(row[0]) == pytest.approx(-float(loss), rel=1e-4)
+        assert int(row[1]) == len(target) + 1
+
+
+def test_forms_beginnings_and_ensembles(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config, overrides = run
+    expected = [each.candidates[0] for each in translator_of(config).translate(LINES)]
+    base = ["translate", *overrides, f"input={text}"]
+    assert main([*base, "format=tsv"]) == 0
+    rows = [line.split("\t") for line in printed(capsys).splitlines()]
+    assert [(row[0], row[1]) for row in rows] == [(line, each.text) for line, each in zip(LINES, expected, strict=True)]
+    assert [float(row[2]) for row in rows] == pytest.approx([each.score for each in expected], abs=1e-5)
+    assert main([*base, "format=jsonl", "decoding.nbest=2"]) == 0
+    objects = [json.loads(line) for line in printed(capsys).splitlines()]
+    assert [each["source"] for each in objects] == LINES
+    assert all(each["translation"] == each["candidates"][0]["translation"] for each in objects)
+    assert [len(each["candidates"]) for each in objects] == [2] * len(LINES)
+    assert main([*base, "decoding.ensemble=[last]"]) == 0
+    assert printed(capsys).splitlines() == [each.text for each in expected]
+    prefixes = text.with_name("prefixes")
+    prefixes.write_text("ein Hund\n" * len(LINES), encoding="utf-8")
+    assert main([*base, f"prefix={prefixes}"]) == 0
+    assert all(line.startswith("ein Hund") for line in printed(capsys).splitlines())
+    prefixes.write_text("ein Hund\n", encoding="utf-8")
+    assert main([*base, f"prefix={prefixes}"]) == 2
+    assert "fewer prefixes than lines" in capsys.readouterr().err
+
+
+def test_samples_change_with_the_seed_alone(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, overrides = run
+    seen = []
+    for seed in (1, 1, 2):
+        words = ["decoding.strategy=sample", "decoding.temperature=3", f"seed={seed}"]
+        assert main(["translate", *overrides, f"input={text}", *words]) == 0
+        seen.append(printed(capsys))
+    assert seen[0] == seen[1] != seen[2]

@@ -1,0 +1,171 @@
+"""Sources: each gives pairs in the direction asked for, and a fingerprint of their content."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from nmt.config.schema import DataConfig
+from nmt.data.sources import registry
+from nmt.errors import UserError
+
+
+def shard(path: Path, name: str, rows: int = 3) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = [{"translation": {"de": f"{name} {row} deutsch", "en": f"{name} {row} english"}} for row in range(rows)]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(content), path)
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Path:
+    """Give a local folder in the Hub's layout."""
+    root = tmp_path / "wmt"
+    for split, count in (("train", 2), ("validation", 1), ("test", 1)):
+        for number in range(count):
+            shard(root / "de-en" / f"{split}-0000{number}-of-0000{count}.parquet", f"{split} {number}")
+    return root
+
+
+def test_hub_folder_through_datasets(hub: Path) -> None:
+    config = DataConfig(check_counts=False, hub_dataset=str(hub))
+    pairs = list(registry.pairs(config, 1, "train"))
+    assert pairs[0] == ("train 0 0 english", "train 0 0 deutsch")
+    assert [source.split()[1:3] for source, _ in pairs] == [[a, b] for a in "01" for b in "012"]
+    assert list(registry.pairs(config, 1, "valid"))[2] == ("validation 0 2 english", "validation 0 2 deutsch")
+
+
+def test_hub_folder_with_columns_of_any_name(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    table = pyarrow.table({"en": ["one", "a\nb"], "de": ["eins", None], "other": ["x", "y"]})
+    pyarrow.parquet.write_table(table, tmp_path / "data" / "train-00000-of-00001.parquet")
+    (tmp_path / "data" / "test.csv").write_text("en,de,other\none,eins,x\n")
+    config = DataConfig(check_counts=False, hub_dataset=str(tmp_path))
+    assert list(registry.pairs(config, 1, "train")) == [("one", "eins"), ("a\nb", "")]
+    assert list(registry.pairs(config, 1, "test")) == [("one", "eins")]
+    named = replace(config, columns=["de", "other"])
+    assert list(registry.pairs(named, 1, "train")) == [("eins", "x"), ("", "y")]
+    assert list(registry.pairs(named, 1, "test")) == [("eins", "x")]
+    with pytest.raises(UserError, match=r"has the columns en, de, other, but neither .* nor fr and de"):
+        list(registry.pairs(replace(config, source_lang="fr"), 1, "train"))
+
+
+def test_hub_direction_is_swapped_by_the_languages(hub: Path) -> None:
+    config = DataConfig(check_counts=False, hub_dataset=str(hub), source_lang="de", target_lang="en")
+    assert next(registry.pairs(config, 1, "test")) == ("test 0 0 deutsch", "test 0 0 english")
+
+
+def test_hub_errors_are_said(hub: Path) -> None:
+    with pytest.raises(UserError, match="no text in the language fr: choose from de, en"):
+        next(registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub), target_lang="fr"), 1, "train"))
+    with pytest.raises(UserError, match="no shards of dev"):
+        registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub), valid=["dev"]), 1, "valid")
+    damaged = hub / "de-en" / "train-00001-of-00002.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-30])
+    with pytest.raises(UserError, match=r"train-00001-of-00002\.parquet is not a whole Parquet file"):
+        list(registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub)), 1, "train"))
+    damaged.unlink()
+    with pytest.raises(UserError, match=r"train-00001-of-00002\.parquet is missing, though train-00000"):
+        registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub)), 1, "train")
+
+
+def test_hub_without_network_says_how_to_go_on() -> None:
+    with pytest.raises(UserError, match=r"cannot fetch wmt/wmt14 .*data\.source=files.*experiment=demo") as error:
+        registry.pairs(DataConfig(), 1, "train")
+    assert "\n" not in str(error.value)
+
+
+def test_hub_fingerprint_is_its_revision() -> None:
+    configs = [
+        DataConfig(),
+        DataConfig(hub_revision="f" * 40),
+        DataConfig(hub_config="fr-en"),
+        DataConfig(hub_dataset="a/b"),
+    ]
+    prints = [registry.fingerprint(config, 1, "train") for config in configs]
+    assert all(left != right for i, left in enumerate(prints) for right in prints[:i])
+    assert registry.fingerprint(DataConfig(), 1, "train") == registry.fingerprint(DataConfig(), 2, "train")
+    assert registry.fingerprint(DataConfig(), 1, "train") != registry.fingerprint(DataConfig(), 1, "test")
+
+
+def files_config(folder: Path) -> DataConfig:
+    for name, text in (("a.en", "one\ntwo\n"), ("a.de", "eins\nzwei\n")):
+        (folder / name).write_text(text)
+    names = [str(folder / "a.en"), str(folder / "a.de")]
+    return DataConfig(source="files", train=names, valid=names, test=[])
+
+
+def test_files(tmp_path: Path) -> None:
+    config = files_config(tmp_path)
+    assert list(registry.pairs(config, 1, "train")) == [("one", "eins"), ("two", "zwei")]
+    with pytest.raises(UserError, match=r"data\.test is empty: name its files"):
+        registry.fingerprint(config, 1, "test")
+
+
+def test_hub_training_beside_a_test_set_of_files(hub: Path, tmp_path: Path) -> None:
+    files = files_config(tmp_path).train
+    config = DataConfig(check_counts=False, hub_dataset=str(hub), test=files)
+    assert list(registry.pairs(config, 1, "test")) == [("one", "eins"), ("two", "zwei")]
+    assert len(list(registry.pairs(config, 1, "train"))) == 6
+    assert registry.fingerprint(config, 1, "test") == registry.fingerprint(files_config(tmp_path), 1, "train")
+
+
+@pytest.mark.parametrize("named", [{"valid": [], "test": []}, {"test": []}, {"valid": []}])
+def test_what_is_set_aside_is_no_longer_in_the_training_text(tmp_path: Path, named: dict[str, Any]) -> None:
+    pairs = [(f"sentence {number // 2}", f"Satz {number}") for number in range(2000)]
+    (tmp_path / "own.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    whole = DataConfig(source="files", train=[str(tmp_path / "own.tsv")], valid=["v.tsv"], test=["t.tsv"])
+    config = replace(whole, hold_out=0.1, **named)
+    found = {split: list(registry.pairs(config, 1, split)) for split in ("train", *named)}
+    assert sorted(pair for part in found.values() for pair in part) == sorted(pairs)
+    places = [{source for source, _ in part} for part in found.values()]
+    assert sum(map(len, places)) == 1000  # both pairs of a source sentence are in one split
+    for split in named:
+        assert 140 <= len(found[split]) <= 260
+        assert registry.fingerprint(config, 1, split) == registry.fingerprint(whole, 1, "train")
+    assert list(registry.pairs(config, 2, "train")) == found["train"]
+    assert list(registry.pairs(whole, 1, "train")) == pairs
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        (lambda path: os.utime(path, (1, 1)), True),
+        (lambda path: path.write_text("one\ntwo!\n"), False),
+        (lambda path: path.write_text("two\none\n"), False),
+    ],
+)
+def test_fingerprint_of_files_is_their_content(tmp_path: Path, change: Callable[[Path], object], same: bool) -> None:
+    config = files_config(tmp_path)
+    before = registry.fingerprint(config, 1, "train")
+    change(tmp_path / "a.en")
+    assert (registry.fingerprint(config, 2, "train") == before) is same
+
+
+@pytest.fixture
+def grammar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a grammar of one sentence in place of the real one."""
+    module = ModuleType("nmt.grammar")
+    module.fingerprint = lambda: "v1"  # type: ignore[attr-defined]
+    module.generate = lambda seed, **sizes: {split: [(f"{seed} en", f"{seed} de")] for split in (*sizes, "unseen")}  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "nmt.grammar", module)
+    monkeypatch.setattr("nmt.grammar", module, raising=False)
+    registry._demo.cache_clear()
+
+
+@pytest.mark.usefixtures("grammar")
+def test_demo() -> None:
+    config = DataConfig(source="demo")
+    assert registry.splits(config) == ["test", "unseen", "valid", "train"]
+    assert list(registry.pairs(config, 7, "unseen")) == [("7 en", "7 de")]
+    german = DataConfig(source="demo", source_lang="de", target_lang="en")
+    assert list(registry.pairs(german, 7, "train")) == [("7 de", "7 en")]
+    assert registry.fingerprint(config, 7, "train") != registry.fingerprint(config, 8, "train")
+    with pytest.raises(UserError, match="English and German, not en and fr"):
+        registry.pairs(DataConfig(source="demo", target_lang="fr"), 7, "train")

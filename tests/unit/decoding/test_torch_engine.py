@@ -1,0 +1,293 @@
+"""The translator with small random models, against the model's own full forward pass."""
+
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+import torch
+
+from nmt.compute.forks import work_apart
+from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.decoding import torch_engine
+from nmt.decoding.engine import LEAST_COST, batches_by_length
+from nmt.decoding.torch_engine import Translator, load_model
+from nmt.errors import UserError
+from nmt.model.packed import Packed
+from nmt.model.transformer import Transformer
+from nmt.runs.checkpoints import Checkpoint
+from nmt.text.special import BOS, EOS, PAD, UNK
+from nmt.text.tokenizer import Tokenizer
+
+CPU = torch.device("cpu")
+LINES = [
+    "the small cat sees a dog",
+    "a dog",
+    "",
+    "the dog that the cat sees is not small and it sees the cat",
+    "cats see dogs",
+    "   ",
+    "it is a very small dog",
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    content = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES * 5), model_writer=content, model_type="bpe", vocab_size=44, minloglevel=2,
+        unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS,
+    )  # fmt: skip
+    return Tokenizer(content.getvalue())
+
+
+def random_model(
+    tokenizer: Tokenizer, seed: int = 11, positions: str = "sinusoidal", max_positions: int = 64
+) -> Transformer:
+    """A model with strong, arbitrary opinions: translations of many lengths, and no ties."""
+    torch.manual_seed(seed)
+    config = ModelConfig(
+        layers=2, d_model=16, d_ff=32, heads=2, dropout=0.5, positions=positions, max_positions=max_positions,
+        tie_embeddings=False,
+    )  # fmt: skip
+    model = Transformer(config, tokenizer.source_size, tokenizer.target_size)
+    with torch.no_grad():
+        model.vectors["projection"].mul_(2)[EOS].mul_(1.3)
+    return model.eval()
+
+
+def translator(models: Sequence[Transformer], tokenizer: Tokenizer, **settings: float) -> Translator:
+    config = DecodingConfig(**{"extra_length": 6, "beam": 3, **settings})  # type: ignore[arg-type]
+    return Translator(models, tokenizer, config, CPU)
+
+
+def full_log_probabilities(model: Transformer, source: list[int], target: list[int]) -> torch.Tensor:
+    """Log-probabilities (n + 1, V) of each next token, from one pass over the whole target."""
+    with torch.no_grad():
+        hidden = model(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
+        return model.logits(hidden).log_softmax(-1)
+
+
+def test_greedy_translation_is_the_most_probable_token_each_time(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer)
+    sources = tokenizer.encode_source([line for line in LINES if line.strip()])
+    found = translator([model], tokenizer, beam=1).translate_ids(sources)
+    for source, (hypothesis,) in zip(sources, found, strict=True):
+        greedy: list[int] = []
+        while len(greedy) < len(source) + 6:
+            scores = full_log_probabilities(model, source, greedy)[-1]
+            scores[[PAD, BOS]] = -math.inf
+            if scores.argmax() == EOS:
+                break
+            greedy.append(int(scores.argmax()))
+        assert hypothesis.tokens == greedy
+    assert len({len(hypothesis.tokens) for (hypothesis,) in found}) > 1
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+def test_scores_are_those_of_the_full_forward_pass(tokenizer: Tokenizer, positions: str) -> None:
+    model = random_model(tokenizer, positions=positions)
+    sources = tokenizer.encode_source([line for line in LINES if line.strip()])
+    for source, hypotheses in zip(
+        sources, translator([model], tokenizer, nbest=3, alpha=0.8).translate_ids(sources), strict=True
+    ):
+        assert len(hypotheses) == 3
+        assert [each.score for each in hypotheses] == sorted((each.score for each in hypotheses), reverse=True)
+        for hypothesis in hypotheses:
+            labels = torch.tensor([*hypothesis.tokens, EOS])
+            expected = full_log_probabilities(model, source, hypothesis.tokens).gather(1, labels[:, None]).sum()
+            assert hypothesis.log_probability == pytest.approx(float(expected), rel=1e-4)
+            assert hypothesis.score == pytest.approx(float(expected) / ((5 + len(labels)) / 6) ** 0.8, rel=1e-4)
+
+
+def test_a_batch_translates_as_its_lines_alone(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer)
+    together = list(translator([model], tokenizer, nbest=2).translate(LINES))
+    alone = [next(translator([model], tokenizer, nbest=2, batch_tokens=1).translate([line])) for line in LINES]
+    for one, other in zip(together, alone, strict=True):
+        assert [candidate.text for candidate in one.candidates] == [candidate.text for candidate in other.candidates]
+        assert [candidate.score for candidate in one.candidates] == pytest.approx(
+            [candidate.score for candidate in other.candidates], rel=1e-4
+        )
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
+@pytest.mark.parametrize("window", [1, 3, 100])
+def test_order_and_empty_lines_are_kept(tokenizer: Tokenizer, window: int, batch_tokens: int) -> None:
+    told: list[int] = []
+    model = random_model(tokenizer)
+    result = translator([model], tokenizer, batch_tokens=batch_tokens).translate(LINES, window=window, done=told.append)
+    alone = [next(translator([model], tokenizer).translate([line])).text for line in LINES]
+    texts = [translation.text for translation in result]
+    assert texts == alone
+    assert [bool(text) for text in texts] == [bool(line.strip()) for line in LINES]
+    assert sum(told) == len(LINES)
+
+
+def test_few_rows_at_once_change_nothing(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = translator([random_model(tokenizer)], tokenizer)
+    prefixes = ["a"] * len(LINES)
+    together = list(one.translate(LINES, prefixes=prefixes))
+    monkeypatch.setattr("nmt.decoding.torch_engine.MOST_ROWS", 2 * one.config.beam)
+    apart = list(one.translate(LINES, prefixes=prefixes))
+    assert [each.text for each in apart] == [each.text for each in together]
+    assert [each.candidates[0].score for each in apart] == pytest.approx(
+        [each.candidates[0].score for each in together], rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("few_rows", [0, 40], ids=["threads", "copies"])
+def test_batches_side_by_side_change_nothing(
+    tokenizer: Tokenizer, few_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, model, threads = LINES * 3, random_model(tokenizer), torch.get_num_threads()
+    monkeypatch.setattr(torch_engine, "FEW_ROWS", few_rows)
+    monkeypatch.setattr(torch_engine, "can_copy", lambda: True)  # whatever threads other tests have left behind
+    copied = []
+
+    def apart(*how: Any) -> None:
+        copied.append(how)
+        work_apart(*how)
+
+    monkeypatch.setattr(torch_engine, "work_apart", apart)
+    told: list[int] = []
+    try:
+        torch.set_num_threads(1)
+        alone = list(translator([model], tokenizer, batch_tokens=1).translate(lines))
+        torch.set_num_threads(4)
+        together = list(translator([model], tokenizer, batch_tokens=1).translate(lines, done=told.append))
+    finally:
+        torch.set_num_threads(threads)
+    assert together == alone
+    assert sum(told) == len(lines)
+    assert bool(copied) == bool(few_rows)
+
+
+def test_empty_lines_do_not_touch_the_model(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = random_model(tokenizer)
+    monkeypatch.setattr(model, "start", None)
+    translations = list(translator([model], tokenizer, nbest=2).translate(["", " \t", ""]))
+    assert [[candidate.text for candidate in each.candidates] for each in translations] == [[""], [""], [""]]
+
+
+def test_translations_come_as_soon_as_their_window_is_done(tokenizer: Tokenizer) -> None:
+    taken = 0
+
+    def endless() -> object:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield "a dog"
+
+    translations = translator([random_model(tokenizer)], tokenizer).translate(endless(), window=4)  # type: ignore[arg-type]
+    next(translations)
+    assert taken == 4
+
+
+def test_a_line_too_long_is_said_and_cut(tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
+    model = random_model(tokenizer, positions="learned", max_positions=12)
+    lines = ["a dog", "the cat sees " * 20, "it is small"]
+    texts = [each.text for each in translator([model], tokenizer, extra_length=50).translate(lines)]
+    assert texts[1]
+    assert [texts[0], texts[2]] == [
+        each.text for each in translator([model], tokenizer, extra_length=50).translate([lines[0], lines[2]])
+    ]
+    warnings = capsys.readouterr().err.strip().splitlines()
+    assert len(warnings) == 1
+    assert "line 2 has" in warnings[0]
+    assert "11 that this model translates" in warnings[0]
+
+
+def test_line_numbers_go_on_over_windows(tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
+    model = random_model(tokenizer, positions="learned", max_positions=12)
+    list(translator([model], tokenizer).translate(["a", "a", "a", "the cat sees " * 20], window=3))
+    assert "line 4 has" in capsys.readouterr().err
+
+
+def test_a_model_in_training_is_decoded_without_dropout_and_stays_in_training(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer)
+    expected = [each.text for each in translator([model], tokenizer).translate(LINES)]
+    model.train()
+    assert [each.text for each in translator([model], tokenizer).translate(LINES)] == expected
+    assert model.training
+    assert all(layer.training for layer in model.modules())
+
+
+def test_an_ensemble_of_one_model_twice_is_that_model(tokenizer: Tokenizer) -> None:
+    one, other = random_model(tokenizer, 11), random_model(tokenizer, 10)
+    sources = tokenizer.encode_source(["the small cat sees a dog"])
+    ((single,),) = translator([one], tokenizer).translate_ids(sources)
+    ((twice,),) = translator([one, one], tokenizer).translate_ids(sources)
+    ((both,),) = translator([one, other], tokenizer).translate_ids(sources)
+    assert twice.tokens == single.tokens
+    assert twice.log_probability == pytest.approx(single.log_probability, rel=1e-4)
+    labels = torch.tensor([*both.tokens, EOS])[:, None]
+    members = [full_log_probabilities(model, sources[0], both.tokens).gather(1, labels) for model in (one, other)]
+    expected = float(torch.stack(members).exp().mean(0).log().sum())
+    assert both.log_probability == pytest.approx(expected, rel=1e-4)
+
+
+def test_bf16_gives_nearly_the_same_scores(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer)
+    sources = tokenizer.encode_source(["the small cat sees a dog", "a dog"])
+    config = DecodingConfig(beam=3, extra_length=6)
+    exact = Translator([model], tokenizer, config, CPU).translate_ids(sources)
+    rounded = Translator([model], tokenizer, config, CPU, torch.bfloat16).translate_ids(sources)
+    for (one,), (other,) in zip(exact, rounded, strict=True):
+        assert other.score == pytest.approx(one.score, rel=0.1)
+        assert other.score != one.score
+
+
+def test_a_diverged_model_is_told(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer)
+    with torch.no_grad():
+        model.vectors["target"].fill_(math.nan)
+    with pytest.raises(UserError, match="diverged"):
+        list(translator([model], tokenizer).translate(["a dog"]))
+
+
+def test_batches_hold_sentences_of_like_length_within_the_budget() -> None:
+    lengths = [30, 0, 17, 200, 5, 29, 18, 1, 0, 31]
+    batches = list(batches_by_length(lengths, 64))
+    assert batches == [[3], [9, 0], [5, 6, 2], [4, 7]]
+    assert list(batches_by_length([0, 0], 64)) == []
+    assert max(len(batch) for batch in batches_by_length([1] * 1000, 64)) == 64 // LEAST_COST
+
+
+def checkpoint(folder: Path, model: Transformer, tokenizer: Tokenizer) -> Checkpoint:
+    tokenizer.save(folder)
+    return Checkpoint(
+        path=folder, step=1, weights=dict(model.state_dict()), trainer=None, config_text="", meta={"files": {}}
+    )
+
+
+def test_a_checkpoint_becomes_its_model(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    model = random_model(tokenizer)
+    loaded, its_tokenizer = load_model(checkpoint(tmp_path, model, tokenizer), model.config, CPU)
+    assert not loaded.training
+    assert its_tokenizer.checksum == tokenizer.checksum
+    assert [each.text for each in translator([loaded], its_tokenizer).translate(LINES)] == [
+        each.text for each in translator([model], tokenizer).translate(LINES)
+    ]
+
+
+def test_a_checkpoint_of_another_vocabulary_or_shape_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    model = random_model(tokenizer)
+    larger = Transformer(model.config, tokenizer.source_size + 8, tokenizer.target_size + 8)
+    with pytest.raises(UserError, match=r"vectors\.source is \[52, 16\] where the model has \[44, 16\]"):
+        load_model(checkpoint(tmp_path, larger, tokenizer), model.config, CPU)
+    with pytest.raises(UserError, match="another vocabulary or model shape"):
+        load_model(checkpoint(tmp_path, model, tokenizer), ModelConfig(layers=3, d_model=16, d_ff=32, heads=2), CPU)
+
+
+def test_a_checkpoint_with_the_tokenizers_of_another_run_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    model = random_model(tokenizer)
+    tokenizer.save(tmp_path)
+    content = (tmp_path / "tokenizer.model").read_bytes()
+    two = Tokenizer(content, content)
+    with pytest.raises(UserError, match="a vocabulary for each language"):
+        load_model(checkpoint(tmp_path, model, two), replace(model.config, tie_embeddings=True), CPU)

@@ -1,0 +1,79 @@
+"""What the formulas say is kept for backward, against what modules really save."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.config.schema import ModelConfig
+from nmt.data.loader import Batch
+from nmt.estimate.memory import keeping, training_memory
+from nmt.estimate.parameters import model_size
+from nmt.model.packed import Packed
+from nmt.model.transformer import Transformer
+from nmt.training.trainer import Objective
+
+WORDS, LENGTH, SENTENCES = 60, 12, 20
+BASE = ModelConfig(layers=2, d_model=48, d_ff=96, heads=4)
+
+
+def saved(config: ModelConfig, half: bool) -> int:
+    """Bytes of the distinct tensors that a forward pass saves, but for parameters and their copies."""
+    torch.manual_seed(1)
+    model = Transformer(config, WORDS, WORDS)
+    lines = [[5] * (LENGTH - index % 2) for index in range(SENTENCES)]
+    stream = Packed.from_sentences(lines)
+    known = {parameter.data_ptr() for parameter in model.parameters()}
+    shapes = {tuple(parameter.shape) for parameter in model.parameters()}
+    shapes |= {shape[::-1] for shape in shapes}
+    kept: dict[int, Tensor] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        if tensor.data_ptr() not in known and tuple(tensor.shape) not in shapes:
+            kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with (
+        torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor),
+        torch.autocast("cpu", torch.bfloat16, enabled=half),
+    ):
+        Objective(model, 0.1)(Batch(stream, stream, stream.tokens, np.arange(SENTENCES)))
+    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
+
+
+@pytest.mark.parametrize("half", [True, False])
+@pytest.mark.parametrize(
+    "config",
+    [
+        BASE,
+        replace(BASE, layers=3),
+        replace(BASE, dropout=0.0),
+        replace(BASE, d_k=8, d_v=20),
+        replace(BASE, heads=12),
+        replace(BASE, activation="gelu", norm_placement="pre"),
+        replace(BASE, activation="swiglu"),
+    ],
+)
+def test_the_formula_is_near_what_is_saved(config: ModelConfig, half: bool) -> None:
+    tokens, size = LENGTH * SENTENCES - SENTENCES // 2, model_size(config, WORDS, WORDS).total
+    on = keeping(gpu=False, half=half)._replace(slack=1.0)
+    foretold, nothing = (
+        training_memory(config, size, WORDS, count, count, LENGTH, on).activations for count in (tokens, 0)
+    )
+    passing = tokens * (2 * on.width * config.d_ff + 3 * 4 * config.d_model)
+    assert foretold - nothing - passing == pytest.approx(saved(config, half), rel=0.12)
+
+
+def test_weights_are_counted_four_times_and_their_copies() -> None:
+    memory = training_memory(BASE, 1000, WORDS, 0, 0, 1, keeping(gpu=False, half=False))
+    assert (memory.parameters, memory.gradients, memory.optimizer) == (4000, 4000, 8000)
+    assert training_memory(BASE, 1000, WORDS, 0, 0, 1, keeping(gpu=True, half=True)).parameters == 6000
+
+
+def test_flash_attention_keeps_no_weights() -> None:
+    short, long = (
+        training_memory(BASE, 1000, WORDS, 500, 500, length, keeping(gpu=True, half=True)).total for length in (5, 200)
+    )
+    assert short == long

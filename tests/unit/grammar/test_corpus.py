@@ -1,0 +1,161 @@
+"""The corpus: what its splits share and do not share, how long sentences are, and that it is always the same."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from nmt import grammar
+from nmt.grammar.discourse import Author
+from nmt.grammar.holdout import FRAMES, held_out, is_unseen
+from nmt.grammar.lexicon.nouns import NOUNS
+from nmt.grammar.lexicon.verbs import ALL, SPECIAL
+from nmt.grammar.sentences import Sentence
+
+GOLDEN = [
+    (
+        "The hungry scientist who turned off a big lamp six days ago corrected the important letter thoroughly.",
+        "Der hungrige Wissenschaftler, der vor sechs Tagen eine große Lampe ausgeschaltet hat, hat den wichtigen Brief "
+        "gründlich korrigiert.",
+    ),
+    (
+        "Because he was ill, Daniel could not send me a letter.",
+        "Weil er krank war, konnte Daniel mir keinen Brief schicken.",
+    ),
+    ("His sister rarely hiked when she was young.", "Seine Schwester ist selten gewandert, als sie jung war."),
+    ("When will Robert save money?", "Wann wird Robert Geld sparen?"),
+    ("Why did Emma's sister take care of the rose?", "Warum hat sich Emmas Schwester um die Rose gekümmert?"),
+    (
+        "The musician believes that we did not carry the heavy present because we were very tired.",
+        "Der Musiker glaubt, dass wir das schwere Geschenk nicht getragen haben, weil wir sehr müde waren.",
+    ),
+]
+Splits = dict[str, list[tuple[str, str]]]
+
+
+@pytest.fixture(scope="module")
+def splits() -> Splits:
+    return grammar.generate(seed=1, train=6000, valid=100, test=200)
+
+
+@pytest.fixture(scope="module")
+def sentences() -> list[Sentence]:
+    author = Author(Random(5))
+    return [author.sentence() for _ in range(20000)]
+
+
+def test_counts(splits: Splits) -> None:
+    assert {name: len(pairs) for name, pairs in splits.items()} == {
+        "train": 6000,
+        "valid": 100,
+        "test": 200,
+        "unseen": 100,
+    }
+
+
+def test_no_sentence_twice_in_either_language(splits: Splits) -> None:
+    pairs = [*splits["train"], *splits["valid"], *splits["test"]]
+    assert len({english for english, _ in pairs}) == len(pairs)
+    assert len({german for _, german in pairs}) == len(pairs)
+
+
+def test_test_holds_all_of_unseen(splits: Splits) -> None:
+    assert set(splits["unseen"]) < set(splits["test"])
+
+
+def test_lengths(splits: Splits) -> None:
+    lengths = [len(side.split()) for pairs in splits.values() for pair in pairs for side in pair]
+    assert min(lengths) >= 3
+    assert max(lengths) <= 25
+    assert 8 < sum(lengths) / len(lengths) < 13
+
+
+def test_a_seed_writes_these_sentences() -> None:
+    """A golden sample: a change here is a change of the corpus, and wants a look at fifty sentences by eye."""
+    assert grammar.generate(seed=7, train=6, valid=0, test=0)["train"] == GOLDEN
+
+
+def test_the_same_seed_writes_the_same_and_another_does_not(splits: Splits) -> None:
+    assert grammar.generate(seed=1, train=300, valid=0, test=0)["train"] == splits["train"][:300]
+    assert grammar.generate(seed=2, train=300, valid=0, test=0)["train"] != splits["train"][:300]
+
+
+def test_the_text_does_not_depend_on_the_interpreters_hash_seed() -> None:
+    code = "from nmt.grammar import generate; print(generate(3, 200, 20, 40))"
+    written = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(written) == 1
+
+
+def test_training_shows_no_held_out_combination() -> None:
+    known = {}
+    author = Author(Random(1))
+    for _ in range(9000):
+        sentence = author.sentence()
+        known[sentence.english()] = sentence.pairings()
+    drawn = grammar.generate(seed=1, train=3000, valid=100, test=200)
+    shown = set().union(*(known[english] for english, _ in drawn["train"] + drawn["valid"]))
+    assert not any(held_out(pairing) for pairing in shown)
+    for english, _ in drawn["unseen"]:
+        assert known[english] - shown, english
+
+
+def test_training_shows_every_word_and_every_frame(sentences: list[Sentence]) -> None:
+    trained = [sentence.pairings() for sentence in sentences if not is_unseen(sentence.pairings())]
+    shown = set().union(*trained)
+    assert {other for kind, _, other in shown if kind == "frame"} >= set(FRAMES)
+    verbs = {word for kind, word, _ in shown if kind == "frame"}
+    assert verbs >= {verb.name for verb in ALL}
+
+
+def test_test_uses_only_words_that_training_shows(splits: Splits) -> None:
+    for side in (0, 1):
+        shown = {word.strip(",.?").lower() for pair in splits["train"] for word in pair[side].split()}
+        used = {word.strip(",.?").lower() for pair in splits["valid"] + splits["test"] for word in pair[side].split()}
+        assert used <= shown
+
+
+def test_every_noun_is_used(sentences: list[Sentence]) -> None:
+    text = " ".join(sentence.english() for sentence in sentences)
+    assert [noun.english for noun in NOUNS if noun.english not in text and noun.english_plural not in text] == []
+
+
+def test_german_is_a_function_of_english(sentences: list[Sentence]) -> None:
+    translations: dict[str, str] = {}
+    for sentence in sentences:
+        german = sentence.german()
+        assert translations.setdefault(sentence.english(), german) == german
+
+
+def test_spelling(sentences: list[Sentence]) -> None:
+    for sentence in sentences:
+        for text in (sentence.english(), sentence.german()):
+            assert text[0].isupper()
+            assert text[-1] in ".?"
+            assert not {"  ", " ,", ",,", ",.", " ."} & {text[i : i + 2] for i in range(len(text))}
+
+
+def test_lemmas() -> None:
+    english, german = grammar.lemma_counts()
+    assert english >= 500
+    assert german >= 500
+    assert "become" in SPECIAL
+
+
+def test_the_fingerprint_is_of_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = grammar.fingerprint()
+    assert before == grammar.fingerprint()
+    (tmp_path / "nouns.py").write_text("other words")
+    monkeypatch.setattr(grammar, "__file__", str(tmp_path / "__init__.py"))
+    assert grammar.fingerprint() != before

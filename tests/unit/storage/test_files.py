@@ -1,0 +1,152 @@
+"""Files and folders that are whole or not there, and nothing beside them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import UserError
+from nmt.storage import files
+from nmt.storage.files import PARTIAL, link, remove, remove_folder, replacing, replacing_folder, write_text
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def fill(path: Path, text: str) -> None:
+    with replacing_folder(path) as partial:
+        (partial / "file").write_text(text)
+
+
+def test_a_folder_takes_the_place_of_another(tmp_path: Path) -> None:
+    fill(tmp_path / "made", "old")
+    fill(tmp_path / "made", "new")
+    assert (tmp_path / "made" / "file").read_text() == "new"
+    assert names(tmp_path) == ["made"]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from nmt import files
+way, path, nested = getattr(files, sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "nested"
+with way(path) as partial:
+    if nested:
+        with way(partial):
+            os._exit(9)
+    os._exit(9)
+"""
+
+
+@pytest.mark.parametrize("depth", ["plain", "nested"])
+@pytest.mark.parametrize("way", ["replacing", "replacing_folder"])
+def test_next_writer_removes_what_a_killed_one_left(tmp_path: Path, way: str, depth: str) -> None:
+    path = tmp_path / "made"
+    for _ in range(2):
+        assert subprocess.run([sys.executable, "-c", KILLED, way, str(path), depth], check=False).returncode == 9
+    assert len(list(tmp_path.glob(f"made*{PARTIAL}"))) == (2 if depth == "nested" else 1)
+    (tmp_path / f"made.else{PARTIAL}").touch()
+    with getattr(files, way)(path):
+        pass
+    assert names(tmp_path) == ["made", f"made.else{PARTIAL}"]
+
+
+def plant(folder: Path, name: str) -> None:
+    """Put links to a file of somebody else where an earlier version wrote."""
+    (folder / "victim").write_text("precious")
+    (folder / name).symlink_to("victim")
+
+
+def write_all_ways(folder: Path) -> None:
+    write_text(folder / "file", "new")
+    fill(folder / "folder", "new")
+    fill(folder / "folder", "newer")
+    link(folder / "link", "file")
+
+
+def test_planted_links_are_not_followed(tmp_path: Path) -> None:
+    for name in ("file.partial", "folder.partial", "folder.old.partial", "link.partial"):
+        plant(tmp_path, name)
+    write_all_ways(tmp_path)
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert (tmp_path / "file").read_text() == "new"
+    assert (tmp_path / "folder" / "file").read_text() == "newer"
+    assert (tmp_path / "link").readlink() == Path("file")
+
+
+def test_a_name_guessed_in_time_is_refused_and_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(tmp_path, f"file.{'0' * 12}{PARTIAL}")
+    monkeypatch.setattr("secrets.token_hex", lambda size: "00" * size)
+    monkeypatch.setattr(files, "_remove_leftovers", lambda path: None)
+    with pytest.raises(UserError, match=r"cannot write .*file: File exists"):
+        write_text(tmp_path / "file", "new")
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
+def test_files_have_the_permissions_of_any_new_file(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_all_ways(tmp_path)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o750
+
+
+def fail_in_a_folder(path: Path) -> None:
+    with replacing_folder(path) as partial:
+        (partial / "file").write_text("new")
+        raise OSError(28, "No space left on device")
+
+
+def fail_in_a_file(path: Path) -> None:
+    with replacing(path) as partial:
+        partial.write_text("new")
+        raise OSError(28, "No space left on device")
+
+
+def test_a_failure_leaves_a_folder_as_it_was(tmp_path: Path) -> None:
+    fill(tmp_path / "made", "old")
+    with pytest.raises(UserError, match="No space left"):
+        fail_in_a_folder(tmp_path / "made")
+    assert (tmp_path / "made" / "file").read_text() == "old"
+    assert names(tmp_path) == ["made"]
+
+
+def test_a_failure_leaves_a_file_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(UserError, match="No space left"):
+        fail_in_a_file(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "old"
+    assert names(tmp_path) == ["file"]
+
+
+def test_removing_leaves_nothing(tmp_path: Path) -> None:
+    fill(tmp_path / "made", "old")
+    remove_folder(tmp_path / "made")
+    assert names(tmp_path) == []
+
+
+def test_removing_takes_what_there_is_and_follows_no_link(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").write_text("kept")
+    (tmp_path / "link").symlink_to("kept")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "folder" / "within").mkdir(parents=True)
+    for name in ("link", "loop", "folder", "nothing"):
+        remove(tmp_path / name)
+    assert names(tmp_path) == ["kept"]
+    assert names(tmp_path / "kept") == ["file"]
+
+
+def test_what_cannot_be_removed_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("os.unlink", refuse)
+    with pytest.raises(UserError, match=r"cannot delete .*/file: Read-only file system"):
+        remove(tmp_path / "file")

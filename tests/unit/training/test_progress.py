@@ -1,0 +1,45 @@
+"""A bar on a terminal, plain lines elsewhere, nothing in the other processes."""
+
+import io
+
+import pytest
+
+from nmt.training.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def train(progress: Progress) -> None:
+    with progress:
+        for step in range(1, 5):
+            progress.advance()
+            if step % 2 == 0:
+                progress.show(f"loss {step}.0")
+        progress.say("valid loss 3.0")
+
+
+def test_plain_lines_in_a_log_file(capsys: pytest.CaptureFixture[str]) -> None:
+    train(Progress(steps=14, done=10))
+    assert capsys.readouterr().err == "step 12/14  loss 2.0\nstep 14/14  loss 4.0\nvalid loss 3.0\n"
+
+
+def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    train(Progress(steps=14, done=10))
+    written = terminal.getvalue()
+    assert "14/14" in written
+    assert "loss 4.0" in written
+    assert "step 12/14" not in written
+    assert "valid loss 3.0\n" in written
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_other_processes_are_silent(monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO]) -> None:
+    output = stream()
+    monkeypatch.setattr("sys.stderr", output)
+    train(Progress(steps=14, shown=False))
+    assert output.getvalue() == ""

@@ -1,0 +1,241 @@
+"""A step against plain torch: its own cross-entropy, its own Adam, whole batches."""
+
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from nmt.compute.machine import Machine
+from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.data import loader
+from nmt.data.batches import Lengths, plan_epoch
+from nmt.data.loader import Place, Step, assemble, steps
+from nmt.data.store import PairStore, writing
+from nmt.model.packed import Packed
+from nmt.model.transformer import Transformer
+from nmt.text.special import BOS, EOS, PAD
+from nmt.training.schedule import learning_rate
+from nmt.training.trainer import Trainer, held_out_loss
+
+MODEL = ModelConfig(layers=1, d_model=16, d_ff=32, heads=2, dropout=0.0)
+TRAINING = TrainingConfig(batch_tokens=60, warmup_steps=5, steps=100, adam_eps=1e-5)  # rounding must not become a step
+CPU = Machine(torch.device("cpu"), torch.float32)
+VOCABULARY = 20
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PairStore:
+    random = np.random.default_rng(1)
+    with writing(tmp_path, "train", ("en", "de"), VOCABULARY) as writer:
+        for _ in range(40):
+            source, target = (random.integers(4, VOCABULARY, random.integers(1, 12)) for _ in range(2))
+            writer.append(
+                source.astype(np.uint16), np.array([len(source)], np.int32),
+                target.astype(np.uint16), np.array([len(target)], np.int32),
+            )  # fmt: skip
+    return PairStore.open(tmp_path, "train")
+
+
+def trainer(training: TrainingConfig = TRAINING, model: ModelConfig = MODEL) -> Trainer:
+    torch.manual_seed(3)
+    return Trainer(Transformer(model, VOCABULARY, VOCABULARY).double(), training, CPU, seed=1)
+
+
+def work(store: PairStore, training: TrainingConfig, count: int, start: Place = Place()) -> list[Step]:  # noqa: B008
+    stream = steps(
+        store,
+        batch_tokens=training.batch_tokens, device_tokens=training.device_tokens,
+        seed=1, start=start, rank=0, devices=1,
+    )  # fmt: skip
+    return [next(stream) for _ in range(count)]
+
+
+def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in trainer.model.state_dict().items()}
+
+
+def test_equals_a_plain_loop(store: PairStore) -> None:
+    ours = trainer()
+    plain = Transformer(MODEL, VOCABULARY, VOCABULARY).double()
+    plain.load_state_dict(ours.model.state_dict())
+    adam = torch.optim.Adam(plain.parameters(), betas=(0.9, 0.98), eps=1e-5)
+    lengths = Lengths.with_marks(store.source_lengths, store.target_lengths)
+    plan = plan_epoch(lengths, TRAINING.batch_tokens, seed=1, epoch=0)
+    for step, item in enumerate(work(store, TRAINING, 6), start=1):
+        ours.update(item)
+        sentences = plan[step - 1].tolist()
+        targets = [store.target(i).tolist() for i in sentences]
+        source = Packed.from_sentences([[*store.source(i).tolist(), EOS] for i in sentences])
+        target = Packed.from_sentences([[BOS, *target] for target in targets])
+        labels = torch.tensor([token for target in targets for token in [*target, EOS]])
+        adam.param_groups[0]["lr"] = learning_rate(step, TRAINING, MODEL.d_model)
+        adam.zero_grad()
+        F.cross_entropy(plain.logits(plain(source, target)), labels, label_smoothing=0.1).backward()
+        adam.step()
+        for name, value in plain.state_dict().items():
+            torch.testing.assert_close(ours.model.state_dict()[name], value, rtol=1e-9, atol=1e-9, msg=name)
+
+
+def test_accumulation_changes_nothing(store: PairStore) -> None:
+    whole, parts = trainer(), trainer()
+    in_parts = replace(TRAINING, device_tokens=20)
+    for once, often in zip(work(store, TRAINING, 5), work(store, in_parts, 5), strict=True):
+        assert len(once.slices) == 1 < len(often.slices)
+        whole.update(once)
+        parts.update(often)
+    for name, value in weights(whole).items():
+        torch.testing.assert_close(weights(parts)[name], value, rtol=1e-10, atol=1e-10)
+    assert whole.means().loss == pytest.approx(parts.means().loss, rel=1e-12)
+
+
+def test_a_step_without_a_finite_gradient_changes_nothing_and_is_counted(store: PairStore) -> None:
+    ours = trainer()
+    first, bad, last = work(store, TRAINING, 3)
+    ours.update(first)
+    before, moments = weights(ours), str(ours.optimizer.state_dict()["state"])
+    broken = next(iter(ours.model.parameters())).register_hook(lambda gradient: gradient * torch.nan)
+    ours.update(bad)
+    broken.remove()
+    assert all(torch.equal(value, before[name]) for name, value in weights(ours).items())
+    assert str(ours.optimizer.state_dict()["state"]) == moments
+    assert ours.means().skipped == 1
+    ours.update(last)
+    assert not all(torch.equal(value, before[name]) for name, value in weights(ours).items())
+    assert ours.means().skipped == 0
+
+
+def test_a_skipped_step_does_not_enter_the_mean_losses(store: PairStore) -> None:
+    ours, plain = trainer(), trainer()
+    first, bad, last = work(store, TRAINING, 3)
+    for each in (ours, plain):
+        each.update(first)
+    broken = next(iter(ours.model.parameters())).register_hook(lambda gradient: gradient * torch.nan)
+    with torch.no_grad():  # the weights it meets are fine, its loss is not
+        whole = ours.model.projection.clone()
+        ours.model.projection.fill_(torch.nan)
+    ours.update(bad)
+    with torch.no_grad():
+        ours.model.projection.copy_(whole)
+    broken.remove()
+    ours.step -= 1  # the rate of the last step is to be the same
+    plain.place = bad.after
+    for each in (ours, plain):
+        each.update(last)
+    found, expected = ours.means(), plain.means()
+    assert found == expected._replace(skipped=1)
+    assert found.perplexity == pytest.approx(np.exp(found.nll))
+
+
+def test_steps_that_were_all_skipped_have_no_mean_loss(store: PairStore) -> None:
+    ours = trainer()
+    next(iter(ours.model.parameters())).register_hook(lambda gradient: gradient * torch.nan)
+    ours.update(work(store, TRAINING, 1)[0])
+    found = ours.means()
+    assert np.isnan(found[:3]).all()
+    assert found.skipped == 1
+
+
+def test_clipping(store: PairStore) -> None:
+    free, clipped = trainer(), trainer(replace(TRAINING, clip_norm=1e-3))
+    norms: list[float] = []
+
+    def norm_of(trainer: Trainer) -> None:
+        gradients = [p.grad for p in trainer.model.parameters() if p.grad is not None]
+        norms.append(float(torch.cat([gradient.flatten() for gradient in gradients]).norm()))
+
+    for each in (free, clipped):
+        each.optimizer.register_step_pre_hook(lambda *_, each=each: norm_of(each))
+        each.update(work(store, TRAINING, 1)[0])
+    assert norms[0] > 1e-2
+    assert norms[1] == pytest.approx(1e-3, rel=1e-3)
+    assert float(clipped.gradient_norm) == pytest.approx(norms[0])
+
+
+def test_going_on_from_a_state_is_exact(store: PairStore) -> None:
+    dropout = replace(MODEL, dropout=0.3)
+    ours = trainer(model=dropout)
+    items = work(store, TRAINING, 12)
+    for item in items[:7]:
+        ours.update(item)
+    state, kept = deepcopy(ours.state()), weights(ours)
+    for item in items[7:]:
+        ours.update(item)
+
+    torch.manual_seed(999)  # whatever has happened to the random state in between
+    again = trainer(model=dropout)
+    again.model.load_state_dict(kept)
+    again.load_state(state)
+    for item in work(store, TRAINING, 5, start=again.place):
+        again.update(item)
+    assert all(torch.equal(value, weights(again)[name]) for name, value in weights(ours).items())
+    assert again.means() == ours.means()
+    assert again.step == 12
+
+
+def test_dropout_differs_from_step_to_step_and_slice_to_slice(store: PairStore) -> None:
+    ours = trainer(replace(TRAINING, learning_rate=1e-30), replace(MODEL, dropout=0.5))
+    item = work(store, TRAINING, 1)[0]
+    losses = []
+    for _ in range(2):
+        ours.update(item)
+        losses.append(ours.means().loss)
+    assert losses[0] != losses[1]
+    ours.update(item._replace(slices=item.slices * 2, target_tokens=2 * item.target_tokens))
+    assert ours.means().loss not in losses
+
+
+def test_held_out_loss(store: PairStore) -> None:
+    ours = trainer(model=replace(MODEL, dropout=0.5))
+    batches = [assemble(store, np.arange(first, first + 10)) for first in range(0, 40, 10)]
+    means = held_out_loss(ours.model, batches, TRAINING, CPU)
+    ours.model.eval()
+    whole = assemble(store, np.arange(40))
+    text = whole.labels != PAD
+    scores, labels = ours.model.logits(ours.model(whole.source, whole.target))[text], whole.labels[text]
+    assert means.loss == pytest.approx(float(F.cross_entropy(scores, labels, label_smoothing=0.1).detach()))
+    assert means.nll == pytest.approx(float(F.cross_entropy(scores, labels).detach()))
+    assert means.perplexity == pytest.approx(float(F.cross_entropy(scores, labels).detach().exp()))
+
+
+@pytest.mark.parametrize("even", [4, 32])
+def test_what_fills_a_batch_up_counts_for_nothing(store: PairStore, even: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled, bare = trainer(), trainer()
+    monkeypatch.setattr(loader, "EVEN", 1)
+    without = work(store, TRAINING, 3)
+    monkeypatch.setattr(loader, "EVEN", even)
+    with_filling = work(store, TRAINING, 3)
+    assert any((batch.labels == PAD).any() for item in with_filling for batch in item.slices)
+    for bare_item, filled_item in zip(without, with_filling, strict=True):
+        bare.update(bare_item)
+        filled.update(filled_item)
+    assert filled.means() == pytest.approx(bare.means())
+    for name, value in weights(bare).items():
+        torch.testing.assert_close(weights(filled)[name], value, rtol=1e-9, atol=1e-12)
+
+
+def test_a_slice_without_sentences_counts_for_nothing(store: PairStore) -> None:
+    with_empty, without = trainer(), trainer()
+    item = work(store, TRAINING, 1)[0]
+    empty = assemble(store, np.array([], dtype=np.int64))
+    assert empty.labels.tolist() == [PAD]
+    without.update(item)
+    with_empty.update(item._replace(slices=[*item.slices, empty]))
+    for name, value in weights(without).items():
+        torch.testing.assert_close(weights(with_empty)[name], value, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_bf16_learns_as_well(store: PairStore, dropout: float) -> None:
+    losses = []
+    for precision in (torch.float32, torch.bfloat16):
+        torch.manual_seed(3)
+        model = Transformer(replace(MODEL, dropout=dropout), VOCABULARY, VOCABULARY)
+        ours = Trainer(model, replace(TRAINING, learning_rate=3e-3), Machine(torch.device("cpu"), precision), seed=1)
+        for item in work(store, TRAINING, 60):
+            ours.update(item)
+        losses.append(ours.means().loss)
+    assert losses[1] == pytest.approx(losses[0], rel=0.02)
