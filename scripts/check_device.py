@@ -19,9 +19,9 @@ from torch import Tensor
 
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.schema import ModelConfig, RuntimeConfig, TrainingConfig
-from nmt.data.loader import Step
+from nmt.data.loader import GlobalBatch
 from nmt.errors import UserError
-from nmt.estimate.parameters import model_size, training_flops
+from nmt.estimate.parameters import count_parameters, training_flops
 from nmt.model.transformer import Transformer
 from nmt.training.trainer import Objective, Trainer
 
@@ -73,7 +73,7 @@ def check(device: torch.device, modes: tuple[bool, ...]) -> bool:
     """Whether loss and gradient are those of float64, to what the precision can hold."""
     config = ModelConfig(layers=2, d_model=128, d_ff=512, heads=2, dropout=0.0)
     text = MadeUp(1000, batch_tokens=600)
-    (batch,) = text.step(text.middling()).slices
+    (batch,) = text.step(text.middling()).micro_batches
     torch.manual_seed(1)
     weights = Transformer(config, 1000, 1000).state_dict()
 
@@ -138,7 +138,7 @@ def timed(shape: str, compiled: bool, device: torch.device, peak: float, options
         trainer.update(work)
     _wait(device)
     seconds = time.perf_counter() - started
-    size = model_size(config, WORDS, WORDS)
+    size = count_parameters(config, WORDS, WORDS)
     tokens, targets = sum(work.tokens for work in done), sum(work.target_tokens for work in done)
     flops = training_flops(size, WORDS * config.d_model, tokens - targets, targets)
     return (
@@ -147,7 +147,7 @@ def timed(shape: str, compiled: bool, device: torch.device, peak: float, options
     )
 
 
-def _batches(text: MadeUp, count: int) -> Iterator[Step]:
+def _batches(text: MadeUp, count: int) -> Iterator[GlobalBatch]:
     """Some steps, over and over."""
     return cycle([text.step(text.plan[index]) for index in range(min(count, len(text.plan)))])
 

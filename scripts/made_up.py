@@ -7,8 +7,8 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from nmt.data.batches import Lengths, Numbers, plan_epoch, slice_batch
-from nmt.data.loader import Place, Step, assemble
+from nmt.data.batches import IntArray, PairLengths, plan_epoch, split_batch
+from nmt.data.loader import DataPosition, GlobalBatch, assemble
 from nmt.data.store import PairStore
 
 SENTENCES = 100_000
@@ -24,7 +24,7 @@ class MadeUp:
     ) -> None:
         random = np.random.default_rng(seed)
         lengths = np.clip(random.lognormal(np.log(MEDIAN), SPREAD, SENTENCES), 1, LONGEST).astype(np.int64)
-        self.lengths = Lengths.with_marks(lengths, lengths)
+        self.lengths = PairLengths.with_marks(lengths, lengths)
         self.plan = plan_epoch(self.lengths, batch_tokens, seed, epoch=0)
         self.device_tokens, self.parts = device_tokens, parts
         tokens = random.integers(4, vocabulary, int(lengths.sum()))
@@ -33,13 +33,15 @@ class MadeUp:
             source_tokens=tokens, source_offsets=offsets, target_tokens=tokens, target_offsets=offsets
         )
 
-    def step(self, sentences: Numbers) -> Step:
+    def step(self, sentences: IntArray) -> GlobalBatch:
         """These sentences as a global batch."""
-        slices = slice_batch(sentences, self.lengths, self.parts, self.device_tokens // self.parts)
+        micro_batches = split_batch(sentences, self.lengths, self.parts, self.device_tokens // self.parts)
         count = int(self.lengths.target[sentences].sum())
-        return Step([assemble(cast(PairStore, self.text), each) for each in slices], count, 2 * count, Place())
+        return GlobalBatch(
+            [assemble(cast(PairStore, self.text), each) for each in micro_batches], count, 2 * count, DataPosition()
+        )
 
-    def middling(self) -> Numbers:
+    def middling(self) -> IntArray:
         """The sentences of a batch of middling length."""
         means = [float(self.lengths.target[self.plan[index]].mean()) for index in range(len(self.plan))]
         return self.plan[int(np.argsort(means)[len(means) // 2])]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from nmt.config.compose import compose
 from nmt.config.schema import Config
-from nmt.data.batches import Lengths, plan_epoch
+from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.prepare import prepare, require_prepared
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError, UserError
@@ -81,7 +81,7 @@ def write_text(corpus: Corpus, folder: Path) -> None:
     for split in SPLITS:
         _write_split(corpus.store(split), range(len(corpus.store(split))), pieces, folder / split)
     train, config = corpus.store("train"), corpus.config
-    lengths = Lengths.with_marks(train.source_lengths, train.target_lengths)
+    lengths = PairLengths.with_marks(train.source_lengths, train.target_lengths)
     order = plan_epoch(lengths, config.training.batch_tokens, config.seed, epoch=0)
     by_length = [int(index) for batch in range(len(order)) for index in order[batch]]
     _write_split(train, by_length, pieces, folder / "sorted")

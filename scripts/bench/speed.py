@@ -11,7 +11,7 @@ from corpus import Corpus, open_corpus, shape_overrides, write_text
 from engines import ENGINES, Bench
 from tables import table
 
-from nmt.estimate.parameters import model_size, training_flops
+from nmt.estimate.parameters import count_parameters, training_flops
 
 TRAINERS = ("ours", "huggingface", "eole", "joeynmt", "marian")
 Case = tuple[str, str, bool]
@@ -86,7 +86,7 @@ def _row(
 def _flops(corpus: Corpus, result: dict[str, Any]) -> int:
     """What the model itself needs for the tokens of a stretch, whatever the engine computes beside."""
     model, words = corpus.config.model, corpus.tokenizer.target_size
-    size = model_size(model, words, words)
+    size = count_parameters(model, words, words)
     return training_flops(size, words * model.d_model, result["source_tokens"], result["target_tokens"])
 
 

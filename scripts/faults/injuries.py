@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from nmt.data.loader import Step
-from nmt.training.trainer import Stoppable, Trainer
+from nmt.training.trainer import Interruptible, Trainer
 
 Injury = Callable[[], None]
 FILE_CALLS = ("fsync", "replace", "mkdir", "unlink", "rmdir", "symlink")
@@ -89,10 +89,10 @@ def at_step(step: int, act: Callable[[Trainer], None]) -> Injury:
     """Do something in the middle of a training step."""
     update = Trainer.update
 
-    def faulty(self: Trainer, work: Step, stoppable: Stoppable) -> None:
+    def faulty(self: Trainer, work: Step, interruptible: Interruptible) -> None:
         if self.step + 1 == step:
             act(self)
-        update(self, work, stoppable)
+        update(self, work, interruptible)
 
     def set_up() -> None:
         Trainer.update = faulty  # type: ignore[method-assign]
@@ -104,10 +104,10 @@ def poison(steps: range) -> Injury:
     """Make the gradient of some steps NaN."""
     update = Trainer.update
 
-    def faulty(self: Trainer, work: Step, stoppable: Stoppable) -> None:
+    def faulty(self: Trainer, work: Step, interruptible: Interruptible) -> None:
         factor = torch.nan if self.step + 1 in steps else 1.0
         hook = next(iter(self.model.parameters())).register_hook(lambda gradient: gradient * factor)
-        update(self, work, stoppable)
+        update(self, work, interruptible)
         hook.remove()
 
     def set_up() -> None:

@@ -22,11 +22,11 @@ from text import LANGUAGES, write_random_store, write_shards
 
 from nmt import grammar
 from nmt.commands.data import table
-from nmt.compute.processes import apart
+from nmt.compute.processes import run_in_process
 from nmt.config.compose import compose
 from nmt.config.schema import Config
-from nmt.data.batches import Lengths, plan_epoch
-from nmt.data.loader import Ahead, Place, steps
+from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.loader import DataPosition, Prefetcher, steps
 from nmt.data.prepare import prepare
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore
@@ -47,7 +47,7 @@ def main() -> int:
         with Meter() as meter:
             if arguments.random_ids:
                 vocabulary, longest = config.tokenizer.vocab_size, config.data.max_pieces
-                apart(write_random_store, config.data_folder, arguments.pairs, vocabulary, longest)
+                run_in_process(write_random_store, config.data_folder, arguments.pairs, vocabulary, longest)
             else:
                 _generate(arguments, folder)
                 _prepare(config, meter, arguments.pairs)
@@ -87,7 +87,9 @@ def _generate(arguments: argparse.Namespace, folder: Path) -> None:
     else:
         pool = grammar.generate(1, POOL, 1, 2)["train"]
     start = time.perf_counter()
-    apart(write_shards, folder / "hub" / "generated", arguments.pairs, pool)  # its memory is none of the chain's
+    run_in_process(
+        write_shards, folder / "hub" / "generated", arguments.pairs, pool
+    )  # its memory is none of the chain's
     print(f"text generated in {time.perf_counter() - start:.0f} s (not part of the chain)", flush=True)
 
 
@@ -112,7 +114,7 @@ def _read(config: Config, meter: Meter) -> None:
     store = PairStore.open(config.data_folder, "train")
     meter.end()
     meter.begin("plan", len(store))
-    lengths = Lengths.with_marks(store.source_lengths, store.target_lengths)
+    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     epoch = plan_epoch(lengths, config.training.batch_tokens, config.seed, 0)
     meter.end()
     print(f"\n{len(epoch):,} batches an epoch, of up to {config.training.batch_tokens:,} tokens a side")
@@ -125,11 +127,13 @@ def _read(config: Config, meter: Meter) -> None:
 
 def _read_batches(config: Config, store: PairStore, meter: Meter) -> None:
     tokens = config.training.batch_tokens
-    stream = steps(store, batch_tokens=tokens, device_tokens=0, seed=config.seed, start=Place(), rank=0, devices=1)
-    with Ahead(stream) as batches:
+    stream = steps(
+        store, batch_tokens=tokens, device_tokens=0, seed=config.seed, start=DataPosition(), rank=0, devices=1
+    )
+    with Prefetcher(stream) as batches:
         next(batches)  # waits for the plan
         meter.begin("read batches")
-        meter.uses[-1].pairs = sum(len(next(batches).slices[0].sentences) for _ in range(BATCHES))
+        meter.uses[-1].pairs = sum(len(next(batches).micro_batches[0].sentences) for _ in range(BATCHES))
         meter.end()
         waits = []
         for _ in range(BATCHES // 10):

@@ -25,7 +25,7 @@ from nmt.config.schema import (
     RuntimeConfig,
     TokenizerConfig,
 )
-from nmt.data.manifest import MANIFEST, Steps, read_records
+from nmt.data.manifest import MANIFEST, PreparationTasks, read_records
 from nmt.data.prepare import require_prepared
 from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
@@ -80,7 +80,7 @@ def manifest(folder: Path) -> Attempt:
     config = Config(data=DataConfig(corpus="data"), paths=PathsConfig(data=str(folder)))
     config.data_folder.mkdir()
     names = [f"{what} {split}" for split in ("test", "valid", "train") for what in ("collect", "encode")]
-    steps = Steps(config.data_folder, {}, lambda _: None)
+    steps = PreparationTasks(config.data_folder, {}, lambda _: None)
     for name in ("tokenizer", *names):
         (config.data_folder / name).write_text("text")
         steps.run(name, {"settings": {}}, [name], dict)
@@ -95,7 +95,7 @@ def manifest(folder: Path) -> Attempt:
     def check(files: Files) -> None:
         _lay(config.data_folder, files)
         read_records(config.data_folder)
-        again = Steps(config.data_folder, {}, lambda _: None)
+        again = PreparationTasks(config.data_folder, {}, lambda _: None)
         again.run("tokenizer", {"settings": {"new": 1}}, ["tokenizer"], write)
         again.outputs("tokenizer"), again.result("tokenizer")
         again.finish(["tokenizer"])

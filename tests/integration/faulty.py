@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 
 from nmt.cli import main
-from nmt.data.loader import Batch, Step
+from nmt.data.loader import GlobalBatch, MicroBatch
 from nmt.training.loss import Losses
-from nmt.training.trainer import Objective, Stoppable, Trainer
+from nmt.training.trainer import Interruptible, Objective, Trainer
 
 FAULTY_RANK = "1"
 LATE = 5.0
@@ -47,10 +47,10 @@ def inject(fault: str, step: int) -> None:
     """Let a fault happen in the middle of a step: its batch is there, its gradient is not."""
     update = Trainer.update
 
-    def faulty(self: Trainer, work: Step, stoppable: Stoppable) -> None:
+    def faulty(self: Trainer, work: GlobalBatch, interruptible: Interruptible) -> None:
         if self.step + 1 == step:
             FAULTS[fault](self)
-        update(self, work, stoppable)
+        update(self, work, interruptible)
 
     Trainer.update = faulty  # type: ignore[assignment,method-assign]
 
@@ -59,7 +59,7 @@ def linger(mark: Path) -> None:
     """Take minutes for the first batch of a validation."""
     forward = Objective.forward
 
-    def slow(self: Objective, batch: Batch) -> Losses:
+    def slow(self: Objective, batch: MicroBatch) -> Losses:
         if not self.training:
             mark.touch()
             time.sleep(200)

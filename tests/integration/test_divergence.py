@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.data.loader import Step
-from nmt.training.trainer import Stoppable, Trainer
+from nmt.data.loader import GlobalBatch
+from nmt.training.trainer import Interruptible, Trainer
 from tests.integration.toy import call
 
 Poison = Callable[[set[int]], None]
@@ -20,10 +20,10 @@ def poison(monkeypatch: pytest.MonkeyPatch) -> Poison:
     update = Trainer.update
 
     def spoil(steps: set[int]) -> None:
-        def poisoned(self: Trainer, work: Step, stoppable: Stoppable) -> None:
+        def poisoned(self: Trainer, work: GlobalBatch, interruptible: Interruptible) -> None:
             factor = torch.nan if self.step + 1 in steps else 1.0
             hook = next(iter(self.model.parameters())).register_hook(lambda gradient: gradient * factor)
-            update(self, work, stoppable)
+            update(self, work, interruptible)
             hook.remove()
 
         monkeypatch.setattr(Trainer, "update", poisoned)
@@ -143,10 +143,10 @@ def test_memory_that_runs_out_later(
 ) -> None:
     update = Trainer.update
 
-    def greedy(self: Trainer, work: Step, stoppable: Stoppable) -> None:
+    def greedy(self: Trainer, work: GlobalBatch, interruptible: Interruptible) -> None:
         if self.step == 11:
             raise error
-        update(self, work, stoppable)
+        update(self, work, interruptible)
 
     monkeypatch.setattr(Trainer, "update", greedy)
     done = call(["train", *settings, f"paths.outputs={tmp_path}"])

@@ -9,11 +9,11 @@ import pytest
 
 import nmt.commands.train as stage
 from nmt.config.schema import Config
-from nmt.data.loader import Batch
+from nmt.data.loader import MicroBatch
 from nmt.model.transformer import Transformer
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.loss import Losses
-from nmt.training.trainer import Objective, Stoppable, Trainer
+from nmt.training.trainer import Interruptible, Objective, Trainer
 from tests.integration.test_training import events, losses
 from tests.integration.toy import call
 
@@ -27,7 +27,7 @@ def stop_here(*_: object, **__: object) -> None:
 def in_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     forward, calls = Objective.forward, iter(range(1_000_000))
 
-    def slow(self: Objective, batch: Batch) -> Losses:
+    def slow(self: Objective, batch: MicroBatch) -> Losses:
         if self.training and next(calls) == 26:
             stop_here()
         return forward(self, batch)
@@ -38,7 +38,7 @@ def in_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
 def in_a_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     forward = Objective.forward
 
-    def slow(self: Objective, batch: Batch) -> Losses:
+    def slow(self: Objective, batch: MicroBatch) -> Losses:
         if not self.training:
             stop_here()
         return forward(self, batch)
@@ -53,11 +53,11 @@ def in_a_decode(monkeypatch: pytest.MonkeyPatch) -> None:
 def in_the_last_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     decode = stage._decoded_bleu
 
-    def slow(trainer: Trainer, config: Config, tokenizer: Tokenizer, own_part: Stoppable) -> float:
+    def slow(trainer: Trainer, config: Config, tokenizer: Tokenizer, interruptible_together: Interruptible) -> float:
         if trainer.step == config.training.steps:
-            with own_part():
+            with interruptible_together():
                 stop_here()
-        return decode(trainer, config, tokenizer, own_part)
+        return decode(trainer, config, tokenizer, interruptible_together)
 
     monkeypatch.setattr(stage, "_decoded_bleu", slow)
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from nmt import cli
 from nmt.config.compose import compose, from_yaml, to_yaml
 from nmt.config.schema import Config, DataConfig, EvaluationConfig, ModelConfig
-from nmt.data.manifest import MANIFEST, Steps, read_records
-from nmt.data.sources.files import LONGEST_LINE, inputs, read_lines, read_pairs, read_stream
+from nmt.data.manifest import MANIFEST, PreparationTasks, read_records
+from nmt.data.sources.files import MAX_LINE_BYTES, inputs, read_lines, read_pairs, read_stream
 from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
 from nmt.errors import ConfigError, UserError
@@ -64,9 +64,9 @@ def test_the_search_itself_finds_what_is_wrong(tmp_path: Path) -> None:
 
 def test_a_line_that_never_ends_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "text"
-    path.write_bytes(b"short\n" + b"x" * (LONGEST_LINE - 1) + b"\nlast\n")
-    assert [len(line) for line in read_lines(path)] == [5, LONGEST_LINE - 1, 4]
-    path.write_bytes(b"short\n" + b"x" * (LONGEST_LINE + 1) + b"\nlast\n")
+    path.write_bytes(b"short\n" + b"x" * (MAX_LINE_BYTES - 1) + b"\nlast\n")
+    assert [len(line) for line in read_lines(path)] == [5, MAX_LINE_BYTES - 1, 4]
+    path.write_bytes(b"short\n" + b"x" * (MAX_LINE_BYTES + 1) + b"\nlast\n")
     with pytest.raises(UserError, match="text, line 2: longer than 1,048,576 bytes"):
         list(read_lines(path))
 
@@ -132,7 +132,7 @@ def test_a_number_of_thousands_of_digits_is_no_character(tmp_path: Path) -> None
         (pyarrow.array([b"a", b"b"]), "has binary, not text"),
         (pyarrow.array([["a"], []]), "has list<"),
         (pyarrow.array([b"ok", b"\xff"]).view(pyarrow.string()), "language de that is not UTF-8"),
-        (pyarrow.array(["ok", "x" * (LONGEST_LINE + 1)]), "a text in the language de: longer than"),
+        (pyarrow.array(["ok", "x" * (MAX_LINE_BYTES + 1)]), "a text in the language de: longer than"),
     ],
 )
 def test_columns_that_hold_no_sentences(tmp_path: Path, side: pyarrow.Array, words: str) -> None:
@@ -147,7 +147,7 @@ def test_a_manifest_leads_to_no_file_elsewhere(tmp_path: Path) -> None:
     folder, victim = tmp_path / "data", tmp_path / "victim"
     folder.mkdir()
     victim.write_text("stays")
-    steps = Steps(folder, {}, lambda _: None)
+    steps = PreparationTasks(folder, {}, lambda _: None)
     (folder / "out").write_text("text")
     steps.run("step", {}, ["out"], dict)
     written = json.loads((folder / MANIFEST).read_text())
@@ -157,7 +157,7 @@ def test_a_manifest_leads_to_no_file_elsewhere(tmp_path: Path) -> None:
     for content in (forged, forged | {"seal": seal({"steps": forged["steps"]})}, {**forged, "seal": None}):
         (folder / MANIFEST).write_text(json.dumps(content))
         with pytest.raises(UserError, match="is damaged"):
-            Steps(folder, {}, lambda _: None).finish([])
+            PreparationTasks(folder, {}, lambda _: None).finish([])
     assert victim.read_text() == "stays"
     del written["seal"]  # as earlier versions wrote it
     (folder / MANIFEST).write_text(json.dumps(written))

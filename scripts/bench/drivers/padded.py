@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from protocol import Counts
 
-from nmt.data.batches import Lengths, plan_epoch
+from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.store import PairStore
 from nmt.text.special import BOS, EOS, PAD
 
@@ -31,7 +31,7 @@ class Rectangles(NamedTuple):
 def training_batches(folder: Path, batch_tokens: int, seed: int) -> Iterator[Rectangles]:
     """The batches of training, without end: sentences of like length, at most so many tokens a side."""
     store = PairStore.open(folder, "train")
-    lengths = Lengths.with_marks(store.source_lengths, store.target_lengths)
+    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     epoch = 0
     while True:
         plan = plan_epoch(lengths, batch_tokens, seed, epoch)
@@ -43,7 +43,7 @@ def training_batches(folder: Path, batch_tokens: int, seed: int) -> Iterator[Rec
 def held_out_batches(folder: Path, batch_tokens: int) -> Iterator[Rectangles]:
     """The development set."""
     store = PairStore.open(folder, "valid")
-    plan = plan_epoch(Lengths.with_marks(store.source_lengths, store.target_lengths), batch_tokens, 0, 0)
+    plan = plan_epoch(PairLengths.with_marks(store.source_lengths, store.target_lengths), batch_tokens, 0, 0)
     return (_batch(store, plan[index]) for index in range(len(plan)))
 
 

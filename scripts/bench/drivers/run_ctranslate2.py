@@ -24,7 +24,7 @@ def translate(job: Job) -> Result:
     folder.mkdir()
     numbers = NUMBERS[job["precision"]]
     export.write(folder, *read_weights(job), tokenizer, numbers)
-    load = partial(ctranslate2.Translator, str(folder), device="cpu", compute_type=numbers)
+    load = partial(ctranslate2.TorchEngine, str(folder), device="cpu", compute_type=numbers)
     shared, apart = load(intra_threads=job["threads"]), load(inter_threads=job["threads"], intra_threads=1)
     ids = {piece: index for index, piece in enumerate(tokenizer.vocabularies[1])}
 
@@ -40,12 +40,12 @@ def translate(job: Job) -> Result:
         )
         return [[ids[piece] for piece in _best(each, job["alpha"])] for each in found]
 
-    def side_by_side(blocks: list[list[list[str]]]) -> list[list[list[int]]]:
+    def run_in_threads(blocks: list[list[list[str]]]) -> list[list[list[int]]]:
         found = iter(translate_by(apart, [source for block in blocks for source in block]))
         return [list(islice(found, len(block))) for block in blocks]
 
     sources = [tokenizer.source_pieces(source) for source in job["sources"]]
-    return in_batches(job, partial(translate_by, shared), side_by_side, sources)
+    return in_batches(job, partial(translate_by, shared), run_in_threads, sources)
 
 
 def _best(found: Any, alpha: float) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from joeynmt.batch import Batch
+from joeynmt.batch import MicroBatch
 from joeynmt.config import parse_global_args
 from joeynmt.prediction import prepare
 from joeynmt.search import search
@@ -73,7 +73,7 @@ def translate(job: Job) -> Result:
     def block(sources: list[list[int]]) -> list[list[int]]:
         ids = torch.from_numpy(rectangle([[*source, EOS] for source in sources], PAD))
         lengths = torch.tensor([len(source) + 1 for source in sources])
-        batch = Batch(ids, lengths, None, None, None, torch.arange(len(ids)), ids.device, PAD, EOS, is_train=False)
+        batch = MicroBatch(ids, lengths, None, None, None, torch.arange(len(ids)), ids.device, PAD, EOS, is_train=False)
         with torch.autocast("cpu", torch.bfloat16, enabled=job["precision"] == "bf16"):
             found, _, _ = search(batch=batch, model=model, max_output_length=ids.shape[1] + LONGER,
                                  beam_size=job["beam"], beam_alpha=job["alpha"])  # fmt: skip

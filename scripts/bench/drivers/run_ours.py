@@ -16,11 +16,11 @@ from nmt.commands.train import make_trainer
 from nmt.compute.machine import keep_memory, prepare_machine
 from nmt.config.compose import compose, from_yaml
 from nmt.config.schema import Config, DecodingConfig
-from nmt.data.batches import Lengths, plan_epoch
-from nmt.data.loader import Ahead, Batch, Place, Step, assemble, steps
+from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, Prefetcher, assemble, steps
 from nmt.data.store import PairStore
 from nmt.decoding import torch_engine as translate_module
-from nmt.decoding.torch_engine import Translator, load_model
+from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.runs.checkpoints import load
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.trainer import Trainer, held_out_loss
@@ -66,19 +66,19 @@ def translate(job: Job) -> Result:
     model, tokenizer = load_model(checkpoint, from_yaml(checkpoint.config_text).model, torch.device("cpu"))
     precision = torch.bfloat16 if job["precision"] == "bf16" else torch.float32
     decoding = DecodingConfig(beam=job["beam"], alpha=job["alpha"], batch_tokens=1 << 40)
-    translator = Translator([model], tokenizer, decoding, torch.device("cpu"), precision)
+    translator = TorchEngine([model], tokenizer, decoding, torch.device("cpu"), precision)
 
     def block(sources: list[list[int]]) -> list[list[int]]:
         return [hypotheses[0].tokens for hypotheses in translator.translate_ids(sources)]
 
-    def side_by_side(blocks: list[list[list[int]]]) -> list[list[list[int]]]:
+    def run_in_threads(blocks: list[list[list[int]]]) -> list[list[list[int]]]:
         places = count()
         batches = [list(islice(places, len(each))) for each in blocks]
         with patch.object(translate_module, "batches_by_length", lambda *_: batches):
             found = iter(block([source for each in blocks for source in each]))
         return [list(islice(found, len(each))) for each in blocks]
 
-    return in_batches(job, block, side_by_side)
+    return in_batches(job, block, run_in_threads)
 
 
 def prepared_trainer(job: Job) -> tuple[Config, Trainer]:
@@ -89,7 +89,7 @@ def prepared_trainer(job: Job) -> tuple[Config, Trainer]:
 
 
 @contextmanager
-def batches_of(config: Config, rank: int = 0, devices: int = 1, parts: int = 1) -> Iterator[Iterator[Step]]:
+def batches_of(config: Config, rank: int = 0, devices: int = 1, parts: int = 1) -> Iterator[Iterator[GlobalBatch]]:
     """The batches of training, assembled in the background."""
     training, store = config.training, PairStore.open(config.data_folder, "train")
     stream = steps(
@@ -97,23 +97,23 @@ def batches_of(config: Config, rank: int = 0, devices: int = 1, parts: int = 1) 
         batch_tokens=training.batch_tokens,
         device_tokens=training.device_tokens,
         seed=config.seed,
-        start=Place(),
+        start=DataPosition(),
         rank=rank,
         devices=devices,
         parts=parts,
     )
-    with Ahead(stream) as batches:
+    with Prefetcher(stream) as batches:
         yield batches
 
 
-def counts(work: Step) -> Counts:
+def counts(work: GlobalBatch) -> Counts:
     """Real tokens of a step."""
     return Counts(work.tokens - work.target_tokens, work.target_tokens)
 
 
-def _held_out(config: Config) -> Iterator[Batch]:
+def _held_out(config: Config) -> Iterator[MicroBatch]:
     store = PairStore.open(config.data_folder, "valid")
-    lengths = Lengths.with_marks(store.source_lengths, store.target_lengths)
+    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     plan = plan_epoch(lengths, config.training.batch_tokens, seed=0, epoch=0)
     return (assemble(store, plan[index]) for index in range(len(plan)))
 

@@ -21,7 +21,9 @@ Blocks = Callable[[list[Sentences]], list[Sentences]]
 """Translates several."""
 
 
-def in_batches(job: Job, block: Block, side_by_side: Blocks | None = None, sources: Sentences | None = None) -> Result:
+def in_batches(
+    job: Job, block: Block, run_in_threads: Blocks | None = None, sources: Sentences | None = None
+) -> Result:
     """Translate the job's sentences (ids without marks, or what an engine takes instead of them), in order.
 
     Batches hold `job["batch"]` sentences, longest first. Where an engine can also translate batches side by side, with
@@ -33,8 +35,8 @@ def in_batches(job: Job, block: Block, side_by_side: Blocks | None = None, sourc
     batches = [order[start : start + job["batch"]] for start in range(0, len(order), job["batch"])]
     blocks = [[sources[index] for index in batch] for batch in batches]
     ways: dict[str, Blocks] = {"one after the other": lambda several: [block(each) for each in several]}
-    if side_by_side and job["threads"] > 1:
-        ways["side by side"] = side_by_side
+    if run_in_threads and job["threads"] > 1:
+        ways["side by side"] = run_in_threads
     way = _faster(ways, _sample(blocks, job["threads"]))
     began, cpu_began = time.perf_counter(), time.process_time()
     found = ways[way](blocks)

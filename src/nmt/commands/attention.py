@@ -8,7 +8,7 @@ import vl_convert
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import from_yaml
 from nmt.config.schema import Config
-from nmt.decoding.torch_engine import Translator, load_model
+from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.report.attention import attention, picture
 from nmt.runs.checkpoints import load, resolve
@@ -27,7 +27,7 @@ def run(config: Config) -> None:
         raise UserError(f"attention.layer={config.attention.layer}, but the model has {settings.model.layers} layers")
     source = _first_line(config.input)
     model, tokenizer = load_model(checkpoint, settings.model, machine.device)
-    translation = next(Translator([model], tokenizer, config.decoding, *machine).translate([source], window=1)).text
+    translation = next(TorchEngine([model], tokenizer, config.decoding, *machine).translate([source], window=1)).text
     looked = attention(model, tokenizer, source, translation)
     drawn = vl_convert.vegalite_to_png(picture(looked, config.attention.part, config.attention.layer), scale=SCALE)
     path = config.run_folder / "attention.png" if config.output == STANDARD else Path(config.output)

@@ -3,8 +3,8 @@
 import sys
 
 from nmt.config.schema import Config
-from nmt.data.batches import Lengths, Numbers, plan_epoch
-from nmt.data.loader import Place
+from nmt.data.batches import IntArray, PairLengths, plan_epoch
+from nmt.data.loader import DataPosition
 from nmt.data.prepare import require_prepared
 from nmt.data.store import PairStore
 from nmt.errors import UserError
@@ -18,7 +18,7 @@ def run(config: Config) -> None:
     require_prepared(config)
     store = PairStore.open(config.data_folder, "train")
     tokenizer = Tokenizer.load(config.data_folder)
-    lengths = Lengths.with_marks(store.source_lengths, store.target_lengths)
+    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     place, pairs = find_batch(lengths, config.training.batch_tokens, config.seed, config.step)
     print(
         f"step {config.step} is batch {place.batch + 1} of epoch {place.epoch + 1}: {len(pairs)} pairs of train, "
@@ -30,11 +30,11 @@ def run(config: Config) -> None:
         print(f"{tokenizer.decode_source(source)}\t{tokenizer.decode(target)}")
 
 
-def find_batch(lengths: Lengths, batch_tokens: int, seed: int, step: int) -> tuple[Place, Numbers]:
+def find_batch(lengths: PairLengths, batch_tokens: int, seed: int, step: int) -> tuple[DataPosition, IntArray]:
     """Where a step's batch lies in the data, and its pairs: each step takes one batch, epoch after epoch."""
     epoch, left = 0, step - 1
     while True:
         plan = plan_epoch(lengths, batch_tokens, seed, epoch)
         if left < len(plan):
-            return Place(epoch, left), plan[left]
+            return DataPosition(epoch, left), plan[left]
         epoch, left = epoch + 1, left - len(plan)

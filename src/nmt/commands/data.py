@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from nmt.config.schema import Config, DataConfig
-from nmt.data.filter_counts import funnel
+from nmt.data.filter_counts import filter_counts
 from nmt.data.manifest import MANIFEST
 from nmt.data.prepare import prepare
 from nmt.errors import UserError
@@ -98,7 +98,7 @@ def _joined(records: dict[str, Any]) -> list[str]:
 
 def _filter_table(records: dict[str, Any]) -> list[str]:
     """Lines that give, in the order of the filters of the training text, what each dropped and what it left."""
-    first, *filters = funnel(records)
+    first, *filters = filter_counts(records)
     read, left = first.left, [first, *filters][-1].left
     lines = [f"{'filter of train':<36}{'dropped':>12}{'share':>9}{'left':>13}"]
     for each in filters:

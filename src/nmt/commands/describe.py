@@ -9,13 +9,13 @@ import torch
 
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
-from nmt.data.batches import Lengths, plan_epoch
+from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.manifest import read_records
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError
 from nmt.estimate.hardware import EFFICIENCY, SUSTAINED, estimate, find_device, precision_on
-from nmt.estimate.memory import Keeping, Memory, keeping, training_memory
-from nmt.estimate.parameters import Size, model_size, training_flops
+from nmt.estimate.memory import ActivationStorage, Memory, activation_storage, training_memory
+from nmt.estimate.parameters import ParameterCounts, count_parameters, training_flops
 from nmt.training.schedule import warmup_warning
 
 TYPICAL_LENGTH = 30
@@ -33,7 +33,7 @@ def run(config: Config) -> None:
 def describe(config: Config, devices: int) -> dict[str, Any]:
     """The figures of a run on so many devices."""
     words, batch, budget = config.tokenizer.vocab_size, config.training.batch_tokens, config.training.device_tokens
-    size = model_size(config.model, words, words)
+    size = count_parameters(config.model, words, words)
     accumulation = math.ceil(batch / (devices * budget)) if budget else 1
     device_batch = math.ceil(batch / (devices * accumulation))
     flops = training_flops(size, words * config.model.d_model, batch, batch)
@@ -68,7 +68,7 @@ def _data(config: Config) -> dict[str, Any] | None:
     if "encode train" not in read_records(config.data_folder):
         return None
     store = PairStore.open(config.data_folder, "train")
-    lengths = Lengths.with_marks(store.source_lengths, store.target_lengths)
+    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     steps = len(plan_epoch(lengths, config.training.batch_tokens, config.seed, epoch=0))
     return {
         "pairs": len(store),
@@ -80,7 +80,7 @@ def _data(config: Config) -> dict[str, Any] | None:
     }
 
 
-def _memory(config: Config, size: Size, device_batch: int, data: dict[str, Any] | None) -> dict[str, Any]:
+def _memory(config: Config, size: ParameterCounts, device_batch: int, data: dict[str, Any] | None) -> dict[str, Any]:
     """Bytes on a device; and those of a batch of the longest sentences, where attention is padded."""
     on = _keeping(config)
     length = math.ceil(data["mean_length"]) if data else TYPICAL_LENGTH
@@ -93,11 +93,11 @@ def _memory(config: Config, size: Size, device_batch: int, data: dict[str, Any] 
     return {"total": of(length).total, **of(length)._asdict(), "longest_sentences": of(longest).total}
 
 
-def _keeping(config: Config) -> Keeping:
+def _keeping(config: Config) -> ActivationStorage:
     if config.device:
-        return keeping(gpu=True, half=precision_on(config.device, config.runtime.precision) == "bf16")
+        return activation_storage(gpu=True, half=precision_on(config.device, config.runtime.precision) == "bf16")
     machine = prepare_machine(config.runtime)
-    return keeping(gpu=machine.device.type == "cuda", half=machine.precision == torch.bfloat16)
+    return activation_storage(gpu=machine.device.type == "cuda", half=machine.precision == torch.bfloat16)
 
 
 def _estimate(config: Config, flops: int, devices: int) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from typing import Any
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.schema import Config
-from nmt.decoding.load_engine import Loaded, check_languages, load_engine
+from nmt.decoding.load_engine import LoadedEngine, check_languages, load_engine
 from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split, write_evaluation
 from nmt.runs.compatibility import flatten
 from nmt.runs.scores import FOLDER, scores_folder
@@ -34,7 +34,7 @@ def run(config: Config) -> None:
                 _tell(config, split, evaluation, loaded)
 
 
-def _about(config: Config, loaded: Loaded, machine: Machine) -> dict[str, Any]:
+def _about(config: Config, loaded: LoadedEngine, machine: Machine) -> dict[str, Any]:
     return {
         "corpus": config.data.corpus,
         "languages": [config.data.source_lang, config.data.target_lang],
@@ -46,7 +46,7 @@ def _about(config: Config, loaded: Loaded, machine: Machine) -> dict[str, Any]:
     }
 
 
-def _tell(config: Config, split: Split, evaluation: Evaluation, loaded: Loaded) -> None:
+def _tell(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedEngine) -> None:
     scored = Scored(
         split=str((scores_folder(config) / split.name).relative_to(config.run_folder / FOLDER)),
         step=loaded.about["step"],
@@ -60,7 +60,7 @@ def _tell(config: Config, split: Split, evaluation: Evaluation, loaded: Loaded) 
     tell_scored(config.run_folder, config.tracking, name=config.name, settings=settings, scored=scored)
 
 
-def _report(split: str, evaluation: Evaluation, loaded: Loaded, folder: Path) -> None:
+def _report(split: str, evaluation: Evaluation, loaded: LoadedEngine, folder: Path) -> None:
     print(
         f"{split}: {len(evaluation.hypotheses):,} sentences in {evaluation.seconds:.1f} s "
         f"({evaluation.sentences_per_second:,.1f} a second) by {loaded.path}; "

@@ -12,14 +12,14 @@ from nmt.compute.machine import prepare_machine
 from nmt.config.compose import from_yaml
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.sources.files import read_lines
-from nmt.decoding.ctranslate2_engine import Deployed
+from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.engine import Engine
 from nmt.decoding.load_engine import describe_checkpoint
-from nmt.decoding.torch_engine import Translator, load_model
+from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.export import ctranslate2, huggingface
 from nmt.export.card import Facts, card
-from nmt.export.marian_engine import Marian, check_tokenizer
+from nmt.export.marian_engine import MarianEngine, check_tokenizer
 from nmt.export.record import RECORD
 from nmt.export.verify import Quality, Verification, accept, compare_quality, verify
 from nmt.runs import checkpoint_files as checkpoint_format
@@ -46,7 +46,7 @@ def run(config: Config) -> None:
     sample = _sample(config)
     trained = from_yaml(checkpoint.config_text)
     model, tokenizer = load_model(checkpoint, trained.model, CPU)
-    usual = Translator([model], tokenizer, _beam_search(config), CPU)
+    usual = TorchEngine([model], tokenizer, _beam_search(config), CPU)
     with replacing_folder(config.export_folder) as partial:
         _write(partial, config, trained, checkpoint, tokenizer)
         native = _searching_alike(usual, config, trained)
@@ -65,13 +65,13 @@ def _beam_search(config: Config) -> DecodingConfig:
     return replace(config.decoding, nbest=1, strategy="beam", ensemble=[])
 
 
-def _searching_alike(usual: Translator, config: Config, trained: Config) -> Translator:
+def _searching_alike(usual: TorchEngine, config: Config, trained: Config) -> TorchEngine:
     """Return the model with the search that the export will be used with."""
     if config.export.target != "huggingface":
         return usual
     longest = _longest(config, trained)
     search = replace(usual.config, alpha=0.0, extra_length=longest)
-    native = Translator(usual.models, usual.tokenizer, search, CPU)
+    native = TorchEngine(usual.models, usual.tokenizer, search, CPU)
     native.longest_target = min(native.longest_target, longest)
     return native
 
@@ -81,7 +81,7 @@ def _longest(config: Config, trained: Config) -> int:
     return min(trained.data.max_pieces + 1 + config.decoding.extra_length, huggingface.POSITIONS - 1)
 
 
-def _quality(usual: Translator, native: Translator, found: Verification, sample: Sample) -> Quality | None:
+def _quality(usual: TorchEngine, native: TorchEngine, found: Verification, sample: Sample) -> Quality | None:
     """Compare the scores of the model, searched as `eval` does, with those of the export; None without references."""
     if not sample.references:
         return None
@@ -125,17 +125,17 @@ def _write(partial: Path, config: Config, trained: Config, checkpoint: Checkpoin
         )
 
 
-def _open(partial: Path, config: Config, native: Translator, lines: list[str]) -> Engine:
+def _open(partial: Path, config: Config, native: TorchEngine, lines: list[str]) -> Engine:
     """The export as those who get it will load it."""
     if config.export.target == "ctranslate2":
         positions = ctranslate2.positions(native.models[0].config)
-        return Deployed(partial, native.config, CPU, torch.get_num_threads(), longest=positions)
+        return CTranslate2Engine(partial, native.config, CPU, torch.get_num_threads(), longest=positions)
     if config.export.target == "huggingface":
         check_tokenizer(partial, native.tokenizer, lines)
-        return Marian(partial, native.tokenizer, native.config)
+        return MarianEngine(partial, native.tokenizer, native.config)
     saved = load(partial)
     model, tokenizer = load_model(saved, from_yaml(saved.config_text).model, CPU)
-    return Translator([model], tokenizer, native.config, CPU)
+    return TorchEngine([model], tokenizer, native.config, CPU)
 
 
 def _record(

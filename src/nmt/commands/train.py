@@ -16,11 +16,11 @@ from nmt.compute.machine import Machine
 from nmt.compute.uptime import uptime
 from nmt.config.compose import to_yaml
 from nmt.config.schema import Config
-from nmt.data.loader import Ahead, steps
+from nmt.data.loader import Prefetcher, steps
 from nmt.data.manifest import MANIFEST
 from nmt.data.prepare import require_prepared, verify_step
 from nmt.data.store import PairStore
-from nmt.decoding.torch_engine import Translator
+from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.evaluation.evaluate import read_split, translate_together
 from nmt.evaluation.scores import corpus_score
@@ -30,13 +30,13 @@ from nmt.runs.compatibility import check_resumable, flatten, read_settings
 from nmt.runs.environment import environment
 from nmt.runs.tracking import NullTracker, Tracker
 from nmt.storage.files import write_json, write_text
-from nmt.storage.lock import alone_in
+from nmt.storage.lock import exclusive_folder
 from nmt.text.tokenizer import Tokenizer, file_names
-from nmt.training.checkpointing import Contents, Keeper
+from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.loop import Ending, Loop
-from nmt.training.memory_check import check_fit, check_size
+from nmt.training.memory_check import check_memory, check_model_size
 from nmt.training.schedule import warmup_warning
-from nmt.training.trainer import Stoppable, Trainer
+from nmt.training.trainer import Interruptible, Trainer
 from nmt.training.validation import development_loss
 
 STOPPED = 143
@@ -63,14 +63,14 @@ def run(config: Config) -> None:
         if resumed is not None and _finished(resumed, config):
             return
         trainer = make_trainer(config, machine, tokenizer, resumed)
-        with closing(_keeper(trainer, config, train)) as keeper, _tracker(config, trainer.step) as tracker:
+        with closing(_keeper(trainer, config, train)) as checkpoint_manager, _tracker(config, trainer.step) as tracker:
             tracker.log("start", trainer.step)
             validate = partial(_validate, trainer, config, valid, tokenizer)
-            loop = Loop(trainer, tracker, validate, keeper)
+            loop = Loop(trainer, tracker, validate, checkpoint_manager)
             if resumed is not None and resumed.trainer is not None:
                 loop.load_state(resumed.trainer["loop"])
             _introduce(config, trainer, train, machine)
-            check_fit(trainer, train, least=config.data.max_pieces + 1)
+            check_memory(trainer, train, least=config.data.max_pieces + 1)
             ending = _train(loop, config, train)
         _conclude(ending, config, trainer)
 
@@ -82,7 +82,7 @@ def _alone(config: Config) -> Iterator[None]:
     with ExitStack() as owned:
         with distributed.together():
             if distributed.is_main():
-                owned.enter_context(alone_in(config.run_folder, taken=taken, setting="paths.outputs"))
+                owned.enter_context(exclusive_folder(config.run_folder, taken=taken, setting="paths.outputs"))
                 Checkpoints(config.run_folder).remove_leftovers()
         yield
 
@@ -138,7 +138,7 @@ def _finished(resumed: Checkpoint, config: Config) -> bool:
 
 def make_trainer(config: Config, machine: Machine, tokenizer: Tokenizer, resumed: Checkpoint | None = None) -> Trainer:
     """A fresh model, or the one of a checkpoint, ready to train."""
-    check_size(config.model, tokenizer.source_size, tokenizer.target_size, machine)
+    check_model_size(config.model, tokenizer.source_size, tokenizer.target_size, machine)
     torch.manual_seed(config.seed)
     model = Transformer(config.model, tokenizer.source_size, tokenizer.target_size)
     if resumed is not None:
@@ -178,7 +178,7 @@ def _introduce(config: Config, trainer: Trainer, train: PairStore, machine: Mach
     if distributed.is_main() and (warning := warmup_warning(training)):
         print(f"warning: {warning}", file=sys.stderr, flush=True)
     if trainer.step:
-        epoch, batch = trainer.place
+        epoch, batch = trainer.data_position
         _say(f"going on from step {trainer.step} (epoch {epoch + 1}, batch {batch + 1})")
 
 
@@ -189,41 +189,43 @@ def _train(loop: Loop, config: Config, train: PairStore) -> Ending:
         batch_tokens=training.batch_tokens,
         device_tokens=training.device_tokens,
         seed=config.seed,
-        start=loop.trainer.place,
+        start=loop.trainer.data_position,
         rank=distributed.rank(),
         devices=distributed.world_size(),
         parts=loop.trainer.parts,
     )
-    with Ahead(stream, pin_memory=loop.trainer.machine.device.type == "cuda") as batches:
+    with Prefetcher(stream, pin_memory=loop.trainer.machine.device.type == "cuda") as batches:
         return loop.run(batches)
 
 
 def _validate(
-    trainer: Trainer, config: Config, valid: PairStore, tokenizer: Tokenizer, own_part: Stoppable
+    trainer: Trainer, config: Config, valid: PairStore, tokenizer: Tokenizer, interruptible_together: Interruptible
 ) -> dict[str, float]:
     """Return losses, perplexity and BLEU on the development set; every process takes its share."""
-    means = development_loss(trainer.model, valid, config.training, trainer.machine, own_part)
+    means = development_loss(trainer.model, valid, config.training, trainer.machine, interruptible_together)
     figures = {"loss": means.loss, "nll": means.nll, "perplexity": means.perplexity}
     if config.training.valid_sentences:
-        figures["bleu"] = _decoded_bleu(trainer, config, tokenizer, own_part)
+        figures["bleu"] = _decoded_bleu(trainer, config, tokenizer, interruptible_together)
     return figures
 
 
-def _decoded_bleu(trainer: Trainer, config: Config, tokenizer: Tokenizer, own_part: Stoppable) -> float:
+def _decoded_bleu(
+    trainer: Trainer, config: Config, tokenizer: Tokenizer, interruptible_together: Interruptible
+) -> float:
     """BLEU as `eval` would find it, on the first sentences of the development set."""
     split = read_split(config.data_folder, "valid", (config.data.source_lang, config.data.target_lang))
     count = config.training.valid_sentences
-    translator = Translator([trainer.model], tokenizer, config.decoding, *trainer.machine)
-    hypotheses = translate_together(translator, split.sources[:count], own_part=own_part)
+    translator = TorchEngine([trainer.model], tokenizer, config.decoding, *trainer.machine)
+    hypotheses = translate_together(translator, split.sources[:count], interruptible_together=interruptible_together)
     return corpus_score(BLEU(), hypotheses, split.references[:count]).score
 
 
-def _keeper(trainer: Trainer, config: Config, train: PairStore) -> Keeper:
+def _keeper(trainer: Trainer, config: Config, train: PairStore) -> CheckpointManager:
     files = [config.data_folder / name for name in file_names(joint=config.tokenizer.joint)]
-    return Keeper(
+    return CheckpointManager(
         trainer,
         Checkpoints(config.run_folder, config.training.best_by),
-        Contents(files, to_yaml(config), _fingerprint(train)),
+        CheckpointContents(files, to_yaml(config), _fingerprint(train)),
         aside=trainer.machine.device.type != "cpu",
     )
 

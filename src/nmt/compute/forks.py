@@ -26,14 +26,16 @@ MONITOR = "TMonitor"
 """The thread that redraws progress bars: the only one whose locks a copy can do without."""
 
 
-def can_copy() -> bool:
+def can_fork() -> bool:
     """Whether a copy of this process could work: what other threads have locked, it would find locked for ever."""
     others = [each for each in threading.enumerate() if each is not threading.main_thread()]
     alone = all(type(each).__name__ == MONITOR for each in others)
     return sys.platform == "linux" and alone and threading.current_thread() is threading.main_thread()
 
 
-def work_apart(work: Callable[[T], R], tasks: Sequence[T], processes: int, take: Callable[[T, R], None]) -> None:
+def run_tasks_in_forks(
+    work: Callable[[T], R], tasks: Sequence[T], processes: int, take: Callable[[T, R], None]
+) -> None:
     """Do each of the tasks in one of the copies, which take turns, and hand what they give to `take` as it comes."""
     context = get_context("fork")
     with ExitStack() as ended:

@@ -31,7 +31,7 @@ def _leave_after(parent: BaseProcess) -> None:
     os._exit(1)
 
 
-def apart(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+def run_in_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Call a function in a process of its own, which can be stopped at once and gives its memory back."""
     receiver, sender = SPAWN.Pipe(duplex=False)
     process = SPAWN.Process(target=_call, args=(sender, function, args, kwargs), daemon=True)

@@ -13,7 +13,7 @@ class StopError(BaseException):
     """A signal has asked to leave a block. Not an `Exception`, which some library might take for its own."""
 
 
-class Asked:
+class StopRequest:
     """Whether a signal has asked this process to stop, or its time is up."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Asked:
             raise StopError
 
     @contextmanager
-    def stoppable(self) -> Iterator[None]:
+    def interruptible(self) -> Iterator[None]:
         """End this block on a signal or alarm, with StopError: only for what can be left half done and made again."""
         self._stoppable = True
         try:
@@ -61,11 +61,11 @@ class Asked:
             self._stoppable = False
 
     @contextmanager
-    def own_part(self) -> Iterator[None]:
+    def interruptible_together(self) -> Iterator[None]:
         """A stoppable block that each of several processes does by itself, and all leave where one of them does."""
         left = False
         try:
-            with self.stoppable():
+            with self.interruptible():
                 yield
         except StopError:
             left = True
@@ -74,13 +74,15 @@ class Asked:
 
 
 @contextmanager
-def stop_signals() -> Iterator[Asked]:
+def stop_signals() -> Iterator[StopRequest]:
     """Note SIGTERM, SIGINT and SIGUSR1 (which Slurm may send before time is up) instead of dying of them.
 
     After an error, too: a launcher that sees one process fail ends the others, which are about to say what they met.
     """
-    asked = Asked()
-    before = {number: signal.signal(number, asked.note) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
-    yield asked
+    stop_request = StopRequest()
+    before = {
+        number: signal.signal(number, stop_request.note) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+    }
+    yield stop_request
     for number, handler in before.items():
         signal.signal(number, handler)

@@ -17,17 +17,17 @@ MOST = 4
 """Threads at once that are worth it: they take turns at Python's lock, and each needs memory of its own."""
 
 
-class LeftError(BaseException):
+class AbandonedError(BaseException):
     """The thread that this is raised in is to leave what it works on."""
 
 
-def share_threads(most: int) -> int:
+def concurrent_workers(most: int) -> int:
     """How many things, `most` at most, are worked on at once, such that each gets the same share of the threads."""
     threads = torch.get_num_threads()
     return max((count for count in range(1, 1 + min(MOST, most)) if threads % count == 0), default=1)
 
 
-def side_by_side(work: Callable[[int], T], parts: Sequence[int]) -> list[T]:
+def run_in_threads(work: Callable[[int], T], parts: Sequence[int]) -> list[T]:
     """What the work gives for each of the parts, done in a thread each; left at once where this thread is stopped."""
     done: dict[int, T | Exception] = {}
     own = max(1, torch.get_num_threads() // len(parts))
@@ -36,7 +36,7 @@ def side_by_side(work: Callable[[int], T], parts: Sequence[int]) -> list[T]:
         try:
             torch.set_num_threads(own)  # holds for this thread
             done[part] = work(part)
-        except LeftError:
+        except AbandonedError:
             pass
         except Exception as error:  # whatever it is, it is raised where the work was asked for
             done[part] = error
@@ -60,7 +60,7 @@ def side_by_side(work: Callable[[int], T], parts: Sequence[int]) -> list[T]:
     return results
 
 
-def work_off(work: Callable[[T], None], tasks: Iterable[T], workers: int) -> None:
+def run_tasks_in_threads(work: Callable[[T], None], tasks: Iterable[T], workers: int) -> None:
     """Do each of the tasks once, by whichever of the workers is free; after an error none is begun."""
     waiting = iter(list(tasks))  # an iterator of a list may be shared by threads
 
@@ -76,7 +76,7 @@ def work_off(work: Callable[[T], None], tasks: Iterable[T], workers: int) -> Non
     if workers == 1:
         take(0)
     else:
-        side_by_side(take, range(workers))
+        run_in_threads(take, range(workers))
 
 
 def _join(threads: Sequence[threading.Thread]) -> None:
@@ -86,5 +86,5 @@ def _join(threads: Sequence[threading.Thread]) -> None:
 
 def _leave(thread: threading.Thread) -> None:
     """Raise LeftError in a thread, at its next line of Python; nothing happens where it has ended."""
-    identity, error = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(LeftError)
+    identity, error = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(AbandonedError)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, error)

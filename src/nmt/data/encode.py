@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nmt.compute.processes import SPAWN, follow_parent
-from nmt.data.store import Ids, Lengths, id_type, writing
+from nmt.data.store import Ids, LengthArray, id_type, writing
 from nmt.errors import UserError
 from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer
@@ -28,9 +28,9 @@ class Encoded:
     """A chunk's pairs as ids, and how many were left out for their length."""
 
     source: Ids
-    source_lengths: Lengths
+    source_lengths: LengthArray
     target: Ids
-    target_lengths: Lengths
+    target_lengths: LengthArray
     dropped: int
 
 
@@ -42,7 +42,7 @@ class Side:
     longest: int = 0
     unknown: int = 0
 
-    def add(self, ids: Ids, lengths: Lengths) -> None:
+    def add(self, ids: Ids, lengths: LengthArray) -> None:
         """Count a chunk."""
         self.tokens += len(ids)
         self.longest = max(self.longest, int(lengths.max(initial=0)))
@@ -166,7 +166,7 @@ def _lines(content: bytes) -> list[str]:
     return content.decode().split("\n")[:-1]
 
 
-def _flat(sentences: list[list[int]], vocabulary: int) -> tuple[Ids, Lengths]:
+def _flat(sentences: list[list[int]], vocabulary: int) -> tuple[Ids, LengthArray]:
     lengths = np.fromiter(map(len, sentences), np.int32, len(sentences))
     ids = np.fromiter(chain.from_iterable(sentences), id_type(vocabulary), int(lengths.sum(dtype=np.int64)))
     return ids, lengths

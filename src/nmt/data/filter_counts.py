@@ -9,7 +9,7 @@ LIMITS = {"words": "max_words", "ratio": "max_ratio", "pieces": "max_pieces"}
 
 
 @dataclass(frozen=True, slots=True)
-class Filtered:
+class FilterCount:
     """A step of the funnel."""
 
     name: str
@@ -21,14 +21,14 @@ class Filtered:
     """Of what was read."""
 
 
-def funnel(records: Mapping[str, Any], split: str = "train") -> list[Filtered]:
+def filter_counts(records: Mapping[str, Any], split: str = "train") -> list[FilterCount]:
     """What was read, then each filter in its order, the tokenizer's own limit last."""
     collected, encoded = records[f"collect {split}"], records[f"encode {split}"]
     limits = {**collected["inputs"].get("filters", {}), "max_pieces": encoded["inputs"]["max_pieces"]}
     left = read = collected["result"]["read"]
-    steps = [Filtered("read", "", 0, read, 1.0)]
+    steps = [FilterCount("read", "", 0, read, 1.0)]
     for name, dropped in {**collected["result"]["dropped"], **encoded["result"]["dropped"]}.items():
         key = LIMITS.get(name)
         left -= dropped
-        steps.append(Filtered(name, f"data.{key}={limits[key]}" if key else "", dropped, left, left / max(read, 1)))
+        steps.append(FilterCount(name, f"data.{key}={limits[key]}" if key else "", dropped, left, left / max(read, 1)))
     return steps

@@ -9,12 +9,12 @@ from typing import Any
 
 from nmt.errors import UserError
 from nmt.storage.files import PARTIAL, checksums, is_plain_name, read_json, remove, seal, write_json
-from nmt.storage.lock import alone_in
+from nmt.storage.lock import exclusive_folder
 
 MANIFEST = "manifest.json"
 
 
-class Steps:
+class PreparationTasks:
     """The steps of a folder and their record, its manifest."""
 
     def __init__(self, folder: Path, about: dict[str, Any], say: Callable[[str], None]) -> None:
@@ -113,9 +113,11 @@ def _is_record(record: Any) -> bool:
 
 
 @contextmanager
-def owning(folder: Path) -> Iterator[None]:
+def exclusive_corpus(folder: Path) -> Iterator[None]:
     """Work alone in a folder, which is made where needed and cleared of what an interrupted run left."""
-    with alone_in(folder, taken="is being prepared by another process: wait until it is done.", setting="paths.data"):
+    with exclusive_folder(
+        folder, taken="is being prepared by another process: wait until it is done.", setting="paths.data"
+    ):
         for leftover in folder.glob(f"*{PARTIAL}"):
             remove(leftover)
         yield

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from nmt.compute.cores import usable_cores
-from nmt.compute.processes import apart
+from nmt.compute.processes import run_in_process
 from nmt.config.schema import Config, DataConfig, TokenizerConfig
 from nmt.data import encode, filters, store
-from nmt.data.manifest import Steps, owning, read_records
+from nmt.data.manifest import PreparationTasks, exclusive_corpus, read_records
 from nmt.data.overlap import count_overlap
-from nmt.data.progress import Progress
+from nmt.data.progress import PairProgress
 from nmt.data.sources import registry
 from nmt.data.sources.files import Languages, read_lines
 from nmt.errors import UserError
@@ -27,15 +27,15 @@ Say = Callable[[str], None]
 def prepare(config: Config, say: Say = print) -> dict[str, Any]:
     """Bring the prepared corpus up to date with the settings; give the records of its steps."""
     folder = config.data_folder
-    with owning(folder):
-        steps = Steps(folder, _about(config), say)
+    with exclusive_corpus(folder):
+        tasks = PreparationTasks(folder, _about(config), say)
         splits = registry.splits(config.data)
         fingerprints = {split: registry.fingerprint(config.data, config.seed, split) for split in splits}
-        done = [_collect(config, steps, split, fingerprints[split]) for split in splits]
-        done.append(_count_overlap(config, steps, [split for split in splits if split != "train"]))
-        done.append(_train_tokenizer(config, steps))
-        done += [_encode(config, steps, split) for split in splits]
-        return steps.finish(done)
+        done = [_collect(config, tasks, split, fingerprints[split]) for split in splits]
+        done.append(_count_overlap(config, tasks, [split for split in splits if split != "train"]))
+        done.append(_train_tokenizer(config, tasks))
+        done += [_encode(config, tasks, split) for split in splits]
+        return tasks.finish(done)
 
 
 def require_prepared(config: Config) -> None:
@@ -65,12 +65,12 @@ def verify_step(folder: Path, name: str) -> None:
             raise UserError(f"{folder / output} is not what was prepared: run `make data` with the same settings")
 
 
-def _collect(config: Config, steps: Steps, split: str, fingerprint: dict[str, Any]) -> str:
+def _collect(config: Config, tasks: PreparationTasks, split: str, fingerprint: dict[str, Any]) -> str:
     """Read a split from its source and write its text, one sentence a line, filtered as `_filters` says."""
     name = f"collect {split}"
     data = config.data
     languages = _languages(data)
-    steps.run(
+    tasks.run(
         name,
         {"source": fingerprint, **_collect_settings(data, split)},
         [f"{split}.{language}" for language in languages],
@@ -106,7 +106,7 @@ def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> dict[s
     with ExitStack() as stack:
         partials = [stack.enter_context(replacing(folder / f"{split}.{language}")) for language in _languages(data)]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
-        progress = stack.enter_context(Progress(f"collect {split}"))
+        progress = stack.enter_context(PairProgress(f"collect {split}"))
         for cells in filters.chunks(registry.pairs(data, seed, split)):
             chunk, broken = filters.join_lines(cells)
             pairs = filters.apply(wanted, chunk, dropped)
@@ -138,27 +138,27 @@ def _nothing(data: DataConfig, split: str, read: int, dropped: dict[str, int]) -
     return f"the filters leave none of the {read} pairs of {split} (dropped: {counts}): loosen them."
 
 
-def _count_overlap(config: Config, steps: Steps, splits: list[str]) -> str:
+def _count_overlap(config: Config, tasks: PreparationTasks, splits: list[str]) -> str:
     """Count the development and test sentences that the training text holds, too."""
     name = "overlap"
     languages = _languages(config.data)
 
     def work() -> dict[str, Any]:
-        with Progress(name, steps.result("collect train")["kept"]) as progress:
+        with PairProgress(name, tasks.result("collect train")["kept"]) as progress:
             return count_overlap(config.data_folder, splits, languages, progress.advance)
 
-    steps.run(name, {"text": {split: steps.outputs(f"collect {split}") for split in ("train", *splits)}}, [], work)
+    tasks.run(name, {"text": {split: tasks.outputs(f"collect {split}") for split in ("train", *splits)}}, [], work)
     return name
 
 
-def _train_tokenizer(config: Config, steps: Steps) -> str:
+def _train_tokenizer(config: Config, tasks: PreparationTasks) -> str:
     name = "tokenizer"
     joint = config.tokenizer.joint
-    steps.run(
+    tasks.run(
         name,
-        {"settings": asdict(config.tokenizer), "text": steps.outputs("collect train")},
+        {"settings": asdict(config.tokenizer), "text": tasks.outputs("collect train")},
         tokenizer.file_names(joint=joint),
-        lambda: _write_tokenizer(config, steps.result("collect train")["kept"]),
+        lambda: _write_tokenizer(config, tasks.result("collect train")["kept"]),
     )
     return name
 
@@ -167,7 +167,7 @@ def _write_tokenizer(config: Config, pairs: int) -> dict[str, Any]:
     folder = config.data_folder
     sides = [folder / f"train.{language}" for language in _languages(config.data)]
     groups = [sides] if config.tokenizer.joint else [[side] for side in sides]
-    trained = [apart(_train_on, group, pairs * len(group), config.tokenizer) for group in groups]
+    trained = [run_in_process(_train_on, group, pairs * len(group), config.tokenizer) for group in groups]
     made = Tokenizer(*(model for model, _ in trained))
     made.save(folder)
     return {
@@ -182,13 +182,13 @@ def _train_on(files: list[Path], lines: int, settings: TokenizerConfig) -> tuple
     return train_tokenizer.train(chain.from_iterable(map(read_lines, files)), lines, settings)
 
 
-def _encode(config: Config, steps: Steps, split: str) -> str:
+def _encode(config: Config, tasks: PreparationTasks, split: str) -> str:
     name = f"encode {split}"
     languages = _languages(config.data)
     most = _max_pieces(config.data, split)
 
     def work() -> dict[str, Any]:
-        with Progress(name, steps.result(f"collect {split}")["kept"]) as progress:
+        with PairProgress(name, tasks.result(f"collect {split}")["kept"]) as progress:
             return encode.encode_split(
                 config.data_folder,
                 split,
@@ -198,11 +198,11 @@ def _encode(config: Config, steps: Steps, split: str) -> str:
                 advance=progress.advance,
             )
 
-    steps.run(
+    tasks.run(
         name,
         {
-            "text": steps.outputs(f"collect {split}"),
-            "tokenizer": steps.result("tokenizer")["checksum"],
+            "text": tasks.outputs(f"collect {split}"),
+            "tokenizer": tasks.result("tokenizer")["checksum"],
             "max_pieces": most,
         },
         store.file_names(split, languages),

@@ -9,7 +9,7 @@ from tqdm import tqdm
 EVERY_SECONDS = 60
 
 
-class Progress:
+class PairProgress:
     """Counts pairs as they are done."""
 
     def __init__(self, name: str, total: int | None = None) -> None:
@@ -20,7 +20,7 @@ class Progress:
         self._started = self._said = time.monotonic()
         self._bar = tqdm(desc=name, total=total, unit=" pairs", unit_scale=True, leave=False, disable=None)
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "PairProgress":
         """Show the bar while the block runs."""
         return self
 

@@ -14,7 +14,7 @@ from nmt.storage.files import checksums, is_plain_name, read_json, remove, repla
 
 Ids = npt.NDArray[np.unsignedinteger[Any]]
 Offsets = npt.NDArray[np.int64]
-Lengths = npt.NDArray[np.int32]
+LengthArray = npt.NDArray[np.int32]
 
 OFFSET = np.dtype("<i8")
 TOKENS = (np.dtype("<u2"), np.dtype("<u4"))
@@ -67,12 +67,12 @@ class PairStore:
         return len(self.source_offsets) - 1
 
     @property
-    def source_lengths(self) -> Lengths:
+    def source_lengths(self) -> LengthArray:
         """Pieces of each source sentence, worked out at each call."""
         return np.diff(self.source_offsets).astype(np.int32)
 
     @property
-    def target_lengths(self) -> Lengths:
+    def target_lengths(self) -> LengthArray:
         """Pieces of each target sentence, worked out at each call."""
         return np.diff(self.target_offsets).astype(np.int32)
 
@@ -108,7 +108,7 @@ class PairWriter:
         for file in self._offsets:
             file.write(np.zeros(1, OFFSET).tobytes())
 
-    def append(self, source: Ids, source_lengths: Lengths, target: Ids, target_lengths: Lengths) -> None:
+    def append(self, source: Ids, source_lengths: LengthArray, target: Ids, target_lengths: LengthArray) -> None:
         """Add pairs: the ids of their sentences one after the other, and the sentences' lengths."""
         for side, (ids, lengths) in enumerate(((source, source_lengths), (target, target_lengths))):
             offsets = self._ends[side] + np.cumsum(lengths, dtype=OFFSET)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nmt.text.special import BOS, EOS, PAD
 
-Step = Callable[[Tensor, Tensor], Tensor]
+NextTokenScorer = Callable[[Tensor, Tensor], Tensor]
 """`step(tokens, parents)` scores the next token of each row: (R,), (R,) to (R, V).
 
 Row r goes on from row `parents[r]` of the call before with the token `tokens[r]`. In the first call the
@@ -45,7 +45,7 @@ def length_penalty(length: int, alpha: float) -> float:
     return float(((5 + length) / 6) ** alpha)
 
 
-def ensemble(steps: Sequence[Step]) -> Step:
+def ensemble_scorers(steps: Sequence[NextTokenScorer]) -> NextTokenScorer:
     """Several models as one: the mean of their probabilities."""
     if len(steps) == 1:
         return steps[0]
@@ -57,7 +57,7 @@ def ensemble(steps: Sequence[Step]) -> Step:
     return step
 
 
-def force(step: Step, prefixes: Sequence[Sequence[int]], device: torch.device) -> Step:
+def force_prefixes(step: NextTokenScorer, prefixes: Sequence[Sequence[int]], device: torch.device) -> NextTokenScorer:
     """The same scorer, but as long as its prefix lasts, a sentence can only go on with that: it counts as certain."""
     longest = max(map(len, prefixes))
     table = torch.tensor([[*prefix, *[PAD] * (longest - len(prefix))] for prefix in prefixes], device=device)
@@ -79,7 +79,7 @@ def force(step: Step, prefixes: Sequence[Sequence[int]], device: torch.device) -
 
 
 def beam_search(
-    step: Step,
+    step: NextTokenScorer,
     max_lengths: Tensor,
     *,
     beam: int,
@@ -105,7 +105,7 @@ def beam_search(
         prefixes: tokens that each sentence's hypotheses begin with.
         stop_early: stop a sentence once its result is certain.
     """
-    forced = force(step, prefixes, max_lengths.device) if prefixes and any(prefixes) else step
+    forced = force_prefixes(step, prefixes, max_lengths.device) if prefixes and any(prefixes) else step
     search = _Search(max_lengths, beam, alpha, nbest)
     tokens = torch.full_like(max_lengths, BOS)
     parents = torch.arange(len(max_lengths), device=max_lengths.device)

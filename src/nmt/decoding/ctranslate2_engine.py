@@ -7,7 +7,7 @@ import torch
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis, length_penalty
-from nmt.decoding.engine import LONGEST_SOURCE, Engine, Likelihood
+from nmt.decoding.engine import MAX_SOURCE_TOKENS, Engine, Likelihood
 from nmt.errors import UserError
 from nmt.text.special import BOS, PAD
 from nmt.text.tokenizer import Tokenizer
@@ -16,7 +16,7 @@ ALMOST_NONE = 1e-9
 """A length penalty that changes no score but makes CTranslate2 go on until `beam` hypotheses are finished."""
 
 
-class Deployed(Engine):
+class CTranslate2Engine(Engine):
     """A model in CTranslate2's format, with the tokenizer beside it."""
 
     def __init__(
@@ -27,7 +27,7 @@ class Deployed(Engine):
         threads: int,
         *,
         seed: int = 1,
-        longest: int = LONGEST_SOURCE,
+        longest: int = MAX_SOURCE_TOKENS,
     ) -> None:
         """Load the model in `folder` onto `device`; `longest` is the number of positions that it knows."""
         try:
@@ -37,11 +37,11 @@ class Deployed(Engine):
                 "this needs the package ctranslate2: .venv/bin/python -m pip install ctranslate2"
             ) from error
         tokenizer = Tokenizer.load(folder)
-        super().__init__(tokenizer, config, min(longest, LONGEST_SOURCE), longest)
+        super().__init__(tokenizer, config, min(longest, MAX_SOURCE_TOKENS), longest)
         self.source_pieces, self.target_pieces = tokenizer.vocabularies
         self._ids = {piece: index for index, piece in enumerate(self.target_pieces)}
         try:
-            self.model: Any = ctranslate2.Translator(
+            self.model: Any = ctranslate2.TorchEngine(
                 str(folder), device=device.type, device_index=device.index or 0, intra_threads=threads
             )
         except (RuntimeError, ValueError) as error:

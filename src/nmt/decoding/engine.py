@@ -21,11 +21,11 @@ WINDOW = 2048
 """Lines to look ahead, so that sentences of like length are decoded together."""
 ROOM = 1 << 22
 """Characters to look ahead at most."""
-LONGEST_SOURCE = 1024
+MAX_SOURCE_TOKENS = 1024
 """Most word pieces of a line, its end mark included, that are translated; learned positions may know fewer."""
-LONGEST_TARGET = 4096
+MAX_TARGET_TOKENS = 4096
 """Most word pieces of a translation, or of a prefix or a translation that is given."""
-LEAST_COST = 16
+MIN_SENTENCE_COST = 16
 """Word pieces that a sentence counts at least: even a short one takes a beam's rows of the vocabulary."""
 
 Done = Callable[[int], object]
@@ -72,14 +72,14 @@ class Engine(ABC):
         self,
         tokenizer: Tokenizer,
         config: DecodingConfig,
-        longest_source: int = LONGEST_SOURCE,
+        longest_source: int = MAX_SOURCE_TOKENS,
         longest_target: int = sys.maxsize,
     ) -> None:
         """The longest are word pieces, end marks included."""
         self.tokenizer = tokenizer
         self.config = config
         self.longest_source = longest_source
-        self.longest_target = min(longest_target, LONGEST_TARGET)
+        self.longest_target = min(longest_target, MAX_TARGET_TOKENS)
 
     @abstractmethod
     def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
@@ -200,7 +200,7 @@ def batches_by_length(lengths: Sequence[int], budget: int, most: int = sys.maxsi
     batch: list[int] = []
     cost = 0
     for index in sorted((index for index, length in enumerate(lengths) if length), key=lambda index: -lengths[index]):
-        own = max(lengths[index], LEAST_COST)
+        own = max(lengths[index], MIN_SENTENCE_COST)
         if batch and (cost + own > budget or len(batch) == most):
             yield batch
             batch, cost = [], 0

@@ -9,15 +9,15 @@ import torch
 from nmt.compute.machine import Machine
 from nmt.config.compose import from_yaml
 from nmt.config.schema import Config
-from nmt.decoding.ctranslate2_engine import Deployed
+from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.engine import Engine
-from nmt.decoding.torch_engine import Translator, load_model
+from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.export.record import RECORD, export_files, read_record
 from nmt.runs.checkpoints import Checkpoint, load, resolve
 
 
-class Loaded(NamedTuple):
+class LoadedEngine(NamedTuple):
     """An engine and where it came from."""
 
     engine: Engine
@@ -30,7 +30,7 @@ class Loaded(NamedTuple):
     """Name, path, step and checksum of the checkpoint; of an export also what became of it."""
 
 
-def load_engine(config: Config, machine: Machine) -> Loaded:
+def load_engine(config: Config, machine: Machine) -> LoadedEngine:
     """Load what `engine`, `checkpoint` and `decoding.ensemble` name."""
     return _load_export(config, machine) if config.engine == "ctranslate2" else _load_checkpoints(config, machine)
 
@@ -46,7 +46,7 @@ def describe_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
-def check_languages(loaded: Loaded, config: Config) -> None:
+def check_languages(loaded: LoadedEngine, config: Config) -> None:
     """Refuse to translate what the model was not trained for."""
     pairs = ["-".join(each) for each in (loaded.languages, (config.data.source_lang, config.data.target_lang))]
     if pairs[0] != pairs[1]:
@@ -56,7 +56,7 @@ def check_languages(loaded: Loaded, config: Config) -> None:
         )
 
 
-def _load_checkpoints(config: Config, machine: Machine) -> Loaded:
+def _load_checkpoints(config: Config, machine: Machine) -> LoadedEngine:
     names = [config.checkpoint, *config.decoding.ensemble]
     checkpoints = [load(resolve(config.run_folder, name)) for name in names]
     trained = [from_yaml(checkpoint.config_text) for checkpoint in checkpoints]
@@ -66,13 +66,13 @@ def _load_checkpoints(config: Config, machine: Machine) -> Loaded:
     ]
     tokenizers = [tokenizer for _, tokenizer in loaded]
     _check_one_vocabulary(checkpoints, [tokenizer.checksum for tokenizer in tokenizers])
-    engine = Translator([model for model, _ in loaded], tokenizers[0], config.decoding, *machine, seed=config.seed)
+    engine = TorchEngine([model for model, _ in loaded], tokenizers[0], config.decoding, *machine, seed=config.seed)
     about = describe_checkpoint(checkpoints[0])
     if len(checkpoints) > 1:
         about["ensemble"] = [describe_checkpoint(checkpoint) for checkpoint in checkpoints[1:]]
     data = trained[0].data
     first = checkpoints[0]
-    return Loaded(engine, first.path, (data.source_lang, data.target_lang), first.files, about)
+    return LoadedEngine(engine, first.path, (data.source_lang, data.target_lang), first.files, about)
 
 
 def _check_one_vocabulary(checkpoints: Sequence[Checkpoint], checksums: Sequence[str]) -> None:
@@ -84,14 +84,14 @@ def _check_one_vocabulary(checkpoints: Sequence[Checkpoint], checksums: Sequence
             )
 
 
-def _load_export(config: Config, machine: Machine) -> Loaded:
+def _load_export(config: Config, machine: Machine) -> LoadedEngine:
     folder = config.export_folder
     if not (folder / RECORD).is_file():
         raise UserError(f"there is no export in {folder}: run `make export` first (with the same ARGS)")
     record = read_record(folder)
     if record["target"] != "ctranslate2":
         raise UserError(f"{folder} is an export for {record['target']}: engine=ctranslate2 needs one for ctranslate2")
-    engine = Deployed(
+    engine = CTranslate2Engine(
         folder,
         config.decoding,
         machine.device,
@@ -101,4 +101,4 @@ def _load_export(config: Config, machine: Machine) -> Loaded:
     )
     about = {**record["checkpoint"], "export": str(folder), "quantization": record["quantization"]}
     source, target = record["languages"]
-    return Loaded(engine, folder, (source, target), export_files(folder, record), about)
+    return LoadedEngine(engine, folder, (source, target), export_files(folder, record), about)

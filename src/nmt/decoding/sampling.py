@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.beam import NEVER, Hypothesis, Step, force, length_penalty
+from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, force_prefixes, length_penalty
 from nmt.text.special import BOS, EOS, PAD
 
 
 def sample(
-    step: Step,
+    step: NextTokenScorer,
     max_lengths: Tensor,
     config: DecodingConfig,
     random: torch.Generator,
@@ -30,7 +30,7 @@ def sample(
         prefixes: tokens that each sentence's translations begin with.
     """
     device, count = max_lengths.device, config.nbest
-    step = force(step, prefixes, device) if prefixes and any(prefixes) else step
+    step = force_prefixes(step, prefixes, device) if prefixes and any(prefixes) else step
     sentences = torch.arange(len(max_lengths), device=device)
     totals = torch.zeros(len(max_lengths), count, device=device)
     drawn = torch.empty(len(max_lengths), count, 0, dtype=torch.int64, device=device)

@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.compute.forks import can_copy, work_apart
+from nmt.compute.forks import can_fork, run_tasks_in_forks
 from nmt.compute.machine import is_out_of_memory
-from nmt.compute.threads import share_threads, work_off
+from nmt.compute.threads import concurrent_workers, run_tasks_in_threads
 from nmt.config.schema import DecodingConfig, ModelConfig
-from nmt.decoding.beam import Hypothesis, beam_search, ensemble
-from nmt.decoding.engine import LONGEST_SOURCE, Engine, Likelihood, Search, Take, batches_by_length
+from nmt.decoding.beam import Hypothesis, beam_search, ensemble_scorers
+from nmt.decoding.engine import MAX_SOURCE_TOKENS, Engine, Likelihood, Search, Take, batches_by_length
 from nmt.decoding.sampling import sample
 from nmt.errors import UserError
-from nmt.model.cpu.prepared_weights import prepared
+from nmt.model.cpu.prepared_weights import prepare_for_cpu
 from nmt.model.packed import Packed
 from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoint, check_weights
@@ -27,16 +27,16 @@ from nmt.text.tokenizer import Tokenizer
 
 ROWS = 512
 """Tokens whose scores of all words are held at once where translations are scored."""
-MOST_ROWS = 1280
+MAX_CPU_HYPOTHESES = 1280
 """Hypotheses that a CPU works on at once: more take more memory, and no less time each."""
 
-FEW_ROWS = 80
+MAX_FORK_HYPOTHESES = 80
 """Hypotheses so few that much of a step's time is Python's, at whose lock threads would take turns."""
-LEAST_SENTENCES = 4
+MIN_SENTENCES_PER_THREAD = 4
 """Fewer are not worth a thread of their own."""
 
 
-class Translator(Engine):
+class TorchEngine(Engine):
     """Translates with a model, or with several as an ensemble."""
 
     def __init__(
@@ -51,8 +51,8 @@ class Translator(Engine):
     ) -> None:
         """Take models, as they are now, that are on `device` already; `precision` is what they compute in."""
         known = [model.config.max_positions for model in models if model.config.positions == "learned"]
-        super().__init__(tokenizer, config, min([LONGEST_SOURCE, *known]), min(known, default=sys.maxsize))
-        self.models = [prepared(model, precision) for model in models] if device.type == "cpu" else models
+        super().__init__(tokenizer, config, min([MAX_SOURCE_TOKENS, *known]), min(known, default=sys.maxsize))
+        self.models = [prepare_for_cpu(model, precision) for model in models] if device.type == "cpu" else models
         self.device = device
         self.precision = precision
         self.random = torch.Generator(device).manual_seed(seed)
@@ -81,7 +81,7 @@ class Translator(Engine):
             longest += torch.tensor([len(prefix) for prefix in prefixes], device=self.device)
         longest = longest.clamp(max=self.longest_target)
         with self.computing():
-            step = ensemble([partial(model.advance, state=model.start(source)) for model in self.models])
+            step = ensemble_scorers([partial(model.advance, state=model.start(source)) for model in self.models])
             if self.config.strategy == "sample":
                 return sample(step, longest, self.config, self.random, prefixes)
             return beam_search(
@@ -100,15 +100,15 @@ class Translator(Engine):
             return
         sentences, hypotheses = sum(map(bool, lengths)), self._hypotheses
         sampling = self.config.strategy == "sample"  # lots are drawn in one order
-        at_once = 1 if sampling else share_threads(sentences // LEAST_SENTENCES)
-        most = min(max(1, MOST_ROWS // hypotheses), math.ceil(sentences / at_once))
+        at_once = 1 if sampling else concurrent_workers(sentences // MIN_SENTENCES_PER_THREAD)
+        most = min(max(1, MAX_CPU_HYPOTHESES // hypotheses), math.ceil(sentences / at_once))
         batches = list(batches_by_length(lengths, max(1, self.config.batch_tokens // at_once), most))
-        few = all(len(batch) * hypotheses <= FEW_ROWS for batch in batches)
+        few = all(len(batch) * hypotheses <= MAX_FORK_HYPOTHESES for batch in batches)
         with _evaluating(self.models):  # here, for all threads: the first to end must not end it for the others
-            if at_once > 1 and few and can_copy():
-                work_apart(search, batches, min(torch.get_num_threads(), len(batches)), take)
+            if at_once > 1 and few and can_fork():
+                run_tasks_in_forks(search, batches, min(torch.get_num_threads(), len(batches)), take)
             else:
-                work_off(lambda batch: take(batch, search(batch)), batches, at_once)
+                run_tasks_in_threads(lambda batch: take(batch, search(batch)), batches, at_once)
 
     @property
     def _hypotheses(self) -> int:

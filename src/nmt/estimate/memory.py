@@ -34,7 +34,7 @@ class Memory(NamedTuple):
         return sum(self)
 
 
-class Keeping(NamedTuple):
+class ActivationStorage(NamedTuple):
     """How a device keeps what backward needs."""
 
     width: int
@@ -57,12 +57,12 @@ class Keeping(NamedTuple):
         return self.width if self.padded else 1
 
 
-def keeping(*, gpu: bool, half: bool) -> Keeping:
+def activation_storage(*, gpu: bool, half: bool) -> ActivationStorage:
     """How a GPU, or a CPU, keeps it, with matrix products in 16 or 32 bits."""
     width = 2 if half else FULL
     if gpu:
-        return Keeping(width, padded=not half, slack=1.05, process=600_000_000)
-    return Keeping(width, padded=True, slack=1.4, process=320_000_000)
+        return ActivationStorage(width, padded=not half, slack=1.05, process=600_000_000)
+    return ActivationStorage(width, padded=True, slack=1.4, process=320_000_000)
 
 
 def training_memory(
@@ -72,7 +72,7 @@ def training_memory(
     source_tokens: int,
     target_tokens: int,
     length: int,
-    on: Keeping,
+    on: ActivationStorage,
 ) -> Memory:
     """Memory of a step on so many tokens at once, in sentences of about `length` tokens."""
     copies = on.width * parameters if on.width < FULL else 0
@@ -92,7 +92,7 @@ def training_memory(
     )
 
 
-def _source_token(config: ModelConfig, length: int, on: Keeping) -> int:
+def _source_token(config: ModelConfig, length: int, on: ActivationStorage) -> int:
     """Bytes kept for a source token: the encoder's layers, and the memory's part in the decoder's."""
     attention = _query(config, length, on) + _key_value(config, on)
     layer = attention + _feed_forward(config, on) + 2 * _residual(config, on)
@@ -100,37 +100,37 @@ def _source_token(config: ModelConfig, length: int, on: Keeping) -> int:
     return _embedding(config, on) + config.layers * (layer + for_decoder)
 
 
-def _target_token(config: ModelConfig, length: int, on: Keeping) -> int:
+def _target_token(config: ModelConfig, length: int, on: ActivationStorage) -> int:
     """Bytes kept for a target token: the decoder's layers, and the gradient of its output."""
     attention = 2 * _query(config, length, on) + _key_value(config, on)
     layer = attention + _feed_forward(config, on) + 3 * _residual(config, on)
     return _embedding(config, on) + config.layers * layer + on.width * config.d_model
 
 
-def _embedding(config: ModelConfig, on: Keeping) -> int:
+def _embedding(config: ModelConfig, on: ActivationStorage) -> int:
     return config.d_model * on.noise if config.dropout else 0
 
 
-def _residual(config: ModelConfig, on: Keeping) -> int:
+def _residual(config: ModelConfig, on: ActivationStorage) -> int:
     """A sub-layer's input as its products take it, the noise of its dropout, and the sum that is normed."""
     return config.d_model * (on.width + (on.noise if config.dropout else 0) + on.stream)
 
 
-def _query(config: ModelConfig, length: int, on: Keeping) -> int:
+def _query(config: ModelConfig, length: int, on: ActivationStorage) -> int:
     """Queries, their weights on the keys (or, in flash attention, the normaliser alone), and what is attended to."""
     weights = config.heads * FULL * (length if on.padded else 1)
     return config.heads * (config.key_size + config.value_size) * on.width + weights
 
 
-def _key_value(config: ModelConfig, on: Keeping) -> int:
+def _key_value(config: ModelConfig, on: ActivationStorage) -> int:
     return config.heads * (config.key_size + config.value_size) * on.width
 
 
-def _feed_forward(config: ModelConfig, on: Keeping) -> int:
+def _feed_forward(config: ModelConfig, on: ActivationStorage) -> int:
     return INNER_TENSORS[config.activation] * config.d_ff * on.width
 
 
-def _passing(config: ModelConfig, source_tokens: int, target_tokens: int, on: Keeping) -> int:
+def _passing(config: ModelConfig, source_tokens: int, target_tokens: int, on: ActivationStorage) -> int:
     """What backward works with at any moment: gradients of the stream, of the memory, and inside a layer."""
     widest = max(source_tokens, target_tokens)
     inside = 2 * on.width * config.d_ff + 2 * on.stream * config.d_model

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from nmt.config.schema import ModelConfig
 
 
-class Size(NamedTuple):
+class ParameterCounts(NamedTuple):
     """Parameters by part."""
 
     embedding: int
@@ -19,20 +19,20 @@ class Size(NamedTuple):
         return sum(self)
 
 
-def model_size(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> Size:
+def count_parameters(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> ParameterCounts:
     """Parameters of the model for vocabularies of these sizes."""
     words = target_vocabulary if config.tie_embeddings else source_vocabulary + 2 * target_vocabulary
     positions = 2 * config.max_positions if config.positions == "learned" else 0
     attention, feed_forward, norm = _attention(config), _feed_forward(config), _norm(config)
     last_norm = norm if config.norm_placement == "pre" else 0
-    return Size(
+    return ParameterCounts(
         embedding=(words + positions) * config.d_model,
         encoder=config.layers * (attention + feed_forward + 2 * norm) + last_norm,
         decoder=config.layers * (2 * attention + feed_forward + 3 * norm) + last_norm,
     )
 
 
-def training_flops(size: Size, projection: int, source_tokens: int, target_tokens: int) -> int:
+def training_flops(size: ParameterCounts, projection: int, source_tokens: int, target_tokens: int) -> int:
     """Floating-point operations of a step: 6 a parameter that a token meets; attention's own products are left out.
 
     `projection` is the number of parameters of the matrix before the softmax.

@@ -17,7 +17,7 @@ from nmt.decoding.engine import Engine
 from nmt.errors import UserError
 from nmt.evaluation.scores import Score, score
 from nmt.storage.files import write_json, write_text
-from nmt.training.trainer import Stoppable
+from nmt.training.trainer import Interruptible
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +80,13 @@ def evaluate(engine: Engine, split: Split, target_lang: str) -> Evaluation:
 
 
 def translate_together(
-    engine: Engine, sources: Sequence[str], name: str = "", own_part: Stoppable = nullcontext
+    engine: Engine, sources: Sequence[str], name: str = "", interruptible_together: Interruptible = nullcontext
 ) -> list[str]:
     """The best translation of each line; every process translates its share, and all get them all."""
     rank, processes = distributed.rank(), distributed.world_size()
     own = range(rank, len(sources), processes)
     with tqdm(total=len(own), desc=name, unit=" sentences", leave=False, disable=None if rank == 0 else True) as bar:
-        with own_part():
+        with interruptible_together():
             translations = engine.translate(
                 [sources[index] for index in own], numbers=[index + 1 for index in own], done=bar.update
             )

@@ -10,7 +10,7 @@ import yaml
 from nmt import __version__
 from nmt.config.schema import Config, DataConfig, DecodingConfig
 from nmt.data.sources.hub import is_hub_id
-from nmt.estimate.parameters import model_size
+from nmt.estimate.parameters import count_parameters
 
 USAGE = {
     "ctranslate2": (
@@ -144,7 +144,7 @@ def _data(data: DataConfig, manifest: Mapping[str, Any] | None) -> list[str]:
 
 def _recipe(facts: Facts) -> list[str]:
     config, model, training = facts.trained, facts.trained.model, facts.trained.training
-    size = model_size(model, *facts.vocabularies)
+    size = count_parameters(model, *facts.vocabularies)
     return [
         f"- {size.total:,} parameters: {model.layers} + {model.layers} layers, d_model {model.d_model}, "
         f"d_ff {model.d_ff}, {model.heads} heads, {model.positions} positions, {model.norm_placement}-norm "

@@ -15,7 +15,7 @@ from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
 
 
-class Marian(Engine):
+class MarianEngine(Engine):
     """A model in Marian's format, with the tokenizer beside it."""
 
     def __init__(self, folder: Path, tokenizer: Tokenizer, config: DecodingConfig) -> None:

@@ -17,7 +17,7 @@ from nmt.model.packed import Packed
 
 SPARE = 4
 """Calls that there is room for when places run out: then those that no row goes on from are given up."""
-EVEN = 16
+TOKEN_MULTIPLE = 16
 """Places come in multiples of this, and keys of the source are no fewer: a CPU's softmax over shorter rows takes
 ten times as long, and products with odd numbers of keys up to twice as long."""
 
@@ -26,7 +26,7 @@ class DecoderState:
     """Keys and values of each decoder layer: of the source, and of the tokens that the rows have taken so far."""
 
     def __init__(self, source: Packed, cross: list[tuple[Tensor, Tensor]]) -> None:
-        padding, missing = Padding(source), max(0, EVEN - source.longest)
+        padding, missing = Padding(source), max(0, TOKEN_MULTIPLE - source.longest)
 
         def keep(kind: Tensor) -> Tensor:  # a CPU's attention in float32 is faster, even with casts
             block = padding.pad(kind)
@@ -97,7 +97,7 @@ class DecoderState:
         needed = (hidden == 0).any(1)
         self.taken = int(needed.sum(1).max())
         kept = needed.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : self.taken]
-        room = -(-(self.taken + SPARE * rows) // EVEN) * EVEN - self.taken
+        room = -(-(self.taken + SPARE * rows) // TOKEN_MULTIPLE) * TOKEN_MULTIPLE - self.taken
 
         def move(tokens: Tensor) -> Tensor:
             places = kept[:, None, :, None].expand(-1, tokens.shape[1], -1, tokens.shape[3])

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nmt.config.schema import Config
-from nmt.estimate.parameters import model_size, training_flops
+from nmt.estimate.parameters import count_parameters, training_flops
 from nmt.paper.figures import paper_bleu, paper_perplexity
 from nmt.report.run import SCORES, Run
 from nmt.runs.compatibility import flatten
@@ -108,13 +108,13 @@ def duration(seconds: float) -> str:
 
 def parameters(config: Config, source_vocabulary: int, target_vocabulary: int) -> list[tuple[str, int, float]]:
     """Parameters by part, each with its share of all."""
-    size = model_size(config.model, source_vocabulary, target_vocabulary)
+    size = count_parameters(config.model, source_vocabulary, target_vocabulary)
     return [(part, count, count / size.total) for part, count in size._asdict().items()]
 
 
 def step_flops(config: Config, source_vocabulary: int, target_vocabulary: int) -> int:
     """Floating-point operations of a training step."""
-    size = model_size(config.model, source_vocabulary, target_vocabulary)
+    size = count_parameters(config.model, source_vocabulary, target_vocabulary)
     tokens = config.training.batch_tokens
     return training_flops(size, target_vocabulary * config.model.d_model, tokens, tokens)
 

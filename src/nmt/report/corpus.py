@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.batches import Lengths, plan_epoch
+from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.sources.files import read_lines
 from nmt.data.store import PairStore
 from nmt.report.charts import Spec, histogram
@@ -74,7 +74,10 @@ class Fill:
 
 def batch_fill(store: PairStore, run: Run) -> Fill:
     """Deal the first epoch into batches as training does, and look how full they are."""
-    lengths, budget = Lengths.with_marks(store.source_lengths, store.target_lengths), run.config.training.batch_tokens
+    lengths, budget = (
+        PairLengths.with_marks(store.source_lengths, store.target_lengths),
+        run.config.training.batch_tokens,
+    )
     plan = plan_epoch(lengths, budget, run.config.seed, epoch=0)
     starts = np.sort(plan.bounds[:, 0])
     sides = dict(zip(run.languages, (lengths.source, lengths.target), strict=True))

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from nmt import __version__
-from nmt.data.filter_counts import funnel
+from nmt.data.filter_counts import filter_counts
 from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.model.transformer import Transformer
@@ -91,7 +91,7 @@ def _data(run: Run) -> dict[str, Any]:
     records, store = run.records(), PairStore.open(run.data_folder, "train")
     fill = corpus.batch_fill(store, run)
     return {
-        "funnel": funnel(records),
+        "funnel": filter_counts(records),
         "splits": corpus.splits(records),
         "lengths": corpus.length_histogram(store, run.languages),
         "fill": asdict(fill),

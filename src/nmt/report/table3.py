@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, nearest
-from nmt.estimate.parameters import model_size
+from nmt.estimate.parameters import count_parameters
 from nmt.paper.figures import TABLE_3
 from nmt.runs.scores import scores_folder
 from nmt.runs.tracking import METRICS, read_metrics
@@ -74,7 +74,7 @@ def measured(config: Config, vocabulary: int) -> Measured | None:
     if not is_done(config):
         return None
     scored = read_json(_scores_file(config))
-    size = model_size(config.model, vocabulary, vocabulary).total
+    size = count_parameters(config.model, vocabulary, vocabulary).total
     return Measured(
         scored["perplexity"], scored["bleu"]["score"], scored["bleu_paper"]["score"], size, training_hours(config)
     )

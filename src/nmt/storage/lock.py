@@ -12,7 +12,7 @@ LOCK = ".lock"
 
 
 @contextmanager
-def alone_in(folder: Path, *, taken: str, setting: str) -> Iterator[None]:
+def exclusive_folder(folder: Path, *, taken: str, setting: str) -> Iterator[None]:
     """Work alone in a folder, which is made where needed.
 
     Args:

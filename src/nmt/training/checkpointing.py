@@ -16,7 +16,7 @@ from nmt.training.trainer import Trainer
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class CheckpointContents:
     """What all checkpoints of a run hold besides the weights and the state of training."""
 
     tokenizer_files: Sequence[Path]
@@ -26,14 +26,16 @@ class Contents:
     """Stands for the training data, token by token."""
 
 
-class Keeper:
+class CheckpointManager:
     """Keeps a trainer's checkpoints; only the main process writes any.
 
     An accelerator trains on while what was copied from it is written. A CPU has better things to do than to hold
     everything twice.
     """
 
-    def __init__(self, trainer: Trainer, checkpoints: Checkpoints, contents: Contents, *, aside: bool) -> None:
+    def __init__(
+        self, trainer: Trainer, checkpoints: Checkpoints, contents: CheckpointContents, *, aside: bool
+    ) -> None:
         """If `aside`, checkpoints are written while training goes on."""
         self.trainer, self.checkpoints, self.contents = trainer, checkpoints, contents
         self._writers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint") if aside else None
@@ -55,14 +57,14 @@ class Keeper:
         else:
             self._writing = self._writers.submit(self._write, step, _copy(weights), _copy(state), valid, interim)
 
-    def settle(self) -> None:
+    def wait_until_saved(self) -> None:
         """Wait until what was saved lies on the disk, in all processes."""
         with distributed.together():
             self._join()
 
-    def go_back(self, before: int) -> int:
+    def restore_before(self, before: int) -> int:
         """Give the trainer back what it was at the last checkpoint before a step, and say which step's that was."""
-        self.settle()
+        self.wait_until_saved()
         with distributed.together():
             checkpoint = load_last_good(self.checkpoints.run_folder, before)
             if checkpoint is None or checkpoint.trainer is None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.data.loader import Batch, Place
+from nmt.data.loader import DataPosition, MicroBatch
 
 RISE = 2.0
 """A loss that is so much above its lowest has exploded: training never gives back so much of what it learned."""
@@ -16,11 +16,11 @@ NAMED = 8
 """Pairs of a batch that are named; `nmt batch` shows them all."""
 
 
-class Noted(NamedTuple):
+class StepRecord(NamedTuple):
     """A step, as far as one must know it to look into it."""
 
     step: int
-    place: Place
+    data_position: DataPosition
     norm: float
     """Of its gradient."""
     pairs: list[int]
@@ -29,12 +29,12 @@ class Noted(NamedTuple):
     def __str__(self) -> str:
         named = ", ".join(map(str, self.pairs))
         return (
-            f"step {self.step} (epoch {self.place.epoch + 1}, batch {self.place.batch + 1}, "
+            f"step {self.step} (epoch {self.data_position.epoch + 1}, batch {self.data_position.batch + 1}, "
             f"pairs {named}, ... of train; `nmt batch step={self.step}` shows them all)"
         )
 
 
-class Watch:
+class DivergenceMonitor:
     """Tells the steps whose gradient was not finite, how many there were in a row, and where a loss explodes."""
 
     def __init__(self) -> None:
@@ -42,25 +42,25 @@ class Watch:
         """Bad steps up to the last step that was looked at."""
         self.first_bad = 0
         """The first of these."""
-        self.largest: Noted | None = None
+        self.largest: StepRecord | None = None
         """The step of the largest finite gradient since the last call of `explosion`."""
-        self._unseen: list[tuple[int, Place, list[int]]] = []
+        self._unseen: list[tuple[int, DataPosition, list[int]]] = []
         self._norms: list[Tensor] = []
         self._lowest = math.inf
 
-    def note(self, step: int, place: Place, norm: Tensor, slices: Sequence[Batch]) -> None:
+    def note(self, step: int, data_position: DataPosition, norm: Tensor, micro_batches: Sequence[MicroBatch]) -> None:
         """Remember a step; its gradient's norm stays on the device."""
-        numbers = (int(number) for batch in slices for number in batch.sentences[:NAMED])
-        self._unseen.append((step, place, list(islice(numbers, NAMED))))
+        numbers = (int(number) for batch in micro_batches for number in batch.sentences[:NAMED])
+        self._unseen.append((step, data_position, list(islice(numbers, NAMED))))
         self._norms.append(norm.clone())
 
-    def look(self) -> list[Noted]:
+    def look(self) -> list[StepRecord]:
         """The bad steps since the last call. This waits for the device."""
         if not self._norms:
             return []
         norms = torch.stack(self._norms).tolist()
         unseen = zip(self._unseen, norms, strict=True)
-        noted = [Noted(step, place, norm, pairs) for (step, place, pairs), norm in unseen]
+        noted = [StepRecord(step, data_position, norm, pairs) for (step, data_position, pairs), norm in unseen]
         self._unseen, self._norms = [], []
         for each in noted:
             self._count(each)
@@ -78,7 +78,7 @@ class Watch:
             return ""
         return f"the loss has risen from {lowest:.2f} to {loss:.2f}; largest gradient ({largest.norm:.3g}): {largest}"
 
-    def _count(self, each: Noted) -> None:
+    def _count(self, each: StepRecord) -> None:
         if math.isfinite(each.norm):
             self.in_a_row = 0
             if self.largest is None or each.norm > self.largest.norm:

@@ -10,17 +10,17 @@ from typing import Any
 
 from nmt.compute import distributed
 from nmt.compute.machine import is_out_of_memory
-from nmt.compute.signals import Asked, StopError, stop_signals
-from nmt.data.loader import Step
+from nmt.compute.signals import StopError, StopRequest, stop_signals
+from nmt.data.loader import GlobalBatch
 from nmt.errors import CommonError, UserError
 from nmt.runs.tracking import NullTracker
-from nmt.training.checkpointing import Keeper
+from nmt.training.checkpointing import CheckpointManager
 from nmt.training.clock import Deadline, Stopwatch
-from nmt.training.divergence import Noted, Watch, weights_hash
-from nmt.training.progress import Progress
-from nmt.training.trainer import Stoppable, Trainer
+from nmt.training.divergence import DivergenceMonitor, StepRecord, weights_hash
+from nmt.training.progress import TrainingProgress
+from nmt.training.trainer import Interruptible, Trainer
 
-Validate = Callable[[Stoppable], dict[str, float]]
+Validate = Callable[[Interruptible], dict[str, float]]
 """Returns the figures of the development set: loss, nll, perplexity and, if decoded, bleu.
 
 What each process does alone, it does in blocks that may be left midway.
@@ -64,11 +64,18 @@ class Best:
 class Loop:
     """Runs a trainer over steps, and tells and keeps what comes of it."""
 
-    def __init__(self, trainer: Trainer, tracker: NullTracker, validate: Validate, keeper: Keeper) -> None:
-        self.trainer, self.tracker, self.validate, self.keeper = trainer, tracker, validate, keeper
+    def __init__(
+        self, trainer: Trainer, tracker: NullTracker, validate: Validate, checkpoint_manager: CheckpointManager
+    ) -> None:
+        self.trainer, self.tracker, self.validate, self.checkpoint_manager = (
+            trainer,
+            tracker,
+            validate,
+            checkpoint_manager,
+        )
         self.config = config = trainer.config
         self.best = Best(config.best_by)
-        self.watch = Watch()
+        self.divergence = DivergenceMonitor()
         self.skipped = 0
         self.rewound = False
         self._valid: dict[str, float] = {}
@@ -81,34 +88,37 @@ class Loop:
         self._last_save: Stopwatch
         self._speed: Stopwatch
 
-    def run(self, batches: Iterator[Step]) -> Ending:
+    def run(self, batches: Iterator[GlobalBatch]) -> Ending:
         """Train to the last step, or until something else ends it. Ends with a checkpoint in any case."""
         config, trainer = self.config, self.trainer
         # the time that it took to get here is not training
         self._clock, self._last_save, self._speed = Stopwatch(), Stopwatch(), Stopwatch()
-        with stop_signals() as asked, Progress(config.steps, trainer.step, distributed.is_main()) as progress:
+        with (
+            stop_signals() as stop_request,
+            TrainingProgress(config.steps, trainer.step, distributed.is_main()) as progress,
+        ):
             # a step that several processes are in the midst of, one of them cannot leave
-            stoppable = asked.stoppable if distributed.world_size() == 1 else nullcontext
+            interruptible = stop_request.interruptible if distributed.world_size() == 1 else nullcontext
             ending = Ending.DONE
             while not ending and (self._unseen or trainer.step < config.steps):
                 with suppress(StopError):  # what was left half done is made again when the run goes on
                     if self._unseen:
-                        self._look(asked, progress)
+                        self._look(stop_request, progress)
                     else:
                         with self._deadline.timing("step"):
-                            self._make(next(batches), stoppable, progress)
-                ending, due = self._agree(asked)
+                            self._make(next(batches), interruptible, progress)
+                ending, due = self._agree(stop_request)
                 if ending or (due and not self._unseen):
                     self._check(progress)
                     self._keep(interim=ending >= Ending.BUDGET and not due)
-            self.keeper.settle()
+            self.checkpoint_manager.wait_until_saved()
         return ending
 
-    def _make(self, work: Step, stoppable: Stoppable, progress: Progress) -> None:
+    def _make(self, work: GlobalBatch, interruptible: Interruptible, progress: TrainingProgress) -> None:
         """Make a step, and tell of it."""
-        config, trainer, place = self.config, self.trainer, self.trainer.place
-        self._update(work, stoppable)
-        self.watch.note(trainer.step, place, trainer.gradient_norm, work.slices)
+        config, trainer, place = self.config, self.trainer, self.trainer.data_position
+        self._update(work, interruptible)
+        self.divergence.note(trainer.step, place, trainer.gradient_norm, work.micro_batches)
         self._tokens += work.tokens
         progress.advance()
         if trainer.step % config.log_every == 0:
@@ -116,11 +126,11 @@ class Loop:
             self._check(progress)
         self._unseen = self._is_validated(trainer.step)
 
-    def _update(self, work: Step, stoppable: Stoppable) -> None:
+    def _update(self, work: GlobalBatch, interruptible: Interruptible) -> None:
         """Update the weights; what fitted at first may not fit for ever, where others use the same memory."""
         step = self.trainer.step + 1
         try:
-            self.trainer.update(work, stoppable)
+            self.trainer.update(work, interruptible)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -150,7 +160,7 @@ class Loop:
         if self._unseen:  # what the development set says of it is to be saved, too
             self._valid_step = self._saved_step = -1
 
-    def _agree(self, asked: Asked) -> tuple[Ending, bool]:
+    def _agree(self, stop_request: StopRequest) -> tuple[Ending, bool]:
         """Whether to end and whether to save now: the same in all processes, as all take part in both."""
         config, step = self.config, self.trainer.step
         ending, due = Ending.DONE, step == config.steps or bool(config.save_every and step % config.save_every == 0)
@@ -161,10 +171,10 @@ class Loop:
             ending = Ending.BUDGET
         if config.save_minutes and time.monotonic() - self._last_save.start > 60 * config.save_minutes:
             due = True
-        self._deadline.expect("save", self.keeper.write_seconds)
-        if asked.late or not self._deadline.has_room_for(self._next_work(due)):
+        self._deadline.expect("save", self.checkpoint_manager.write_seconds)
+        if stop_request.late or not self._deadline.has_room_for(self._next_work(due)):
             ending = Ending.TIME
-        if asked.signal:
+        if stop_request.signal:
             ending = Ending.SIGNAL
         decision = distributed.highest(2 * ending + due)
         return Ending(decision // 2), bool(decision % 2)
@@ -183,7 +193,7 @@ class Loop:
         """Return the seconds of training in all parts of the run, without validation and checkpoints."""
         return self._trained_before + self._clock.seconds()
 
-    def _log(self, progress: Progress) -> None:
+    def _log(self, progress: TrainingProgress) -> None:
         self._tell(progress)
         means = self.trainer.means()
         self.skipped += means.skipped
@@ -196,12 +206,12 @@ class Loop:
             "tokens_per_second": self._tokens / max(seconds, 1e-9),
             "seconds": seconds,
             "gradient_norm": float(self.trainer.gradient_norm),
-            "epoch": self.trainer.place.epoch,
+            "epoch": self.trainer.data_position.epoch,
         }
         self._tokens, self._speed = 0, Stopwatch()
         if means.skipped:
             fields["skipped"] = means.skipped
-        if explosion := self.watch.explosion(means.loss):
+        if explosion := self.divergence.explosion(means.loss):
             progress.say(f"warning: {explosion}")
         self.tracker.log("train", self.trainer.step, **fields)
         progress.show(
@@ -209,32 +219,32 @@ class Loop:
             f"rate {fields['learning_rate']:.2e}  {fields['tokens_per_second']:,.0f} tokens/s"
         )
 
-    def _tell(self, progress: Progress) -> None:
+    def _tell(self, progress: TrainingProgress) -> None:
         """Tell of the steps that had no finite gradient."""
-        bad = self.watch.look()
+        bad = self.divergence.look()
         if bad:
             progress.say(f"warning: {_told(bad)}")
 
-    def _check(self, progress: Progress) -> None:
+    def _check(self, progress: TrainingProgress) -> None:
         """Give up where too many steps in a row had no finite gradient."""
         self._tell(progress)
-        in_a_row = distributed.highest(self.watch.in_a_row)
+        in_a_row = distributed.highest(self.divergence.in_a_row)
         if not 0 < self.config.max_bad_steps <= in_a_row:
             return
         if self.config.on_divergence == "rewind" and not self.rewound:
             self._rewind(progress)
         else:
-            raise CommonError(_diverged(self.watch.first_bad, in_a_row, self.rewound))
+            raise CommonError(_diverged(self.divergence.first_bad, in_a_row, self.rewound))
 
-    def _rewind(self, progress: Progress) -> None:
+    def _rewind(self, progress: TrainingProgress) -> None:
         """Take back what was learned since the last checkpoint before the bad steps; their batches are left out."""
         trainer = self.trainer
-        step, place = trainer.step, trainer.place
+        step, place = trainer.step, trainer.data_position
         self.skipped += trainer.means().skipped
-        back = self.keeper.go_back(self.watch.first_bad)
-        trainer.step, trainer.place, self.rewound = step, place, True
+        back = self.checkpoint_manager.restore_before(self.divergence.first_bad)
+        trainer.step, trainer.data_position, self.rewound = step, place, True
         trainer.means()  # sums of an earlier time came with the checkpoint
-        self.watch.forgive()
+        self.divergence.forgive()
         progress.say(
             f"warning: went back to the weights of step {back}, and on with the batches after step {step}; "
             "that is done once in a run"
@@ -254,13 +264,18 @@ class Loop:
                 )
         self._same_step = self.trainer.step
 
-    def _look(self, asked: Asked, progress: Progress) -> None:
+    def _look(self, stop_request: StopRequest, progress: TrainingProgress) -> None:
         """Validate, but leave it if too little time remains: how long the first one takes, nobody knows before."""
         self._check_ranks()
         step = self.trainer.step
         seconds = self._deadline.room() if self.config.max_minutes else math.inf
-        with self._clock.pause(), self._speed.pause(), self._deadline.timing("validation"), asked.late_after(seconds):
-            valid = self.validate(asked.own_part)
+        with (
+            self._clock.pause(),
+            self._speed.pause(),
+            self._deadline.timing("validation"),
+            stop_request.late_after(seconds),
+        ):
+            valid = self.validate(stop_request.interruptible_together)
         self._valid, self._valid_step, self._unseen = valid, step, False
         self.best.look(self._valid)
         self.tracker.log("valid", step, **self._valid)
@@ -275,7 +290,7 @@ class Loop:
         self._check_ranks()
         with self._clock.pause(), self._speed.pause(), self._deadline.timing("save"):
             state = {"trainer": self.trainer.state(), "loop": self.state()}  # every process has a part in it
-            self.keeper.save(step, state, self._valid if self._valid_step == step else {}, interim=interim)
+            self.checkpoint_manager.save(step, state, self._valid if self._valid_step == step else {}, interim=interim)
             distributed.barrier()
         self._saved_step, self._last_save = step, Stopwatch()
 
@@ -285,7 +300,7 @@ def _checkpoint_bytes(trainer: Trainer) -> int:
     return 3 * sum(weight.nbytes for weight in trainer.model.parameters())
 
 
-def _told(bad: Sequence[Noted]) -> str:
+def _told(bad: Sequence[StepRecord]) -> str:
     """Steps without a finite gradient, in words; the first of them in full."""
     if len(bad) == 1:
         return f"no finite gradient, so nothing was changed at {bad[0]}"

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-SLICE = 8 * 1024 * 1024
+SCORES_PER_SLICE = 8 * 1024 * 1024
 """Scores held at a time."""
-IN_CACHE = 256 * 1024
+SCORES_IN_CACHE = 256 * 1024
 """Scores that a CPU turns into their gradient at a time: it takes several passes, which these stay in the cache for."""
 
 
@@ -60,7 +60,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         output_gradient = torch.empty_like(output) if wanted else None
         projection_gradient = torch.zeros_like(projection, dtype=exact) if wanted else None
         rounded = projection.to(output.dtype)
-        rows = max(1, SLICE // len(projection))
+        rows = max(1, SCORES_PER_SLICE // len(projection))
         for start in range(0, len(output), rows):
             part = slice(start, start + rows)
             scores = output[part] @ rounded.T
@@ -87,7 +87,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 def _take_gradient(scores: Tensor, labels: Tensor, smoothing: float, exact: torch.dtype) -> Tensor:
     """Put the gradient but for the even part in the place of scores (T, V); gives the log of their normaliser."""
-    at_once = max(1, IN_CACHE // scores.shape[-1]) if scores.device.type == "cpu" else len(scores)
+    at_once = max(1, SCORES_IN_CACHE // scores.shape[-1]) if scores.device.type == "cpu" else len(scores)
     normalisers = []
     for part, wanted in zip(scores.split(at_once), labels[:, None].split(at_once), strict=True):
         probabilities = torch.softmax(part, dim=-1, dtype=exact)

@@ -8,20 +8,20 @@ import torch
 from nmt.compute import distributed
 from nmt.compute.machine import Machine, is_out_of_memory, memory_of
 from nmt.config.schema import ModelConfig
-from nmt.data.loader import Batch, largest
+from nmt.data.loader import MicroBatch, largest
 from nmt.data.store import PairStore
 from nmt.errors import CommonError
-from nmt.estimate.memory import keeping, training_memory
-from nmt.estimate.parameters import model_size
+from nmt.estimate.memory import activation_storage, training_memory
+from nmt.estimate.parameters import count_parameters
 from nmt.training.trainer import Trainer
 
 BYTES = 16
 """Of a parameter while it is trained: itself, its gradient and Adam's two means."""
 
 
-def check_size(config: ModelConfig, source_vocabulary: int, target_vocabulary: int, machine: Machine) -> None:
+def check_model_size(config: ModelConfig, source_vocabulary: int, target_vocabulary: int, machine: Machine) -> None:
     """Refuse a model that is larger than all memory before it is built."""
-    parameters, memory = model_size(config, source_vocabulary, target_vocabulary).total, memory_of(machine.device)
+    parameters, memory = count_parameters(config, source_vocabulary, target_vocabulary).total, memory_of(machine.device)
     if BYTES * parameters > memory:
         raise CommonError(
             f"a model of {parameters:,} parameters takes {BYTES * parameters // 10**9:,} GB to train, but {machine} "
@@ -29,7 +29,7 @@ def check_size(config: ModelConfig, source_vocabulary: int, target_vocabulary: i
         )
 
 
-def check_fit(trainer: Trainer, store: PairStore, least: int) -> None:
+def check_memory(trainer: Trainer, store: PairStore, least: int) -> None:
     """Try the largest batch; where it does not fit, say how many tokens would. All processes agree.
 
     Args:
@@ -81,7 +81,7 @@ def _fits(trainer: Trainer, store: PairStore, device_tokens: int) -> bool:
     return not distributed.highest(full)
 
 
-def _is_hopeless(trainer: Trainer, batch: Batch) -> bool:
+def _is_hopeless(trainer: Trainer, batch: MicroBatch) -> bool:
     """Whether a batch takes more than all memory of a CPU: a system that has too little kills without a word."""
     if trainer.machine.device.type != "cpu":
         return False
@@ -93,6 +93,6 @@ def _is_hopeless(trainer: Trainer, batch: Batch) -> bool:
         len(batch.source.tokens),
         len(batch.target.tokens),
         length=1,
-        on=keeping(gpu=False, half=trainer.machine.precision == torch.bfloat16)._replace(slack=1.0),
+        on=activation_storage(gpu=False, half=trainer.machine.precision == torch.bfloat16)._replace(slack=1.0),
     )
     return foretold.total > memory_of(trainer.machine.device)

@@ -7,7 +7,7 @@ from typing import Self
 from tqdm import tqdm
 
 
-class Progress:
+class TrainingProgress:
     """The progress of a run over its steps; silent in the processes beside the first."""
 
     def __init__(self, steps: int, done: int = 0, shown: bool = True) -> None:

@@ -12,18 +12,18 @@ from torch import Tensor, nn
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
-from nmt.compute.threads import share_threads, side_by_side
+from nmt.compute.threads import concurrent_workers, run_in_threads
 from nmt.config.schema import TrainingConfig
-from nmt.data.loader import Batch, Place, Step
-from nmt.model.cpu.dropout import seed_this_thread
+from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
+from nmt.model.cpu.dropout import seed_thread_dropout
 from nmt.model.transformer import Transformer
 from nmt.text.special import PAD
 from nmt.training.loss import Losses, smoothed_cross_entropy
 from nmt.training.schedule import learning_rate
 
-LEAST_TOKENS = 512
+MIN_MICRO_BATCH_TOKENS = 512
 """Tokens a side below which a part of a batch is too small to be worth the copies of weights and gradient it takes."""
-Stoppable = Callable[[], AbstractContextManager[None]]
+Interruptible = Callable[[], AbstractContextManager[None]]
 """Where a step may be left in its midst."""
 
 
@@ -35,7 +35,7 @@ class Objective(nn.Module):
         self.model = model
         self.smoothing = smoothing
 
-    def forward(self, batch: Batch) -> Losses:
+    def forward(self, batch: MicroBatch) -> Losses:
         """Losses summed over the batch's labels."""
         output = self.model(batch.source, batch.target)
         return smoothed_cross_entropy(output, self.model.projection, batch.labels, smoothing=self.smoothing, ignore=PAD)
@@ -64,22 +64,22 @@ class Trainer:
         self.optimizer = _adam(model, config)
         self.parts = _parts_at_once(config, machine)
         self.step = 0
-        self.place = Place()
+        self.data_position = DataPosition()
         self.gradient_norm = torch.zeros((), device=machine.device)
         self._window = _Window(machine.device)
 
-    def update(self, work: Step, stoppable: Stoppable = nullcontext) -> None:
+    def update(self, work: GlobalBatch, interruptible: Interruptible = nullcontext) -> None:
         """Train on one global batch; what is raised in the `stoppable` part leaves all that is saved as it was."""
         self.model.train()
-        with stoppable():
+        with interruptible():
             losses = self._add_gradients(work)
         self.step += 1
         finite = self._scale_gradient()
         self._apply(finite)
         self._window.add_step(losses, work.target_tokens, finite)
-        self.place = work.after
+        self.data_position = work.after
 
-    def try_out(self, batch: Batch) -> None:
+    def try_out(self, batch: MicroBatch) -> None:
         """Go forward and backward as in a step, with memory set aside for all that a step holds; change nothing."""
         parameters = list(self.model.parameters())
         spare = [] if self.optimizer.state else [torch.empty_like(each) for each in parameters for _ in range(2)]
@@ -92,9 +92,9 @@ class Trainer:
             self.optimizer.zero_grad(set_to_none=True)
             spare.clear()
 
-    def _try(self, batch: Batch) -> None:
+    def _try(self, batch: MicroBatch) -> None:
         if self.parts > 1:
-            side_by_side(lambda _: self._losses_and_gradients(batch, 1), range(self.parts))
+            run_in_threads(lambda _: self._losses_and_gradients(batch, 1), range(self.parts))
             return
         with self.machine.autocast():
             losses = Objective(self.model, self.config.label_smoothing)(batch)
@@ -115,7 +115,7 @@ class Trainer:
         """All that training needs, beside the weights, to go on exactly. Every process must ask for it."""
         return {
             "step": self.step,
-            "place": list(self.place),
+            "place": list(self.data_position),
             "optimizer": self.optimizer.state_dict(),
             "window": self._window.total(),
         }
@@ -123,40 +123,40 @@ class Trainer:
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         self.step = state["step"]
-        self.place = Place(*state["place"])
+        self.data_position = DataPosition(*state["place"])
         self.optimizer.load_state_dict(state["optimizer"])
         if distributed.is_main():  # it stands for all processes
             self._window.sums += state["window"].to(self._window.sums)
 
-    def _add_gradients(self, work: Step) -> list[Losses]:
+    def _add_gradients(self, work: GlobalBatch) -> list[Losses]:
         """Go forward and backward over all slices of the batch that are this device's."""
         if self.parts == 1:
-            return [self._add_gradient(work, index) for index in range(len(work.slices))]
+            return [self._add_gradient(work, index) for index in range(len(work.micro_batches))]
         losses = []
-        for first in range(0, len(work.slices), self.parts):
-            indices = range(first, min(first + self.parts, len(work.slices)))
-            for each, gradients in side_by_side(partial(self._gradients_aside, work), indices):
+        for first in range(0, len(work.micro_batches), self.parts):
+            indices = range(first, min(first + self.parts, len(work.micro_batches)))
+            for each, gradients in run_in_threads(partial(self._gradients_aside, work), indices):
                 losses.append(each)
                 _add(gradients, list(self.model.parameters()))
         return losses
 
-    def _gradients_aside(self, work: Step, index: int) -> tuple[Losses, list[Tensor]]:
+    def _gradients_aside(self, work: GlobalBatch, index: int) -> tuple[Losses, list[Tensor]]:
         """Go forward and backward over a slice in a thread of its own, which leaves the sum of gradients alone."""
-        seed_this_thread(self._dropout_seed(index))
-        return self._losses_and_gradients(work.slices[index], work.target_tokens)
+        seed_thread_dropout(self._dropout_seed(index))
+        return self._losses_and_gradients(work.micro_batches[index], work.target_tokens)
 
-    def _losses_and_gradients(self, batch: Batch, target_tokens: int) -> tuple[Losses, list[Tensor]]:
+    def _losses_and_gradients(self, batch: MicroBatch, target_tokens: int) -> tuple[Losses, list[Tensor]]:
         # casts that threads shared would be nodes of the graphs of both
         with self.machine.autocast(cache=False):
             losses: Losses = self.objective(batch)
         gradients = torch.autograd.grad(losses.smoothed / target_tokens, list(self.model.parameters()))
         return Losses(*(each.detach() for each in losses)), list(gradients)
 
-    def _add_gradient(self, work: Step, index: int) -> Losses:
+    def _add_gradient(self, work: GlobalBatch, index: int) -> Losses:
         """Go forward and backward over a slice of the batch."""
         torch.manual_seed(self._dropout_seed(index))
-        with distributed.last_only(self.objective, last=index == len(work.slices) - 1), self.machine.autocast():
-            losses = self.objective(work.slices[index].to(self.machine.device))
+        with distributed.last_only(self.objective, last=index == len(work.micro_batches) - 1), self.machine.autocast():
+            losses = self.objective(work.micro_batches[index].to(self.machine.device))
         # gradients are averaged over the processes, and each holds a part of the batch's sum
         (losses.smoothed * (distributed.world_size() / work.target_tokens)).backward()
         return Losses(*(each.detach() for each in losses))
@@ -224,7 +224,9 @@ def _parts_at_once(config: TrainingConfig, machine: Machine) -> int:
     """Into how many parts, side by side, a process divides what it takes at once: on a CPU that it has to itself."""
     if machine.device.type != "cpu" or distributed.world_size() > 1:
         return 1
-    return share_threads(min(config.device_tokens or config.batch_tokens, config.batch_tokens) // LEAST_TOKENS)
+    return concurrent_workers(
+        min(config.device_tokens or config.batch_tokens, config.batch_tokens) // MIN_MICRO_BATCH_TOKENS
+    )
 
 
 def _add(gradients: list[Tensor], parameters: list[nn.Parameter]) -> None:
@@ -251,15 +253,15 @@ def _adam(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
 
 def held_out_loss(
     model: Transformer,
-    batches: Iterable[Batch],
+    batches: Iterable[MicroBatch],
     config: TrainingConfig,
     machine: Machine,
-    own_part: Stoppable = nullcontext,
+    interruptible_together: Interruptible = nullcontext,
 ) -> Means:
     """Mean losses over batches; every process takes its share."""
     objective = Objective(model, config.label_smoothing).eval()
     window = _Window(machine.device)
-    with own_part(), torch.inference_mode(), machine.autocast():
+    with interruptible_together(), torch.inference_mode(), machine.autocast():
         for batch in batches:
             window.add_held_out(objective(batch.to(machine.device)), (batch.labels != PAD).sum())
     return window.means()

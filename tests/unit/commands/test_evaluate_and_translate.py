@@ -31,7 +31,7 @@ from nmt.config.schema import (
     RuntimeConfig,
     TokenizerConfig,
 )
-from nmt.decoding.torch_engine import Translator
+from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation.evaluate import Split, read_split, reference_nll, translate_together
 from nmt.model.packed import Packed
 from nmt.model.transformer import Transformer
@@ -99,12 +99,12 @@ def write_split(config: Config, split: str, sources: list[str], references: list
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def translator_of(config: Config) -> Translator:
+def translator_of(config: Config) -> TorchEngine:
     checkpoint = load(config.run_folder / "checkpoints" / "step-00000007")
     tokenizer = Tokenizer.load(checkpoint.path)
     model = Transformer(config.model, tokenizer.source_size, tokenizer.target_size).eval()
     model.load_state_dict(checkpoint.weights)
-    return Translator([model], tokenizer, config.decoding, torch.device("cpu"))
+    return TorchEngine([model], tokenizer, config.decoding, torch.device("cpu"))
 
 
 def test_eval_writes_translations_and_scores_and_prints_the_scores(
@@ -349,7 +349,7 @@ def test_translate_lists_the_best(
     assert main(["translate", *overrides, "decoding.nbest=3"]) == 0
     rows = [line.split(" ||| ") for line in capsysbinary.readouterr().out.decode().splitlines()]
     assert [row[0] for row in rows] == ["0", "0", "0", "1", "2", "2", "2"]
-    nbest = Translator(
+    nbest = TorchEngine(
         translator_of(config).models, translator_of(config).tokenizer, replace(config.decoding, nbest=3),
         torch.device("cpu"),
     )  # fmt: skip

@@ -20,9 +20,9 @@ from nmt.cli import main
 from nmt.compute.machine import Machine
 from nmt.config.compose import to_yaml
 from nmt.config.schema import Config
-from nmt.decoding.ctranslate2_engine import Deployed
+from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.load_engine import load_engine
-from nmt.decoding.torch_engine import Translator
+from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.export import refusal
 from nmt.model.packed import Packed
@@ -132,7 +132,7 @@ def test_the_card_shows_the_search_of_the_scores_and_what_rounding_changes(
     assert found, line
     assert float(found[2]) == 25 * int(found[1])
     decoding = replace(config.decoding, beam=3, alpha=1.5)
-    native = Translator([ours], models.tokenizer(), decoding, torch.device("cpu"))
+    native = TorchEngine([ours], models.tokenizer(), decoding, torch.device("cpu"))
     translations = [each.text for each in native.translate(LINES)]
     references = [reference for source, reference in zip(SOURCES, REFERENCES, strict=True) if source]
     assert float(found[4]) == round(sacrebleu.corpus_bleu(translations, [references]).score, 2)
@@ -146,7 +146,7 @@ def test_the_card_shows_the_search_of_the_scores_and_what_rounding_changes(
     monkeypatch.chdir(folder)
     exec(code.replace('"A man sleeps."', repr(LINES[0])), {})
     shown = printed(capsys).rstrip("\n")
-    exported = Deployed(folder, decoding, torch.device("cpu"), 1)
+    exported = CTranslate2Engine(folder, decoding, torch.device("cpu"), 1)
     assert shown == next(exported.translate(LINES[:1])).text
 
 
@@ -204,7 +204,7 @@ def test_each_process_loads_the_export_onto_its_own_device(
         asked.append((device, device_index))
 
     monkeypatch.setitem(
-        sys.modules, "ctranslate2", SimpleNamespace(Translator=translator, set_random_seed=lambda seed: None)
+        sys.modules, "ctranslate2", SimpleNamespace(TorchEngine=translator, set_random_seed=lambda seed: None)
     )
     Tokenizer.load(config.data_folder).save(config.export_folder)
     record = {

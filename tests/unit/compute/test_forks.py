@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.compute.forks import can_copy, work_apart
+from nmt.compute.forks import can_fork, run_tasks_in_forks
 from nmt.errors import UserError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made by fork")
@@ -25,7 +25,7 @@ def test_each_task_is_done_once_by_the_copies_in_turn() -> None:
     def work(task: int) -> tuple[int, int, float]:
         return os.getpid(), torch.get_num_threads(), float((product @ product).sum()) + task
 
-    work_apart(work, range(10), 3, lambda task, result: found.update({task: result}))
+    run_tasks_in_forks(work, range(10), 3, lambda task, result: found.update({task: result}))
     assert sorted(found) == list(range(10))
     workers = {process for process, *_ in found.values()}
     assert len(workers) == 3
@@ -44,7 +44,7 @@ def test_an_error_is_raised_where_the_work_was_asked_for() -> None:
 
     began = time.monotonic()
     with pytest.raises(UserError, match="not this one"):
-        work_apart(work, range(4), 2, lambda task, result: None)
+        run_tasks_in_forks(work, range(4), 2, lambda task, result: None)
     assert time.monotonic() - began < 30
     assert not active_children()
 
@@ -56,7 +56,7 @@ def test_a_copy_that_is_killed_is_an_error() -> None:
         return task
 
     with pytest.raises(UserError, match="ended with -9"):
-        work_apart(work, range(4), 2, lambda task, result: None)
+        run_tasks_in_forks(work, range(4), 2, lambda task, result: None)
     assert not active_children()
 
 
@@ -70,19 +70,19 @@ def test_an_interrupt_ends_the_copies() -> None:
         return task
 
     with pytest.raises(KeyboardInterrupt):
-        work_apart(work, range(4), 2, interrupt)
+        run_tasks_in_forks(work, range(4), 2, interrupt)
     assert not active_children()
 
 
 def test_copies_do_not_outlive_the_process() -> None:
     code = r"""
 import os, time
-from nmt.compute.forks import work_apart
+from nmt.compute.forks import run_tasks_in_forks
 def work(task):
     os.write(1, f"{os.getpid()}\n".encode())
     time.sleep(0.05)
     return task
-work_apart(work, range(100_000), 2, lambda task, result: None)
+run_tasks_in_forks(work, range(100_000), 2, lambda task, result: None)
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -104,16 +104,16 @@ def _runs(process: int) -> bool:
 
 def test_a_process_with_other_threads_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread()])  # other tests may leave some behind
-    assert can_copy()
+    assert can_fork()
     monitor = type("TMonitor", (threading.Thread,), {})()
     monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread(), monitor])
-    assert can_copy()
+    assert can_fork()
     monkeypatch.undo()
     end = threading.Event()
     thread = threading.Thread(target=end.wait, args=(10,))
     thread.start()
     try:
-        assert not can_copy()
+        assert not can_fork()
     finally:
         end.set()
         thread.join()

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from nmt.compute.machine import Machine
-from nmt.compute.threads import share_threads, side_by_side, work_off
+from nmt.compute.threads import concurrent_workers, run_in_threads, run_tasks_in_threads
 from nmt.config.schema import ModelConfig, TrainingConfig
-from nmt.data.loader import Place, steps
+from nmt.data.loader import DataPosition, steps
 from nmt.data.store import PairStore
 from nmt.model.transformer import Transformer
 from nmt.training.trainer import Trainer
@@ -39,11 +39,11 @@ def test_equals_one_after_the_other(store: PairStore, precision: torch.dtype) ->
         trainers.append(Trainer(Transformer(model, VOCABULARY, VOCABULARY), training, machine, seed=1))
         trainers[-1].parts = parts
     stream = steps(
-        store, batch_tokens=60, device_tokens=40, seed=1, start=Place(), rank=0, devices=1, parts=2
+        store, batch_tokens=60, device_tokens=40, seed=1, start=DataPosition(), rank=0, devices=1, parts=2
     )  # fmt: skip
     for _ in range(4):
         work = next(stream)
-        assert len(work.slices) >= 4
+        assert len(work.micro_batches) >= 4
         for trainer in trainers:
             torch.set_num_threads(trainer.parts)  # each part has one
             trainer.update(work)
@@ -65,8 +65,8 @@ def test_small_batches_stay_whole(batch: int, device_tokens: int, parts: int) ->
 )
 def test_threads_are_shared_evenly(threads: int, shares: list[int]) -> None:
     torch.set_num_threads(threads)
-    assert [share_threads(most) for most in range(1, 6)] == shares
-    assert share_threads(0) == 1
+    assert [concurrent_workers(most) for most in range(1, 6)] == shares
+    assert concurrent_workers(0) == 1
 
 
 def test_results_come_in_order_from_threads_of_their_own() -> None:
@@ -77,7 +77,7 @@ def test_results_come_in_order_from_threads_of_their_own() -> None:
         return part, torch.get_num_threads(), threading.get_ident()
 
     torch.set_num_threads(6)
-    found = side_by_side(work, range(3))
+    found = run_in_threads(work, range(3))
     assert [each[:2] for each in found] == [(0, 2), (1, 2), (2, 2)]
     assert len({each[2] for each in found}) == 3
     assert torch.get_num_threads() == 6
@@ -89,7 +89,7 @@ def test_an_error_of_a_part_is_raised() -> None:
             raise MemoryError("not enough")
 
     with pytest.raises(MemoryError, match="not enough"):
-        side_by_side(work, range(2))
+        run_in_threads(work, range(2))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -104,7 +104,7 @@ def test_each_task_is_done_once_by_whoever_is_free(workers: int) -> None:
         if len(done) == 9:
             rest_is_done.set()
 
-    work_off(work, (task for task in range(10)), workers)
+    run_tasks_in_threads(work, (task for task in range(10)), workers)
     assert sorted(task for task, _ in done) == list(range(10))
     assert len({worker for _, worker in done}) == workers
 
@@ -124,7 +124,7 @@ def test_no_task_is_begun_after_an_error(workers: int) -> None:
             time.sleep(0.2)  # longer than an error takes to be known
 
     with pytest.raises(ValueError, match="not this one"):
-        work_off(work, range(100), workers)
+        run_tasks_in_threads(work, range(100), workers)
     assert sorted(begun) == [0, 1]
 
 
@@ -149,6 +149,6 @@ def test_parts_are_left_where_the_caller_is_stopped(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(threading.Thread, "join", stopped_once)
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        side_by_side(work, range(2))
+        run_in_threads(work, range(2))
     assert sorted(left) == [0, 1]
     assert time.monotonic() - started < 10

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from nmt.data.batches import Lengths, plan_epoch, slice_batch
+from nmt.data.batches import PairLengths, plan_epoch, split_batch
 
 
-def random_lengths(pairs: int, seed: int = 0, longest: int = 60) -> Lengths:
+def random_lengths(pairs: int, seed: int = 0, longest: int = 60) -> PairLengths:
     random = np.random.default_rng(seed)
     source = random.integers(1, longest, pairs)
-    return Lengths.with_marks(source, np.clip(source + random.integers(-5, 6, pairs), 1, None))
+    return PairLengths.with_marks(source, np.clip(source + random.integers(-5, 6, pairs), 1, None))
 
 
 def test_every_sentence_once_and_no_batch_over_budget() -> None:
@@ -59,7 +59,7 @@ def test_batches_come_in_random_order() -> None:
 
 
 def test_a_sentence_over_budget_is_a_batch_by_itself() -> None:
-    lengths = Lengths(np.array([3, 50, 3]), np.array([3, 4, 3]))
+    lengths = PairLengths(np.array([3, 50, 3]), np.array([3, 4, 3]))
     epoch = plan_epoch(lengths, 10, seed=1, epoch=0)
     assert sorted(sorted(epoch[i].tolist()) for i in range(len(epoch))) == [[0, 2], [1]]
 
@@ -70,29 +70,29 @@ def test_slices_lose_nothing_and_fit(devices: int, device_tokens: int) -> None:
     lengths = random_lengths(3000)
     epoch = plan_epoch(lengths, 1000, seed=3, epoch=1)
     for index in range(len(epoch)):
-        slices = slice_batch(epoch[index], lengths, devices, device_tokens)
-        assert len(slices) % devices == 0
-        assert sorted(np.concatenate(slices)) == sorted(epoch[index])
-        weights = [lengths.target[part].sum() for part in slices]
+        micro_batches = split_batch(epoch[index], lengths, devices, device_tokens)
+        assert len(micro_batches) % devices == 0
+        assert sorted(np.concatenate(micro_batches)) == sorted(epoch[index])
+        weights = [lengths.target[part].sum() for part in micro_batches]
         assert max(weights) - min(weights) <= lengths.target[epoch[index]].max() + len(epoch[index])
-        for part in slices:
+        for part in micro_batches:
             if device_tokens and len(part) > 1:
                 assert max(lengths.source[part].sum(), lengths.target[part].sum()) <= device_tokens
 
 
 def test_fewer_sentences_than_devices_leave_empty_slices() -> None:
-    slices = slice_batch(np.arange(3), random_lengths(3), devices=8, device_tokens=0)
-    assert [len(part) for part in slices] == [1, 1, 1, 0, 0, 0, 0, 0]
+    micro_batches = split_batch(np.arange(3), random_lengths(3), devices=8, device_tokens=0)
+    assert [len(part) for part in micro_batches] == [1, 1, 1, 0, 0, 0, 0, 0]
 
 
 def test_no_more_slices_than_needed() -> None:
-    lengths = Lengths(np.full(100, 10), np.full(100, 10))
-    assert len(slice_batch(np.arange(100), lengths, devices=2, device_tokens=250)) == 4
+    lengths = PairLengths(np.full(100, 10), np.full(100, 10))
+    assert len(split_batch(np.arange(100), lengths, devices=2, device_tokens=250)) == 4
 
 
 def test_a_sentence_too_long_for_16_bits_changes_nothing_else() -> None:
     lengths = random_lengths(400)
-    longer = Lengths(np.append(lengths.source, 70_000), np.append(lengths.target, 70_000))
+    longer = PairLengths(np.append(lengths.source, 70_000), np.append(lengths.target, 70_000))
     epoch = plan_epoch(longer, 150, seed=1, epoch=0)
     batches = [epoch[i].tolist() for i in range(len(epoch))]
     assert [400] in batches

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.data.loader import EVEN, Ahead, Place, Step, _filling, assemble, steps
+from nmt.data.loader import TOKEN_MULTIPLE, DataPosition, GlobalBatch, Prefetcher, _filling, assemble, steps
 from nmt.data.store import PairStore, writing
 from nmt.text.special import BOS, EOS, PAD
 
@@ -46,11 +46,11 @@ def test_assemble_cuts_sentences_longer_than_asked_for(store: PairStore) -> None
 @pytest.mark.parametrize(
     ("source", "target"),
     [
-        ([EVEN], [EVEN]),  # nothing is missing
-        ([EVEN], [EVEN - 1]),  # on one side only
+        ([TOKEN_MULTIPLE], [TOKEN_MULTIPLE]),  # nothing is missing
+        ([TOKEN_MULTIPLE], [TOKEN_MULTIPLE - 1]),  # on one side only
         ([3, 2], [4, 3]),
         ([20, 13], [20, 12]),
-        ([EVEN - 1], [3]),
+        ([TOKEN_MULTIPLE - 1], [3]),
         ([2] * 16, [40, 7]),
     ],
 )
@@ -58,18 +58,20 @@ def test_streams_are_filled_up_with_pairs_no_longer_than_the_text(source: list[i
     of_source, of_target = _filling(np.array(source), np.array(target))
     assert len(of_source) == len(of_target)
     for lengths, filling in ((source, of_source), (target, of_target)):
-        assert (sum(lengths) + filling.sum()) % EVEN == 0
-        assert filling.sum() <= 2 * EVEN
+        assert (sum(lengths) + filling.sum()) % TOKEN_MULTIPLE == 0
+        assert filling.sum() <= 2 * TOKEN_MULTIPLE
         assert filling.min(initial=1) >= 1
         assert filling.max(initial=0) <= max(lengths)
 
 
-def stream(store: PairStore, start: Place = Place(), rank: int = 0, devices: int = 1) -> Iterator[Step]:  # noqa: B008
+def stream(
+    store: PairStore, start: DataPosition = DataPosition(), rank: int = 0, devices: int = 1
+) -> Iterator[GlobalBatch]:  # noqa: B008
     return steps(store, batch_tokens=6, device_tokens=0, seed=1, start=start, rank=rank, devices=devices)
 
 
-def told(step: Step) -> tuple[list[list[int]], int, int, Place]:
-    return [batch.sentences.tolist() for batch in step.slices], step.target_tokens, step.tokens, step.after
+def told(step: GlobalBatch) -> tuple[list[list[int]], int, int, DataPosition]:
+    return [batch.sentences.tolist() for batch in step.micro_batches], step.target_tokens, step.tokens, step.after
 
 
 def test_goes_on_from_any_place(store: PairStore) -> None:
@@ -95,17 +97,17 @@ def test_tokens_count_marks(store: PairStore) -> None:
 
 
 def test_ahead_gives_the_same_and_stops(store: PairStore) -> None:
-    with Ahead(stream(store)) as ahead:
+    with Prefetcher(stream(store)) as ahead:
         assert [told(step) for step in islice(ahead, 9)] == [told(step) for step in islice(stream(store), 9)]
     assert not ahead._thread.is_alive()
 
 
 def test_ahead_passes_errors_on(store: PairStore) -> None:
-    def failing() -> Iterator[Step]:
+    def failing() -> Iterator[GlobalBatch]:
         yield from islice(stream(store), 2)
         raise OSError("the disk is gone")
 
-    with Ahead(failing()) as ahead:
+    with Prefetcher(failing()) as ahead:
         list(islice(ahead, 2))
         with pytest.raises(OSError, match="the disk is gone"):
             next(ahead)

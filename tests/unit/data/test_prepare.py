@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from nmt.commands import data as stage
-from nmt.compute.processes import apart
+from nmt.compute.processes import run_in_process
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
 from nmt.data import encode, filters, overlap, prepare
 from nmt.data.sources import registry
@@ -36,7 +36,7 @@ ALL = [*COLLECTED, "tokenizer", *ENCODED]
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train tokenizers here, which is quicker; one test does it apart, as the chain does."""
-    monkeypatch.setattr(prepare, "apart", lambda function, *args: function(*args))
+    monkeypatch.setattr(prepare, "run_in_process", lambda function, *args: function(*args))
 
 
 def text(count: int, seed: int) -> list[str]:
@@ -263,7 +263,11 @@ prepare(config, lambda line: None)
 
 @pytest.mark.parametrize(
     ("module", "function", "done"),
-    [("filters", "apply", []), ("prepare", "apart", COLLECTED), ("encode", "_flat", [*COLLECTED, "tokenizer"])],
+    [
+        ("filters", "apply", []),
+        ("prepare", "run_in_process", COLLECTED),
+        ("encode", "_flat", [*COLLECTED, "tokenizer"]),
+    ],
 )
 def test_killed_in_each_step(config: Config, tmp_path: Path, module: str, function: str, done: list[str]) -> None:
     (tmp_path / "tests_config.py").write_text(f"from nmt.config.schema import *\nconfig = {config!r}\n")
@@ -289,7 +293,7 @@ def test_killed_in_each_step(config: Config, tmp_path: Path, module: str, functi
 def test_processes_make_what_one_process_makes(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     run(config)
     monkeypatch.setattr(encode, "CHUNK", 40)
-    monkeypatch.setattr(prepare, "apart", apart)
+    monkeypatch.setattr(prepare, "run_in_process", run_in_process)
     several = with_data(replace(config, runtime=RuntimeConfig(workers=2)), corpus="several")
     run(several)
     assert content(several) == content(config)
@@ -516,14 +520,14 @@ def test_stage_prints_what_there_is(config: Config, capsys: pytest.CaptureFixtur
 
 def test_helping_process_that_dies_is_said() -> None:
     with pytest.raises(UserError, match=r"ended early \(code 7\), perhaps for want of memory"):
-        apart(os._exit, 7)
+        run_in_process(os._exit, 7)
     with pytest.raises(ZeroDivisionError):
-        apart(divmod, 1, 0)
-    assert apart(divmod, 7, 2) == (3, 1)
+        run_in_process(divmod, 1, 0)
+    assert run_in_process(divmod, 7, 2) == (3, 1)
 
 
 def test_helping_process_does_not_outlive_its_parent(tmp_path: Path) -> None:
-    script = "import os, sys\nfrom nmt.compute.processes import apart\nimport test_helper\napart(test_helper.wait, sys.argv[1])"
+    script = "import os, sys\nfrom nmt.compute.processes import run_in_process\nimport test_helper\nrun_in_process(test_helper.wait, sys.argv[1])"
     (tmp_path / "test_helper.py").write_text(
         "import os, time, pathlib\n"
         "def wait(path):\n    pathlib.Path(path).write_text(str(os.getpid()))\n    time.sleep(60)\n"

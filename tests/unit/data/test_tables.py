@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from nmt.data.sources import files
-from nmt.data.sources.files import LONGEST_LINE, Pair, inputs, read_pairs
+from nmt.data.sources.files import MAX_LINE_BYTES, Pair, inputs, read_pairs
 from nmt.data.tables import cell_text
 from nmt.errors import UserError
 
@@ -125,7 +125,7 @@ def test_tab_separated_columns_by_name(tmp_path: Path) -> None:
         ('{"en": "x", "de": {"text": "y"}}', 'de holds {"text": "y"}, not text'),
         ('{"en": "x", "de": true}', "de holds true, not text"),
         ('{"en": "\\ud800", "de": "x"}', "en holds half of a surrogate pair"),
-        ('{"en": "' + "x" * LONGEST_LINE + '", "de": "x"}', "longer than 1,048,576 bytes"),
+        ('{"en": "' + "x" * MAX_LINE_BYTES + '", "de": "x"}', "longer than 1,048,576 bytes"),
         ('{"en": "x", ' + ", ".join(f'"column {number}": 1' for number in range(500)) + "}", r"\.\.\. \(501 in all\)"),
     ],
 )
@@ -166,9 +166,9 @@ def test_bad_parquet_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         read(path)
     rows: list[Row] = [{"en": f"number {number}", "de": "x", "body": "long " * 900} for number in range(500)]
     parquet(path, rows)
-    monkeypatch.setattr(files, "LARGEST_CHUNK", 20_000)
+    monkeypatch.setattr(files, "MAX_COLUMN_BYTES", 20_000)
     assert len(read(path)) == 500
-    monkeypatch.setattr(files, "LARGEST_CHUNK", 2000)
+    monkeypatch.setattr(files, "MAX_COLUMN_BYTES", 2000)
     with pytest.raises(UserError, match=r"bytes in 500 texts of row group 1"):
         read(path)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import Hypothesis, _top, beam_search, ensemble, length_penalty
+from nmt.decoding.beam import Hypothesis, _top, beam_search, ensemble_scorers, length_penalty
 from nmt.text.special import BOS, EOS, PAD
 
 VOCABULARY = 7
@@ -218,9 +218,9 @@ def test_the_penalty_is_gnmts() -> None:
 def test_an_ensemble_averages_probabilities() -> None:
     tokens, parents = torch.tensor([BOS, BOS]), torch.arange(2)
     first, second = torch.randn(2, 9), torch.randn(2, 9)
-    both = ensemble([lambda t, p: first, lambda t, p: second])(tokens, parents)
+    both = ensemble_scorers([lambda t, p: first, lambda t, p: second])(tokens, parents)
     torch.testing.assert_close(both.exp(), (first.softmax(-1) + second.softmax(-1)) / 2)
-    torch.testing.assert_close(ensemble([lambda t, p: first])(tokens, parents), first)
+    torch.testing.assert_close(ensemble_scorers([lambda t, p: first])(tokens, parents), first)
 
 
 @pytest.mark.parametrize("width", [3, 50, 64 * 6, 64 * 7, 64 * 40, 64 * 40 + 17])

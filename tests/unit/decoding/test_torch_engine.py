@@ -11,11 +11,11 @@ import pytest
 import sentencepiece
 import torch
 
-from nmt.compute.forks import work_apart
+from nmt.compute.forks import run_tasks_in_forks
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding import torch_engine
-from nmt.decoding.engine import LEAST_COST, batches_by_length
-from nmt.decoding.torch_engine import Translator, load_model
+from nmt.decoding.engine import MIN_SENTENCE_COST, batches_by_length
+from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.model.packed import Packed
 from nmt.model.transformer import Transformer
@@ -60,9 +60,9 @@ def random_model(
     return model.eval()
 
 
-def translator(models: Sequence[Transformer], tokenizer: Tokenizer, **settings: float) -> Translator:
+def translator(models: Sequence[Transformer], tokenizer: Tokenizer, **settings: float) -> TorchEngine:
     config = DecodingConfig(**{"extra_length": 6, "beam": 3, **settings})  # type: ignore[arg-type]
-    return Translator(models, tokenizer, config, CPU)
+    return TorchEngine(models, tokenizer, config, CPU)
 
 
 def full_log_probabilities(model: Transformer, source: list[int], target: list[int]) -> torch.Tensor:
@@ -132,7 +132,7 @@ def test_few_rows_at_once_change_nothing(tokenizer: Tokenizer, monkeypatch: pyte
     one = translator([random_model(tokenizer)], tokenizer)
     prefixes = ["a"] * len(LINES)
     together = list(one.translate(LINES, prefixes=prefixes))
-    monkeypatch.setattr("nmt.decoding.torch_engine.MOST_ROWS", 2 * one.config.beam)
+    monkeypatch.setattr("nmt.decoding.torch_engine.MAX_CPU_HYPOTHESES", 2 * one.config.beam)
     apart = list(one.translate(LINES, prefixes=prefixes))
     assert [each.text for each in apart] == [each.text for each in together]
     assert [each.candidates[0].score for each in apart] == pytest.approx(
@@ -145,15 +145,15 @@ def test_batches_side_by_side_change_nothing(
     tokenizer: Tokenizer, few_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines, model, threads = LINES * 3, random_model(tokenizer), torch.get_num_threads()
-    monkeypatch.setattr(torch_engine, "FEW_ROWS", few_rows)
-    monkeypatch.setattr(torch_engine, "can_copy", lambda: True)  # whatever threads other tests have left behind
+    monkeypatch.setattr(torch_engine, "MAX_FORK_HYPOTHESES", few_rows)
+    monkeypatch.setattr(torch_engine, "can_fork", lambda: True)  # whatever threads other tests have left behind
     copied = []
 
     def apart(*how: Any) -> None:
         copied.append(how)
-        work_apart(*how)
+        run_tasks_in_forks(*how)
 
-    monkeypatch.setattr(torch_engine, "work_apart", apart)
+    monkeypatch.setattr(torch_engine, "run_tasks_in_forks", apart)
     told: list[int] = []
     try:
         torch.set_num_threads(1)
@@ -235,8 +235,8 @@ def test_bf16_gives_nearly_the_same_scores(tokenizer: Tokenizer) -> None:
     model = random_model(tokenizer)
     sources = tokenizer.encode_source(["the small cat sees a dog", "a dog"])
     config = DecodingConfig(beam=3, extra_length=6)
-    exact = Translator([model], tokenizer, config, CPU).translate_ids(sources)
-    rounded = Translator([model], tokenizer, config, CPU, torch.bfloat16).translate_ids(sources)
+    exact = TorchEngine([model], tokenizer, config, CPU).translate_ids(sources)
+    rounded = TorchEngine([model], tokenizer, config, CPU, torch.bfloat16).translate_ids(sources)
     for (one,), (other,) in zip(exact, rounded, strict=True):
         assert other.score == pytest.approx(one.score, rel=0.1)
         assert other.score != one.score
@@ -255,7 +255,7 @@ def test_batches_hold_sentences_of_like_length_within_the_budget() -> None:
     batches = list(batches_by_length(lengths, 64))
     assert batches == [[3], [9, 0], [5, 6, 2], [4, 7]]
     assert list(batches_by_length([0, 0], 64)) == []
-    assert max(len(batch) for batch in batches_by_length([1] * 1000, 64)) == 64 // LEAST_COST
+    assert max(len(batch) for batch in batches_by_length([1] * 1000, 64)) == 64 // MIN_SENTENCE_COST
 
 
 def checkpoint(folder: Path, model: Transformer, tokenizer: Tokenizer) -> Checkpoint:

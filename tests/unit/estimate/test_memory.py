@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import ModelConfig
-from nmt.data.loader import Batch
-from nmt.estimate.memory import keeping, training_memory
-from nmt.estimate.parameters import model_size
+from nmt.data.loader import MicroBatch
+from nmt.estimate.memory import activation_storage, training_memory
+from nmt.estimate.parameters import count_parameters
 from nmt.model.packed import Packed
 from nmt.model.transformer import Transformer
 from nmt.training.trainer import Objective
@@ -39,7 +39,7 @@ def saved(config: ModelConfig, half: bool) -> int:
         torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor),
         torch.autocast("cpu", torch.bfloat16, enabled=half),
     ):
-        Objective(model, 0.1)(Batch(stream, stream, stream.tokens, np.arange(SENTENCES)))
+        Objective(model, 0.1)(MicroBatch(stream, stream, stream.tokens, np.arange(SENTENCES)))
     return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
 
 
@@ -57,8 +57,8 @@ def saved(config: ModelConfig, half: bool) -> int:
     ],
 )
 def test_the_formula_is_near_what_is_saved(config: ModelConfig, half: bool) -> None:
-    tokens, size = LENGTH * SENTENCES - SENTENCES // 2, model_size(config, WORDS, WORDS).total
-    on = keeping(gpu=False, half=half)._replace(slack=1.0)
+    tokens, size = LENGTH * SENTENCES - SENTENCES // 2, count_parameters(config, WORDS, WORDS).total
+    on = activation_storage(gpu=False, half=half)._replace(slack=1.0)
     foretold, nothing = (
         training_memory(config, size, WORDS, count, count, LENGTH, on).activations for count in (tokens, 0)
     )
@@ -67,13 +67,14 @@ def test_the_formula_is_near_what_is_saved(config: ModelConfig, half: bool) -> N
 
 
 def test_weights_are_counted_four_times_and_their_copies() -> None:
-    memory = training_memory(BASE, 1000, WORDS, 0, 0, 1, keeping(gpu=False, half=False))
+    memory = training_memory(BASE, 1000, WORDS, 0, 0, 1, activation_storage(gpu=False, half=False))
     assert (memory.parameters, memory.gradients, memory.optimizer) == (4000, 4000, 8000)
-    assert training_memory(BASE, 1000, WORDS, 0, 0, 1, keeping(gpu=True, half=True)).parameters == 6000
+    assert training_memory(BASE, 1000, WORDS, 0, 0, 1, activation_storage(gpu=True, half=True)).parameters == 6000
 
 
 def test_flash_attention_keeps_no_weights() -> None:
     short, long = (
-        training_memory(BASE, 1000, WORDS, 500, 500, length, keeping(gpu=True, half=True)).total for length in (5, 200)
+        training_memory(BASE, 1000, WORDS, 500, 500, length, activation_storage(gpu=True, half=True)).total
+        for length in (5, 200)
     )
     assert short == long

@@ -6,7 +6,7 @@ import pytest
 
 from nmt.config.compose import compose
 from nmt.config.schema import ModelConfig
-from nmt.estimate.parameters import model_size, training_flops
+from nmt.estimate.parameters import count_parameters, training_flops
 from nmt.model.transformer import Transformer
 
 SMALL = ModelConfig(layers=2, d_model=16, d_ff=24, heads=4, max_positions=10)
@@ -32,15 +32,15 @@ def test_formulas_equal_a_model_that_is_built(config: ModelConfig) -> None:
     for name, parameter in built.named_parameters():
         part = next((part for part in ("encoder", "decoder") if name.startswith(part)), "embedding")
         counts[part] += parameter.numel()
-    assert model_size(config, source, target)._asdict() == counts
+    assert count_parameters(config, source, target)._asdict() == counts
 
 
 def millions(row: str, vocabulary: int) -> float:
-    return model_size(compose([f"experiment=table3/{row}"]).model, vocabulary, vocabulary).total / 1e6
+    return count_parameters(compose([f"experiment=table3/{row}"]).model, vocabulary, vocabulary).total / 1e6
 
 
 def test_base_and_big_with_the_papers_vocabulary() -> None:
-    assert model_size(ModelConfig(), 37_000, 37_000).total == 63_082_496
+    assert count_parameters(ModelConfig(), 37_000, 37_000).total == 63_082_496
     assert millions("big", 37_000) == pytest.approx(214, abs=0.5)
 
 
@@ -73,7 +73,7 @@ def test_learned_positions_add_two_tables() -> None:
 
 
 def test_flops_of_the_papers_base_step() -> None:
-    size = model_size(ModelConfig(), 37_000, 37_000)
+    size = count_parameters(ModelConfig(), 37_000, 37_000)
     assert (size.encoder / 1e6, size.decoder / 1e6) == pytest.approx((18.9, 25.2), abs=0.05)
     assert training_flops(size, 37_000 * 512, 25_000, 25_000) == pytest.approx(9.5e12, rel=0.01)
     assert training_flops(size, 37_000 * 512, 10, 0) == 60 * size.encoder

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.torch_engine import Translator
+from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.export import ctranslate2
 from nmt.text.special import EOS
@@ -31,13 +31,13 @@ SHAPES = [
 
 @pytest.mark.parametrize("options", SHAPES, ids=str)
 def test_it_gives_the_same_scores_and_translations(tmp_path: Path, options: dict[str, object]) -> None:
-    from nmt.decoding.ctranslate2_engine import Deployed
+    from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 
     pieces = tokenizer(joint=options.get("tie_embeddings") is not False)
     ours = model(pieces, **options)
     ctranslate2.write(tmp_path, ours.config, ours.state_dict(), pieces, "float32")
     decoding = DecodingConfig(beam=3, nbest=3, extra_length=12, batch_tokens=1)
-    theirs = Deployed(tmp_path, decoding, CPU, 1, longest=64)
+    theirs = CTranslate2Engine(tmp_path, decoding, CPU, 1, longest=64)
     sources, targets = pieces.encode_source(LINES), pieces.encode_target(LINES[::-1])
     scored = theirs.likelihoods([[*each, EOS] for each in sources], [[*each, EOS] for each in targets])
     for source, target, found in zip(sources, targets, scored, strict=True):
@@ -47,7 +47,7 @@ def test_it_gives_the_same_scores_and_translations(tmp_path: Path, options: dict
     for beam, nbest in ((1, 1), (3, 3)):
         chosen = replace(decoding, beam=beam, nbest=nbest)
         theirs.config = chosen
-        native = Translator([ours], pieces, chosen, CPU).translate_ids(sources)
+        native = TorchEngine([ours], pieces, chosen, CPU).translate_ids(sources)
         exported = theirs.translate_ids(sources)
         for source, ours_found, theirs_found in zip(sources, native, exported, strict=True):
             if all(len(each.tokens) < len(source) + 10 for each in ours_found):  # at the limit they end differently
@@ -58,7 +58,7 @@ def test_it_gives_the_same_scores_and_translations(tmp_path: Path, options: dict
 
 
 def test_int8_is_a_quarter_of_the_size_and_nearly_the_same(tmp_path: Path) -> None:
-    from nmt.decoding.ctranslate2_engine import Deployed
+    from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 
     pieces = tokenizer()
     ours = model(pieces, d_model=128, d_ff=512)
@@ -72,7 +72,7 @@ def test_int8_is_a_quarter_of_the_size_and_nearly_the_same(tmp_path: Path) -> No
     assert sizes["int8"] < 0.3 * sizes["float32"]
     torch.testing.assert_close(dict(ours.state_dict()), before, rtol=0, atol=0)
     config = DecodingConfig()
-    exact, rounded = (Deployed(tmp_path / numbers, config, CPU, 1).score(LINES, LINES) for numbers in sizes)
+    exact, rounded = (CTranslate2Engine(tmp_path / numbers, config, CPU, 1).score(LINES, LINES) for numbers in sizes)
     assert [each.log_probability for each in rounded] == pytest.approx([e.log_probability for e in exact], rel=0.05)
     assert rounded != exact
 
@@ -85,9 +85,9 @@ def test_values_of_another_width_than_keys_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_damaged_export_is_told(tmp_path: Path) -> None:
-    from nmt.decoding.ctranslate2_engine import Deployed
+    from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 
     tokenizer().save(tmp_path)
     (tmp_path / "model.bin").write_bytes(b"no model")
     with pytest.raises(UserError, match=r"CTranslate2 cannot load .*: run `make export` again"):
-        Deployed(tmp_path, DecodingConfig(), CPU, 1)
+        CTranslate2Engine(tmp_path, DecodingConfig(), CPU, 1)

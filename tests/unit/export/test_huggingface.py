@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.torch_engine import Translator
+from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.export import huggingface
-from nmt.export.marian_engine import Marian
+from nmt.export.marian_engine import MarianEngine
 from nmt.text.special import BOS, EOS, PAD, UNK
 from tests.unit.export.models import LINES, log_probabilities, model, tokenizer
 
@@ -33,7 +33,7 @@ def test_hugging_faces_own_code_gives_the_same_scores_and_translations(
         found = logits.log_softmax(-1).gather(1, torch.tensor([*target, EOS])[:, None])[:, 0]
         torch.testing.assert_close(found, log_probabilities(ours, source, target), atol=1e-4, rtol=1e-4)
         generated = theirs.generate(input_ids=ids, num_beams=1, do_sample=False, max_new_tokens=len(source) + 11)[0]
-        ((greedy,),) = Translator([ours], pieces, GREEDY, torch.device("cpu")).translate_ids([source])
+        ((greedy,),) = TorchEngine([ours], pieces, GREEDY, torch.device("cpu")).translate_ids([source])
         kept = [piece for piece in generated.tolist() if piece not in (PAD, BOS, EOS)]
         assert kept[: len(source) + 10] == greedy.tokens
 
@@ -47,11 +47,11 @@ def test_its_generation_config_searches_as_we_do_without_a_length_penalty(tmp_pa
     search = huggingface.generation(beam, longest)
     huggingface.write(tmp_path, ours.config, ours.state_dict(), pieces, ("en", "de"), search)
     decoding = DecodingConfig(beam=beam, alpha=0.0, extra_length=longest)
-    native = Translator([ours], pieces, decoding, torch.device("cpu"))
+    native = TorchEngine([ours], pieces, decoding, torch.device("cpu"))
     native.longest_target = longest
     sources = pieces.encode_source(LINES)
     expected = [best.tokens for best, *_ in native.translate_ids(sources)]
-    found = Marian(tmp_path, pieces, decoding).translate_ids(sources)
+    found = MarianEngine(tmp_path, pieces, decoding).translate_ids(sources)
     assert [best.tokens for best, *_ in found] == expected
 
 

@@ -11,7 +11,7 @@ import torch
 
 from nmt.config.compose import compose, from_yaml
 from nmt.config.schema import Config, ModelConfig
-from nmt.data.filter_counts import funnel
+from nmt.data.filter_counts import filter_counts
 from nmt.data.manifest import read_records
 from nmt.data.store import PairStore
 from nmt.errors import UserError
@@ -136,7 +136,7 @@ def test_operations_in_words(count: float, words: str) -> None:
 
 
 def test_the_funnel_adds_up(first: Config) -> None:
-    steps = funnel(read_records(first.data_folder))
+    steps = filter_counts(read_records(first.data_folder))
     assert (steps[0].left, steps[-1].left) == (200, len(PairStore.open(first.data_folder, "train")))
     for before, after in pairwise(steps):
         assert before.left - after.dropped == after.left

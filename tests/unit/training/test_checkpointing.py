@@ -11,18 +11,18 @@ import torch
 from nmt.data.store import PairStore
 from nmt.errors import CommonError, UserError
 from nmt.runs.checkpoints import Checkpoints, load
-from nmt.training.checkpointing import Contents, Keeper
+from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import TRAINING, store, trainer, weights, work
 
 __all__ = ["store"]
 
 
-def keeper(ours: Trainer, folder: Path, *, aside: bool) -> Keeper:
-    return Keeper(ours, Checkpoints(folder), Contents([], "seed: 1\n", "data"), aside=aside)
+def checkpoint_manager(ours: Trainer, folder: Path, *, aside: bool) -> CheckpointManager:
+    return CheckpointManager(ours, Checkpoints(folder), CheckpointContents([], "seed: 1\n", "data"), aside=aside)
 
 
-def save(keep: Keeper) -> None:
+def save(keep: CheckpointManager) -> None:
     state = {"trainer": keep.trainer.state(), "loop": {"best": 1.5}}
     keep.save(keep.trainer.step, state, {"loss": 2.5}, interim=False)
 
@@ -60,13 +60,13 @@ def test_training_goes_on_and_what_is_written_does_not_change(
     before, state = weights(ours), ours.state()
     expected = {key: value for key, value in state.items() if key != "optimizer"}
     moments = [each["exp_avg"].clone() for each in state["optimizer"]["state"].values()]
-    keep = keeper(ours, tmp_path, aside=True)
+    keep = checkpoint_manager(ours, tmp_path, aside=True)
     save(keep)
     for item in batches[3:]:
         ours.update(item)  # in place, while the writer waits
     assert not Checkpoints(tmp_path).steps()
     gate.set()
-    keep.settle()
+    keep.wait_until_saved()
     (found,) = Checkpoints(tmp_path).steps()
     saved = load(found.path, trainer=True)
     assert (saved.step, found.valid, saved.config_text) == (3, {"loss": 2.5}, "seed: 1\n")
@@ -82,11 +82,11 @@ def test_training_goes_on_and_what_is_written_does_not_change(
 
 def test_one_after_the_other_and_only_those_to_keep(store: PairStore, tmp_path: Path) -> None:
     ours = trainer()
-    keep = keeper(ours, tmp_path, aside=True)
+    keep = checkpoint_manager(ours, tmp_path, aside=True)
     for item in work(store, TRAINING, 9):
         ours.update(item)
         save(keep)
-    keep.settle()
+    keep.wait_until_saved()
     steps = [saved.step for saved in Checkpoints(tmp_path).steps()]
     assert steps[-TRAINING.keep_last :] == list(range(10 - TRAINING.keep_last, 10))
     assert len(steps) <= TRAINING.keep_last + TRAINING.keep_best
@@ -94,7 +94,7 @@ def test_one_after_the_other_and_only_those_to_keep(store: PairStore, tmp_path: 
 
 def test_whoever_closes_waits_for_the_writer(store: PairStore, tmp_path: Path, gate: threading.Event) -> None:
     ours = trainer()
-    keep = keeper(ours, tmp_path, aside=True)
+    keep = checkpoint_manager(ours, tmp_path, aside=True)
     (only,) = work(store, TRAINING, 1)
     ours.update(only)
     save(keep)
@@ -103,18 +103,18 @@ def test_whoever_closes_waits_for_the_writer(store: PairStore, tmp_path: Path, g
     assert [saved.step for saved in Checkpoints(tmp_path).steps()] == [1]
 
 
-@pytest.mark.parametrize("then", ["save", "settle", "go_back"])
+@pytest.mark.parametrize("then", ["save", "settle", "restore_before"])
 def test_what_stops_the_writer_is_told(store: PairStore, tmp_path: Path, then: str) -> None:
     ours = trainer()
     (only,) = work(store, TRAINING, 1)
     ours.update(only)
     (tmp_path / "checkpoints").write_text("no folder can be here")
-    keep = keeper(ours, tmp_path, aside=True)
+    keep = checkpoint_manager(ours, tmp_path, aside=True)
     save(keep)
     what: Callable[[], object] = {
         "save": lambda: save(keep),
-        "settle": keep.settle,
-        "go_back": lambda: keep.go_back(5),
+        "settle": keep.wait_until_saved,
+        "restore_before": lambda: keep.restore_before(5),
     }[then]
     with pytest.raises((UserError, CommonError), match="cannot write"):
         what()
@@ -126,10 +126,10 @@ def test_goes_back_to_what_was_just_saved(store: PairStore, tmp_path: Path, asid
     first, second = work(store, TRAINING, 2)
     ours.update(first)
     before = weights(ours)
-    keep = keeper(ours, tmp_path, aside=aside)
+    keep = checkpoint_manager(ours, tmp_path, aside=aside)
     save(keep)
     ours.update(second)
-    assert keep.go_back(2) == 1
+    assert keep.restore_before(2) == 1
     assert same(weights(ours), before)
     with pytest.raises((UserError, CommonError), match="before its first checkpoint"):
-        keep.go_back(1)
+        keep.restore_before(1)

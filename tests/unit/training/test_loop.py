@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 
-from nmt.compute.signals import Asked
+from nmt.compute.signals import StopRequest
 from nmt.config.schema import TrainingConfig
 from nmt.data.loader import steps
 from nmt.data.store import PairStore
-from nmt.estimate.parameters import model_size
+from nmt.estimate.parameters import count_parameters
 from nmt.runs.checkpoints import Checkpoints, load_last_good
 from nmt.runs.tracking import NullTracker
 from nmt.training import clock
-from nmt.training.checkpointing import Contents, Keeper
+from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.clock import LEAVING_SECONDS
 from nmt.training.loop import Ending, Loop
-from nmt.training.trainer import Stoppable, Trainer
+from nmt.training.trainer import Interruptible, Trainer
 from tests.unit.training.test_trainer import MODEL, VOCABULARY, store, trainer
 
 __all__ = ["store"]
 
 
-SIZE = model_size(MODEL, VOCABULARY, VOCABULARY).total
+SIZE = count_parameters(MODEL, VOCABULARY, VOCABULARY).total
 
 
 class Clock:
@@ -47,7 +47,7 @@ class Training(Loop):
     def train(self, store: PairStore) -> Ending:
         config = self.config
         return self.run(
-            steps(store, batch_tokens=config.batch_tokens, device_tokens=0, seed=1, start=self.trainer.place,
+            steps(store, batch_tokens=config.batch_tokens, device_tokens=0, seed=1, start=self.trainer.data_position,
                   rank=0, devices=1)
         )  # fmt: skip
 
@@ -55,13 +55,13 @@ class Training(Loop):
 @pytest.fixture
 def time_of(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A clock that steps and saves move on."""
-    ours, update, save = Clock(), Trainer.update, Keeper.save
+    ours, update, save = Clock(), Trainer.update, CheckpointManager.save
 
     def updating(self: Trainer, *what: Any) -> None:
         update(self, *what)
         ours.now += ours.step
 
-    def saving(self: Keeper, *what: Any, **more: Any) -> None:
+    def saving(self: CheckpointManager, *what: Any, **more: Any) -> None:
         save(self, *what, **more)
         ours.now += ours.save
 
@@ -69,21 +69,23 @@ def time_of(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(clock, "DISK_BYTES_PER_SECOND", 3 * 8 * SIZE / ours.save)
     monkeypatch.setattr(time, "monotonic", ours.monotonic)
     monkeypatch.setattr(Trainer, "update", updating)
-    monkeypatch.setattr(Keeper, "save", saving)
+    monkeypatch.setattr(CheckpointManager, "save", saving)
     return ours
 
 
 def build(folder: Path, ours: Clock, settings: dict[str, Any]) -> Training:
     config = TrainingConfig(batch_tokens=60, warmup_steps=5, steps=100, **{"valid_every": 1000, **settings})
     trained = trainer(config)
-    keeper = Keeper(trained, Checkpoints(folder), Contents([], "seed: 1\n", "data"), aside=False)
+    checkpoint_manager = CheckpointManager(
+        trained, Checkpoints(folder), CheckpointContents([], "seed: 1\n", "data"), aside=False
+    )
 
-    def validate(own_part: Stoppable) -> dict[str, float]:
-        with own_part():
+    def validate(interruptible_together: Interruptible) -> dict[str, float]:
+        with interruptible_together():
             ours.now += ours.validation
         return {"loss": 1 / (1 + trained.step)}
 
-    return Training(trained, NullTracker(), validate, keeper)
+    return Training(trained, NullTracker(), validate, checkpoint_manager)
 
 
 @pytest.mark.parametrize("started", [0.0, 40.0])
@@ -122,12 +124,12 @@ def test_a_first_validation_that_takes_too_long_is_left_and_made_again_later(
     allowed = []
 
     @contextmanager
-    def late_after(self: Asked, seconds: float) -> Iterator[None]:
+    def late_after(self: StopRequest, seconds: float) -> Iterator[None]:
         allowed.append(seconds)
         self.late = True  # the alarm, at once
         yield
 
-    monkeypatch.setattr(Asked, "late_after", late_after)
+    monkeypatch.setattr(StopRequest, "late_after", late_after)
     ours = build(tmp_path, time_of, {"max_minutes": 2, "valid_every": 9})
     assert ours.train(store) == Ending.TIME
     assert allowed == [pytest.approx(120 - 90 - 7 - LEAVING_SECONDS)]

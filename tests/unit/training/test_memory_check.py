@@ -10,13 +10,13 @@ import torch
 
 from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig, TrainingConfig
-from nmt.data.batches import Lengths, plan_epoch, slice_batch
-from nmt.data.loader import Batch, Step, largest, steps
+from nmt.data.batches import PairLengths, plan_epoch, split_batch
+from nmt.data.loader import GlobalBatch, MicroBatch, largest, steps
 from nmt.data.store import PairStore
 from nmt.errors import CommonError
 from nmt.model.transformer import Transformer
 from nmt.training import memory_check
-from nmt.training.memory_check import check_fit, check_size
+from nmt.training.memory_check import check_memory, check_model_size
 from nmt.training.trainer import Trainer
 
 WORDS = 40
@@ -37,9 +37,15 @@ def trainer(config: TrainingConfig) -> Trainer:
     return Trainer(model, config, Machine(torch.device("cpu"), torch.float32), seed=1)
 
 
-def first_steps(config: TrainingConfig, text: PairStore, count: int = 3) -> list[Step]:
+def first_steps(config: TrainingConfig, text: PairStore, count: int = 3) -> list[GlobalBatch]:
     stream = steps(
-        text, batch_tokens=config.batch_tokens, device_tokens=0, seed=1, start=trainer(config).place, rank=0, devices=1
+        text,
+        batch_tokens=config.batch_tokens,
+        device_tokens=0,
+        seed=1,
+        start=trainer(config).data_position,
+        rank=0,
+        devices=1,
     )
     return [next(stream) for _ in range(count)]
 
@@ -48,7 +54,7 @@ def test_trying_changes_nothing() -> None:
     config, text = TrainingConfig(batch_tokens=300, warmup_steps=2), store()
     tried, untried = trainer(config), trainer(config)
     before = torch.random.get_rng_state()
-    check_fit(tried, text, least=31)
+    check_memory(tried, text, least=31)
     assert torch.equal(torch.random.get_rng_state(), before)
     assert all(parameter.grad is None for parameter in tried.model.parameters())
     for each in (tried, untried):
@@ -62,14 +68,16 @@ def test_trying_changes_nothing() -> None:
 @pytest.mark.parametrize(("devices", "device_tokens"), [(1, 0), (2, 0), (1, 100), (3, 60)])
 def test_the_largest_are_the_largest(devices: int, device_tokens: int) -> None:
     text, budget = store(), 300
-    lengths = Lengths.with_marks(text.source_lengths, text.target_lengths)
+    lengths = PairLengths.with_marks(text.source_lengths, text.target_lengths)
     plan = plan_epoch(lengths, budget, seed=1, epoch=0)
     found = largest(text, batch_tokens=budget, device_tokens=device_tokens, seed=1, devices=devices)
-    slices = [part for index in range(len(plan)) for part in slice_batch(plan[index], lengths, devices, device_tokens)]
-    tokens = [int((lengths.source[part] + lengths.target[part]).sum()) for part in slices]
+    micro_batches = [
+        part for index in range(len(plan)) for part in split_batch(plan[index], lengths, devices, device_tokens)
+    ]
+    tokens = [int((lengths.source[part] + lengths.target[part]).sum()) for part in micro_batches]
     padded = [
         int(np.maximum(lengths.source[part], lengths.target[part]).max(initial=0)) * count
-        for part, count in zip(slices, tokens, strict=True)
+        for part, count in zip(micro_batches, tokens, strict=True)
     ]
     counts = [len(batch.source.tokens) + len(batch.target.tokens) for batch in found]
     weights = [
@@ -88,7 +96,7 @@ class Cramped:
         self.room, self.config, self.seed = room, config, 1
         self.machine, self.model = Machine(torch.device("cpu"), torch.float32), trainer(config).model
 
-    def try_out(self, batch: Batch) -> None:
+    def try_out(self, batch: MicroBatch) -> None:
         if max(len(batch.labels), len(batch.source.tokens)) > self.room:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -104,7 +112,7 @@ class Cramped:
 def test_what_does_not_fit_is_told_what_would(room: int, device_tokens: int, message: str) -> None:
     config = TrainingConfig(batch_tokens=300, device_tokens=device_tokens)
     with pytest.raises(CommonError, match=message):
-        check_fit(cast(Trainer, Cramped(room, config)), store(), least=31)
+        check_memory(cast(Trainer, Cramped(room, config)), store(), least=31)
 
 
 def test_another_error_passes() -> None:
@@ -114,7 +122,7 @@ def test_another_error_passes() -> None:
     broken = trainer(TrainingConfig(batch_tokens=300))
     broken.try_out = fail  # type: ignore[assignment,method-assign]
     with pytest.raises(RuntimeError, match="something else"):
-        check_fit(broken, store(), least=31)
+        check_memory(broken, store(), least=31)
 
 
 def test_what_is_beyond_all_memory_is_not_even_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,12 +133,12 @@ def test_what_is_beyond_all_memory_is_not_even_tried(monkeypatch: pytest.MonkeyP
     beyond.try_out = fail  # type: ignore[assignment,method-assign]
     monkeypatch.setattr(memory_check, "memory_of", lambda _: 100_000_000)  # less than the process takes alone
     with pytest.raises(CommonError, match="300 tokens a side at once do not fit"):
-        check_fit(beyond, store(), least=31)
+        check_memory(beyond, store(), least=31)
 
 
 @pytest.mark.parametrize("size", ["d_model", "d_ff", "layers", "heads", "max_positions"])
 def test_a_model_beyond_all_memory_is_not_built(size: str) -> None:
     machine, config = Machine(torch.device("cpu"), torch.float32), ModelConfig(d_k=8, d_v=8, positions="learned")
-    check_size(config, 100, 100, machine)
+    check_model_size(config, 100, 100, machine)
     with pytest.raises(CommonError, match=r"parameters takes [0-9,]+ GB to train, but cpu in fp32 has a memory of"):
-        check_size(replace(config, **{size: 10**12}), 100, 100, machine)  # type: ignore[arg-type]
+        check_model_size(replace(config, **{size: 10**12}), 100, 100, machine)  # type: ignore[arg-type]

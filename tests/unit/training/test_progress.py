@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from nmt.training.progress import Progress
+from nmt.training.progress import TrainingProgress
 
 
 class Terminal(io.StringIO):
@@ -12,7 +12,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def train(progress: Progress) -> None:
+def train(progress: TrainingProgress) -> None:
     with progress:
         for step in range(1, 5):
             progress.advance()
@@ -22,14 +22,14 @@ def train(progress: Progress) -> None:
 
 
 def test_plain_lines_in_a_log_file(capsys: pytest.CaptureFixture[str]) -> None:
-    train(Progress(steps=14, done=10))
+    train(TrainingProgress(steps=14, done=10))
     assert capsys.readouterr().err == "step 12/14  loss 2.0\nstep 14/14  loss 4.0\nvalid loss 3.0\n"
 
 
 def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    train(Progress(steps=14, done=10))
+    train(TrainingProgress(steps=14, done=10))
     written = terminal.getvalue()
     assert "14/14" in written
     assert "loss 4.0" in written
@@ -41,5 +41,5 @@ def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_other_processes_are_silent(monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO]) -> None:
     output = stream()
     monkeypatch.setattr("sys.stderr", output)
-    train(Progress(steps=14, shown=False))
+    train(TrainingProgress(steps=14, shown=False))
     assert output.getvalue() == ""

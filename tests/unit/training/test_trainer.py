@@ -12,8 +12,8 @@ from torch.nn import functional as F
 from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data import loader
-from nmt.data.batches import Lengths, plan_epoch
-from nmt.data.loader import Place, Step, assemble, steps
+from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.loader import DataPosition, GlobalBatch, assemble, steps
 from nmt.data.store import PairStore, writing
 from nmt.model.packed import Packed
 from nmt.model.transformer import Transformer
@@ -45,7 +45,9 @@ def trainer(training: TrainingConfig = TRAINING, model: ModelConfig = MODEL) -> 
     return Trainer(Transformer(model, VOCABULARY, VOCABULARY).double(), training, CPU, seed=1)
 
 
-def work(store: PairStore, training: TrainingConfig, count: int, start: Place = Place()) -> list[Step]:  # noqa: B008
+def work(
+    store: PairStore, training: TrainingConfig, count: int, start: DataPosition = DataPosition()
+) -> list[GlobalBatch]:  # noqa: B008
     stream = steps(
         store,
         batch_tokens=training.batch_tokens, device_tokens=training.device_tokens,
@@ -63,7 +65,7 @@ def test_equals_a_plain_loop(store: PairStore) -> None:
     plain = Transformer(MODEL, VOCABULARY, VOCABULARY).double()
     plain.load_state_dict(ours.model.state_dict())
     adam = torch.optim.Adam(plain.parameters(), betas=(0.9, 0.98), eps=1e-5)
-    lengths = Lengths.with_marks(store.source_lengths, store.target_lengths)
+    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     plan = plan_epoch(lengths, TRAINING.batch_tokens, seed=1, epoch=0)
     for step, item in enumerate(work(store, TRAINING, 6), start=1):
         ours.update(item)
@@ -84,7 +86,7 @@ def test_accumulation_changes_nothing(store: PairStore) -> None:
     whole, parts = trainer(), trainer()
     in_parts = replace(TRAINING, device_tokens=20)
     for once, often in zip(work(store, TRAINING, 5), work(store, in_parts, 5), strict=True):
-        assert len(once.slices) == 1 < len(often.slices)
+        assert len(once.micro_batches) == 1 < len(often.micro_batches)
         whole.update(once)
         parts.update(often)
     for name, value in weights(whole).items():
@@ -122,7 +124,7 @@ def test_a_skipped_step_does_not_enter_the_mean_losses(store: PairStore) -> None
         ours.model.projection.copy_(whole)
     broken.remove()
     ours.step -= 1  # the rate of the last step is to be the same
-    plain.place = bad.after
+    plain.data_position = bad.after
     for each in (ours, plain):
         each.update(last)
     found, expected = ours.means(), plain.means()
@@ -169,7 +171,7 @@ def test_going_on_from_a_state_is_exact(store: PairStore) -> None:
     again = trainer(model=dropout)
     again.model.load_state_dict(kept)
     again.load_state(state)
-    for item in work(store, TRAINING, 5, start=again.place):
+    for item in work(store, TRAINING, 5, start=again.data_position):
         again.update(item)
     assert all(torch.equal(value, weights(again)[name]) for name, value in weights(ours).items())
     assert again.means() == ours.means()
@@ -184,7 +186,7 @@ def test_dropout_differs_from_step_to_step_and_slice_to_slice(store: PairStore) 
         ours.update(item)
         losses.append(ours.means().loss)
     assert losses[0] != losses[1]
-    ours.update(item._replace(slices=item.slices * 2, target_tokens=2 * item.target_tokens))
+    ours.update(item._replace(micro_batches=item.micro_batches * 2, target_tokens=2 * item.target_tokens))
     assert ours.means().loss not in losses
 
 
@@ -204,11 +206,11 @@ def test_held_out_loss(store: PairStore) -> None:
 @pytest.mark.parametrize("even", [4, 32])
 def test_what_fills_a_batch_up_counts_for_nothing(store: PairStore, even: int, monkeypatch: pytest.MonkeyPatch) -> None:
     filled, bare = trainer(), trainer()
-    monkeypatch.setattr(loader, "EVEN", 1)
+    monkeypatch.setattr(loader, "TOKEN_MULTIPLE", 1)
     without = work(store, TRAINING, 3)
-    monkeypatch.setattr(loader, "EVEN", even)
+    monkeypatch.setattr(loader, "TOKEN_MULTIPLE", even)
     with_filling = work(store, TRAINING, 3)
-    assert any((batch.labels == PAD).any() for item in with_filling for batch in item.slices)
+    assert any((batch.labels == PAD).any() for item in with_filling for batch in item.micro_batches)
     for bare_item, filled_item in zip(without, with_filling, strict=True):
         bare.update(bare_item)
         filled.update(filled_item)
@@ -223,7 +225,7 @@ def test_a_slice_without_sentences_counts_for_nothing(store: PairStore) -> None:
     empty = assemble(store, np.array([], dtype=np.int64))
     assert empty.labels.tolist() == [PAD]
     without.update(item)
-    with_empty.update(item._replace(slices=[*item.slices, empty]))
+    with_empty.update(item._replace(micro_batches=[*item.micro_batches, empty]))
     for name, value in weights(without).items():
         torch.testing.assert_close(weights(with_empty)[name], value, rtol=1e-12, atol=1e-15)
 

@@ -33,9 +33,9 @@ KINDS = {
 TABLES = (".parquet", *(f"{end}{packed}" for end in (".jsonl", ".json", ".csv") for packed in ("", ".gz", ".xz")))
 """Ends of the names of a split's files in a folder, in the order in which they are looked for."""
 BATCH_ROWS = 1_000
-LONGEST_LINE = 1 << 20
+MAX_LINE_BYTES = 1 << 20
 """Most bytes of a line: a file whose ends of lines are lost is refused before it fills the memory."""
-LARGEST_CHUNK = 1 << 30
+MAX_COLUMN_BYTES = 1 << 30
 """Most bytes of a column in a row group of Parquet: it is read as a whole, and could be one text."""
 
 
@@ -105,7 +105,7 @@ def _table(path: Path, languages: Languages, columns: Sequence[str]) -> Iterator
         case "json":
             return json_pairs(read_lines(path), languages, columns, str(path))
         case "csv":
-            return csv_pairs(read_lines(path), languages, columns, str(path), LONGEST_LINE)
+            return csv_pairs(read_lines(path), languages, columns, str(path), MAX_LINE_BYTES)
         case _:
             return _tsv_pairs(path, columns)
 
@@ -125,8 +125,8 @@ def read_stream(file: BinaryIO | None, name: str) -> Iterator[str]:
 
 
 def _decoded(file: BinaryIO | BufferedReader | gzip.GzipFile | lzma.LZMAFile, name: str) -> Iterator[str]:
-    for number, raw in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), b""), 1):
-        if len(raw) > LONGEST_LINE:
+    for number, raw in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), 1):
+        if len(raw) > MAX_LINE_BYTES:
             raise _too_long(f"{name}, line {number}")
         try:
             line = raw.decode()
@@ -184,7 +184,7 @@ def _texts(side: pyarrow.Array | pyarrow.ChunkedArray, what: str, name: str) -> 
     if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind) or pyarrow.types.is_null(kind)):
         raise UserError(f"{name} has {kind}, not text, in {what}.")
     text = side.cast(pyarrow.large_string())
-    if (pyarrow.compute.max(pyarrow.compute.binary_length(text)).as_py() or 0) > LONGEST_LINE:
+    if (pyarrow.compute.max(pyarrow.compute.binary_length(text)).as_py() or 0) > MAX_LINE_BYTES:
         raise _too_long(f"{name}, a text in {what}")
     try:
         found: list[str | None] = text.to_pylist()
@@ -215,7 +215,7 @@ def _explaining(path: Path | str) -> Iterator[None]:
 
 def _too_long(where: str) -> UserError:
     return UserError(
-        f"{where}: longer than {LONGEST_LINE:,} bytes, which no sentence is: do its lines end in \\n? Split or drop it."
+        f"{where}: longer than {MAX_LINE_BYTES:,} bytes, which no sentence is: do its lines end in \\n? Split or drop it."
     )
 
 
@@ -279,12 +279,12 @@ def _check_chunks(path: Path, metadata: pyarrow.parquet.FileMetaData, columns: S
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         # damaged metadata of a column can end the process from within pyarrow: it is looked at where it matters
-        if group.total_byte_size <= min(LARGEST_CHUNK, max(1, group.num_rows) * LONGEST_LINE):
+        if group.total_byte_size <= min(MAX_COLUMN_BYTES, max(1, group.num_rows) * MAX_LINE_BYTES):
             continue
         for chunk in map(group.column, range(metadata.num_columns)):
             texts, column = max(1, chunk.num_values), f"{chunk.path_in_schema}."
             read = any(column.startswith(f"{name}.") for name in columns)
-            if read and chunk.total_uncompressed_size > min(LARGEST_CHUNK, texts * LONGEST_LINE):
+            if read and chunk.total_uncompressed_size > min(MAX_COLUMN_BYTES, texts * MAX_LINE_BYTES):
                 raise UserError(
                     f"{path} has {chunk.total_uncompressed_size:,} bytes in {chunk.num_values:,} texts of row group "
                     f"{number + 1}: write it anew with smaller row groups, and without texts that are no sentences."

@@ -18,7 +18,7 @@ class _Randomness(threading.local):
 _randomness = _Randomness()
 
 
-def seed_this_thread(seed: int) -> None:
+def seed_thread_dropout(seed: int) -> None:
     """Give this thread random numbers of its own, for dropout on a CPU; the same as torch.manual_seed would."""
     _randomness.generator = torch.Generator().manual_seed(seed)
 

@@ -43,7 +43,7 @@ class PreparedNorm(nn.Module):
     __call__ = forward
 
 
-def prepared(model: Transformer, precision: torch.dtype) -> Transformer:
+def prepare_for_cpu(model: Transformer, precision: torch.dtype) -> Transformer:
     """A copy to be used on a CPU, all of it in one precision; it never learns what becomes of the model later."""
     if isinstance(model.projector, PreparedLinear):  # it is one already
         return model

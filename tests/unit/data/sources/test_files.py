@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from nmt.data.sources import files
-from nmt.data.sources.files import LONGEST_LINE, Pair, inputs, read_pairs
+from nmt.data.sources.files import MAX_LINE_BYTES, Pair, inputs, read_pairs
 from nmt.errors import UserError
 
 PAIRS = [("a house", "ein Haus"), ("the ships", "die Schiffe"), ("", ""), ("odd\u2028 \rone\x85", "ein\x0b\x1c übles")]
@@ -192,7 +192,7 @@ def test_bad_parquet(tmp_path: Path) -> None:
 
 
 def test_parquet_whose_names_are_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "LARGEST_CHUNK", 1)
+    monkeypatch.setattr(files, "MAX_COLUMN_BYTES", 1)
     file = Path(write_parquet(tmp_path / "x.parquet", [("one", "eins")]))
     before, name, after = file.read_bytes().partition(b"\x19\x28\x0btranslation")  # the path of the first column
     file.write_bytes(before + name.replace(b"trans", b"\xff" * 5) + after)
@@ -201,13 +201,13 @@ def test_parquet_whose_names_are_damaged(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_parquet_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    long = write_parquet(tmp_path / "long.parquet", [("x" * (LONGEST_LINE + 100), "eins")])
+    long = write_parquet(tmp_path / "long.parquet", [("x" * (MAX_LINE_BYTES + 100), "eins")])
     with pytest.raises(UserError, match=r"long\.parquet has 1,\d+,\d+ bytes in 1 texts of row group 1: write it anew"):
         read(long)
     pairs = [(f"number {number}", "eins") for number in range(500)]
     many = write_parquet(tmp_path / "many.parquet", pairs)
     assert read(many) == pairs
-    monkeypatch.setattr(files, "LARGEST_CHUNK", 2000)
+    monkeypatch.setattr(files, "MAX_COLUMN_BYTES", 2000)
     with pytest.raises(UserError, match=r"many\.parquet has \d,\d+ bytes in 500 texts of row group 1"):
         read(many)
 
@@ -215,7 +215,7 @@ def test_parquet_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.
 def test_parquet_whose_other_columns_are_large_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"translation": {"de": "eins", "en": "one"}, "other": "x" * 5000}] * 3
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "x.parquet")
-    monkeypatch.setattr(files, "LARGEST_CHUNK", 2000)
+    monkeypatch.setattr(files, "MAX_COLUMN_BYTES", 2000)
     assert read(str(tmp_path / "x.parquet")) == [("one", "eins")] * 3
 
 

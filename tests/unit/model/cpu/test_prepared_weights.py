@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from nmt.config.schema import ModelConfig
-from nmt.model.cpu.prepared_weights import PreparedLinear, prepared
+from nmt.model.cpu.prepared_weights import PreparedLinear, prepare_for_cpu
 from nmt.model.packed import Packed
 from nmt.model.transformer import Transformer
 
@@ -23,7 +23,7 @@ def test_a_prepared_product_is_the_product(rows: int, bias: bool) -> None:
 def test_a_prepared_model_gives_the_same_and_keeps_it(tie: bool) -> None:
     torch.manual_seed(1)
     model = Transformer(ModelConfig(layers=2, d_model=16, d_ff=32, heads=2, tie_embeddings=tie), 40, 40).train()
-    twin = prepared(model, torch.float32)
+    twin = prepare_for_cpu(model, torch.float32)
     source, target = Packed.from_sentences([[5, 6, 7], [8]]), Packed.from_sentences([[2, 9], [2, 9, 10]])
     with torch.no_grad():
         expected = model.eval().logits(model(source, target))
