@@ -35,9 +35,8 @@ def main() -> None:
     loss = trainer.means().loss  # waits for the device
     seconds = time.perf_counter() - started
     foretold, measured = describe(config, 1)["memory"]["total"], peak_memory(machine.device)
-    print(
-        f"{config.name}, {machine}, {torch.get_num_threads()} threads, {len(whole.micro_batches)} slices, loss {loss:.3f}"
-    )
+    print(f"{config.name}, {machine}, {torch.get_num_threads()} threads, loss {loss:.3f}")
+    print(f"{len(whole.micro_batches)} micro-batches")
     print(f"step of {whole.tokens:,} tokens: {seconds:.2f} s, {whole.tokens / seconds:,.0f} tokens/s")
     print(f"memory: foretold {foretold / 1e9:.2f} GB, measured {measured / 1e9:.2f} GB: {foretold / measured - 1:+.1%}")
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
+from nmt.compute.signals import Interruptible
 from nmt.data.loader import Step
-from nmt.training.trainer import Interruptible, Trainer
+from nmt.training.trainer import Trainer
 
 Injury = Callable[[], None]
 FILE_CALLS = ("fsync", "replace", "mkdir", "unlink", "rmdir", "symlink")

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from nmt.commands import score, translate
 from nmt.config.compose import compose, from_yaml, to_yaml
 from nmt.config.keys import GROUPS, all_keys
+from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config
-from nmt.runs.compatibility import check_resumable, flatten, read_settings
+from nmt.runs.compatibility import check_resumable
 from scripts.fuzz.campaign import Attempt
 from scripts.fuzz.odd import altered, damaged, json_values, raw_lines, texts
 from scripts.fuzz.prepared import tiny_run

@@ -10,9 +10,10 @@ from pathlib import Path
 import torch
 
 from nmt.cli import main
+from nmt.compute.signals import Interruptible
 from nmt.data.loader import GlobalBatch, MicroBatch
 from nmt.training.loss import Losses
-from nmt.training.trainer import Interruptible, Objective, Trainer
+from nmt.training.trainer import Objective, Trainer
 
 FAULTY_RANK = "1"
 LATE = 5.0

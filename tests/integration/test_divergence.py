@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.compute.signals import Interruptible
 from nmt.data.loader import GlobalBatch
-from nmt.training.trainer import Interruptible, Trainer
+from nmt.training.trainer import Trainer
 from tests.integration.toy import call
 
 Poison = Callable[[set[int]], None]

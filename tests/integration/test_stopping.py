@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 import nmt.commands.train as stage
+from nmt.compute.signals import Interruptible
 from nmt.config.schema import Config
 from nmt.data.loader import MicroBatch
 from nmt.model.transformer import Transformer
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.loss import Losses
-from nmt.training.trainer import Interruptible, Objective, Trainer
+from nmt.training.trainer import Objective, Trainer
 from tests.integration.test_training import events, losses
 from tests.integration.toy import call
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from nmt import cli
 from nmt.config.compose import compose, from_yaml, to_yaml
+from nmt.config.saved import read_settings
 from nmt.config.schema import Config, DataConfig, EvaluationConfig, ModelConfig
 from nmt.data.manifest import MANIFEST, PreparationTasks, read_records
 from nmt.data.sources.files import MAX_LINE_BYTES, inputs, read_lines, read_pairs, read_stream
@@ -24,7 +25,6 @@ from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
 from nmt.errors import ConfigError, UserError
 from nmt.runs.checkpoints import load
-from nmt.runs.compatibility import read_settings
 from nmt.storage.files import checksum, seal
 from nmt.text.blocks import blocks
 from nmt.text.streams import open_output

@@ -6,10 +6,10 @@ from typing import Any
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
+from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.decoding.load_engine import LoadedEngine, check_languages, load_engine
 from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split, write_evaluation
-from nmt.runs.compatibility import flatten
 from nmt.runs.scores import FOLDER, scores_folder
 from nmt.runs.tracking import Scored, tell_scored
 

@@ -10,11 +10,12 @@ import torch
 from nmt.commands import data, evaluate, train
 from nmt.config.compose import compose
 from nmt.config.multirun import multirun, split
+from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
 from nmt.paper.figures import TABLE_3
 from nmt.report.table3 import chosen, is_done, measured, small, table
-from nmt.runs.compatibility import check_resumable, flatten, read_settings
+from nmt.runs.compatibility import check_resumable
 from nmt.storage.files import write_text
 from nmt.text.tokenizer import Tokenizer
 

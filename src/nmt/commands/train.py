@@ -13,8 +13,10 @@ from sacrebleu.metrics.bleu import BLEU
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
+from nmt.compute.signals import Interruptible
 from nmt.compute.uptime import uptime
 from nmt.config.compose import to_yaml
+from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config
 from nmt.data.loader import Prefetcher, steps
 from nmt.data.manifest import MANIFEST
@@ -26,7 +28,7 @@ from nmt.evaluation.evaluate import read_split, translate_together
 from nmt.evaluation.scores import corpus_score
 from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights, load_last_good
-from nmt.runs.compatibility import check_resumable, flatten, read_settings
+from nmt.runs.compatibility import check_resumable
 from nmt.runs.environment import environment
 from nmt.runs.tracking import NullTracker, Tracker
 from nmt.storage.files import write_json, write_text
@@ -36,7 +38,7 @@ from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.loop import Ending, Loop
 from nmt.training.memory_check import check_memory, check_model_size
 from nmt.training.schedule import warmup_warning
-from nmt.training.trainer import Interruptible, Trainer
+from nmt.training.trainer import Trainer
 from nmt.training.validation import development_loss
 
 STOPPED = 143

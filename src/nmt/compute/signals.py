@@ -2,11 +2,14 @@
 
 import math
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
 from nmt.compute import distributed
+
+Interruptible = Callable[[], AbstractContextManager[None]]
+"""Makes a block that a stop request ends immediately; what the block had begun is discarded."""
 
 
 class StopError(BaseException):

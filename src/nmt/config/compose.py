@@ -22,9 +22,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
 from nmt.config.keys import GROUPS, all_keys, nearest_key
+from nmt.config.saved import escape, plain_yaml
 from nmt.config.schema import Config, is_utf8
 from nmt.errors import ConfigError
-from nmt.runs.compatibility import escape, plain_yaml
 
 
 def compose(overrides: Sequence[str]) -> Config:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from nmt.config.schema import DataConfig
 from nmt.data.sources.files import Pair
-from nmt.data.tables import on_one_line
+from nmt.data.sources.tables import on_one_line
 from nmt.text.blocks import blocks
 
 CHUNK = 50_000

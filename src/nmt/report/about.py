@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.estimate.parameters import count_parameters, training_flops
 from nmt.paper.figures import paper_bleu, paper_perplexity
 from nmt.report.run import SCORES, Run
-from nmt.runs.compatibility import flatten
 
 UNINTERESTING = ("name", "checkpoint", "input", "output", "compare", "paths.data", "paths.outputs")
 """Settings in which runs differ without being different."""

@@ -12,13 +12,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from nmt import __version__
+from nmt.config.saved import flatten
 from nmt.data.filter_counts import filter_counts
 from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.model.transformer import Transformer
 from nmt.report import about, attention, charts, corpus, curves, translations
 from nmt.report.run import Evaluated, Run
-from nmt.runs.compatibility import flatten
 from nmt.text.tokenizer import Tokenizer
 
 Chart = tuple[str, charts.Spec]

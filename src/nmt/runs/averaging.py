@@ -6,11 +6,12 @@ from pathlib import Path
 
 from torch import Tensor
 
+from nmt.config.saved import read_settings
 from nmt.config.schema import AveragingConfig
 from nmt.errors import UserError
 from nmt.runs.checkpoint_files import read_meta, tokenizer_checksums, write
 from nmt.runs.checkpoints import AVERAGED, Checkpoint, Checkpoints, Saved, check_weights, load, rank, resolve
-from nmt.runs.compatibility import differences, read_settings
+from nmt.runs.compatibility import differences
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ import os
 from hashlib import sha256
 from pathlib import Path
 
+from nmt.config.saved import read_settings
 from nmt.config.schema import Config
 from nmt.runs.checkpoint_files import step_folder_name
 from nmt.runs.checkpoints import AVERAGED, step_of_name
-from nmt.runs.compatibility import read_settings
 
 FOLDER = "eval"
 MAX_NAME_CHARACTERS = 100

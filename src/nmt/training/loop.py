@@ -10,7 +10,7 @@ from typing import Any
 
 from nmt.compute import distributed
 from nmt.compute.machine import is_out_of_memory
-from nmt.compute.signals import StopError, StopRequest, stop_signals
+from nmt.compute.signals import Interruptible, StopError, StopRequest, stop_signals
 from nmt.data.loader import GlobalBatch
 from nmt.errors import CommonError, UserError
 from nmt.runs.tracking import NullTracker
@@ -18,7 +18,7 @@ from nmt.training.checkpointing import CheckpointManager
 from nmt.training.clock import Deadline, Stopwatch
 from nmt.training.divergence import DivergenceMonitor, StepRecord, weights_hash
 from nmt.training.progress import TrainingProgress
-from nmt.training.trainer import Interruptible, Trainer
+from nmt.training.trainer import Trainer
 
 Validate = Callable[[Interruptible], dict[str, float]]
 """Returns the figures of the development set: loss, nll, perplexity and, if decoded, bleu.

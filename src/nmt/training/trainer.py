@@ -1,8 +1,8 @@
 """One update of the weights (section 5 of the paper), and the loss on held-out text."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
+from nmt.compute.signals import Interruptible
 from nmt.compute.threads import concurrent_workers, run_in_threads
 from nmt.config.schema import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
@@ -23,8 +24,6 @@ from nmt.training.schedule import learning_rate
 
 MIN_MICRO_BATCH_TOKENS = 512
 """Tokens a side below which a part of a batch is too small to be worth the copies of weights and gradient it takes."""
-Interruptible = Callable[[], AbstractContextManager[None]]
-"""Where a step may be left in its midst."""
 
 
 class Objective(nn.Module):

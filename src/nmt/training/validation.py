@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
+from nmt.compute.signals import Interruptible
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch, split_batch
 from nmt.data.loader import MicroBatch, assemble
 from nmt.data.store import PairStore
 from nmt.decoding.engine import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.model.transformer import Transformer
-from nmt.training.trainer import Interruptible, Means, held_out_loss
+from nmt.training.trainer import Means, held_out_loss
 
 
 def development_loss(

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from nmt.config import compose as composing
+from nmt.config import saved
 from nmt.config.compose import compose, conf_folder, from_yaml, options, to_yaml
 from nmt.config.keys import GROUPS, all_keys, describe_keys
 from nmt.config.schema import AveragingConfig, Config, DataConfig
@@ -15,7 +16,7 @@ from nmt.runs import compatibility
 
 
 def flat(config: Config) -> dict[str, object]:
-    return compatibility.flatten(dataclasses.asdict(config))
+    return saved.flatten(dataclasses.asdict(config))
 
 
 def differences(a: Config, b: Config) -> dict[str, tuple[object, object]]:
@@ -262,8 +263,8 @@ def test_yaml_keeps_every_setting(experiment: str) -> None:
 def test_text_that_looks_like_an_interpolation_is_saved_as_text(text: str) -> None:
     config = dataclasses.replace(Config(), input=text, data=DataConfig(train=[text, "b"]))
     assert from_yaml(to_yaml(config)) == config
-    saved = compatibility.read_settings(to_yaml(config))
-    assert (saved["input"], saved["data.train"]) == (text, [text, "b"])
+    found = saved.read_settings(to_yaml(config))
+    assert (found["input"], found["data.train"]) == (text, [text, "b"])
 
 
 @pytest.mark.parametrize(
@@ -278,7 +279,7 @@ def test_text_that_looks_like_an_interpolation_is_saved_as_text(text: str) -> No
 )
 def test_saved_settings_cannot_read_the_environment(text: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "secret")
-    for read in (from_yaml, compatibility.read_settings):
+    for read in (from_yaml, saved.read_settings):
         with pytest.raises(ConfigError, match="has an interpolation") as caught:
             read(text)
         assert key in str(caught.value)

@@ -12,6 +12,8 @@ from nmt.text.special import BOS, EOS, PAD
 SOURCES = [[5, 6], [7], [8, 9, 10], []]
 TARGETS = [[15], [16, 17, 18], [19, 20], [21, 22]]
 
+START = DataPosition()
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> PairStore:
@@ -64,9 +66,7 @@ def test_streams_are_filled_up_with_pairs_no_longer_than_the_text(source: list[i
         assert filling.max(initial=0) <= max(lengths)
 
 
-def stream(
-    store: PairStore, start: DataPosition = DataPosition(), rank: int = 0, devices: int = 1
-) -> Iterator[GlobalBatch]:  # noqa: B008
+def stream(store: PairStore, start: DataPosition = START, rank: int = 0, devices: int = 1) -> Iterator[GlobalBatch]:
     return steps(store, batch_tokens=6, device_tokens=0, seed=1, start=start, rank=rank, devices=devices)
 
 

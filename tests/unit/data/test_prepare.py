@@ -527,7 +527,10 @@ def test_helping_process_that_dies_is_said() -> None:
 
 
 def test_helping_process_does_not_outlive_its_parent(tmp_path: Path) -> None:
-    script = "import os, sys\nfrom nmt.compute.processes import run_in_process\nimport test_helper\nrun_in_process(test_helper.wait, sys.argv[1])"
+    script = (
+        "import os, sys\nfrom nmt.compute.processes import run_in_process\n"
+        "import test_helper\nrun_in_process(test_helper.wait, sys.argv[1])"
+    )
     (tmp_path / "test_helper.py").write_text(
         "import os, time, pathlib\n"
         "def wait(path):\n    pathlib.Path(path).write_text(str(os.getpid()))\n    time.sleep(60)\n"

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
+from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config
 from nmt.errors import UserError
-from nmt.runs.compatibility import check_resumable, flatten, read_settings
+from nmt.runs.compatibility import check_resumable
 
 SETTINGS = flatten(asdict(Config()))
 

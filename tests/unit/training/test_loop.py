@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nmt.compute.signals import StopRequest
+from nmt.compute.signals import Interruptible, StopRequest
 from nmt.config.schema import TrainingConfig
 from nmt.data.loader import steps
 from nmt.data.store import PairStore
@@ -19,7 +19,7 @@ from nmt.training import clock
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.clock import LEAVING_SECONDS
 from nmt.training.loop import Ending, Loop
-from nmt.training.trainer import Interruptible, Trainer
+from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import MODEL, VOCABULARY, store, trainer
 
 __all__ = ["store"]

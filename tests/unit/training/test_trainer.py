@@ -26,6 +26,8 @@ TRAINING = TrainingConfig(batch_tokens=60, warmup_steps=5, steps=100, adam_eps=1
 CPU = Machine(torch.device("cpu"), torch.float32)
 VOCABULARY = 20
 
+START = DataPosition()
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> PairStore:
@@ -45,9 +47,7 @@ def trainer(training: TrainingConfig = TRAINING, model: ModelConfig = MODEL) -> 
     return Trainer(Transformer(model, VOCABULARY, VOCABULARY).double(), training, CPU, seed=1)
 
 
-def work(
-    store: PairStore, training: TrainingConfig, count: int, start: DataPosition = DataPosition()
-) -> list[GlobalBatch]:  # noqa: B008
+def work(store: PairStore, training: TrainingConfig, count: int, start: DataPosition = START) -> list[GlobalBatch]:
     stream = steps(
         store,
         batch_tokens=training.batch_tokens, device_tokens=training.device_tokens,

@@ -17,7 +17,7 @@ import pyarrow
 import pyarrow.compute
 import pyarrow.parquet
 
-from nmt.data.tables import TRANSLATION, cell_text, csv_pairs, json_pairs, sides_of
+from nmt.data.sources.tables import TRANSLATION, cell_text, csv_pairs, json_pairs, sides_of
 from nmt.errors import UserError, nearest
 
 Pair = tuple[str, str]
@@ -215,7 +215,8 @@ def _explaining(path: Path | str) -> Iterator[None]:
 
 def _too_long(where: str) -> UserError:
     return UserError(
-        f"{where}: longer than {MAX_LINE_BYTES:,} bytes, which no sentence is: do its lines end in \\n? Split or drop it."
+        f"{where}: longer than {MAX_LINE_BYTES:,} bytes, too long for a sentence: "
+        "do its lines end in \\n? Split or drop it."
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from nmt.config.schema import DataConfig
 from nmt.data.sources import hub
 from nmt.data.sources.files import Pair, inputs, kind, read_pairs
-from nmt.data.tables import on_one_line
+from nmt.data.sources.tables import on_one_line
 from nmt.errors import UserError
 from nmt.storage.files import checksums
 

@@ -14,7 +14,7 @@ import pytest
 
 from nmt.data.sources import files
 from nmt.data.sources.files import MAX_LINE_BYTES, Pair, inputs, read_pairs
-from nmt.data.tables import cell_text
+from nmt.data.sources.tables import cell_text
 from nmt.errors import UserError
 
 PAIRS = [("a house", "ein Haus"), ('said "no", and left', "tab\there"), ("", "x"), ("ünïcode 👩‍👩‍👧", "\x00 NUL")]
