@@ -22,7 +22,7 @@ from nmt.config.schema import ModelConfig, RuntimeConfig, TrainingConfig
 from nmt.data.loader import GlobalBatch
 from nmt.errors import UserError
 from nmt.estimate.parameters import count_parameters, training_flops
-from nmt.model.transformer import Transformer
+from nmt.model.build import build_model
 from nmt.training.trainer import Objective, Trainer
 
 SHAPES = {
@@ -75,11 +75,13 @@ def check(device: torch.device, modes: tuple[bool, ...]) -> bool:
     text = MadeUp(1000, batch_tokens=600)
     (batch,) = text.step(text.middling()).micro_batches
     torch.manual_seed(1)
-    weights = Transformer(config, 1000, 1000).state_dict()
+    weights = build_model(config, 1000, 1000).state_dict()
 
     def computed(device: torch.device, dtype: torch.dtype, compiled: bool = False) -> tuple[float, Tensor]:
-        model = Transformer(config, 1000, 1000).to(torch.float64 if dtype == torch.float64 else torch.float32)
+        model = build_model(config, 1000, 1000)
         model.load_state_dict(weights)
+        if dtype == torch.float64:
+            model.double()
         model.to(device)
         if compiled:
             model.compile(dynamic=True)
@@ -123,7 +125,7 @@ def timed(shape: str, compiled: bool, device: torch.device, peak: float, options
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
-    model = Transformer(config, WORDS, WORDS).to(device)
+    model = build_model(config, WORDS, WORDS).to(device)
     if compiled:
         model.compile(dynamic=True)
     training = TrainingConfig(batch_tokens=options.batch_tokens, device_tokens=options.device_tokens)
@@ -140,7 +142,7 @@ def timed(shape: str, compiled: bool, device: torch.device, peak: float, options
     seconds = time.perf_counter() - started
     size = count_parameters(config, WORDS, WORDS)
     tokens, targets = sum(work.tokens for work in done), sum(work.target_tokens for work in done)
-    flops = training_flops(size, WORDS * config.d_model, tokens - targets, targets)
+    flops = training_flops(config, size, WORDS * config.d_model, tokens - targets, targets)
     return (
         f"{1000 * seconds / options.steps:>10.0f}{tokens / seconds:>12,.0f}{flops / seconds / peak:>13.1%}"
         f"{peak_memory(device) / 1e9:>11.1f}"

@@ -14,7 +14,7 @@ from made_up import MadeUp, peak_memory
 from nmt.commands.describe import describe
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
-from nmt.model.transformer import Transformer
+from nmt.model.build import build_model
 from nmt.training.trainer import Trainer
 
 
@@ -24,7 +24,7 @@ def main() -> None:
     machine = prepare_machine(config.runtime)
     torch.manual_seed(config.seed)
     words = config.tokenizer.vocab_size
-    trainer = Trainer(Transformer(config.model, words, words).to(machine.device), config.training, machine, config.seed)
+    trainer = Trainer(build_model(config.model, words, words).to(machine.device), config.training, machine, config.seed)
     training = config.training
     text = MadeUp(words, training.batch_tokens, training.device_tokens, config.seed, trainer.parts)
     sentences = text.middling()

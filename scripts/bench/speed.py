@@ -87,7 +87,7 @@ def _flops(corpus: Corpus, result: dict[str, Any]) -> int:
     """What the model itself needs for the tokens of a stretch, whatever the engine computes beside."""
     model, words = corpus.config.model, corpus.tokenizer.target_size
     size = count_parameters(model, words, words)
-    return training_flops(size, words * model.d_model, result["source_tokens"], result["target_tokens"])
+    return training_flops(model, size, words * model.d_model, result["source_tokens"], result["target_tokens"])
 
 
 def render(rows: Sequence[dict[str, Any]]) -> str:

@@ -29,7 +29,7 @@ from nmt.data.manifest import MANIFEST, PreparationTasks, read_records
 from nmt.data.prepare import require_prepared
 from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
-from nmt.model.transformer import Transformer
+from nmt.model.build import build_model
 from nmt.runs.checkpoint_files import META, TRAINER, WEIGHTS, write
 from nmt.runs.checkpoints import load, load_last_good, resolve
 from nmt.text.special import BOS, EOS, PAD, UNK
@@ -221,7 +221,7 @@ def tiny_run(folder: Path) -> Config:
         paths=PathsConfig(data=str(folder / "data"), outputs=str(folder / "outputs")),
     )
     model.save(config.data_folder)
-    transformer = Transformer(config.model, model.source_size, model.target_size)
+    transformer = build_model(config.model, model.source_size, model.target_size)
     write(
         config.run_folder / "checkpoints" / "step-00000007",
         step=7,

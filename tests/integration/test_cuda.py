@@ -9,8 +9,8 @@ import torch
 from nmt.config.schema import ModelConfig
 from nmt.model import attention
 from nmt.model.attention import FlashAttend, PaddedAttend, plan_attention
+from nmt.model.build import build_model
 from nmt.model.packed import Packed
-from nmt.model.transformer import Transformer
 from tests.integration.toy import run
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
@@ -44,11 +44,12 @@ def test_bf16_on_a_gpu_attends_by_flash() -> None:
 def test_flash_equals_padded(config: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forward and gradients, to what bf16 can hold."""
     source, target = streams()
-    model = Transformer(config, 100, 100).cuda()
+    model = build_model(config, 100, 100).to(torch.device("cuda"))
     results = []
     for width in (attention.FLASH_WIDTH, 0):
         monkeypatch.setattr(attention, "FLASH_WIDTH", width)
-        model.zero_grad()
+        for parameter in model.parameters():
+            parameter.grad = None
         with torch.autocast("cuda", torch.bfloat16):
             output = model(source, target)
         output.float().square().sum().backward()
@@ -61,9 +62,9 @@ def test_flash_equals_padded(config: ModelConfig, monkeypatch: pytest.MonkeyPatc
 
 def test_a_gpu_equals_the_cpu() -> None:
     source, target = streams()
-    model = Transformer(SHAPES["paper"], 100, 100)
+    model = build_model(SHAPES["paper"], 100, 100)
     here = model(*(stream.to(torch.device("cpu")) for stream in (source, target)))
-    there = model.cuda()(source, target)
+    there = model.to(torch.device("cuda"))(source, target)
     torch.testing.assert_close(there.cpu(), here, rtol=1e-2, atol=1e-2)
 
 

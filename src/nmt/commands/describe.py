@@ -36,7 +36,7 @@ def describe(config: Config, devices: int) -> dict[str, Any]:
     size = count_parameters(config.model, words, words)
     accumulation = math.ceil(batch / (devices * budget)) if budget else 1
     device_batch = math.ceil(batch / (devices * accumulation))
-    flops = training_flops(size, words * config.model.d_model, batch, batch)
+    flops = training_flops(config.model, size, words * config.model.d_model, batch, batch)
     data = _data(config)
     return {
         "parameters": {"total": size.total, **size._asdict()},

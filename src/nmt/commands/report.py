@@ -8,7 +8,7 @@ import torch
 from nmt.config.compose import from_yaml
 from nmt.config.schema import Config
 from nmt.decoding.torch_engine import load_model
-from nmt.model.transformer import Transformer
+from nmt.model.interface import TranslationModel
 from nmt.report.comparison import by_name, comparison
 from nmt.report.page import report
 from nmt.report.run import Run, read_run
@@ -43,6 +43,6 @@ def _read(config: Config) -> Run:
     return read_run(config.run_folder, Path(config.paths.data), from_yaml, scores_to_show(config))
 
 
-def _model(read: Run, checkpoint: str) -> tuple[Transformer, Tokenizer]:
+def _model(read: Run, checkpoint: str) -> tuple[TranslationModel, Tokenizer]:
     loaded = load(resolve(read.folder, checkpoint))
     return load_model(loaded, from_yaml(loaded.config_text).model, torch.device("cpu"))

@@ -26,7 +26,7 @@ from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.evaluation.evaluate import read_split, translate_together
 from nmt.evaluation.scores import corpus_score
-from nmt.model.transformer import Transformer
+from nmt.model.build import build_model
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights, load_last_good
 from nmt.runs.compatibility import check_resumable
 from nmt.runs.environment import environment
@@ -142,7 +142,7 @@ def make_trainer(config: Config, machine: Machine, tokenizer: Tokenizer, resumed
     """A fresh model, or the one of a checkpoint, ready to train."""
     check_model_size(config.model, tokenizer.source_size, tokenizer.target_size, machine)
     torch.manual_seed(config.seed)
-    model = Transformer(config.model, tokenizer.source_size, tokenizer.target_size)
+    model = build_model(config.model, tokenizer.source_size, tokenizer.target_size)
     if resumed is not None:
         shapes = {name: weight.shape for name, weight in model.state_dict().items()}
         check_weights(shapes, resumed.weights, resumed.path)

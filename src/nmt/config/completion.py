@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from nmt.config.choices import CHOICES
 from nmt.config.compose import options
 from nmt.config.keys import GROUPS, all_keys, describe_keys
 
@@ -39,4 +40,6 @@ def complete(line: str, stages: Mapping[str, Sequence[str]]) -> list[str]:
 def _values(key: str) -> list[str]:
     if key in GROUPS:
         return options(key)
+    if key in CHOICES:
+        return sorted(CHOICES[key])
     return ["false", "true"] if key in all_keys() and all_keys()[key].type == "bool" else []

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from functools import cache, reduce
 from typing import Any
 
-from nmt.config import schema
+from nmt.config import choices, schema
 
 GROUPS = ("experiment", "data", "tokenizer", "model", "training", "decoding", "export", "runtime", "tracking")
 """Settings that are also chosen as a whole, by the name of a file: `model=big`."""
@@ -79,7 +79,12 @@ def _walk(settings: Any, prefix: str, meanings: dict[tuple[str, str], str]) -> I
         else:
             kind = field.type.__name__ if isinstance(field.type, type) and not hasattr(field.type, "__args__") else ""
             meaning = meanings.get((type(settings).__name__, field.name), "")
-            yield Key(name, kind or str(field.type), value, meaning)
+            yield Key(name, kind or str(field.type), value, _with_choices(name, meaning))
+
+
+def _with_choices(name: str, meaning: str) -> str:
+    listed = choices.describe(name)
+    return f"{meaning.rstrip('.')}: {listed}." if listed else meaning
 
 
 def _docstrings() -> dict[tuple[str, str], str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError, nearest
 
 
@@ -105,8 +106,10 @@ class TokenizerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    """The Transformer, in the paper's letters (sections 3 and Table 3)."""
+    """The model, in the letters of the paper (section 3 and Table 3)."""
 
+    architecture: str = "transformer"
+    """Architecture."""
     layers: int = 6
     """N: layers of the encoder, and of the decoder."""
     d_model: int = 512
@@ -116,27 +119,27 @@ class ModelConfig:
     heads: int = 8
     """h: attention heads."""
     d_k: int = 0
-    """Width of a head's queries and keys; 0 is the paper's d_model / h."""
+    """Width of queries and keys per head; 0 is the paper's d_model / h."""
     d_v: int = 0
-    """Width of a head's values; 0 is the paper's d_model / h."""
+    """Width of values per head; 0 is the paper's d_model / h."""
     kv_heads: int = 0
-    """Heads that keys and values are shared by (grouped-query attention); 0 is one for each head."""
+    """Key and value heads, each shared by several query heads (grouped-query attention); 0 is one per query head."""
     dropout: float = 0.1
     """P_drop: on each sub-layer's output and on the sums of embeddings and positions."""
     norm: str = "layer"
-    """Normalisation: layer (the paper's LayerNorm) or rms."""
+    """Normalisation."""
     norm_placement: str = "post"
     """post: the paper's LayerNorm(x + Sublayer(x)); pre: x + Sublayer(LayerNorm(x))."""
     activation: str = "relu"
-    """Inside the feed-forward layers: relu (the paper's), gelu or swiglu."""
+    """Activation inside the feed-forward layers."""
     positions: str = "sinusoidal"
-    """sinusoidal (the paper's), learned (Table 3, row E) or rotary."""
+    """Position encoding."""
     max_positions: int = 1024
-    """Longest sentence, in word pieces, that learned positions can tell apart."""
+    """Longest sentence, in word pieces, for learned positions."""
     initialization: str = "glorot"
-    """First weights: glorot (the authors'), or small (normal, 0.02), from which small batches learn in fewer steps."""
+    """Initial weights: glorot (the authors'), or small (normal, 0.02), which trains faster with small batches."""
     tie_embeddings: bool = True
-    """One matrix for source and target embeddings and the projection before the softmax."""
+    """Share one matrix between the source and target embeddings and the projection before the softmax."""
 
     def __post_init__(self) -> None:
         """Check the values against each other."""
@@ -145,11 +148,10 @@ class ModelConfig:
         for name in ("d_k", "d_v", "kv_heads"):
             _at_least(f"model.{name}", getattr(self, name), 0)
         _fraction("model.dropout", self.dropout)
-        _choice("model.norm", self.norm, ("layer", "rms"))
         _choice("model.norm_placement", self.norm_placement, ("post", "pre"))
-        _choice("model.activation", self.activation, ("relu", "gelu", "swiglu"))
         _choice("model.initialization", self.initialization, ("glorot", "small"))
-        _choice("model.positions", self.positions, ("sinusoidal", "learned", "rotary"))
+        for name in ("architecture", "norm", "activation", "positions"):
+            _choice(f"model.{name}", getattr(self, name), CHOICES[f"model.{name}"])
         if self.d_model % self.heads and not (self.d_k and self.d_v):
             raise ConfigError(
                 f"model.heads={self.heads} does not divide model.d_model={self.d_model}: "
@@ -164,17 +166,17 @@ class ModelConfig:
 
     @property
     def key_size(self) -> int:
-        """d_k, worked out where it is left to the paper's rule."""
+        """d_k, with the paper's rule applied if it is 0."""
         return self.d_k or self.d_model // self.heads
 
     @property
     def value_size(self) -> int:
-        """d_v, worked out where it is left to the paper's rule."""
+        """d_v, with the paper's rule applied if it is 0."""
         return self.d_v or self.d_model // self.heads
 
     @property
     def key_value_heads(self) -> int:
-        """Heads of keys and values."""
+        """Number of key and value heads."""
         return self.kv_heads or self.heads
 
 

@@ -18,9 +18,10 @@ from nmt.decoding.beam import Hypothesis, beam_search, ensemble_scorers
 from nmt.decoding.engine import MAX_SOURCE_TOKENS, Engine, Likelihood, Search, Take, batches_by_length
 from nmt.decoding.sampling import sample
 from nmt.errors import UserError
+from nmt.model.build import build_model
 from nmt.model.cpu.prepared_weights import prepare_for_cpu
+from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
-from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoint, check_weights
 from nmt.text.special import BOS
 from nmt.text.tokenizer import Tokenizer
@@ -41,7 +42,7 @@ class TorchEngine(Engine):
 
     def __init__(
         self,
-        models: Sequence[Transformer],
+        models: Sequence[TranslationModel],
         tokenizer: Tokenizer,
         config: DecodingConfig,
         device: torch.device,
@@ -127,7 +128,7 @@ class TorchEngine(Engine):
         return [Likelihood(sum(part), len(part)) for part in (each.tolist() for each in scores.split(lengths))]
 
 
-def _label_scores(model: Transformer, output: Tensor, labels: Tensor) -> Tensor:
+def _label_scores(model: TranslationModel, output: Tensor, labels: Tensor) -> Tensor:
     """Log-probabilities (T,) of the labels; scores of whole vocabularies are held for a few rows at a time."""
     parts = [
         -F.cross_entropy(model.logits(rows).float(), some, reduction="none")
@@ -136,7 +137,7 @@ def _label_scores(model: Transformer, output: Tensor, labels: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
-def load_model(checkpoint: Checkpoint, config: ModelConfig, device: torch.device) -> tuple[Transformer, Tokenizer]:
+def load_model(checkpoint: Checkpoint, config: ModelConfig, device: torch.device) -> tuple[TranslationModel, Tokenizer]:
     """The model and the tokenizer of a checkpoint, given the settings of the model that it holds."""
     tokenizer = Tokenizer.load(checkpoint.tokenizer_folder)
     if config.tie_embeddings and not tokenizer.joint:
@@ -145,7 +146,7 @@ def load_model(checkpoint: Checkpoint, config: ModelConfig, device: torch.device
             "its tokenizer is that of another run; put the right one back or use another checkpoint"
         )
     check_weights(_shapes(config, tokenizer, checkpoint), checkpoint.weights, checkpoint.path)
-    model = Transformer(config, tokenizer.source_size, tokenizer.target_size)
+    model = build_model(config, tokenizer.source_size, tokenizer.target_size)
     model.load_state_dict(checkpoint.weights)
     return model.to(device).eval(), tokenizer
 
@@ -156,7 +157,7 @@ def _shapes(config: ModelConfig, tokenizer: Tokenizer, checkpoint: Checkpoint) -
         if config.layers > len(checkpoint.weights):
             raise ValueError(f"{config.layers} layers")
         with torch.device("meta"):
-            model = Transformer(config, tokenizer.source_size, tokenizer.target_size)
+            model = build_model(config, tokenizer.source_size, tokenizer.target_size)
     except (RuntimeError, ValueError, TypeError, OverflowError) as error:
         raise UserError(
             f"{checkpoint.path / 'config.yaml'} describes a model that its weights cannot be of "
@@ -166,7 +167,7 @@ def _shapes(config: ModelConfig, tokenizer: Tokenizer, checkpoint: Checkpoint) -
 
 
 @contextmanager
-def _evaluating(models: Sequence[Transformer]) -> Iterator[None]:
+def _evaluating(models: Sequence[TranslationModel]) -> Iterator[None]:
     """Switch dropout off, and back on for a model that is being trained."""
     training = [model for model in models if model.training]
     for model in training:

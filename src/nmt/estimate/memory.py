@@ -1,32 +1,32 @@
-"""The memory that a step of training takes, by formula: no model is built.
+"""The memory of a training step, by formula: no model is built.
 
-What a step keeps from forward to backward is counted tensor by tensor, as the modules of this package save them.
+What forward saves for backward is counted tensor by tensor, as the modules of `nmt.model` save them.
 """
 
 from typing import NamedTuple
 
 from nmt.config.schema import ModelConfig
+from nmt.model.activations import activation_of
+from nmt.model.build import architecture_of
+from nmt.model.interface import Stack
 
-FULL = 4
-"""Bytes of a float32."""
-SLICE_BYTES = 8 * 8 * 1024 * 1024
-"""The slice of scores that the loss holds at a time: in the precision of the products, and in float32."""
-INNER_TENSORS = {"relu": 1, "gelu": 2, "swiglu": 4}
-"""Tensors of width d_ff that a feed-forward layer keeps for its gradient."""
+FLOAT32_BYTES = 4
+SCORE_SLICE_BYTES = 8 * 8 * 1024 * 1024
+"""The scores of all words that the loss holds at a time, in the precision of matrix products and in float32."""
 
 
 class Memory(NamedTuple):
-    """Bytes on one device, by what they are for."""
+    """Bytes on one device, by purpose."""
 
     parameters: int
-    """The weights, and their copies in the precision of the products where that is lower."""
+    """The weights, and their copies in the precision of matrix products if that is lower."""
     gradients: int
     optimizer: int
-    """Adam's two means."""
+    """Adam's two running means."""
     activations: int
-    """What forward keeps for backward, and what both work with meanwhile."""
+    """What forward saves for backward, and temporary tensors of both."""
     process: int
-    """What Python, torch and the device's own libraries take before there is a model."""
+    """Python, torch and the device's libraries before a model exists."""
 
     @property
     def total(self) -> int:
@@ -35,31 +35,31 @@ class Memory(NamedTuple):
 
 
 class ActivationStorage(NamedTuple):
-    """How a device keeps what backward needs."""
+    """How a device stores what backward needs."""
 
     width: int
-    """Bytes of a number that goes into or comes out of a matrix product."""
+    """Bytes per number in the inputs and outputs of matrix products."""
     padded: bool
-    """Attention by matrix products over padded blocks, as on a CPU; not by flash attention."""
+    """Whether attention multiplies padded blocks, as on a CPU, instead of being flash attention."""
     slack: float
-    """Memory held for each byte of activations in use: free pieces of a heap fit what comes next only in part."""
+    """Bytes held per byte in use, because free blocks of the heap only partly fit later requests."""
     process: int
-    """Bytes before there is a model."""
+    """Bytes before a model exists."""
 
     @property
     def stream(self) -> int:
-        """Bytes of a coordinate of the residual stream; a GPU's norms give float32."""
-        return self.width if self.padded else FULL
+        """Bytes per coordinate of the residual stream; a GPU's norms return float32."""
+        return self.width if self.padded else FLOAT32_BYTES
 
     @property
-    def noise(self) -> int:
-        """Bytes of a coordinate's dropout."""
+    def dropout_mask(self) -> int:
+        """Bytes per coordinate of a dropout mask."""
         return self.width if self.padded else 1
 
 
 def activation_storage(*, gpu: bool, half: bool) -> ActivationStorage:
-    """How a GPU, or a CPU, keeps it, with matrix products in 16 or 32 bits."""
-    width = 2 if half else FULL
+    """Return how a GPU or a CPU stores activations, with matrix products in 16 or 32 bits."""
+    width = 2 if half else FLOAT32_BYTES
     if gpu:
         return ActivationStorage(width, padded=not half, slack=1.05, process=600_000_000)
     return ActivationStorage(width, padded=True, slack=1.4, process=320_000_000)
@@ -74,51 +74,64 @@ def training_memory(
     length: int,
     on: ActivationStorage,
 ) -> Memory:
-    """Memory of a step on so many tokens at once, in sentences of about `length` tokens."""
-    copies = on.width * parameters if on.width < FULL else 0
+    """Estimate the memory of a step.
+
+    Args:
+        config: Settings of the model.
+        parameters: Number of its parameters.
+        vocabulary: Words of the target vocabulary.
+        source_tokens: Source tokens of a micro-batch.
+        target_tokens: Target tokens of a micro-batch.
+        length: Typical number of tokens of a sentence.
+        on: How the device stores activations.
+    """
+    stacks = architecture_of(config).stacks(config)
     activations = (
-        source_tokens * _source_token(config, length, on)
-        + target_tokens * _target_token(config, length, on)
-        + _passing(config, source_tokens, target_tokens, on)
-        + 2 * FULL * vocabulary * config.d_model  # the projection's gradient, before and after it is scaled
-        + SLICE_BYTES
+        (source_tokens + target_tokens) * _embedding(config, on)
+        + sum(_stack(config, stack, source_tokens, target_tokens, length, on) for stack in stacks)
+        + target_tokens * on.width * config.d_model  # the gradient of the last layer's output
+        + _temporary(config, stacks, source_tokens, target_tokens, on)
+        + 2 * FLOAT32_BYTES * vocabulary * config.d_model  # the projection's gradient, before and after scaling
+        + SCORE_SLICE_BYTES
     )
+    copies = on.width * parameters if on.width < FLOAT32_BYTES else 0
     return Memory(
-        parameters=FULL * parameters + copies,
-        gradients=FULL * parameters,
-        optimizer=2 * FULL * parameters,
+        parameters=FLOAT32_BYTES * parameters + copies,
+        gradients=FLOAT32_BYTES * parameters,
+        optimizer=2 * FLOAT32_BYTES * parameters,
         activations=round(on.slack * activations),
         process=on.process,
     )
 
 
-def _source_token(config: ModelConfig, length: int, on: ActivationStorage) -> int:
-    """Bytes kept for a source token: the encoder's layers, and the memory's part in the decoder's."""
-    attention = _query(config, length, on) + _key_value(config, on)
-    layer = attention + _feed_forward(config, on) + 2 * _residual(config, on)
-    for_decoder = _key_value(config, on) + (on.width * config.d_model if on.width < on.stream else 0)
-    return _embedding(config, on) + config.layers * (layer + for_decoder)
+def _stack(
+    config: ModelConfig, stack: Stack, source_tokens: int, target_tokens: int, length: int, on: ActivationStorage
+) -> int:
+    """Bytes that a stack of layers saves."""
+    keys = length * (stack.reads_source + stack.reads_target)
+    layer = _query(config, keys, on) + _key_value(config, on) + _feed_forward(config, on) + 2 * _residual(config, on)
+    cross = _query(config, length, on) + _residual(config, on) if stack.cross_attention else 0
+    memory = _key_value(config, on) + (on.width * config.d_model if on.width < on.stream else 0)
+    saved = _tokens(stack, source_tokens, target_tokens) * (layer + cross)
+    return stack.layers * (saved + (source_tokens * memory if stack.cross_attention else 0))
 
 
-def _target_token(config: ModelConfig, length: int, on: ActivationStorage) -> int:
-    """Bytes kept for a target token: the decoder's layers, and the gradient of its output."""
-    attention = 2 * _query(config, length, on) + _key_value(config, on)
-    layer = attention + _feed_forward(config, on) + 3 * _residual(config, on)
-    return _embedding(config, on) + config.layers * layer + on.width * config.d_model
+def _tokens(stack: Stack, source_tokens: int, target_tokens: int) -> int:
+    return stack.reads_source * source_tokens + stack.reads_target * target_tokens
 
 
 def _embedding(config: ModelConfig, on: ActivationStorage) -> int:
-    return config.d_model * on.noise if config.dropout else 0
+    return config.d_model * on.dropout_mask if config.dropout else 0
 
 
 def _residual(config: ModelConfig, on: ActivationStorage) -> int:
-    """A sub-layer's input as its products take it, the noise of its dropout, and the sum that is normed."""
-    return config.d_model * (on.width + (on.noise if config.dropout else 0) + on.stream)
+    """Bytes per token: the sub-layer's input in the precision of products, its dropout mask, and the normalised sum."""
+    return config.d_model * (on.width + (on.dropout_mask if config.dropout else 0) + on.stream)
 
 
-def _query(config: ModelConfig, length: int, on: ActivationStorage) -> int:
-    """Queries, their weights on the keys (or, in flash attention, the normaliser alone), and what is attended to."""
-    weights = config.heads * FULL * (length if on.padded else 1)
+def _query(config: ModelConfig, keys: int, on: ActivationStorage) -> int:
+    """Bytes per query token: the query, its attention weights (flash: their normaliser only) and the attended value."""
+    weights = config.heads * FLOAT32_BYTES * (keys if on.padded else 1)
     return config.heads * (config.key_size + config.value_size) * on.width + weights
 
 
@@ -127,11 +140,18 @@ def _key_value(config: ModelConfig, on: ActivationStorage) -> int:
 
 
 def _feed_forward(config: ModelConfig, on: ActivationStorage) -> int:
-    return INNER_TENSORS[config.activation] * config.d_ff * on.width
+    return activation_of(config).saved_tensors * config.d_ff * on.width
 
 
-def _passing(config: ModelConfig, source_tokens: int, target_tokens: int, on: ActivationStorage) -> int:
-    """What backward works with at any moment: gradients of the stream, of the memory, and inside a layer."""
-    widest = max(source_tokens, target_tokens)
-    inside = 2 * on.width * config.d_ff + 2 * on.stream * config.d_model
-    return widest * inside + source_tokens * on.stream * config.d_model
+def _temporary(
+    config: ModelConfig,
+    stacks: tuple[Stack, ...],
+    source_tokens: int,
+    target_tokens: int,
+    on: ActivationStorage,
+) -> int:
+    """Bytes that backward needs at any moment: gradients of the stream and the encoder's output, and inside a layer."""
+    tokens = max(_tokens(stack, source_tokens, target_tokens) for stack in stacks)
+    layer = 2 * on.width * config.d_ff + 2 * on.stream * config.d_model
+    encoder_output = source_tokens * on.stream * config.d_model
+    return tokens * layer + (encoder_output if any(stack.cross_attention for stack in stacks) else 0)

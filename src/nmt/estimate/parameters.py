@@ -1,15 +1,20 @@
-"""How many parameters a Transformer has and what a step of training costs, by formula: no model is built."""
+"""The number of parameters of a model and the operations of a training step, by formula: no model is built."""
 
 from typing import NamedTuple
 
 from nmt.config.schema import ModelConfig
+from nmt.model.activations import activation_of
+from nmt.model.build import architecture_of
+from nmt.model.interface import Stack
+from nmt.model.norms import norm_of
+from nmt.model.positions.base import positions_of
 
 
 class ParameterCounts(NamedTuple):
-    """Parameters by part."""
+    """Parameters by the part of the model that they belong to."""
 
     embedding: int
-    """The vocabulary's vectors (shared ones count once), the projection, and learned positions."""
+    """Word vectors (shared ones count once), the projection and learned positions."""
     encoder: int
     decoder: int
 
@@ -20,41 +25,58 @@ class ParameterCounts(NamedTuple):
 
 
 def count_parameters(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> ParameterCounts:
-    """Parameters of the model for vocabularies of these sizes."""
+    """Return the parameters of a model for vocabularies of these sizes."""
     words = target_vocabulary if config.tie_embeddings else source_vocabulary + 2 * target_vocabulary
-    positions = 2 * config.max_positions if config.positions == "learned" else 0
-    attention, feed_forward, norm = _attention(config), _feed_forward(config), _norm(config)
-    last_norm = norm if config.norm_placement == "pre" else 0
-    return ParameterCounts(
-        embedding=(words + positions) * config.d_model,
-        encoder=config.layers * (attention + feed_forward + 2 * norm) + last_norm,
-        decoder=config.layers * (2 * attention + feed_forward + 3 * norm) + last_norm,
-    )
+    vectors = words + sum(positions_of(config).table_sizes().values())
+    stacks = {"encoder": 0, "decoder": 0}
+    for stack in architecture_of(config).stacks(config):
+        stacks[stack.part] += _stack(config, stack)
+    return ParameterCounts(embedding=vectors * config.d_model, **stacks)
 
 
-def training_flops(size: ParameterCounts, projection: int, source_tokens: int, target_tokens: int) -> int:
-    """Floating-point operations of a step: 6 a parameter that a token meets; attention's own products are left out.
+def training_flops(
+    config: ModelConfig, size: ParameterCounts, projection: int, source_tokens: int, target_tokens: int
+) -> int:
+    """Return the floating-point operations of a step: 6 per token and parameter that the token passes.
 
-    `projection` is the number of parameters of the matrix before the softmax.
+    The products of queries with keys and of attention weights with values are not counted.
+
+    Args:
+        config: Settings of the model.
+        size: Its parameters.
+        projection: Parameters of the matrix before the softmax.
+        source_tokens: Source tokens of the step.
+        target_tokens: Target tokens of the step.
     """
-    return 6 * (size.encoder * source_tokens + (size.decoder + projection) * target_tokens)
+    products = projection * target_tokens
+    for stack in architecture_of(config).stacks(config):
+        tokens = stack.reads_source * source_tokens + stack.reads_target * target_tokens
+        products += getattr(size, stack.part) * tokens
+    return 6 * products
+
+
+def _stack(config: ModelConfig, stack: Stack) -> int:
+    sublayers = 2 + stack.cross_attention
+    attentions = (1 + stack.cross_attention) * _attention(config)
+    layer = attentions + _feed_forward(config) + sublayers * _norm(config)
+    return stack.layers * layer + (_norm(config) if config.norm_placement == "pre" else 0)
 
 
 def _attention(config: ModelConfig) -> int:
     queries = config.heads * config.key_size
     keys = config.key_value_heads * config.key_size
     values = config.key_value_heads * config.value_size
-    into = sum(_linear(config.d_model, width) for width in (queries, keys, values))
-    return into + _linear(config.heads * config.value_size, config.d_model)
+    inputs = sum(_linear(config.d_model, width) for width in (queries, keys, values))
+    return inputs + _linear(config.heads * config.value_size, config.d_model)
 
 
 def _feed_forward(config: ModelConfig) -> int:
-    branches = 2 if config.activation == "swiglu" else 1
+    branches = 1 + activation_of(config).gated
     return branches * _linear(config.d_model, config.d_ff) + _linear(config.d_ff, config.d_model)
 
 
 def _norm(config: ModelConfig) -> int:
-    return config.d_model if config.norm == "rms" else 2 * config.d_model
+    return norm_of(config).vectors * config.d_model
 
 
 def _linear(inputs: int, outputs: int) -> int:

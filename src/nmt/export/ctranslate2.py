@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
 from nmt.export.refusal import extra, refuse
-from nmt.model.positions import sinusoids
+from nmt.model.positions.sinusoidal import sinusoids
 from nmt.text.special import BOS, EOS, UNK
 from nmt.text.tokenizer import Tokenizer
 

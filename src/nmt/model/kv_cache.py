@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from nmt.model.attention import Padding
 from nmt.model.layers import CrossAttention, SelfAttention
 from nmt.model.packed import Packed
+from nmt.model.positions.base import Transform
 
 SPARE = 4
 """Calls that there is room for when places run out: then those that no row goes on from are given up."""
@@ -59,9 +60,9 @@ class DecoderState:
         new.diagonal(dim1=1, dim2=2).zero_()
         self.taken += rows
 
-    def attend_self(self, index: int, attention: SelfAttention, stream: Tensor, rotation: Tensor | None) -> Tensor:
+    def attend_self(self, index: int, attention: SelfAttention, stream: Tensor, transform: Transform | None) -> Tensor:
         """Attend from the new token of each row (R, d_model) to that row's tokens so far."""
-        queries, *new = attention.project(stream, rotation)
+        queries, *new = attention.project(stream, transform)
         rows = stream.shape[0] // self.sentences
         for past, part in zip(self.past[index], new, strict=True):
             split = part.view(self.sentences, rows, *part.shape[1:]).transpose(1, 2)

@@ -4,15 +4,13 @@ from collections.abc import Callable
 from typing import cast
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from nmt.config.schema import ModelConfig
+from nmt.model.activations import activation_of
 from nmt.model.attention import Attend
 from nmt.model.cpu.dropout import Dropout
-from nmt.model.positions import rotate
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}
-NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+from nmt.model.norms import norm_of
+from nmt.model.positions.base import Transform
 
 
 class SelfAttention(nn.Module):
@@ -26,17 +24,17 @@ class SelfAttention(nn.Module):
         _xavier(self.query_key_value, self.heads.widths)
         _xavier(self.output)
 
-    def project(self, stream: Tensor, rotation: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    def project(self, stream: Tensor, transform: Transform | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (T, h, d_k), keys (T, h_kv, d_k) and values (T, h_kv, d_v) of a stream (T, d_model)."""
         queries, keys, values = self.query_key_value(stream).split(self.heads.widths, -1)
         queries, keys, values = self.heads.queries(queries), self.heads.keys(keys), self.heads.values(values)
-        if rotation is not None:
-            queries, keys = rotate(queries, rotation), rotate(keys, rotation)
+        if transform is not None:
+            queries, keys = transform(queries), transform(keys)
         return queries, keys, values
 
-    def forward(self, stream: Tensor, attend: Attend, rotation: Tensor | None) -> Tensor:
-        """Attend within each sentence of a stream (T, d_model); `rotation` as in `positions.rotate`."""
-        queries, keys, values = self.project(stream, rotation)
+    def forward(self, stream: Tensor, attend: Attend, transform: Transform | None) -> Tensor:
+        """Attend within each sentence of a stream (T, d_model)."""
+        queries, keys, values = self.project(stream, transform)
         attended = attend(queries, self.heads.share(keys), self.heads.share(values))
         projected: Tensor = self.output(attended.flatten(-2))
         return projected
@@ -106,9 +104,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.gated = config.activation == "swiglu"
+        self.activation, _, self.gated = activation_of(config)
         inner = [config.d_ff, config.d_ff] if self.gated else [config.d_ff]
-        self.activation = ACTIVATIONS[config.activation]
         self.inner = nn.Linear(config.d_model, sum(inner))
         self.outer = nn.Linear(config.d_ff, config.d_model)
         _xavier(self.inner, inner)
@@ -130,7 +127,7 @@ class Residual(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = NORMS[config.norm](config.d_model)
+        self.norm = norm_of(config).build(config.d_model)
         self.dropout = Dropout(config.dropout)
         self.pre = config.norm_placement == "pre"
 

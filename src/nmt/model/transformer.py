@@ -12,12 +12,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt.config.schema import ModelConfig
-from nmt.model.attention import Attend, Plan, plan_attention
+from nmt.model.attention import Attend, Plan, Recorder, plan_attention
 from nmt.model.cpu.dropout import Dropout
+from nmt.model.interface import AttentionMaps, Stack
 from nmt.model.kv_cache import DecoderState
-from nmt.model.layers import NORMS, CrossAttention, FeedForward, Residual, SelfAttention
+from nmt.model.layers import CrossAttention, FeedForward, Residual, SelfAttention
+from nmt.model.norms import norm_of
 from nmt.model.packed import Packed
-from nmt.model.positions import SinusoidTable
+from nmt.model.positions.base import Places, Transform, positions_of
 
 SMALL = 0.02
 """Standard deviation of small first weights."""
@@ -33,9 +35,9 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(config)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, stream: Tensor, attend: Attend, rotation: Tensor | None) -> Tensor:
+    def forward(self, stream: Tensor, attend: Attend, transform: Transform | None) -> Tensor:
         """(T, d_model) to (T, d_model)."""
-        stream = self.attention_residual(stream, lambda x: self.attention(x, attend, rotation))
+        stream = self.attention_residual(stream, lambda x: self.attention(x, attend, transform))
         output: Tensor = self.feed_forward_residual(stream, self.feed_forward)
         return output
 
@@ -59,10 +61,10 @@ class DecoderLayer(nn.Module):
         output: Tensor = self.feed_forward_residual(stream, self.feed_forward)
         return output
 
-    def advance(self, stream: Tensor, state: DecoderState, index: int, rotation: Tensor | None) -> Tensor:
+    def advance(self, stream: Tensor, state: DecoderState, index: int, transform: Transform | None) -> Tensor:
         """(R, d_model) to (R, d_model) for the new token of each row; with few rows, calls of modules count."""
         around, across, along = self.attention_residual, self.cross_attention_residual, self.feed_forward_residual
-        stream = around.after(stream, state.attend_self(index, self.attention, around.before(stream), rotation))
+        stream = around.after(stream, state.attend_self(index, self.attention, around.before(stream), transform))
         stream = across.after(stream, state.attend_source(index, self.cross_attention, across.before(stream)))
         return along.after(stream, self.feed_forward(along.before(stream)))
 
@@ -79,20 +81,34 @@ class Transformer(nn.Module):
                 raise ValueError("tied embeddings need one vocabulary")
             sizes = {"shared": target_vocabulary}
         self.vectors = nn.ParameterDict({name: _vectors(size, config.d_model) for name, size in sizes.items()})
-        if config.positions == "learned":
-            self.source_positions = _vectors(config.max_positions, config.d_model)
-            self.target_positions = _vectors(config.max_positions, config.d_model)
-        self.sinusoids = SinusoidTable(config.key_size if config.positions == "rotary" else config.d_model)
+        self.positions = positions_of(config)
+        for side, size in self.positions.table_sizes().items():
+            self.register_parameter(f"{side}_positions", _vectors(size, config.d_model))
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
         pre = config.norm_placement == "pre"
-        self.encoder_norm = NORMS[config.norm](config.d_model) if pre else nn.Identity()
-        self.decoder_norm = NORMS[config.norm](config.d_model) if pre else nn.Identity()
+        self.encoder_norm = norm_of(config).build(config.d_model) if pre else nn.Identity()
+        self.decoder_norm = norm_of(config).build(config.d_model) if pre else nn.Identity()
         self.projector: nn.Module | None = None
         """What takes the place of a product with `projection`, where that is prepared."""
         if config.initialization == "small":
             _start_small(self)
+
+    @staticmethod
+    def stacks(config: ModelConfig) -> tuple[Stack, ...]:
+        """See `TranslationModel.stacks`."""
+        return (
+            Stack("encoder", config.layers, reads_source=True, reads_target=False, cross_attention=False),
+            Stack("decoder", config.layers, reads_source=False, reads_target=True, cross_attention=True),
+        )
+
+    def attention(self, source: Packed, target: Packed) -> AttentionMaps:
+        """See `TranslationModel.attention`."""
+        encoder, decoder = Recorder(), Recorder()
+        self.decode(source, self.encode(source, encoder), target, decoder)
+        kinds = (encoder.weights, decoder.weights[0::2], decoder.weights[1::2])
+        return AttentionMaps(*(torch.cat(layers) for layers in kinds))
 
     def forward(self, source: Packed, target: Packed) -> Tensor:
         """The decoder's output (T, d_model) for each target token, given those before it and the source."""
@@ -101,10 +117,11 @@ class Transformer(nn.Module):
     def encode(self, source: Packed, plan: Plan = plan_attention) -> Tensor:
         """The encoder's output (T, d_model)."""
         attend = plan(source, source, causal=False, head_width=self._head_width)
-        rotation = self._rotation(source.positions, source.longest)
-        stream = self.embed("source", source.tokens, source.positions, source.longest)
+        places = Places(source.positions, source.longest)
+        transform = self._transform(places)
+        stream = self.embed("source", source.tokens, places)
         for layer in cast(Sequence[EncoderLayer], self.encoder):
-            stream = layer(stream, attend, rotation)
+            stream = layer(stream, attend, transform)
         memory: Tensor = self.encoder_norm(stream)
         return memory
 
@@ -112,26 +129,23 @@ class Transformer(nn.Module):
         """The decoder's output (T, d_model), given the encoder's."""
         attend = plan(target, target, causal=True, head_width=self._head_width)
         attend_source = plan(target, source, causal=False, head_width=self._head_width)
-        rotation = self._rotation(target.positions, target.longest)
-        stream = self.embed("target", target.tokens, target.positions, target.longest)
+        places = Places(target.positions, target.longest)
+        transform = self._transform(places)
+        stream = self.embed("target", target.tokens, places)
         for layer in self._decoder_layers:
             stream = layer(
                 stream,
-                lambda x, layer=layer: layer.attention(x, attend, rotation),
+                lambda x, layer=layer: layer.attention(x, attend, transform),
                 lambda x, layer=layer: layer.cross_attention(x, memory, attend_source),
             )
         output: Tensor = self.decoder_norm(stream)
         return output
 
-    def embed(self, side: str, tokens: Tensor, positions: Tensor, longest: int) -> Tensor:
+    def embed(self, side: str, tokens: Tensor, places: Places) -> Tensor:
         """Vectors scaled by sqrt(d_model) plus positions (T, d_model), for the side named source or target."""
         vectors = self.vectors["shared" if self.config.tie_embeddings else side]
         stream = F.embedding(tokens, vectors) * math.sqrt(self.config.d_model)
-        if self.config.positions == "learned":
-            table = self.source_positions if side == "source" else self.target_positions
-            stream = stream + F.embedding(positions, table)
-        elif self.config.positions == "sinusoidal":
-            stream = stream + self.sinusoids(positions, longest, stream.dtype)
+        stream = self.positions.add(stream, places, getattr(self, f"{side}_positions", None))
         if torch.is_autocast_enabled(stream.device.type):  # so that no pass over the stream is in float32
             stream = stream.to(torch.get_autocast_dtype(stream.device.type))
         dropped: Tensor = self.dropout(stream)
@@ -162,18 +176,16 @@ class Transformer(nn.Module):
         The rows of a sentence lie together, and every sentence that is still decoded has the same number.
         """
         state.follow(parents)
-        positions = torch.full_like(tokens, state.length)
-        rotation = self._rotation(positions, state.length + 1)
-        stream = self.embed("target", tokens, positions, state.length + 1)
+        places = Places(torch.full_like(tokens, state.length), state.length + 1)
+        transform = self._transform(places)
+        stream = self.embed("target", tokens, places)
         for index, layer in enumerate(self._decoder_layers):
-            stream = layer.advance(stream, state, index, rotation)
+            stream = layer.advance(stream, state, index, transform)
         state.length += 1
         return self.logits(self.decoder_norm(stream))
 
-    def _rotation(self, positions: Tensor, longest: int) -> Tensor | None:
-        if self.config.positions != "rotary":
-            return None
-        return self.sinusoids(positions, longest, self.projection.dtype)
+    def _transform(self, places: Places) -> Transform | None:
+        return self.positions.transform(places, self.projection.dtype)
 
     @property
     def _decoder_layers(self) -> Sequence[DecoderLayer]:

@@ -116,7 +116,7 @@ def step_flops(config: Config, source_vocabulary: int, target_vocabulary: int) -
     """Floating-point operations of a training step."""
     size = count_parameters(config.model, source_vocabulary, target_vocabulary)
     tokens = config.training.batch_tokens
-    return training_flops(size, target_vocabulary * config.model.d_model, tokens, tokens)
+    return training_flops(config.model, size, target_vocabulary * config.model.d_model, tokens, tokens)
 
 
 def settings(config: Config) -> list[Setting]:

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
-from nmt.model.attention import Recorder
+from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
-from nmt.model.transformer import Transformer
 from nmt.report.charts import Spec
 from nmt.report.translations import Sentence
 from nmt.text.special import BOS, EOS
@@ -57,26 +55,19 @@ class Attention:
         return self.encoder.size + self.decoder.size + self.cross.size
 
 
-def attention(model: Transformer, tokenizer: Tokenizer, source: str, target: str) -> Attention:
+def attention(model: TranslationModel, tokenizer: Tokenizer, source: str, target: str) -> Attention:
     """Read a sentence and its translation, and keep where every head looks."""
     source_ids, target_ids = tokenizer.encode_source([source])[0], tokenizer.encode_target([target])[0]
     device = model.projection.device
     stream = Packed.from_sentences([[*source_ids, EOS]]).to(device)
     prefix = Packed.from_sentences([[BOS, *target_ids]]).to(device)
-    encoder, decoder = Recorder(), Recorder()
     with torch.no_grad():
-        model.decode(stream, model.encode(stream, encoder), prefix, decoder)
+        maps = model.attention(stream, prefix)
     return Attention(
         [*tokenizer.source_pieces(source_ids), END],
         [START, *tokenizer.target_pieces(target_ids)],
-        _stack(encoder.weights),
-        _stack(decoder.weights[0::2]),
-        _stack(decoder.weights[1::2]),
+        *(weights.cpu().numpy() for weights in maps),
     )
-
-
-def _stack(layers: Sequence[Tensor]) -> Weights:
-    return torch.cat(list(layers)).cpu().numpy()
 
 
 def choose(found: Sequence[Sentence], tokenizer: Tokenizer) -> list[Sentence]:

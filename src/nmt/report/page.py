@@ -16,14 +16,14 @@ from nmt.config.saved import flatten
 from nmt.data.filter_counts import filter_counts
 from nmt.data.store import PairStore
 from nmt.errors import UserError
-from nmt.model.transformer import Transformer
+from nmt.model.interface import TranslationModel
 from nmt.report import about, attention, charts, corpus, curves, translations
 from nmt.report.run import Evaluated, Run
 from nmt.text.tokenizer import Tokenizer
 
 Chart = tuple[str, charts.Spec]
 """A chart with what it shows, in words."""
-LoadModel = Callable[[], tuple[Transformer, Tokenizer]]
+LoadModel = Callable[[], tuple[TranslationModel, Tokenizer]]
 """Loads the model that was scored; slow, and not always possible."""
 PIECE = "▁"
 """How a vocabulary writes the space before a word."""

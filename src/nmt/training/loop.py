@@ -254,7 +254,7 @@ class Loop:
         """Make sure that all processes still have the same weights; none of what they have is saved otherwise."""
         if distributed.world_size() == 1 or self._same_step == self.trainer.step:
             return
-        first, *others = distributed.gather_objects(weights_hash(self.trainer.model))
+        first, *others = distributed.gather_objects(weights_hash(self.trainer.objective))
         for rank, theirs in enumerate(others, start=1):
             if theirs != first:
                 raise CommonError(

@@ -17,7 +17,7 @@ from nmt.compute.threads import concurrent_workers, run_in_threads
 from nmt.config.schema import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.model.cpu.dropout import seed_thread_dropout
-from nmt.model.transformer import Transformer
+from nmt.model.interface import TranslationModel
 from nmt.text.special import PAD
 from nmt.training.loss import Losses, smoothed_cross_entropy
 from nmt.training.schedule import learning_rate
@@ -29,7 +29,7 @@ MIN_MICRO_BATCH_TOKENS = 512
 class Objective(nn.Module):
     """What is minimised: the model's label-smoothed loss, summed over the tokens of a batch."""
 
-    def __init__(self, model: Transformer, smoothing: float) -> None:
+    def __init__(self, model: TranslationModel, smoothing: float) -> None:
         super().__init__()
         self.model = model
         self.smoothing = smoothing
@@ -55,7 +55,7 @@ class Means(NamedTuple):
 class Trainer:
     """The model, its optimizer and its place in the data."""
 
-    def __init__(self, model: Transformer, config: TrainingConfig, machine: Machine, seed: int) -> None:
+    def __init__(self, model: TranslationModel, config: TrainingConfig, machine: Machine, seed: int) -> None:
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
         self.objective = distributed.parallel(
             Objective(model, config.label_smoothing), rounded=config.reduce_precision == "bf16"
@@ -237,7 +237,7 @@ def _add(gradients: list[Tensor], parameters: list[nn.Parameter]) -> None:
         torch._foreach_add_([parameter.grad for parameter in parameters if parameter.grad is not None], gradients)
 
 
-def _adam(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+def _adam(model: TranslationModel, config: TrainingConfig) -> torch.optim.Optimizer:
     """Adam as the paper sets it; weight decay, where asked for, spares biases and gains."""
     matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
     others = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
@@ -251,7 +251,7 @@ def _adam(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
 
 
 def held_out_loss(
-    model: Transformer,
+    model: TranslationModel,
     batches: Iterable[MicroBatch],
     config: TrainingConfig,
     machine: Machine,

@@ -33,8 +33,8 @@ from nmt.config.schema import (
 )
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation.evaluate import Split, read_split, reference_nll, translate_together
+from nmt.model.build import build_model
 from nmt.model.packed import Packed
-from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoints, load
 from nmt.runs.scores import scores_folder
 from nmt.runs.tracking import Scored
@@ -74,8 +74,8 @@ def run(tmp_path: Path, content: bytes) -> Run:
     write_split(config, "test", SOURCES, REFERENCES)
     tokenizer = Tokenizer(content)
     tokenizer.save(config.data_folder)
-    model = Transformer(config.model, tokenizer.source_size, tokenizer.target_size)
-    torch.nn.init.normal_(model.vectors["shared"])
+    model = build_model(config.model, tokenizer.source_size, tokenizer.target_size)
+    torch.nn.init.normal_(model.projection)
     Checkpoints(config.run_folder).save(
         7,
         weights=model.state_dict(),
@@ -102,7 +102,7 @@ def write_split(config: Config, split: str, sources: list[str], references: list
 def translator_of(config: Config) -> TorchEngine:
     checkpoint = load(config.run_folder / "checkpoints" / "step-00000007")
     tokenizer = Tokenizer.load(checkpoint.path)
-    model = Transformer(config.model, tokenizer.source_size, tokenizer.target_size).eval()
+    model = build_model(config.model, tokenizer.source_size, tokenizer.target_size).eval()
     model.load_state_dict(checkpoint.weights)
     return TorchEngine([model], tokenizer, config.decoding, torch.device("cpu"))
 

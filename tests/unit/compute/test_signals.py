@@ -12,6 +12,7 @@ import torch
 
 from nmt.compute.signals import StopError, StopRequest, stop_signals
 from nmt.config.schema import TrainingConfig
+from nmt.model.transformer import Transformer
 from tests.unit.training.test_memory_check import first_steps, store, trainer
 
 
@@ -108,6 +109,7 @@ def test_a_step_that_is_left_half_done_leaves_no_trace(moment: str) -> None:
             asked.note(signal.SIGTERM, None)
 
     if moment == "forward":
+        assert isinstance(stopped.model, Transformer)
         hook = stopped.model.encoder_norm.register_forward_hook(signalled)
     else:
         hook = next(stopped.model.parameters()).register_hook(signalled)

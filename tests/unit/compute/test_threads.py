@@ -12,7 +12,7 @@ from nmt.compute.threads import concurrent_workers, run_in_threads, run_tasks_in
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.loader import DataPosition, steps
 from nmt.data.store import PairStore
-from nmt.model.transformer import Transformer
+from nmt.model.build import build_model
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import VOCABULARY, store
 
@@ -36,7 +36,7 @@ def test_equals_one_after_the_other(store: PairStore, precision: torch.dtype) ->
     for parts in (1, 2):
         torch.manual_seed(3)
         machine = Machine(CPU.device, precision)
-        trainers.append(Trainer(Transformer(model, VOCABULARY, VOCABULARY), training, machine, seed=1))
+        trainers.append(Trainer(build_model(model, VOCABULARY, VOCABULARY), training, machine, seed=1))
         trainers[-1].parts = parts
     stream = steps(
         store, batch_tokens=60, device_tokens=40, seed=1, start=DataPosition(), rank=0, devices=1, parts=2
@@ -56,7 +56,7 @@ def test_equals_one_after_the_other(store: PairStore, precision: torch.dtype) ->
 @pytest.mark.parametrize(("batch", "device_tokens", "parts"), [(1023, 0, 1), (1024, 0, 2), (25_000, 1000, 1)])
 def test_small_batches_stay_whole(batch: int, device_tokens: int, parts: int) -> None:
     config = TrainingConfig(batch_tokens=batch, device_tokens=device_tokens)
-    model = Transformer(ModelConfig(layers=1, d_model=16, d_ff=32, heads=2), VOCABULARY, VOCABULARY)
+    model = build_model(ModelConfig(layers=1, d_model=16, d_ff=32, heads=2), VOCABULARY, VOCABULARY)
     assert Trainer(model, config, CPU, seed=1).parts == parts
 
 

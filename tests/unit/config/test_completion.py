@@ -24,6 +24,7 @@ KEYS = {name: stage.settings for name, stage in STAGES.items()}
         ("nmt eval training.warm", []),
         ("nmt train runtime.compile=", ["false", "true"]),
         ("nmt train model=b", [name for name in options("model") if name.startswith("b")]),
+        ("nmt train model.norm=", ["layer", "rms"]),
         ("nmt train training.steps=", []),
         ("nmt train nosuch=", []),
         ("nmt nosuch a", []),

@@ -17,8 +17,9 @@ from nmt.decoding import torch_engine
 from nmt.decoding.engine import MIN_SENTENCE_COST, batches_by_length
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
+from nmt.model.build import build_model
+from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
-from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoint
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
@@ -47,25 +48,25 @@ def tokenizer() -> Tokenizer:
 
 def random_model(
     tokenizer: Tokenizer, seed: int = 11, positions: str = "sinusoidal", max_positions: int = 64
-) -> Transformer:
+) -> TranslationModel:
     """A model with strong, arbitrary opinions: translations of many lengths, and no ties."""
     torch.manual_seed(seed)
     config = ModelConfig(
         layers=2, d_model=16, d_ff=32, heads=2, dropout=0.5, positions=positions, max_positions=max_positions,
         tie_embeddings=False,
     )  # fmt: skip
-    model = Transformer(config, tokenizer.source_size, tokenizer.target_size)
+    model = build_model(config, tokenizer.source_size, tokenizer.target_size)
     with torch.no_grad():
-        model.vectors["projection"].mul_(2)[EOS].mul_(1.3)
+        model.projection.mul_(2)[EOS].mul_(1.3)
     return model.eval()
 
 
-def translator(models: Sequence[Transformer], tokenizer: Tokenizer, **settings: float) -> TorchEngine:
+def translator(models: Sequence[TranslationModel], tokenizer: Tokenizer, **settings: float) -> TorchEngine:
     config = DecodingConfig(**{"extra_length": 6, "beam": 3, **settings})  # type: ignore[arg-type]
     return TorchEngine(models, tokenizer, config, CPU)
 
 
-def full_log_probabilities(model: Transformer, source: list[int], target: list[int]) -> torch.Tensor:
+def full_log_probabilities(model: TranslationModel, source: list[int], target: list[int]) -> torch.Tensor:
     """Log-probabilities (n + 1, V) of each next token, from one pass over the whole target."""
     with torch.no_grad():
         hidden = model(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
@@ -245,7 +246,8 @@ def test_bf16_gives_nearly_the_same_scores(tokenizer: Tokenizer) -> None:
 def test_a_diverged_model_is_told(tokenizer: Tokenizer) -> None:
     model = random_model(tokenizer)
     with torch.no_grad():
-        model.vectors["target"].fill_(math.nan)
+        for parameter in model.parameters():
+            parameter.fill_(math.nan)
     with pytest.raises(UserError, match="diverged"):
         list(translator([model], tokenizer).translate(["a dog"]))
 
@@ -258,7 +260,7 @@ def test_batches_hold_sentences_of_like_length_within_the_budget() -> None:
     assert max(len(batch) for batch in batches_by_length([1] * 1000, 64)) == 64 // MIN_SENTENCE_COST
 
 
-def checkpoint(folder: Path, model: Transformer, tokenizer: Tokenizer) -> Checkpoint:
+def checkpoint(folder: Path, model: TranslationModel, tokenizer: Tokenizer) -> Checkpoint:
     tokenizer.save(folder)
     return Checkpoint(
         path=folder, step=1, weights=dict(model.state_dict()), trainer=None, config_text="", meta={"files": {}}
@@ -277,7 +279,7 @@ def test_a_checkpoint_becomes_its_model(tokenizer: Tokenizer, tmp_path: Path) ->
 
 def test_a_checkpoint_of_another_vocabulary_or_shape_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
     model = random_model(tokenizer)
-    larger = Transformer(model.config, tokenizer.source_size + 8, tokenizer.target_size + 8)
+    larger = build_model(model.config, tokenizer.source_size + 8, tokenizer.target_size + 8)
     with pytest.raises(UserError, match=r"vectors\.source is \[52, 16\] where the model has \[44, 16\]"):
         load_model(checkpoint(tmp_path, larger, tokenizer), model.config, CPU)
     with pytest.raises(UserError, match="another vocabulary or model shape"):

@@ -11,8 +11,8 @@ from nmt.config.schema import ModelConfig
 from nmt.data.loader import MicroBatch
 from nmt.estimate.memory import activation_storage, training_memory
 from nmt.estimate.parameters import count_parameters
+from nmt.model.build import build_model
 from nmt.model.packed import Packed
-from nmt.model.transformer import Transformer
 from nmt.training.trainer import Objective
 
 WORDS, LENGTH, SENTENCES = 60, 12, 20
@@ -22,7 +22,7 @@ BASE = ModelConfig(layers=2, d_model=48, d_ff=96, heads=4)
 def saved(config: ModelConfig, half: bool) -> int:
     """Bytes of the distinct tensors that a forward pass saves, but for parameters and their copies."""
     torch.manual_seed(1)
-    model = Transformer(config, WORDS, WORDS)
+    model = build_model(config, WORDS, WORDS)
     lines = [[5] * (LENGTH - index % 2) for index in range(SENTENCES)]
     stream = Packed.from_sentences(lines)
     known = {parameter.data_ptr() for parameter in model.parameters()}

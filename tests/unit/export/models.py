@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import ModelConfig
+from nmt.model.build import build_model
+from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
-from nmt.model.transformer import Transformer
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
 
@@ -35,11 +36,11 @@ def _pieces(size: int) -> bytes:
     return content.getvalue()
 
 
-def model(pieces: Tokenizer, **options: object) -> Transformer:
+def model(pieces: Tokenizer, **options: object) -> TranslationModel:
     """A model whose every weight, those of norms and biases too, is its own."""
     torch.manual_seed(7)
     config = ModelConfig(**{"layers": 2, "d_model": 32, "d_ff": 48, "heads": 4, **options})  # type: ignore[arg-type]
-    made = Transformer(config, pieces.source_size, pieces.target_size).eval()
+    made = build_model(config, pieces.source_size, pieces.target_size).eval()
     with torch.no_grad():
         for name, weight in made.named_parameters():
             if weight.dim() == 1:
@@ -50,7 +51,7 @@ def model(pieces: Tokenizer, **options: object) -> Transformer:
     return made
 
 
-def _silence(made: Transformer, pieces: list[int]) -> None:
+def _silence(made: TranslationModel, pieces: list[int]) -> None:
     """Make pieces as improbable as training makes them: no engine gives them, but not all count them in the sum."""
     norms = [module for name, module in made.named_modules() if name.startswith("decoder") and name.endswith("norm")]
     last = next(norm for norm in norms[::-1] if isinstance(norm, torch.nn.LayerNorm))
@@ -59,7 +60,7 @@ def _silence(made: Transformer, pieces: list[int]) -> None:
     made.projection[pieces, 0] = -3
 
 
-def log_probabilities(made: Transformer, source: list[int], target: list[int]) -> Tensor:
+def log_probabilities(made: TranslationModel, source: list[int], target: list[int]) -> Tensor:
     """Log-probabilities (n + 1,) of the target's pieces and its end, from one pass over it all."""
     with torch.no_grad():
         hidden = made(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))

@@ -1,6 +1,7 @@
 """The model against a plain implementation of the paper, in float64."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, cast
 
@@ -9,8 +10,10 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import ModelConfig
+from nmt.model.build import build_model
 from nmt.model.packed import Packed
-from nmt.model.positions import SinusoidTable, sinusoids
+from nmt.model.positions.base import Places
+from nmt.model.positions.sinusoidal import SinusoidTable, sinusoids
 from nmt.model.transformer import DecoderLayer, Transformer
 from tests.unit.model import reference
 
@@ -40,7 +43,8 @@ def sentences(lengths: list[int], seed: int) -> list[list[int]]:
 
 def build(config: ModelConfig) -> Transformer:
     torch.manual_seed(1)
-    model = Transformer(config, VOCABULARY, VOCABULARY).double()
+    model = build_model(config, VOCABULARY, VOCABULARY).double()
+    assert isinstance(model, Transformer)
     for parameter in model.parameters():  # biases and gains too, which start at 0 and 1
         torch.nn.init.normal_(parameter, std=0.3)
     return model
@@ -93,7 +97,7 @@ def test_agrees_with_torch_encoder_layer() -> None:
     }
     peer.load_state_dict({theirs: weights[f"encoder.0.{ours}"] for theirs, ours in names.items()})
     source = Packed.from_sentences(sentences([7], 5))
-    stream = model.embed("source", source.tokens, source.positions, source.longest)
+    stream = model.embed("source", source.tokens, Places(source.positions, source.longest))
     torch.testing.assert_close(model.encode(source), peer(stream[None])[0], rtol=1e-10, atol=1e-10)
 
 
@@ -187,7 +191,7 @@ class ReplacedTable(SinusoidTable):
 
 def test_a_thread_does_not_index_the_shorter_sinusoid_table_of_another() -> None:
     positions = torch.tensor([0, 299, 17])
-    rows = ReplacedTable(8)(positions, 300, torch.float64)
+    rows = ReplacedTable(8)(Places(positions, 300), torch.float64)
     torch.testing.assert_close(rows, sinusoids(300, 8)[positions], rtol=0, atol=0)
 
 
@@ -210,7 +214,7 @@ def test_longer_sentences_than_the_first_table() -> None:
 @pytest.mark.parametrize(("vocabulary", "millions"), [(37_000, 63.1), (41_000, 65.1)])
 def test_size_of_base(vocabulary: int, millions: float) -> None:
     with torch.device("meta"):
-        model = Transformer(ModelConfig(), vocabulary, vocabulary)
+        model = build_model(ModelConfig(), vocabulary, vocabulary)
     assert sum(parameter.numel() for parameter in model.parameters()) / 1e6 == pytest.approx(millions, abs=0.05)
 
 
@@ -218,7 +222,8 @@ def test_first_weights() -> None:
     """Glorot's bound for each product on its own, vectors of length one; or all of them small."""
     torch.manual_seed(0)
     wide = replace(TINY, d_model=64, heads=4, d_ff=256)
-    glorot, small = (Transformer(replace(wide, initialization=name), 500, 500) for name in ("glorot", "small"))
+    glorot, small = (build_model(replace(wide, initialization=name), 500, 500) for name in ("glorot", "small"))
+    assert isinstance(glorot, Transformer)
     layer = cast(DecoderLayer, glorot.decoder[0])
     for part in layer.attention.query_key_value.weight.split(64):
         assert part.abs().max().item() == pytest.approx((6 / (64 + 64)) ** 0.5, rel=0.01)
@@ -234,6 +239,21 @@ def test_first_weights() -> None:
 def test_scale_of_the_first_scores() -> None:
     """Fresh weights give scores of about unit size: neither saturated nor dead."""
     torch.manual_seed(0)
-    model = Transformer(replace(TINY, d_model=64, heads=4, d_ff=128), 500, 500)
+    model = build_model(replace(TINY, d_model=64, heads=4, d_ff=128), 500, 500)
     scores = model.logits(model(Packed.from_sentences([[5, 6, 7, 8]]), Packed.from_sentences([[9, 10, 11]])))
     assert 0.2 < scores.std() < 5
+
+
+def test_sinusoids_do_not_change_while_other_threads_use_the_table() -> None:
+    """The race: one thread replaces the table by a shorter one of another precision while another indexes it."""
+    table = SinusoidTable(8)
+
+    def rows(job: int) -> Tensor:
+        length, dtype = (3000, torch.float64) if job % 2 else (10, torch.float32)
+        found = [table(Places(torch.arange(length), length), dtype) for _ in range(20)]
+        assert {(each.shape, each.dtype) for each in found} == {((length, 8), dtype)}
+        return found[-1]
+
+    with ThreadPoolExecutor(8) as threads:
+        for job, found in enumerate(threads.map(rows, range(32))):
+            torch.testing.assert_close(found, sinusoids(len(found), 8).to(found.dtype), msg=str(job))

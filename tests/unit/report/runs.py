@@ -13,7 +13,7 @@ from nmt.config.schema import Config
 from nmt.data.prepare import prepare
 from nmt.evaluation.evaluate import Evaluation, write_evaluation
 from nmt.evaluation.scores import score
-from nmt.model.transformer import Transformer
+from nmt.model.build import build_model
 from nmt.runs.checkpoints import Checkpoints
 from nmt.storage.files import write_json
 from nmt.text.tokenizer import Tokenizer
@@ -72,7 +72,7 @@ def make_run(config: Config, hypotheses: Sequence[str] = ()) -> Path:
     torch.manual_seed(1)
     Checkpoints(folder).save(
         20,
-        weights=Transformer(config.model, tokenizer.source_size, tokenizer.target_size).state_dict(),
+        weights=build_model(config.model, tokenizer.source_size, tokenizer.target_size).state_dict(),
         trainer={}, tokenizer_files=[config.data_folder / "tokenizer.model"], config_text=to_yaml(config), valid={},
     )  # fmt: skip
     if hypotheses:

@@ -16,8 +16,10 @@ from nmt.data.manifest import read_records
 from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.model.attention import Recorder
+from nmt.model.build import build_model
 from nmt.model.layers import SelfAttention
 from nmt.model.packed import Packed
+from nmt.model.positions.base import Places
 from nmt.model.transformer import Transformer
 from nmt.paper.figures import paper_bleu, paper_perplexity
 from nmt.report import about, charts, corpus, curves, translations
@@ -214,13 +216,14 @@ def test_of_a_large_split_both_ends_and_the_middle_are_shown(monkeypatch: pytest
 
 def test_recorded_weights_are_those_that_the_model_uses() -> None:
     config = ModelConfig(layers=2, d_model=16, d_ff=16, heads=4, kv_heads=2, dropout=0.0)
-    model = Transformer(config, 50, 50).eval()
+    model = build_model(config, 50, 50).eval()
+    assert isinstance(model, Transformer)
     source, target = Packed.from_sentences([[5, 6, 7, 3]]), Packed.from_sentences([[2, 8, 9]])
     encoder, decoder = Recorder(), Recorder()
     with torch.no_grad():
         memory = model.encode(source, encoder)
         assert torch.allclose(model.decode(source, memory, target, decoder), model(source, target), atol=1e-6)
-        stream = model.embed("source", source.tokens, source.positions, source.longest)
+        stream = model.embed("source", source.tokens, Places(source.positions, source.longest))
         attention = model.get_submodule("encoder.0.attention")
         assert isinstance(attention, SelfAttention)
         queries, keys, _ = attention.project(stream, None)

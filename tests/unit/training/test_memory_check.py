@@ -14,7 +14,7 @@ from nmt.data.batches import PairLengths, plan_epoch, split_batch
 from nmt.data.loader import GlobalBatch, MicroBatch, largest, steps
 from nmt.data.store import PairStore
 from nmt.errors import CommonError
-from nmt.model.transformer import Transformer
+from nmt.model.build import build_model
 from nmt.training import memory_check
 from nmt.training.memory_check import check_memory, check_model_size
 from nmt.training.trainer import Trainer
@@ -33,7 +33,7 @@ def store(count: int = 200) -> PairStore:
 
 def trainer(config: TrainingConfig) -> Trainer:
     torch.manual_seed(1)
-    model = Transformer(ModelConfig(layers=1, d_model=16, d_ff=32, heads=2), WORDS, WORDS)
+    model = build_model(ModelConfig(layers=1, d_model=16, d_ff=32, heads=2), WORDS, WORDS)
     return Trainer(model, config, Machine(torch.device("cpu"), torch.float32), seed=1)
 
 

@@ -15,8 +15,8 @@ from nmt.data import loader
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, steps
 from nmt.data.store import PairStore, writing
+from nmt.model.build import build_model
 from nmt.model.packed import Packed
-from nmt.model.transformer import Transformer
 from nmt.text.special import BOS, EOS, PAD
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer, held_out_loss
@@ -44,7 +44,7 @@ def store(tmp_path: Path) -> PairStore:
 
 def trainer(training: TrainingConfig = TRAINING, model: ModelConfig = MODEL) -> Trainer:
     torch.manual_seed(3)
-    return Trainer(Transformer(model, VOCABULARY, VOCABULARY).double(), training, CPU, seed=1)
+    return Trainer(build_model(model, VOCABULARY, VOCABULARY).double(), training, CPU, seed=1)
 
 
 def work(store: PairStore, training: TrainingConfig, count: int, start: DataPosition = START) -> list[GlobalBatch]:
@@ -62,7 +62,7 @@ def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
 
 def test_equals_a_plain_loop(store: PairStore) -> None:
     ours = trainer()
-    plain = Transformer(MODEL, VOCABULARY, VOCABULARY).double()
+    plain = build_model(MODEL, VOCABULARY, VOCABULARY).double()
     plain.load_state_dict(ours.model.state_dict())
     adam = torch.optim.Adam(plain.parameters(), betas=(0.9, 0.98), eps=1e-5)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
@@ -235,7 +235,7 @@ def test_bf16_learns_as_well(store: PairStore, dropout: float) -> None:
     losses = []
     for precision in (torch.float32, torch.bfloat16):
         torch.manual_seed(3)
-        model = Transformer(replace(MODEL, dropout=dropout), VOCABULARY, VOCABULARY)
+        model = build_model(replace(MODEL, dropout=dropout), VOCABULARY, VOCABULARY)
         ours = Trainer(model, replace(TRAINING, learning_rate=3e-3), Machine(torch.device("cpu"), precision), seed=1)
         for item in work(store, TRAINING, 60):
             ours.update(item)

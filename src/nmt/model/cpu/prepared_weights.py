@@ -5,6 +5,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from nmt.model.interface import TranslationModel
 from nmt.model.transformer import Transformer
 
 
@@ -43,9 +44,10 @@ class PreparedNorm(nn.Module):
     __call__ = forward
 
 
-def prepare_for_cpu(model: Transformer, precision: torch.dtype) -> Transformer:
-    """A copy to be used on a CPU, all of it in one precision; it never learns what becomes of the model later."""
-    if isinstance(model.projector, PreparedLinear):  # it is one already
+def prepare_for_cpu(model: TranslationModel, precision: torch.dtype) -> TranslationModel:
+    """Return a copy for use on a CPU, all of it in one precision; later changes of the model do not reach it."""
+    assert isinstance(model, Transformer)
+    if isinstance(model.projector, PreparedLinear):
         return model
     twin = copy.deepcopy(model).requires_grad_(False).to(precision).eval()
     if not _fast(precision):

@@ -1,0 +1,52 @@
+"""The names that settings such as `model.positions` can take, and where the code behind each name is.
+
+This is the one place to register an implementation, in the manner of a package's entry points: a line names a module
+and an attribute, which are imported when they are first used. So settings are checked, and their help is written,
+without importing torch.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+
+class Choice(NamedTuple):
+    """One implementation."""
+
+    code: str
+    """`module:attribute`."""
+    meaning: str
+    """A few words for the help."""
+
+
+CHOICES: Mapping[str, Mapping[str, Choice]] = {
+    "model.architecture": {
+        "transformer": Choice("nmt.model.transformer:Transformer", "the paper's encoder and decoder"),
+    },
+    "model.positions": {
+        "sinusoidal": Choice("nmt.model.positions.sinusoidal:Sinusoidal", "the paper's"),
+        "learned": Choice("nmt.model.positions.learned:Learned", "Table 3, row E"),
+        "rotary": Choice("nmt.model.positions.rotary:Rotary", "rotated queries and keys"),
+    },
+    "model.norm": {
+        "layer": Choice("nmt.model.norms:LAYER", "the paper's LayerNorm"),
+        "rms": Choice("nmt.model.norms:RMS", "RMSNorm"),
+    },
+    "model.activation": {
+        "relu": Choice("nmt.model.activations:RELU", "the paper's"),
+        "gelu": Choice("nmt.model.activations:GELU", "smooth"),
+        "swiglu": Choice("nmt.model.activations:SWIGLU", "gated"),
+    },
+}
+"""By setting, then by name."""
+
+
+def find(setting: str, name: str) -> Any:
+    """Return the code that a setting's value names."""
+    module, _, attribute = CHOICES[setting][name].code.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def describe(setting: str) -> str:
+    """List the names that a setting can take, each with its meaning; empty if it names no code."""
+    return ", ".join(f"{name} ({choice.meaning})" for name, choice in CHOICES.get(setting, {}).items())

@@ -1,0 +1,19 @@
+"""The only constructor of models."""
+
+from collections.abc import Callable
+
+from nmt.config.choices import find
+from nmt.config.schema import ModelConfig
+from nmt.model.interface import TranslationModel
+
+
+def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> TranslationModel:
+    """Build a model with initial weights, given its settings and the sizes of the vocabularies."""
+    build: Callable[[ModelConfig, int, int], TranslationModel] = architecture_of(config)
+    return build(config, source_vocabulary, target_vocabulary)
+
+
+def architecture_of(config: ModelConfig) -> type[TranslationModel]:
+    """Return the architecture that the settings choose."""
+    architecture: type[TranslationModel] = find("model.architecture", config.architecture)
+    return architecture

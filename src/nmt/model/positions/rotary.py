@@ -1,0 +1,29 @@
+"""Rotary positions (Su et al., 2021)."""
+
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from nmt.config.schema import ModelConfig
+from nmt.model.positions.base import Places, Positions, Transform
+from nmt.model.positions.sinusoidal import SinusoidTable
+
+
+class Rotary(Positions):
+    """Rotate queries and keys by angles that grow with the position, so that scores depend on distances only."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.sinusoids = SinusoidTable(config.key_size)
+
+    def transform(self, places: Places, dtype: torch.dtype) -> Transform:
+        """See `Positions.transform`."""
+        return partial(rotate, rotation=self.sinusoids(places, dtype))
+
+
+def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
+    """Rotate pairs of coordinates of heads (T, h, d_k), given the sinusoids (T, d_k) of the tokens' positions."""
+    sine, cosine = rotation[:, None, 0::2].to(heads.dtype), rotation[:, None, 1::2].to(heads.dtype)
+    even, odd = heads[..., 0::2], heads[..., 1::2]
+    return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1).flatten(-2)

@@ -1,0 +1,49 @@
+"""Sinusoidal positions (section 3.5 of the paper)."""
+
+import torch
+from torch import Tensor
+
+from nmt.config.schema import ModelConfig
+from nmt.model.positions.base import Places, Positions
+
+MIN_TABLE_ROWS = 256
+"""The smallest table of sinusoids that is computed."""
+
+
+class Sinusoidal(Positions):
+    """Add fixed sinusoids to the word vectors."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.sinusoids = SinusoidTable(config.d_model)
+
+    def add(self, stream: Tensor, places: Places, table: Tensor | None) -> Tensor:
+        """See `Positions.add`."""
+        return stream + self.sinusoids(places, stream.dtype)
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """Return PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(the same): (length, width), float64."""
+    positions = torch.arange(length, dtype=torch.float64)[:, None]
+    frequencies = 10_000 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angles = positions * frequencies
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+
+
+class SinusoidTable:
+    """Sinusoids, recomputed only for longer sentences, another device or another precision.
+
+    Several threads may call it: each reads or replaces the table as a whole and indexes the one it has in hand.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.table = torch.empty(0, width)
+
+    def __call__(self, places: Places, dtype: torch.dtype) -> Tensor:
+        """Return the rows of the given positions: (T, width)."""
+        table, device = self.table, places.positions.device
+        if len(table) < places.longest or table.device != device or table.dtype != dtype:
+            length = max(MIN_TABLE_ROWS, 1 << (places.longest - 1).bit_length())
+            self.table = table = sinusoids(length, self.width).to(device, dtype)
+        return table.index_select(0, places.positions)
