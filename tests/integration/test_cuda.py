@@ -46,8 +46,8 @@ def test_flash_equals_padded(config: ModelConfig, monkeypatch: pytest.MonkeyPatc
     source, target = streams()
     model = build_model(config, 100, 100).to(torch.device("cuda"))
     results = []
-    for width in (attention.FLASH_WIDTH, 0):
-        monkeypatch.setattr(attention, "FLASH_WIDTH", width)
+    for width in (attention.MAX_FLASH_HEAD_WIDTH, 0):
+        monkeypatch.setattr(attention, "MAX_FLASH_HEAD_WIDTH", width)
         for parameter in model.parameters():
             parameter.grad = None
         with torch.autocast("cuda", torch.bfloat16):

@@ -1,13 +1,14 @@
 """Scaled dot-product attention over packed streams (section 3.2 of the paper).
 
-Attention is the one place that must know where sentences end. How it does depends on the device and is
-decided once a forward pass, by `plan_attention`; the layers only call the plan they are given.
+Only attention needs to know where sentences end. How it computes depends on the device and is chosen once per forward
+pass by `plan_attention`; the layers call what they are given.
 
-Shapes: T tokens of all sentences, B sentences, L longest sentence, h heads, d_k and d_v widths of a head;
-q and k as suffixes mean the side of the queries and of the keys.
+Shapes: T tokens of all sentences, B sentences, L longest sentence, h query heads, h_kv key and value heads, d_k and d_v
+widths of a head; the suffixes q and k stand for the queries' and the keys' stream.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import torch
@@ -16,31 +17,49 @@ from torch.nn.attention.varlen import varlen_attn
 
 from nmt.model.packed import Packed
 
-FLASH_WIDTH = 256
-"""Widest head that flash attention takes."""
+MAX_FLASH_HEAD_WIDTH = 256
+"""Widest head that flash attention supports."""
 
 
 class Attend(Protocol):
-    """Attention of every query of one packed stream to the keys of the same sentence in another."""
+    """Attention from each query to the keys of the same sentence."""
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """Queries (Tq, h, d_k), keys (Tk, h, d_k) and values (Tk, h, d_v) give (Tq, h, d_v)."""
+        """Queries (Tq, h, d_k), keys (Tk, h_kv, d_k) and values (Tk, h_kv, d_v) give (Tq, h d_v)."""
+
+
+class AttendSource(Protocol):
+    """Attention from each query of the decoder to the source of the same sentence."""
+
+    def __call__(self, queries: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
+        """Queries (Tq, h, d_k) give (Tq, h d_v); `project` makes keys and values of the encoder's output."""
 
 
 class Plan(Protocol):
-    """Chooses how to attend from one packed stream to another; asked once a forward pass for each kind of attention."""
+    """Chooses how to attend from one packed stream to another, once per forward pass and kind of attention."""
 
     def __call__(self, queries: Packed, keys: Packed, *, causal: bool, head_width: int) -> Attend:
-        """See `plan_attention`, which the model uses unless it is told otherwise."""
+        """See `plan_attention`, the default."""
 
 
 def plan_attention(queries: Packed, keys: Packed, *, causal: bool, head_width: int) -> Attend:
-    """Choose how to attend from `queries` to `keys`: flash where it can be had, else padded."""
+    """Choose how to attend from `queries` to `keys`: flash attention if the device has it, else padded blocks."""
     device = queries.tokens.device.type
     half = torch.get_autocast_dtype(device) in (torch.bfloat16, torch.float16)
-    if device == "cuda" and torch.is_autocast_enabled(device) and half and head_width <= FLASH_WIDTH:
+    if device == "cuda" and torch.is_autocast_enabled(device) and half and head_width <= MAX_FLASH_HEAD_WIDTH:
         return FlashAttend(queries, keys, causal=causal)
     return PaddedAttend(queries, keys, causal=causal)
+
+
+class EncoderOutput:
+    """Attention of the decoder to the encoder's packed output (T, d_model)."""
+
+    def __init__(self, memory: Tensor, attend: Attend) -> None:
+        self.memory, self.attend = memory, attend
+
+    def __call__(self, queries: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
+        """See `AttendSource`."""
+        return self.attend(queries, *project(self.memory))
 
 
 class FlashAttend:
@@ -52,13 +71,13 @@ class FlashAttend:
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """See `Attend`."""
-        d_k, d_v = queries.shape[-1], values.shape[-1]
-        width = -8 * (-max(d_k, d_v) // 8)  # one width, a multiple of 8: zeros change no product
+        heads, d_k, d_v = queries.shape[1], queries.shape[2], values.shape[2]
+        width = -8 * (-max(d_k, d_v) // 8)  # one width, a multiple of 8; padding with zeros changes no product
         dtype = torch.get_autocast_dtype("cuda")
         attended = varlen_attn(
             _widen(queries.to(dtype), width),
-            _widen(keys.to(dtype), width),
-            _widen(values.to(dtype), width),
+            _widen(share_heads(keys, heads).to(dtype), width),
+            _widen(share_heads(values, heads).to(dtype), width),
             self.queries.offsets,
             self.keys.offsets,
             self.queries.longest,
@@ -67,15 +86,21 @@ class FlashAttend:
             window_size=self.window,
         )
         assert isinstance(attended, Tensor)
-        return attended[..., :d_v]
+        return attended[..., :d_v].flatten(-2)
 
 
 def _widen(heads: Tensor, width: int) -> Tensor:
     return torch.nn.functional.pad(heads, (0, width - heads.shape[-1])) if heads.shape[-1] < width else heads
 
 
+def share_heads(heads: Tensor, count: int) -> Tensor:
+    """Repeat key or value heads (T, h_kv, d) for the query heads that share them: (T, count, d)."""
+    groups = count // heads.shape[1]
+    return heads if groups == 1 else heads.repeat_interleave(groups, dim=1)
+
+
 class PaddedAttend:
-    """Pads inside the call only. Cheap where batches hold sentences of like length, as ours do."""
+    """Products of padded blocks. Padding exists inside the call only, and batches of like lengths need little."""
 
     def __init__(self, queries: Packed, keys: Packed, *, causal: bool) -> None:
         self.queries = Padding(queries)
@@ -84,11 +109,13 @@ class PaddedAttend:
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """See `Attend`."""
-        return cast(Tensor, _Attention.apply(queries, keys, values, self))  # type: ignore[no-untyped-call]
+        heads = queries.shape[1]
+        attended = _Attention.apply(queries, share_heads(keys, heads), share_heads(values, heads), self)  # type: ignore[no-untyped-call]
+        return cast(Tensor, attended).flatten(-2)
 
 
 class RecordingAttend(PaddedAttend):
-    """Also adds its weights (B, h, Lq, Lk) to a list, for somebody to look at."""
+    """Also appends its weights (B, h, Lq, Lk) to a list, for reports."""
 
     def __init__(self, queries: Packed, keys: Packed, *, causal: bool, weights: list[Tensor]) -> None:
         super().__init__(queries, keys, causal=causal)
@@ -96,13 +123,14 @@ class RecordingAttend(PaddedAttend):
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """See `Attend`."""
+        keys, values = (share_heads(heads, queries.shape[1]) for heads in (keys, values))
         weights = attention_weights(self.queries.pad(queries), self.keys.pad(keys), self.mask)
         self.weights.append(weights)
-        return self.queries.unpad(torch.matmul(weights.to(values.dtype), self.keys.pad(values)))
+        return self.queries.unpad(torch.matmul(weights.to(values.dtype), self.keys.pad(values))).flatten(-2)
 
 
 class Recorder:
-    """A plan that keeps the weights of every attention that it plans, in the order in which they are computed."""
+    """A plan that keeps the weights of every attention it plans, in the order in which they are computed."""
 
     def __init__(self) -> None:
         self.weights: list[Tensor] = []
@@ -113,7 +141,7 @@ class Recorder:
 
 
 def attention_mask(queries: Packed, keys: Packed, *, causal: bool) -> Tensor | None:
-    """Boolean (B or 1, 1, Lq or 1, Lk): True where a query must not look; None where it may look anywhere."""
+    """Return which keys each query must not see: boolean (B or 1, 1, Lq or 1, Lk), or None if it may see all."""
     device = keys.tokens.device
     ended = keys.ended
     mask = None if ended is None else ended[:, None, None, :]
@@ -124,7 +152,7 @@ def attention_mask(queries: Packed, keys: Packed, *, causal: bool) -> Tensor | N
 
 
 def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k)): (B, h, Lq, Lk), each row a distribution over the keys, in float32 at least."""
+    """Return softmax(Q K^T / sqrt(d_k)): (B, h, Lq, Lk), each row a distribution over the keys, in float32 or more."""
     scores = torch.matmul(queries, keys.transpose(-2, -1))
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).mul_(1 / math.sqrt(queries.shape[-1]))
     if mask is not None:
@@ -133,17 +161,17 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Ten
 
 
 class _Attention(torch.autograd.Function):
-    """softmax(Q K^T / sqrt(d_k)) V on packed streams, its gradient written out: pads, multiplies, takes padding off.
+    """softmax(Q K^T / sqrt(d_k)) V on packed streams, with its gradient written out.
 
-    Left to itself, autograd would take several times as many passes over blocks of zeros.
+    Autograd would make several times as many passes over padded blocks.
     """
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, plan: PaddedAttend) -> Tensor:
         queries, keys, values = plan.queries.pad(queries), plan.keys.pad(keys), plan.keys.pad(values)
         weights = attention_weights(queries, keys, plan.mask)
-        if plan.queries.filling is not None:
-            weights.masked_fill_(plan.queries.filling, 0)  # so that no gradient comes from what is no query
+        if plan.queries.after_end is not None:
+            weights.masked_fill_(plan.queries.after_end, 0)  # so that padding contributes no gradient
         ctx.save_for_backward(queries, keys, values, weights)
         ctx.plan = plan
         return plan.queries.unpad(torch.matmul(weights.to(values.dtype), values))
@@ -156,26 +184,26 @@ class _Attention(torch.autograd.Function):
         of_values = torch.matmul(weights.to(values.dtype).transpose(-2, -1), gradient)
         of_weights = torch.matmul(gradient, values.transpose(-2, -1)).to(weights.dtype).mul_(weights)
         of_scores = of_weights.sub_(weights * of_weights.sum(-1, keepdim=True))
-        of_scores = of_scores.mul_(1 / math.sqrt(queries.shape[-1])).to(queries.dtype)
-        of_queries = torch.matmul(of_scores, keys)
-        of_keys = torch.matmul(of_scores.transpose(-2, -1), queries)
+        of_products = of_scores.mul_(1 / math.sqrt(queries.shape[-1])).to(queries.dtype)
+        of_queries = torch.matmul(of_products, keys)
+        of_keys = torch.matmul(of_products.transpose(-2, -1), queries)
         return plan.queries.unpad(of_queries), plan.keys.unpad(of_keys), plan.keys.unpad(of_values), None
 
 
 class Padding:
-    """The way of a packed stream's rows into a padded block and back."""
+    """Moves the rows of a packed stream into a padded block and back."""
 
     def __init__(self, stream: Packed) -> None:
         self.shape = (stream.sentences, stream.longest)
         self.even = stream.even
         ended = stream.ended
-        self.filling = None if ended is None else ended[:, None, :, None]
-        """Boolean (B, 1, L, 1): what only fills a sentence up to the longest; None where nothing does."""
+        self.after_end = None if ended is None else ended[:, None, :, None]
+        """Boolean (B, 1, L, 1): True after a sentence's end; None if all sentences have the same length."""
         if self.even:
             return
         lengths, places = stream.lengths, torch.arange(stream.longest, device=stream.tokens.device)
         starts = stream.offsets[:-1]
-        # a sentence is filled up with its own last token: any number will do, and this one is at hand
+        # pad with the sentence's own last token: its values do not matter, and it needs no extra row
         self.tokens = (starts[:, None] + torch.minimum(places, lengths[:, None] - 1)).flatten()
         sentence = torch.repeat_interleave(
             torch.arange(stream.sentences, device=stream.tokens.device), lengths, output_size=len(stream.tokens)
@@ -183,7 +211,7 @@ class Padding:
         self.rows = sentence * stream.longest + stream.positions
 
     def pad(self, heads: Tensor) -> Tensor:
-        """(T, h, d) to (B, h, L, d); where a sentence has ended, its last token again."""
+        """(T, h, d) to (B, h, L, d); after a sentence's end its last token is repeated."""
         block = heads if self.even else heads.index_select(0, self.tokens)
         return block.view(*self.shape, *heads.shape[1:]).transpose(1, 2).contiguous()
 

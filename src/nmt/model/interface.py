@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
-from nmt.model.kv_cache import DecoderState
+from nmt.model.kv_cache import KVCache
 from nmt.model.packed import Packed
 
 
@@ -56,10 +56,10 @@ class TranslationModel(Protocol):
     def logits(self, output: Tensor) -> Tensor:
         """Return the scores (..., V) of all words, given the last layer's output (..., d_model)."""
 
-    def start(self, source: Packed) -> DecoderState:
+    def start(self, source: Packed) -> KVCache:
         """Read the source and return a KV cache for `advance`."""
 
-    def advance(self, tokens: Tensor, parents: Tensor, state: DecoderState) -> Tensor:
+    def advance(self, tokens: Tensor, parents: Tensor, state: KVCache) -> Tensor:
         """Return the scores (R, V) of the tokens that follow `tokens` (R,).
 
         Row r continues row `parents[r]` of the previous call; in the first call, row r is sentence r.

@@ -1,4 +1,8 @@
-"""The parts of a layer: attention, feed-forward and what joins them (section 3 of the paper)."""
+"""Encoder and decoder layers and their sub-layers (section 3 of the paper).
+
+Training and decoding run the same layers. What differs is how they attend, which their caller passes as functions:
+over packed streams (`nmt.model.attention`) or to a KV cache (`nmt.model.kv_cache`).
+"""
 
 from collections.abc import Callable
 from typing import cast
@@ -7,36 +11,71 @@ from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
 from nmt.model.activations import activation_of
-from nmt.model.attention import Attend
+from nmt.model.attention import Attend, AttendSource
 from nmt.model.cpu.dropout import Dropout
 from nmt.model.norms import norm_of
 from nmt.model.positions.base import Transform
 
 
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.attention = SelfAttention(config)
+        self.attention_residual = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_residual = Residual(config)
+
+    def forward(self, stream: Tensor, transform: Transform | None, attend: Attend) -> Tensor:
+        """Return the next layer's stream (T, d_model)."""
+        stream = self.attention_residual.around(stream, lambda x: self.attention(x, transform, attend))
+        return self.feed_forward_residual.around(stream, self.feed_forward)
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention to the tokens so far, cross-attention to the source, then feed-forward."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.attention = SelfAttention(config)
+        self.attention_residual = Residual(config)
+        self.cross_attention = CrossAttention(config)
+        self.cross_attention_residual = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_residual = Residual(config)
+
+    def forward(
+        self, stream: Tensor, transform: Transform | None, attend: Attend, attend_source: AttendSource
+    ) -> Tensor:
+        """Return the next layer's stream (T, d_model)."""
+        stream = self.attention_residual.around(stream, lambda x: self.attention(x, transform, attend))
+        stream = self.cross_attention_residual.around(stream, lambda x: self.cross_attention(x, attend_source))
+        return self.feed_forward_residual.around(stream, self.feed_forward)
+
+
 class SelfAttention(nn.Module):
-    """Multi-head attention of a stream to itself; queries, keys and values come from one product."""
+    """Multi-head attention of a stream to itself; one product gives queries, keys and values."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.heads = Heads(config)
         self.query_key_value = nn.Linear(config.d_model, sum(self.heads.widths))
         self.output = nn.Linear(config.heads * config.value_size, config.d_model)
-        _xavier(self.query_key_value, self.heads.widths)
-        _xavier(self.output)
+        _glorot(self.query_key_value, self.heads.widths)
+        _glorot(self.output)
 
     def project(self, stream: Tensor, transform: Transform | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (T, h, d_k), keys (T, h_kv, d_k) and values (T, h_kv, d_v) of a stream (T, d_model)."""
+        """Return queries (T, h, d_k), keys (T, h_kv, d_k) and values (T, h_kv, d_v) of a stream (T, d_model)."""
         queries, keys, values = self.query_key_value(stream).split(self.heads.widths, -1)
         queries, keys, values = self.heads.queries(queries), self.heads.keys(keys), self.heads.values(values)
         if transform is not None:
             queries, keys = transform(queries), transform(keys)
         return queries, keys, values
 
-    def forward(self, stream: Tensor, attend: Attend, transform: Transform | None) -> Tensor:
+    def forward(self, stream: Tensor, transform: Transform | None, attend: Attend) -> Tensor:
         """Attend within each sentence of a stream (T, d_model)."""
-        queries, keys, values = self.project(stream, transform)
-        attended = attend(queries, self.heads.share(keys), self.heads.share(values))
-        projected: Tensor = self.output(attended.flatten(-2))
+        projected: Tensor = self.output(attend(*self.project(stream, transform)))
         return projected
 
 
@@ -50,24 +89,19 @@ class CrossAttention(nn.Module):
         self.query = nn.Linear(config.d_model, query_width)
         self.key_value = nn.Linear(config.d_model, sum(key_value_widths))
         self.output = nn.Linear(config.heads * config.value_size, config.d_model)
-        _xavier(self.query)
-        _xavier(self.key_value, key_value_widths)
-        _xavier(self.output)
-
-    def project_queries(self, stream: Tensor) -> Tensor:
-        """Queries (T, h, d_k) of the decoder's stream (T, d_model)."""
-        return self.heads.queries(self.query(stream))
+        _glorot(self.query)
+        _glorot(self.key_value, key_value_widths)
+        _glorot(self.output)
 
     def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys (T, h_kv, d_k) and values (T, h_kv, d_v) of the encoder's output (T, d_model)."""
+        """Return keys (T, h_kv, d_k) and values (T, h_kv, d_v) of the encoder's output (T, d_model)."""
         keys, values = self.key_value(memory).split(self.heads.widths[1:], dim=-1)
         return self.heads.keys(keys), self.heads.values(values)
 
-    def forward(self, stream: Tensor, memory: Tensor, attend: Attend) -> Tensor:
-        """Attend from the decoder's stream to the memory of the same sentences."""
-        keys, values = self.project_memory(memory)
-        attended = attend(self.project_queries(stream), self.heads.share(keys), self.heads.share(values))
-        projected: Tensor = self.output(attended.flatten(-2))
+    def forward(self, stream: Tensor, attend_source: AttendSource) -> Tensor:
+        """Attend from the decoder's stream (T, d_model) to the source of the same sentences."""
+        queries = self.heads.queries(self.query(stream))
+        projected: Tensor = self.output(attend_source(queries, self.project_memory))
         return projected
 
 
@@ -93,26 +127,22 @@ class Heads:
 
     values = keys
 
-    def share(self, heads: Tensor) -> Tensor:
-        """(T, h_kv, d) to (T, h, d): each head of keys and values serves as many heads of queries."""
-        groups = self.count // self.key_value_count
-        return heads if groups == 1 else heads.repeat_interleave(groups, dim=1)
-
 
 class FeedForward(nn.Module):
-    """max(0, x W1 + b1) W2 + b2, or its kin."""
+    """max(0, x W1 + b1) W2 + b2, or the same with another activation."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.activation, _, self.gated = activation_of(config)
+        activation = activation_of(config)
+        self.activation, self.gated = activation.function, activation.gated
         inner = [config.d_ff, config.d_ff] if self.gated else [config.d_ff]
         self.inner = nn.Linear(config.d_model, sum(inner))
         self.outer = nn.Linear(config.d_ff, config.d_model)
-        _xavier(self.inner, inner)
-        _xavier(self.outer)
+        _glorot(self.inner, inner)
+        _glorot(self.outer)
 
     def forward(self, stream: Tensor) -> Tensor:
-        """Each token by itself: (..., d_model) to (..., d_model)."""
+        """Transform each token on its own: (..., d_model) to (..., d_model)."""
         if self.gated:
             gate, value = self.inner(stream).chunk(2, dim=-1)
             hidden = self.activation(gate) * value
@@ -131,22 +161,15 @@ class Residual(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.pre = config.norm_placement == "pre"
 
-    def forward(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+    def around(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Run a sub-layer around the residual stream (..., d_model)."""
-        return self.after(stream, sublayer(self.before(stream)))
-
-    def before(self, stream: Tensor) -> Tensor:
-        """What the sub-layer is given."""
-        return cast(Tensor, self.norm(stream)) if self.pre else stream
-
-    def after(self, stream: Tensor, branch: Tensor) -> Tensor:
-        """What its output and the stream make together."""
-        joined = self.dropout.add(stream, branch)
-        return joined if self.pre else cast(Tensor, self.norm(joined))
+        if self.pre:
+            return self.dropout.add(stream, sublayer(self.norm(stream)))
+        return cast(Tensor, self.norm(self.dropout.add(stream, sublayer(stream))))
 
 
-def _xavier(linear: nn.Linear, blocks: list[int] | None = None) -> None:
-    """Glorot's initialisation; a product that serves several purposes is initialised block by block."""
+def _glorot(linear: nn.Linear, blocks: list[int] | None = None) -> None:
+    """Initialise a product as Glorot does; one that serves several purposes is initialised block by block."""
     for block in linear.weight.split(blocks or [linear.out_features]):
         nn.init.xavier_uniform_(block)
     nn.init.zeros_(linear.bias)

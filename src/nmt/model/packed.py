@@ -1,4 +1,4 @@
-"""A packed stream: the tokens of many sentences one after the other, with no padding between them."""
+"""Packed streams: the tokens of many sentences one after the other, without padding between them."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Packed:
     tokens: Tensor
     """(T,) int64 word pieces."""
     positions: Tensor
-    """(T,) int64 place of each token in its sentence, from 0."""
+    """(T,) int64 position of each token in its sentence, from 0."""
     offsets: Tensor
     """(B + 1,) int32: sentence b is tokens[offsets[b]:offsets[b + 1]]."""
     longest: int
@@ -24,7 +24,7 @@ class Packed:
 
     @classmethod
     def from_lengths(cls, tokens: Tensor, lengths: Tensor) -> "Packed":
-        """Pack `tokens` (T,), which already lie end to end, given each sentence's length (B,)."""
+        """Pack `tokens` (T,), already laid end to end, given each sentence's length (B,)."""
         ends = lengths.cumsum(0)
         starts = torch.repeat_interleave(ends - lengths, lengths)
         positions = torch.arange(len(tokens), device=tokens.device) - starts
@@ -49,19 +49,19 @@ class Packed:
 
     @property
     def even(self) -> bool:
-        """Whether all sentences are of the same length."""
+        """Whether all sentences have the same length."""
         return len(self.tokens) == self.sentences * self.longest
 
     @property
     def ended(self) -> Tensor | None:
-        """(B, longest) boolean: the places that lie behind a sentence's end; None where all are of one length."""
+        """(B, longest) boolean: True after a sentence's end; None if all sentences have the same length."""
         if self.even:
             return None
         return torch.arange(self.longest, device=self.tokens.device) >= self.lengths[:, None]
 
     def to(self, device: torch.device) -> "Packed":
-        """The same stream on another device."""
+        """Return the same stream on another device."""
         tokens, positions, offsets = (
-            part.to(device, non_blocking=True) for part in (self.tokens, self.positions, self.offsets)
+            tensor.to(device, non_blocking=True) for tensor in (self.tokens, self.positions, self.offsets)
         )
         return Packed(tokens, positions, offsets, self.longest)

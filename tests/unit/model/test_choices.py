@@ -1,7 +1,11 @@
 """The registered names of settings, against the code that they name."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
+import nmt
 from nmt.config.choices import CHOICES, find
 from nmt.config.keys import all_keys
 from nmt.config.schema import ModelConfig
@@ -28,3 +32,12 @@ def test_other_names_are_refused_with_those_that_exist(field: str) -> None:
     with pytest.raises(ConfigError) as refused:
         ModelConfig(**{field: "nosuch"})  # type: ignore[arg-type]
     assert f"model.{field}=nosuch is not one of {', '.join(CHOICES[f'model.{field}'])}" in str(refused.value)
+
+
+def test_only_build_model_constructs_models() -> None:
+    """No other code names an architecture's class or module."""
+    homes = {choice.code.partition(":")[0] for choice in CHOICES["model.architecture"].values()}
+    for file in Path(nmt.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert node.module not in homes, file

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from nmt.config.schema import ModelConfig
 from nmt.model.build import build_model
+from nmt.model.layers import DecoderLayer
 from nmt.model.packed import Packed
 from nmt.model.positions.base import Places
 from nmt.model.positions.sinusoidal import SinusoidTable, sinusoids
-from nmt.model.transformer import DecoderLayer, Transformer
+from nmt.model.transformer import Transformer
 from tests.unit.model import reference
 
 TINY = ModelConfig(layers=2, d_model=16, d_ff=24, heads=4, dropout=0.0, max_positions=32)
@@ -133,6 +134,18 @@ def test_a_token_at_a_time_equals_all_at_once(config: ModelConfig) -> None:
             torch.testing.assert_close(scores, expected[:, step], rtol=1e-9, atol=1e-9)
 
 
+def test_training_and_decoding_run_the_same_layers() -> None:
+    model = build(TINY).eval()
+    source, target = Packed.from_sentences(sentences([5], 2)), Packed.from_sentences([[4]])
+    outputs: list[Tensor] = []
+    layer = cast(DecoderLayer, model.decoder[1])
+    layer.register_forward_hook(lambda _, arguments, output: outputs.append(output))
+    with torch.no_grad():
+        model(source, target)
+        model.advance(torch.tensor([4]), torch.arange(1), model.start(source))
+    torch.testing.assert_close(*outputs, rtol=1e-10, atol=1e-10)
+
+
 def test_rows_widen_reorder_and_leave() -> None:
     model = build(TINY).eval()
     sources, prefixes = sentences([5, 4, 9], 2), sentences([3, 3, 3, 3], 3)
@@ -216,6 +229,13 @@ def test_size_of_base(vocabulary: int, millions: float) -> None:
     with torch.device("meta"):
         model = build_model(ModelConfig(), vocabulary, vocabulary)
     assert sum(parameter.numel() for parameter in model.parameters()) / 1e6 == pytest.approx(millions, abs=0.05)
+
+
+def test_order_of_the_parameters() -> None:
+    """Saved optimizer states know parameters by their order."""
+    model = build_model(replace(TINY, tie_embeddings=False, positions="learned"), VOCABULARY, VOCABULARY)
+    first = ["source_positions", "target_positions", "vectors.projection", "vectors.source", "vectors.target"]
+    assert [name for name, _ in model.named_parameters()][:5] == first
 
 
 def test_first_weights() -> None:

@@ -1,4 +1,4 @@
-"""Dropout whose random numbers cost little on a CPU."""
+"""Dropout that is cheap on a CPU."""
 
 import threading
 from typing import Any, cast
@@ -8,71 +8,72 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 LEVELS = 1 << 16
+"""Probabilities are rounded to this many levels on a CPU."""
 
 
 class _Randomness(threading.local):
     generator: torch.Generator | None = None
-    """Where a thread's random numbers come from; None is torch's own generator, which all threads share."""
+    """This thread's generator; None is torch's own, which all threads share."""
 
 
 _randomness = _Randomness()
 
 
 def seed_thread_dropout(seed: int) -> None:
-    """Give this thread random numbers of its own, for dropout on a CPU; the same as torch.manual_seed would."""
+    """Give this thread its own random numbers for dropout on a CPU: those that torch.manual_seed would give."""
     _randomness.generator = torch.Generator().manual_seed(seed)
 
 
 class Dropout(nn.Module):
-    """Zero each coordinate with a probability while training, and scale the others up to make up for it."""
+    """Zero each coordinate with a given probability while training, and scale up the others to compensate."""
 
     def __init__(self, probability: float) -> None:
         super().__init__()
         self.probability = probability
 
     def forward(self, stream: Tensor) -> Tensor:
-        """The stream (..., d), some of it dropped."""
+        """Return the stream (..., d) with some coordinates zeroed."""
         if not self.training or not self.probability:
             return stream
-        if not _by_hand(stream):
+        if not _on_cpu(stream):
             return F.dropout(stream, self.probability)
-        return (stream * _kept(stream, self.probability)).mul_(1 / (1 - self.probability))
+        return (stream * _mask(stream, self.probability)).mul_(1 / (1 - self.probability))
 
     def add(self, stream: Tensor, branch: Tensor) -> Tensor:
-        """The stream plus what Dropout leaves of a branch (..., d), in one pass."""
-        if not self.training or not self.probability or not _by_hand(branch):
+        """Return stream + Dropout(branch), both (..., d), in one pass."""
+        if not self.training or not self.probability or not _on_cpu(branch):
             return stream + self.forward(branch)
-        kept = _kept(branch, self.probability)
-        return cast(Tensor, _AddKept.apply(stream, branch, kept, 1 / (1 - self.probability)))  # type: ignore[no-untyped-call]
+        mask = _mask(branch, self.probability)
+        return cast(Tensor, _AddMasked.apply(stream, branch, mask, 1 / (1 - self.probability)))  # type: ignore[no-untyped-call]
 
 
-def _by_hand(stream: Tensor) -> bool:
+def _on_cpu(stream: Tensor) -> bool:
     return stream.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
-def _kept(stream: Tensor, probability: float) -> Tensor:
-    """0 with the probability, to 16 bits, else 1.
+def _mask(stream: Tensor, probability: float) -> Tensor:
+    """Return 0 with the given probability, rounded to 16 bits, else 1, for each coordinate.
 
-    One random number of 64 bits serves four coordinates, where torch's own dropout draws one for each; and whole
-    numbers make way from lots to zeros and ones, as booleans take several times as long.
+    One 64-bit random number serves four coordinates; torch's own dropout draws one per coordinate. Random draws become
+    0/1 masks by integer arithmetic: comparing to booleans and multiplying is several times slower.
     """
     count = stream.numel()
     words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None, generator=_randomness.generator)
-    lots = words.view(torch.int16)[:count].view(stream.shape)
+    draws = words.view(torch.int16)[:count].view(stream.shape)
     first_kept = round(probability * LEVELS) - LEVELS // 2
-    return lots.clamp_(first_kept - 1, first_kept).sub_(first_kept - 1).to(stream.dtype)
+    return draws.clamp_(first_kept - 1, first_kept).sub_(first_kept - 1).to(stream.dtype)
 
 
-class _AddKept(torch.autograd.Function):
-    """stream + scale * branch * kept."""
+class _AddMasked(torch.autograd.Function):
+    """stream + scale * branch * mask."""
 
     @staticmethod
-    def forward(ctx: Any, stream: Tensor, branch: Tensor, kept: Tensor, scale: float) -> Tensor:
-        ctx.save_for_backward(kept)
+    def forward(ctx: Any, stream: Tensor, branch: Tensor, mask: Tensor, scale: float) -> Tensor:
+        ctx.save_for_backward(mask)
         ctx.scale = scale
-        return torch.addcmul(stream, branch, kept, value=scale)
+        return torch.addcmul(stream, branch, mask, value=scale)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        (kept,) = ctx.saved_tensors
-        return gradient, (gradient.to(kept.dtype) * kept).mul_(ctx.scale), None, None
+        (mask,) = ctx.saved_tensors
+        return gradient, (gradient.to(mask.dtype) * mask).mul_(ctx.scale), None, None

@@ -1,19 +1,20 @@
-"""A model made ready to be used and trained no more: its weights are laid out once for the products of a CPU."""
+"""A copy of a model for decoding on a CPU, its weights laid out once for oneDNN's products."""
 
 import copy
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from nmt.model.interface import TranslationModel
-from nmt.model.transformer import Transformer
+from nmt.model.word_vectors import WordVectors
 
 
 class PreparedLinear(nn.Module):
     """x W^T + b by oneDNN, with W in the order in which its products of few rows read it.
 
-    These are the operations that torch.compile puts in place of a linear layer when it freezes a model. Products of
-    a beam's few rows with a vocabulary take a third of the time, or less, that torch's own need.
+    torch.compile uses the same operations when it freezes a model. Products of a beam's few rows with a vocabulary
+    take at most a third of the time of torch's own.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -27,41 +28,66 @@ class PreparedLinear(nn.Module):
         product: Tensor = self.product(rows, self.weight, self.bias, "none", [], "")
         return product
 
-    __call__ = forward  # what a module's own call does besides takes as long as a product of few rows
+    __call__ = forward  # the overhead of nn.Module.__call__ is as long as a product of few rows
 
 
 class PreparedNorm(nn.Module):
-    """LayerNorm, called at once."""
+    """LayerNorm without the overhead of nn.Module.__call__."""
 
     def __init__(self, norm: nn.LayerNorm) -> None:
         super().__init__()
-        self.how = (norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps)
+        self.arguments = (norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps)
 
     def forward(self, rows: Tensor) -> Tensor:
         """(..., d_model) to (..., d_model)."""
-        return torch.layer_norm(rows, *self.how)
+        return torch.layer_norm(rows, *self.arguments)
 
     __call__ = forward
 
 
+class PreparedWordVectors(nn.Module):
+    """Word vectors with a prepared projection."""
+
+    def __init__(self, vectors: WordVectors) -> None:
+        super().__init__()
+        self.vectors = vectors
+        self.logits = PreparedLinear(vectors.matrix("projection"), None)
+
+    def forward(self, side: str, tokens: Tensor) -> Tensor:
+        """See `WordVectors.forward`."""
+        return self.vectors.forward(side, tokens)
+
+    def matrix(self, use: str) -> Tensor:
+        """See `WordVectors.matrix`."""
+        return self.vectors.matrix(use)
+
+
 def prepare_for_cpu(model: TranslationModel, precision: torch.dtype) -> TranslationModel:
     """Return a copy for use on a CPU, all of it in one precision; later changes of the model do not reach it."""
-    assert isinstance(model, Transformer)
-    if isinstance(model.projector, PreparedLinear):
+    if any(isinstance(module, PreparedLinear) for module in model.modules()):
         return model
-    twin = copy.deepcopy(model).requires_grad_(False).to(precision).eval()
-    if not _fast(precision):
-        return twin
-    twin.projector = PreparedLinear(twin.projection, None)
-    for name, module in list(twin.named_modules()):
-        if isinstance(module, nn.Linear):
-            twin.set_submodule(name, PreparedLinear(module.weight, module.bias))
-        elif isinstance(module, nn.LayerNorm):
-            twin.set_submodule(name, PreparedNorm(module))
-    return twin
+    twin = copy.deepcopy(cast(nn.Module, model)).requires_grad_(False).to(precision).eval()
+    if _has_fast_products(precision):
+        for name, module in list(twin.named_modules()):
+            prepared = _prepare(module)
+            if prepared is not None:
+                twin.set_submodule(name, prepared)
+    return cast(TranslationModel, twin)
 
 
-def _fast(precision: torch.dtype) -> bool:
+def _prepare(module: nn.Module) -> nn.Module | None:
+    """Return what replaces a module; None if it stays."""
+    match module:
+        case nn.Linear():
+            return PreparedLinear(module.weight, module.bias)
+        case nn.LayerNorm():
+            return PreparedNorm(module)
+        case WordVectors():
+            return PreparedWordVectors(module)
+    return None
+
+
+def _has_fast_products(precision: torch.dtype) -> bool:
     if not torch.backends.mkldnn.is_available():
         return False
     return precision == torch.float32 or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

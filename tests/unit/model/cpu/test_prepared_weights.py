@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from nmt.config.schema import ModelConfig
+from nmt.model.build import build_model
 from nmt.model.cpu.prepared_weights import PreparedLinear, prepare_for_cpu
 from nmt.model.packed import Packed
-from nmt.model.transformer import Transformer
 
 
 @pytest.mark.parametrize("rows", [1, 5, 160, 7])
@@ -22,7 +22,7 @@ def test_a_prepared_product_is_the_product(rows: int, bias: bool) -> None:
 @pytest.mark.parametrize("tie", [True, False])
 def test_a_prepared_model_gives_the_same_and_keeps_it(tie: bool) -> None:
     torch.manual_seed(1)
-    model = Transformer(ModelConfig(layers=2, d_model=16, d_ff=32, heads=2, tie_embeddings=tie), 40, 40).train()
+    model = build_model(ModelConfig(layers=2, d_model=16, d_ff=32, heads=2, tie_embeddings=tie), 40, 40).train()
     twin = prepare_for_cpu(model, torch.float32)
     source, target = Packed.from_sentences([[5, 6, 7], [8]]), Packed.from_sentences([[2, 9], [2, 9, 10]])
     with torch.no_grad():
@@ -34,3 +34,5 @@ def test_a_prepared_model_gives_the_same_and_keeps_it(tie: bool) -> None:
     torch.testing.assert_close(found, expected)
     assert expected.abs().max() > 0.1
     assert model.training
+    assert any(isinstance(module, PreparedLinear) for module in twin.modules())
+    assert prepare_for_cpu(twin, torch.float32) is twin
