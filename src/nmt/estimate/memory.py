@@ -9,6 +9,7 @@ from nmt.config.schema import ModelConfig
 from nmt.model.activations import activation_of
 from nmt.model.build import architecture_of
 from nmt.model.interface import Stack
+from nmt.model.positions.base import positions_of
 
 FLOAT32_BYTES = 4
 SCORE_SLICE_BYTES = 8 * 8 * 1024 * 1024
@@ -109,7 +110,8 @@ def _stack(
 ) -> int:
     """Bytes that a stack of layers saves."""
     keys = length * (stack.reads_source + stack.reads_target)
-    layer = _query(config, keys, on) + _key_value(config, on) + _feed_forward(config, on) + 2 * _residual(config, on)
+    attention = _self_query(config, keys, on) + _key_value(config, on)
+    layer = attention + _feed_forward(config, on) + 2 * _residual(config, on)
     cross = _query(config, length, on) + _residual(config, on) if stack.cross_attention else 0
     memory = _key_value(config, on) + (on.width * config.d_model if on.width < on.stream else 0)
     saved = _tokens(stack, source_tokens, target_tokens) * (layer + cross)
@@ -127,6 +129,13 @@ def _embedding(config: ModelConfig, on: ActivationStorage) -> int:
 def _residual(config: ModelConfig, on: ActivationStorage) -> int:
     """Bytes per token: the sub-layer's input in the precision of products, its dropout mask, and the normalised sum."""
     return config.d_model * (on.width + (on.dropout_mask if config.dropout else 0) + on.stream)
+
+
+def _self_query(config: ModelConfig, keys: int, on: ActivationStorage) -> int:
+    """Bytes per query token of self-attention, which a bias on the scores takes away from flash attention."""
+    positions = positions_of(config)
+    weights_on = on._replace(padded=on.padded or positions.biases_scores)
+    return _query(config, keys, weights_on) + positions.bias_saved_numbers() * on.width
 
 
 def _query(config: ModelConfig, keys: int, on: ActivationStorage) -> int:

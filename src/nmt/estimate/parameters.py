@@ -57,7 +57,7 @@ def training_flops(
 
 def _stack(config: ModelConfig, stack: Stack) -> int:
     sublayers = 2 + stack.cross_attention
-    attentions = (1 + stack.cross_attention) * _attention(config)
+    attentions = (1 + stack.cross_attention) * _attention(config) + positions_of(config).bias_parameters()
     layer = attentions + _feed_forward(config) + sublayers * _norm(config)
     return stack.layers * layer + (_norm(config) if config.norm_placement == "pre" else 0)
 

@@ -8,13 +8,20 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
-from nmt.export.refusal import extra, refuse
+from nmt.export.refusal import check_choices, extra, refuse
 from nmt.model.positions.sinusoidal import sinusoids
 from nmt.text.special import BOS, EOS, UNK
 from nmt.text.tokenizer import Tokenizer
 
 POSITIONS = 2048
 """Longest sentence, in word pieces, that sinusoids are written down for."""
+
+KNOWN = {
+    "positions": ("sinusoidal", "learned", "rotary"),
+    "norm": ("layer", "rms"),
+    "activation": ("relu", "gelu", "swiglu"),
+}
+"""The choices of the model that the format can express; of settings not named here, the defaults."""
 
 
 def write(folder: Path, config: ModelConfig, weights: Mapping[str, Tensor], tokenizer: Tokenizer, numbers: str) -> None:
@@ -42,6 +49,7 @@ def positions(config: ModelConfig) -> int:
 
 
 def _check(config: ModelConfig) -> None:
+    check_choices("ctranslate2", config, KNOWN)
     if config.key_size != config.value_size:
         refuse("ctranslate2", "model.d_v", config.value_size, "values as wide as keys")
 

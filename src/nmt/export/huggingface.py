@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nmt.config.schema import ModelConfig
-from nmt.export.refusal import refuse
+from nmt.export.refusal import check_choices, refuse
 from nmt.storage.files import write_json
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
@@ -50,11 +50,9 @@ def write(
 
 
 def _check(config: ModelConfig) -> None:
+    check_choices("huggingface", config, {"activation": ("relu", "gelu")})
     known = (
-        ("model.positions", config.positions, ("sinusoidal",)),
-        ("model.norm", config.norm, ("layer",)),
         ("model.norm_placement", config.norm_placement, ("post",)),
-        ("model.activation", config.activation, ("relu", "gelu")),
         ("model.d_k", config.key_size, (config.d_model // config.heads,)),
         ("model.d_v", config.value_size, (config.d_model // config.heads,)),
         ("model.kv_heads", config.key_value_heads, (config.heads,)),

@@ -5,8 +5,11 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from nmt.config.choices import CHOICES
+from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
 
 REQUIREMENTS = {"ctranslate2": "ctranslate2>=4.5", "transformers": "transformers>=5"}
@@ -21,6 +24,16 @@ def refuse(target: str, option: str, value: object, known: str) -> NoReturn:
         f"export.target={target} cannot express {option}={value}, only {known}: "
         "choose another export.target, or train a model with that"
     )
+
+
+def check_choices(target: str, config: ModelConfig, known: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse registered choices of the model that the target does not know: if it names none, all but the default."""
+    for setting in CHOICES:
+        group, _, field = setting.partition(".")
+        if group == "model":
+            value, values = getattr(config, field), known.get(field, (getattr(ModelConfig(), field),))
+            if value not in values:
+                refuse(target, setting, value, " or ".join(values))
 
 
 def extra(module: str) -> Any:

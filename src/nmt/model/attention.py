@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.attention.varlen import varlen_attn
 
 from nmt.model.packed import Packed
+from nmt.model.positions.base import ScoreBias
 
 MAX_FLASH_HEAD_WIDTH = 256
 """Widest head that flash attention supports."""
@@ -24,8 +25,11 @@ MAX_FLASH_HEAD_WIDTH = 256
 class Attend(Protocol):
     """Attention from each query to the keys of the same sentence."""
 
-    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """Queries (Tq, h, d_k), keys (Tk, h_kv, d_k) and values (Tk, h_kv, d_v) give (Tq, h d_v)."""
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
+        """Queries (Tq, h, d_k), keys (Tk, h_kv, d_k) and values (Tk, h_kv, d_v) give (Tq, h d_v).
+
+        `bias` is added to the scores of self-attention.
+        """
 
 
 class AttendSource(Protocol):
@@ -38,15 +42,19 @@ class AttendSource(Protocol):
 class Plan(Protocol):
     """Chooses how to attend from one packed stream to another, once per forward pass and kind of attention."""
 
-    def __call__(self, queries: Packed, keys: Packed, *, causal: bool, head_width: int) -> Attend:
+    def __call__(self, queries: Packed, keys: Packed, *, causal: bool, head_width: int, biased: bool = False) -> Attend:
         """See `plan_attention`, the default."""
 
 
-def plan_attention(queries: Packed, keys: Packed, *, causal: bool, head_width: int) -> Attend:
-    """Choose how to attend from `queries` to `keys`: flash attention if the device has it, else padded blocks."""
+def plan_attention(queries: Packed, keys: Packed, *, causal: bool, head_width: int, biased: bool = False) -> Attend:
+    """Choose how to attend from `queries` to `keys`: flash attention if the device has it, else padded blocks.
+
+    Flash attention cannot add a bias to the scores, so `biased` self-attention uses padded blocks.
+    """
     device = queries.tokens.device.type
     half = torch.get_autocast_dtype(device) in (torch.bfloat16, torch.float16)
-    if device == "cuda" and torch.is_autocast_enabled(device) and half and head_width <= MAX_FLASH_HEAD_WIDTH:
+    flash = device == "cuda" and torch.is_autocast_enabled(device) and half and head_width <= MAX_FLASH_HEAD_WIDTH
+    if flash and not biased:
         return FlashAttend(queries, keys, causal=causal)
     return PaddedAttend(queries, keys, causal=causal)
 
@@ -69,8 +77,9 @@ class FlashAttend:
         self.queries, self.keys = queries, keys
         self.window = (-1, 0) if causal else (-1, -1)
 
-    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
         """See `Attend`."""
+        assert bias is None
         heads, d_k, d_v = queries.shape[1], queries.shape[2], values.shape[2]
         width = -8 * (-max(d_k, d_v) // 8)  # one width, a multiple of 8; padding with zeros changes no product
         dtype = torch.get_autocast_dtype("cuda")
@@ -107,11 +116,20 @@ class PaddedAttend:
         self.keys = Padding(keys)
         self.mask = attention_mask(queries, keys, causal=causal)
 
-    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
         """See `Attend`."""
         heads = queries.shape[1]
-        attended = _Attention.apply(queries, share_heads(keys, heads), share_heads(values, heads), self)  # type: ignore[no-untyped-call]
+        keys, values, scores = share_heads(keys, heads), share_heads(values, heads), self.scores_of(bias, queries)
+        attended = _Attention.apply(queries, keys, values, scores, self)  # type: ignore[no-untyped-call]
         return cast(Tensor, attended).flatten(-2)
+
+    def scores_of(self, bias: ScoreBias | None, queries: Tensor) -> Tensor | None:
+        """Return what a bias adds to the scores: (B or 1, h, Lq, Lk)."""
+        if bias is None:
+            return None
+        places = torch.arange(self.queries.shape[1], device=queries.device)
+        scores: Tensor = bias(self.queries.pad(queries), places - places[:, None])
+        return scores
 
 
 class RecordingAttend(PaddedAttend):
@@ -121,10 +139,11 @@ class RecordingAttend(PaddedAttend):
         super().__init__(queries, keys, causal=causal)
         self.weights = weights
 
-    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
         """See `Attend`."""
         keys, values = (share_heads(heads, queries.shape[1]) for heads in (keys, values))
-        weights = attention_weights(self.queries.pad(queries), self.keys.pad(keys), self.mask)
+        scores = self.scores_of(bias, queries)
+        weights = attention_weights(self.queries.pad(queries), self.keys.pad(keys), self.mask, scores)
         self.weights.append(weights)
         return self.queries.unpad(torch.matmul(weights.to(values.dtype), self.keys.pad(values))).flatten(-2)
 
@@ -135,7 +154,7 @@ class Recorder:
     def __init__(self) -> None:
         self.weights: list[Tensor] = []
 
-    def __call__(self, queries: Packed, keys: Packed, *, causal: bool, head_width: int) -> Attend:
+    def __call__(self, queries: Packed, keys: Packed, *, causal: bool, head_width: int, biased: bool = False) -> Attend:
         """See `Plan`."""
         return RecordingAttend(queries, keys, causal=causal, weights=self.weights)
 
@@ -151,43 +170,52 @@ def attention_mask(queries: Packed, keys: Packed, *, causal: bool) -> Tensor | N
     return mask
 
 
-def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
-    """Return softmax(Q K^T / sqrt(d_k)): (B, h, Lq, Lk), each row a distribution over the keys, in float32 or more."""
+def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
+    """Return softmax(Q K^T / sqrt(d_k) + bias): (B, h, Lq, Lk).
+
+    Each row is a distribution over the keys, in float32 or more.
+    """
     scores = torch.matmul(queries, keys.transpose(-2, -1))
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).mul_(1 / math.sqrt(queries.shape[-1]))
+    if bias is not None:
+        scores.add_(bias)
     if mask is not None:
         scores.masked_fill_(mask, -torch.inf)
     return torch.softmax(scores, dim=-1)
 
 
 class _Attention(torch.autograd.Function):
-    """softmax(Q K^T / sqrt(d_k)) V on packed streams, with its gradient written out.
+    """softmax(Q K^T / sqrt(d_k) + bias) V on packed streams, with its gradient written out.
 
     Autograd would make several times as many passes over padded blocks.
     """
 
     @staticmethod
-    def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, plan: PaddedAttend) -> Tensor:
+    def forward(
+        ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None, plan: PaddedAttend
+    ) -> Tensor:
         queries, keys, values = plan.queries.pad(queries), plan.keys.pad(keys), plan.keys.pad(values)
-        weights = attention_weights(queries, keys, plan.mask)
+        weights = attention_weights(queries, keys, plan.mask, bias)
         if plan.queries.after_end is not None:
             weights.masked_fill_(plan.queries.after_end, 0)  # so that padding contributes no gradient
         ctx.save_for_backward(queries, keys, values, weights)
-        ctx.plan = plan
+        ctx.plan, ctx.bias_dtype = plan, None if bias is None else bias.dtype
         return plan.queries.unpad(torch.matmul(weights.to(values.dtype), values))
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None, None]:
         queries, keys, values, weights = ctx.saved_tensors
         plan: PaddedAttend = ctx.plan
         gradient = plan.queries.pad(gradient.to(values.dtype))
         of_values = torch.matmul(weights.to(values.dtype).transpose(-2, -1), gradient)
         of_weights = torch.matmul(gradient, values.transpose(-2, -1)).to(weights.dtype).mul_(weights)
         of_scores = of_weights.sub_(weights * of_weights.sum(-1, keepdim=True))
+        of_bias = of_scores.to(ctx.bias_dtype, copy=True) if ctx.needs_input_grad[3] else None
         of_products = of_scores.mul_(1 / math.sqrt(queries.shape[-1])).to(queries.dtype)
         of_queries = torch.matmul(of_products, keys)
         of_keys = torch.matmul(of_products.transpose(-2, -1), queries)
-        return plan.queries.unpad(of_queries), plan.keys.unpad(of_keys), plan.keys.unpad(of_values), None
+        of_packed = plan.queries.unpad(of_queries), plan.keys.unpad(of_keys), plan.keys.unpad(of_values)
+        return *of_packed, of_bias, None
 
 
 class Padding:

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from nmt.model.attention import Attend, AttendSource, Padding
 from nmt.model.packed import Packed
+from nmt.model.positions.base import ScoreBias
 
 SPARE_STEPS = 4
 """Steps that new slots are allocated for. When they are used up, slots that no row can see are reused."""
@@ -45,12 +46,13 @@ class KVCache:
         if source.ended is not None:
             ended.masked_fill_(source.ended, -torch.inf)
         self.source_mask = F.pad(ended, (0, missing), value=-torch.inf)  # (S, L): 0, or -inf after a sentence's end
+        self.sentence_of_row = torch.arange(source.sentences, device=keys.device)  # (R,)
         self.length = 0  # tokens that each row has taken
         self.sentences = source.sentences
         self.past = [(keys[:, :, :0], values[:, :, :0]) for keys, values in self.cross]  # (S, h_kv, P, d)
         self.used = 0  # slots in use
+        self.slot_positions = self.sentence_of_row.new_zeros(source.sentences, 0)  # (S, P)
         self.mask = keys.new_zeros(source.sentences, 0)  # (R, P): 0 if the row can see the slot, else -inf
-        self.sentence_of_row = torch.arange(source.sentences, device=keys.device)  # (R,)
 
     def begin_step(self, parents: Tensor) -> None:
         """Let row r continue row `parents[r]` with a new token; sentences without any row left are dropped."""
@@ -64,24 +66,31 @@ class KVCache:
             self._make_room(rows)
         new = self.mask.view(self.sentences, rows, -1).narrow(2, self.used, rows)
         new.diagonal(dim1=1, dim2=2).zero_()
+        self.slot_positions.narrow(1, self.used, rows).fill_(self.length)
         self.used += rows
 
     def attention(self, layer: int) -> tuple[Attend, AttendSource]:
         """Return how a decoder layer attends in this step: to the tokens so far, and to the source."""
         return partial(self._attend_self, layer), partial(self._attend_source, layer)
 
-    def _attend_self(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    def _attend_self(
+        self, layer: int, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None
+    ) -> Tensor:
         """Store the new token of each row, and attend from it to the row's tokens so far."""
         rows = queries.shape[0] // self.sentences
         past = self.past[layer]
         for slots, new in zip(past, (keys, values), strict=True):
             block = new.view(self.sentences, rows, *new.shape[1:]).transpose(1, 2)
             slots.narrow(2, self.used - rows, rows).copy_(block)
-        return _attend(queries, *past, self.mask)
+        mask = self.mask.view(self.sentences, 1, rows, -1)
+        if bias is not None:
+            distances = (self.slot_positions - self.length)[:, None]
+            mask = (mask + bias(queries.unflatten(0, (-1, rows)).transpose(1, 2), distances)).to(mask.dtype)
+        return _attend(queries, *past, mask)
 
     def _attend_source(self, layer: int, queries: Tensor, _: Callable[[Tensor], KeysValues]) -> Tensor:
         """Attend from the new token of each row to its source sentence."""
-        return _attend(queries, *self.cross[layer], self.source_mask)
+        return _attend(queries, *self.cross[layer], self.source_mask[:, None, None])
 
     def _keep_sentences(self, kept: Tensor) -> None:
         """Drop all other sentences; those kept move to the front."""
@@ -97,7 +106,7 @@ class KVCache:
 
         self.cross = [(keep(keys), keep(values)) for keys, values in self.cross]
         self.past = [(keep(keys), keep(values)) for keys, values in self.past]
-        self.source_mask = keep(self.source_mask)
+        self.source_mask, self.slot_positions = keep(self.source_mask), keep(self.slot_positions)
 
     def _make_room(self, rows: int) -> None:
         """Drop the slots that no row can see, and add slots for the tokens of some steps."""
@@ -112,6 +121,7 @@ class KVCache:
             return _widen(slots.gather(2, index), room)  # take_along_dim would check the sign of every index
 
         self.past = [(move(keys), move(values)) for keys, values in self.past]
+        self.slot_positions = F.pad(self.slot_positions.gather(1, kept), (0, room))
         mask = F.pad(mask.gather(2, kept[:, None].expand(-1, rows, -1)), (0, room), value=-torch.inf)
         self.mask = mask.flatten(0, 1)
 
@@ -124,16 +134,16 @@ def _widen(slots: Tensor, room: int) -> Tensor:
 def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     """Return softmax(Q K^T / sqrt(d_k) + mask) V.
 
-    Queries (R, h, d_k), keys (S, h_kv, L, d_k) and values (S, h_kv, L, d_v) give (R, h d_v). The mask is (R, L), or
-    (S, L) if it is the same for all rows of a sentence.
+    Queries (R, h, d_k), keys (S, h_kv, L, d_k) and values (S, h_kv, L, d_v) give (R, h d_v). The mask is
+    (S, h or 1, n or 1, L).
     """
-    sentences, heads, length, width = keys.shape
+    sentences, heads, _, width = keys.shape
     count, shared = queries.shape[1], queries.shape[1] != heads
     attended = F.scaled_dot_product_attention(
         queries.to(keys.dtype).view(sentences, -1, count, width).transpose(1, 2),
         keys,
         values,
-        attn_mask=mask.view(sentences, 1, -1, length),
+        attn_mask=mask,
         enable_gqa=shared,
     )
     return attended.transpose(1, 2).reshape(queries.shape[0], -1).to(queries.dtype)

@@ -14,7 +14,7 @@ from nmt.model.activations import activation_of
 from nmt.model.attention import Attend, AttendSource
 from nmt.model.cpu.dropout import Dropout
 from nmt.model.norms import norm_of
-from nmt.model.positions.base import Transform
+from nmt.model.positions.base import Transform, positions_of
 
 
 class EncoderLayer(nn.Module):
@@ -62,6 +62,7 @@ class SelfAttention(nn.Module):
         self.heads = Heads(config)
         self.query_key_value = nn.Linear(config.d_model, sum(self.heads.widths))
         self.output = nn.Linear(config.heads * config.value_size, config.d_model)
+        self.score_bias = positions_of(config).score_bias()
         _glorot(self.query_key_value, self.heads.widths)
         _glorot(self.output)
 
@@ -75,7 +76,7 @@ class SelfAttention(nn.Module):
 
     def forward(self, stream: Tensor, transform: Transform | None, attend: Attend) -> Tensor:
         """Attend within each sentence of a stream (T, d_model)."""
-        projected: Tensor = self.output(attend(*self.project(stream, transform)))
+        projected: Tensor = self.output(attend(*self.project(stream, transform), self.score_bias))
         return projected
 
 

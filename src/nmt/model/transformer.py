@@ -57,7 +57,7 @@ class Transformer(nn.Module):
 
     def encode(self, source: Packed, plan: Plan = plan_attention) -> Tensor:
         """Return the encoder's output (T, d_model)."""
-        attend = plan(source, source, causal=False, head_width=self._head_width)
+        attend = plan(source, source, causal=False, head_width=self._head_width, biased=self.positions.biases_scores)
         places = Places(source.positions, source.longest)
         transform = self._transform(places)
         stream = self.embed("source", source.tokens, places)
@@ -68,7 +68,7 @@ class Transformer(nn.Module):
 
     def decode(self, source: Packed, memory: Tensor, target: Packed, plan: Plan = plan_attention) -> Tensor:
         """Return the decoder's output (T, d_model), given the encoder's."""
-        attend = plan(target, target, causal=True, head_width=self._head_width)
+        attend = plan(target, target, causal=True, head_width=self._head_width, biased=self.positions.biases_scores)
         attend_source = EncoderOutput(memory, plan(target, source, causal=False, head_width=self._head_width))
         places = Places(target.positions, target.longest)
         return self._decode(target.tokens, places, lambda layer: (attend, attend_source))
