@@ -27,6 +27,7 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
         "sinusoidal": Choice("nmt.model.positions.sinusoidal:Sinusoidal", "the paper's"),
         "learned": Choice("nmt.model.positions.learned:Learned", "Table 3, row E"),
         "rotary": Choice("nmt.model.positions.rotary:Rotary", "rotated queries and keys"),
+        "alibi": Choice("nmt.model.positions.alibi:Alibi", "scores fall linearly with distance"),
     },
     "model.norm": {
         "layer": Choice("nmt.model.norms:LAYER", "the paper's LayerNorm"),

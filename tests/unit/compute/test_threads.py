@@ -28,9 +28,10 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "alibi"])
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
-def test_equals_one_after_the_other(store: PairStore, precision: torch.dtype) -> None:
-    model = ModelConfig(layers=1, d_model=16, d_ff=32, heads=2, dropout=0.3)
+def test_equals_one_after_the_other(store: PairStore, precision: torch.dtype, positions: str) -> None:
+    model = ModelConfig(layers=1, d_model=16, d_ff=32, heads=2, dropout=0.3, positions=positions)
     training = TrainingConfig(batch_tokens=60, warmup_steps=5)
     trainers = []
     for parts in (1, 2):

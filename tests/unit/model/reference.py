@@ -37,7 +37,21 @@ def turned(heads: Tensor) -> Tensor:
     return torch.view_as_real(complex_heads * torch.polar(torch.ones_like(angles), angles)[:, None]).flatten(-2)
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, config: ModelConfig, causal: bool, rotary: bool) -> Tensor:
+def distance_penalty(head: int, heads: int, length: int) -> Tensor:
+    """ALiBi: the head's slope times the distance."""
+    slope = 2 ** (-8 * (head + 1) / heads)
+    return torch.tensor([[-slope * abs(i - j) for j in range(length)] for i in range(length)], dtype=torch.float64)
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    config: ModelConfig,
+    causal: bool,
+    rotary: bool,
+    bias: Callable[[int, Tensor], Tensor] | None = None,
+) -> Tensor:
     heads, kv_heads = config.heads, config.key_value_heads
     q, k, v = q.unflatten(1, (heads, -1)), k.unflatten(1, (kv_heads, -1)), v.unflatten(1, (kv_heads, -1))
     if rotary:
@@ -46,6 +60,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, config: ModelConfig, causal: bool
     for head in range(heads):
         shared = head // (heads // kv_heads)
         scores = q[:, head] @ k[:, shared].T / math.sqrt(q.shape[-1])
+        if bias is not None:
+            scores = scores + bias(head, q[:, head])
         if causal:
             scores = scores + torch.full_like(scores, -torch.inf).triu(1)
         outputs.append(scores.softmax(-1) @ v[:, shared])
@@ -56,7 +72,11 @@ def self_attention(weights: Weights, name: str, config: ModelConfig, causal: boo
     widths = [config.heads * config.key_size]
     widths += [config.key_value_heads * config.key_size, config.key_value_heads * config.value_size]
     q, k, v = linear(weights, f"{name}.query_key_value", x).split(widths, dim=-1)
-    return linear(weights, f"{name}.output", attention(q, k, v, config, causal, config.positions == "rotary"))
+    bias: Callable[[int, Tensor], Tensor] | None = None
+    if config.positions == "alibi":
+        bias = lambda head, queries: distance_penalty(head, config.heads, len(queries))  # noqa: E731
+    attended = attention(q, k, v, config, causal, config.positions == "rotary", bias)
+    return linear(weights, f"{name}.output", attended)
 
 
 def cross_attention(weights: Weights, name: str, config: ModelConfig, memory: Tensor, x: Tensor) -> Tensor:

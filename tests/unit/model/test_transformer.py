@@ -28,6 +28,7 @@ CONFIGS = {
     "untied": replace(TINY, tie_embeddings=False),
     "learned": replace(TINY, positions="learned"),
     "rotary": replace(TINY, positions="rotary"),
+    "alibi": replace(TINY, positions="alibi", kv_heads=2),
     "pre-norm": replace(TINY, norm_placement="pre"),
     "rms": replace(TINY, norm="rms"),
     "gelu": replace(TINY, activation="gelu"),
@@ -167,7 +168,7 @@ def test_rows_widen_reorder_and_leave() -> None:
     torch.testing.assert_close(scores, torch.stack(expected), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["paper", "shared keys", "wide values", "rotary"])
+@pytest.mark.parametrize("name", ["paper", "shared keys", "wide values", "rotary", "alibi"])
 def test_rows_that_share_a_past_for_long_each_see_their_own(name: str) -> None:
     model, random = build(CONFIGS[name]).eval(), torch.Generator().manual_seed(4)
     sources = sentences([5, 18, 2, 9, 7], 2)

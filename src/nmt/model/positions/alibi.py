@@ -1,0 +1,33 @@
+"""Attention with linear biases (ALiBi, Press et al., 2022)."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from nmt.model.positions.base import Positions
+
+
+class Alibi(Positions):
+    """Lower the scores of distant keys, linearly in the distance and with another slope in each head."""
+
+    biases_scores: ClassVar[bool] = True
+
+    def score_bias(self) -> nn.Module:
+        """See `Positions.score_bias`."""
+        return DistancePenalty()
+
+
+class DistancePenalty(nn.Module):
+    """-m |i - j|, with m = 2^(-8/h), 2^(-16/h), ... 2^-8 for the h heads; before and after a token alike."""
+
+    def forward(self, queries: Tensor, distances: Tensor) -> Tensor:
+        """See `ScoreBias`."""
+        heads = queries.shape[-3]
+        slopes = torch.exp2(-8 / heads * torch.arange(1, heads + 1, device=queries.device, dtype=_exact(queries)))
+        return -slopes[:, None, None] * distances.abs().unsqueeze(-3)
+
+
+def _exact(queries: Tensor) -> torch.dtype:
+    """Return float32 or more: bfloat16 could not tell distances above 256 apart."""
+    return torch.promote_types(queries.dtype, torch.float32)
