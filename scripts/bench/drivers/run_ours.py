@@ -19,7 +19,7 @@ from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, Prefetcher, assemble, steps
 from nmt.data.store import PairStore
-from nmt.decoding import torch_engine as translate_module
+from nmt.decoding import batches as decoding_batches
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.runs.checkpoints import load
 from nmt.text.tokenizer import Tokenizer
@@ -74,7 +74,7 @@ def translate(job: Job) -> Result:
     def run_in_threads(blocks: list[list[list[int]]]) -> list[list[list[int]]]:
         places = count()
         batches = [list(islice(places, len(each))) for each in blocks]
-        with patch.object(translate_module, "batches_by_length", lambda *_: batches):
+        with patch.object(decoding_batches, "batches_by_length", lambda *_: batches):
             found = iter(block([source for each in blocks for source in each]))
         return [list(islice(found, len(each))) for each in blocks]
 

@@ -72,7 +72,7 @@ def _searching_alike(usual: TorchEngine, config: Config, trained: Config) -> Tor
     longest = _longest(config, trained)
     search = replace(usual.config, alpha=0.0, extra_length=longest)
     native = TorchEngine(usual.models, usual.tokenizer, search, CPU)
-    native.longest_target = min(native.longest_target, longest)
+    native.max_target_tokens = min(native.longest_target, longest)
     return native
 
 
@@ -129,7 +129,7 @@ def _open(partial: Path, config: Config, native: TorchEngine, lines: list[str]) 
     """The export as those who get it will load it."""
     if config.export.target == "ctranslate2":
         positions = ctranslate2.positions(native.models[0].config)
-        return CTranslate2Engine(partial, native.config, CPU, torch.get_num_threads(), longest=positions)
+        return CTranslate2Engine(partial, native.config, CPU, torch.get_num_threads(), max_positions=positions)
     if config.export.target == "huggingface":
         check_tokenizer(partial, native.tokenizer, lines)
         return MarianEngine(partial, native.tokenizer, native.config)

@@ -6,7 +6,7 @@ from tqdm import tqdm
 
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
-from nmt.decoding.engine import ROOM, WINDOW
+from nmt.decoding.engine import WINDOW_CHARACTERS, WINDOW_LINES
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
 from nmt.text.blocks import blocks
@@ -18,7 +18,7 @@ def run(config: Config) -> None:
     engine = load_engine(config, prepare_machine(config.runtime)).engine
     pairs = _pairs(config.input)
     with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=None) as bar:
-        for block in blocks(pairs, WINDOW, lambda pair: sum(map(len, pair)), ROOM):
+        for block in blocks(pairs, WINDOW_LINES, lambda pair: sum(map(len, pair)), WINDOW_CHARACTERS):
             sources, targets = zip(*block, strict=True)
             for (source, target), likelihood in zip(block, engine.score(sources, targets, bar.update), strict=True):
                 row = f"{likelihood.log_probability:.6f}\t{likelihood.tokens}\t{source}\t{target}\n"

@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
-from nmt.decoding.engine import WINDOW, Translation
+from nmt.decoding.engine import WINDOW_LINES, Translation
 from nmt.decoding.load_engine import load_engine
 from nmt.text.streams import STANDARD, open_output, read_input
 
@@ -21,7 +21,8 @@ def run(config: Config) -> None:
     sources, lines = tee(read_input(config.input))
     prefixes = read_input(config.prefix, "prefix") if config.prefix else None
     with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=True if typed else None) as bar:
-        translations = engine.translate(sources, prefixes=prefixes, window=1 if typed else WINDOW, done=bar.update)
+        window = 1 if typed else WINDOW_LINES
+        translations = engine.translate(sources, prefixes=prefixes, window=window, done=bar.update)
         for index, (line, translation) in enumerate(zip(lines, translations, strict=False)):
             for row in _rows(config, index, line, translation):
                 output.write(f"{row}\n".encode())

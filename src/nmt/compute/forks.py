@@ -1,14 +1,14 @@
-"""Work done in copies of this process, each with a core to itself: for work that is mostly Python's own.
+"""Run tasks in parallel in copies of this process, each on one core, for tasks that run mostly in Python.
 
-Threads take turns at Python's lock, so work made of many short operations gains nothing from several. A copy is made by
-fork: it has all that this process holds, in the same memory, and costs milliseconds.
+Threads take turns at Python's lock, so tasks made of many short operations gain nothing from several threads. A copy is
+made by fork: it shares all memory of this process, and starts within milliseconds.
 """
 
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -22,75 +22,80 @@ from nmt.errors import UserError
 T = TypeVar("T")
 R = TypeVar("R")
 
-MONITOR = "TMonitor"
-"""The thread that redraws progress bars: the only one whose locks a copy can do without."""
+PROGRESS_THREAD = "TMonitor"
+"""The class of tqdm's thread, which redraws progress bars: the only thread whose locks a copy never needs."""
 
 
 def can_fork() -> bool:
-    """Whether a copy of this process could work: what other threads have locked, it would find locked for ever."""
-    others = [each for each in threading.enumerate() if each is not threading.main_thread()]
-    alone = all(type(each).__name__ == MONITOR for each in others)
+    """Return whether a copy of this process would work: a lock held by another thread stays locked in the copy."""
+    others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+    alone = all(type(thread).__name__ == PROGRESS_THREAD for thread in others)
     return sys.platform == "linux" and alone and threading.current_thread() is threading.main_thread()
 
 
-def run_tasks_in_forks(
-    work: Callable[[T], R], tasks: Sequence[T], processes: int, take: Callable[[T, R], None]
-) -> None:
-    """Do each of the tasks in one of the copies, which take turns, and hand what they give to `take` as it comes."""
+def run_tasks_in_forks(function: Callable[[T], R], tasks: Sequence[T], workers: int) -> Generator[tuple[T, R]]:
+    """Yield each task with its result, in the order in which they finish; copies take the tasks in turn.
+
+    An error is raised here. After an error or an interrupt, or if the iterator is closed, the copies are killed.
+    """
     context = get_context("fork")
-    with ExitStack() as ended:
+    with ExitStack() as cleanup:
         readers: list[Connection] = []
-        owners: dict[Connection, BaseProcess] = {}
-        for copy in range(processes):
+        running: dict[Connection, BaseProcess] = {}
+        for worker in range(workers):
             reader, writer = context.Pipe(duplex=False)
-            readers.append(ended.enter_context(reader))
-            own = range(copy, len(tasks), processes)
-            process = context.Process(target=_work, args=(work, tasks, own, writer, list(readers)), daemon=True)
+            readers.append(cleanup.enter_context(reader))
+            indices = range(worker, len(tasks), workers)
+            process = context.Process(target=_work, args=(function, tasks, indices, writer, list(readers)), daemon=True)
             process.start()
-            ended.callback(_end, process)
+            cleanup.callback(_kill, process)
             writer.close()
-            owners[reader] = process
-        while owners:
-            for reader in cast(list[Connection], wait(list(owners))):
+            running[reader] = process
+        while running:
+            for reader in cast(list[Connection], wait(list(running))):
                 try:
-                    found = reader.recv()
+                    outcome = reader.recv()
                 except EOFError:
-                    _check(owners.pop(reader))
+                    _check_exit(running.pop(reader))
                     continue
-                if isinstance(found, Exception):
-                    raise found
-                index, result = found
-                take(tasks[index], result)
+                if isinstance(outcome, Exception):
+                    raise outcome
+                index, result = outcome
+                yield tasks[index], result
 
 
 def _work(
-    work: Callable[[T], R], tasks: Sequence[T], own: Sequence[int], writer: Connection, readers: Sequence[Connection]
+    function: Callable[[T], R],
+    tasks: Sequence[T],
+    indices: Sequence[int],
+    writer: Connection,
+    readers: Sequence[Connection],
 ) -> None:
-    """What a copy does, until its tasks are done or nobody listens."""
-    for each in (signal.SIGINT, signal.SIGTERM):  # the process that it is a copy of answers for both
-        signal.signal(each, signal.SIG_DFL)
-    for reader in readers:  # so that writing fails once that process has gone
+    """Run some of the tasks, in a copy, and send their results until the parent process ends."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # the parent handles both
+        signal.signal(number, signal.SIG_DFL)
+    for reader in readers:  # so that writing fails once the parent has ended
         reader.close()
     torch.set_num_threads(1)
     try:
-        for index in own:
-            writer.send((index, work(tasks[index])))
+        for index in indices:
+            writer.send((index, function(tasks[index])))
     except BrokenPipeError:
         os._exit(1)
-    except Exception as error:  # whatever it is, it is raised where the work was asked for
+    except Exception as error:  # any error: it is raised where the results are used
         writer.send(error)
 
 
-def _check(process: BaseProcess) -> None:
-    """Complain of a copy that has ended before its time."""
+def _check_exit(process: BaseProcess) -> None:
+    """Raise an error if a copy ended before its tasks were done."""
     process.join()
     if process.exitcode:
         raise UserError(
-            f"a process that this one works with ended with {process.exitcode}, which may be for lack of memory: "
-            "set runtime.threads=1 to work without"
+            f"a worker process ended with {process.exitcode}, perhaps because memory ran out: "
+            "set runtime.threads=1 to run without such processes"
         )
 
 
-def _end(process: BaseProcess) -> None:
+def _kill(process: BaseProcess) -> None:
     process.kill()
     process.join()

@@ -1,4 +1,4 @@
-"""Translates with what `nmt export` made for CTranslate2: what will be used elsewhere is scored as it is."""
+"""Translate with a model that `nmt export` wrote for CTranslate2, to score exactly what will be used elsewhere."""
 
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,12 @@ from nmt.errors import UserError
 from nmt.text.special import BOS, PAD
 from nmt.text.tokenizer import Tokenizer
 
-ALMOST_NONE = 1e-9
-"""A length penalty that changes no score but makes CTranslate2 go on until `beam` hypotheses are finished."""
+NEUTRAL_LENGTH_PENALTY = 1e-9
+"""Changes no score, but CTranslate2 then searches until `beam` hypotheses are finished, as it does with any penalty."""
 
 
 class CTranslate2Engine(Engine):
-    """A model in CTranslate2's format, with the tokenizer beside it."""
+    """Translates with a model in CTranslate2's format and the tokenizer in the same folder."""
 
     def __init__(
         self,
@@ -27,21 +27,21 @@ class CTranslate2Engine(Engine):
         threads: int,
         *,
         seed: int = 1,
-        longest: int = MAX_SOURCE_TOKENS,
+        max_positions: int = MAX_SOURCE_TOKENS,
     ) -> None:
-        """Load the model in `folder` onto `device`; `longest` is the number of positions that it knows."""
+        """Load the model in `folder`, which has `max_positions` positions, onto `device`."""
         try:
-            import ctranslate2  # noqa: PLC0415 - only those who ask for it need it
+            import ctranslate2  # noqa: PLC0415 - an optional dependency
         except ModuleNotFoundError as error:
             raise UserError(
                 "this needs the package ctranslate2: .venv/bin/python -m pip install ctranslate2"
             ) from error
         tokenizer = Tokenizer.load(folder)
-        super().__init__(tokenizer, config, min(longest, MAX_SOURCE_TOKENS), longest)
+        super().__init__(tokenizer, config, min(max_positions, MAX_SOURCE_TOKENS), max_positions)
         self.source_pieces, self.target_pieces = tokenizer.vocabularies
         self._ids = {piece: index for index, piece in enumerate(self.target_pieces)}
         try:
-            self.model: Any = ctranslate2.TorchEngine(
+            self.model: Any = ctranslate2.Translator(
                 str(folder), device=device.type, device_index=device.index or 0, intra_threads=threads
             )
         except (RuntimeError, ValueError) as error:
@@ -50,34 +50,35 @@ class CTranslate2Engine(Engine):
 
     def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
-        # Each translation's most word pieces, the end mark left out; CTranslate2 itself knows one limit for all.
-        begun = [len(prefix) for prefix in prefixes] if prefixes else [0] * len(sources)
+        # The longest translation of each sentence, without EOS; CTranslate2 takes only one limit for the whole batch.
+        prefix_lengths = [len(prefix) for prefix in prefixes] if prefixes else [0] * len(sources)
         limits = [
-            min(len(source) + first + self.config.extra_length, self.longest_target) - 1
-            for source, first in zip(sources, begun, strict=True)
+            min(len(source) + prefix_length + self.config.extra_length, self.max_target_tokens) - 1
+            for source, prefix_length in zip(sources, prefix_lengths, strict=True)
         ]
         found = self.model.translate_batch(
-            [_words(self.source_pieces, source[:-1]) for source in sources],
-            target_prefix=None if prefixes is None else [_words(self.target_pieces, prefix) for prefix in prefixes],
+            [_pieces(self.source_pieces, source[:-1]) for source in sources],
+            target_prefix=None if prefixes is None else [_pieces(self.target_pieces, prefix) for prefix in prefixes],
             max_decoding_length=max(limits),
             min_decoding_length=0,
             max_input_length=0,
             return_scores=True,
             suppress_sequences=[[self.target_pieces[piece]] for piece in (PAD, BOS)],
-            **self._how(),
+            **self._search_options(),
         )
         return [self._ranked(each.hypotheses, each.scores, limit) for each, limit in zip(found, limits, strict=True)]
 
     def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
         """See `Engine.likelihoods`."""
         found = self.model.score_batch(
-            [_words(self.source_pieces, source[:-1]) for source in sources],
-            [_words(self.target_pieces, target[:-1]) for target in targets],
+            [_pieces(self.source_pieces, source[:-1]) for source in sources],
+            [_pieces(self.target_pieces, target[:-1]) for target in targets],
             max_input_length=0,
         )
         return [Likelihood(sum(each.log_probs), len(each.log_probs)) for each in found]
 
-    def _how(self) -> dict[str, Any]:
+    def _search_options(self) -> dict[str, Any]:
+        """Return the arguments of `translate_batch` for beam search or sampling."""
         config = self.config
         if config.strategy == "sample":
             return {
@@ -87,10 +88,10 @@ class CTranslate2Engine(Engine):
                 "sampling_topp": config.top_p,
                 "sampling_temperature": config.temperature,
             }
-        return {"beam_size": config.beam, "num_hypotheses": config.beam, "length_penalty": ALMOST_NONE}
+        return {"beam_size": config.beam, "num_hypotheses": config.beam, "length_penalty": NEUTRAL_LENGTH_PENALTY}
 
     def _ranked(self, hypotheses: list[list[str]], log_probabilities: list[float], limit: int) -> list[Hypothesis]:
-        """The best of what it found, by our own length penalty."""
+        """Return the best hypotheses by GNMT's length penalty, cut to at most `limit` tokens."""
         found = [
             Hypothesis(
                 [self._ids[piece] for piece in pieces[:limit]],
@@ -102,5 +103,5 @@ class CTranslate2Engine(Engine):
         return sorted(found, key=lambda each: -each.score)[: self.config.nbest]
 
 
-def _words(pieces: list[str], ids: list[int]) -> list[str]:
+def _pieces(pieces: list[str], ids: list[int]) -> list[str]:
     return [pieces[index] for index in ids]

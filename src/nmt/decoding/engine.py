@@ -1,44 +1,39 @@
-"""What translates lines, whatever it does so with."""
+"""Translate and score lines of text. Validation, evaluation and `nmt translate` all decode with an engine."""
 
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import count, islice
-from threading import Lock
 from typing import NamedTuple
 
 from tqdm import tqdm
 
 from nmt.config.schema import DecodingConfig
+from nmt.decoding.batches import DecodingPlan, batches_by_length, serial_plan
 from nmt.decoding.beam import Hypothesis
 from nmt.errors import UserError
 from nmt.text.blocks import blocks
 from nmt.text.special import EOS
 from nmt.text.tokenizer import Tokenizer
 
-WINDOW = 2048
-"""Lines to look ahead, so that sentences of like length are decoded together."""
-ROOM = 1 << 22
-"""Characters to look ahead at most."""
+WINDOW_LINES = 2048
+"""Lines to read ahead, so that sentences of similar length are decoded together."""
+WINDOW_CHARACTERS = 1 << 22
+"""Characters to read ahead, at most."""
 MAX_SOURCE_TOKENS = 1024
-"""Most word pieces of a line, its end mark included, that are translated; learned positions may know fewer."""
+"""Longest source sentence, EOS included; a model with learned positions may allow less."""
 MAX_TARGET_TOKENS = 4096
-"""Most word pieces of a translation, or of a prefix or a translation that is given."""
-MIN_SENTENCE_COST = 16
-"""Word pieces that a sentence counts at least: even a short one takes a beam's rows of the vocabulary."""
+"""Longest translation, prefix or given translation, EOS included."""
 
 Done = Callable[[int], object]
-"""Told how many more sentences are done."""
-Search = Callable[[list[int]], list[list[Hypothesis]]]
-"""Finds the best hypotheses of each sentence of a batch, given by its index."""
-Take = Callable[[list[int], list[list[Hypothesis]]], None]
-"""Told what was found for a batch."""
+"""Called with the number of sentences that have just been finished."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One way to translate a line."""
+    """One translation of a line."""
 
     text: str
     score: float
@@ -46,13 +41,13 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """The ways to translate a line, best first; an empty line has one, which is empty."""
+    """The translations of a line, best first. An empty line has one, which is empty."""
 
     candidates: list[Candidate]
 
     @property
     def text(self) -> str:
-        """The best."""
+        """The best translation."""
         return self.candidates[0].text
 
 
@@ -62,62 +57,67 @@ class Likelihood(NamedTuple):
     log_probability: float
     """Sum over its tokens."""
     tokens: int
-    """How many there are, the end mark included."""
+    """Number of its tokens, EOS included."""
 
 
 class Engine(ABC):
-    """What translates lines; how, is for its kinds to say."""
+    """Translates and scores lines. Subclasses search and score one batch of token ids."""
 
     def __init__(
         self,
         tokenizer: Tokenizer,
         config: DecodingConfig,
-        longest_source: int = MAX_SOURCE_TOKENS,
-        longest_target: int = sys.maxsize,
+        max_source_tokens: int = MAX_SOURCE_TOKENS,
+        max_target_tokens: int = sys.maxsize,
     ) -> None:
-        """The longest are word pieces, end marks included."""
+        """Set the longest sentences that the model can take, in tokens, EOS included."""
         self.tokenizer = tokenizer
         self.config = config
-        self.longest_source = longest_source
-        self.longest_target = min(longest_target, MAX_TARGET_TOKENS)
+        self.max_source_tokens = max_source_tokens
+        self.max_target_tokens = min(max_target_tokens, MAX_TARGET_TOKENS)
 
     @abstractmethod
     def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
-        """The best hypotheses of a batch of sources that end with EOS; each begins with its prefix."""
+        """Return the best hypotheses of each source of a batch; sources end with EOS, hypotheses begin with prefixes.
+
+        A sentence has no hypothesis if the model gives no finite scores.
+        """
 
     @abstractmethod
     def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
-        """How probable each target is, for a batch of pairs that end with EOS."""
+        """Return how probable each target of a batch is, given its source; all end with EOS."""
+
+    def plan(self, lengths: Sequence[int]) -> DecodingPlan:
+        """Divide sentences of these lengths into batches, and choose how to run `search` over them."""
+        return serial_plan(lengths, self.config.batch_tokens)
 
     def translate(
         self,
         lines: Iterable[str],
         *,
         prefixes: Iterable[str] | None = None,
-        window: int = WINDOW,
+        window: int = WINDOW_LINES,
         numbers: Iterable[int] | None = None,
         done: Done = lambda count: None,
     ) -> Iterator[Translation]:
-        """Translate line by line, in order.
+        """Yield the translation of each line, in order.
 
         Args:
-            lines: the text; an empty line stays empty, and one too long is cut with a warning.
-            prefixes: what the translation of each line has to begin with.
-            window: lines to look ahead.
-            numbers: what a warning calls the lines, where that is not 1, 2, 3, ...
-            done: told of each batch's end.
+            lines: the text. An empty line stays empty; a line too long is cut, with a warning.
+            prefixes: the beginning of each line's translation.
+            window: lines to read ahead.
+            numbers: line numbers for warnings, if not 1, 2, 3, ...
+            done: called after each batch.
         """
-        numbers = iter(numbers or count(1))
-        beginnings = None if prefixes is None else iter(prefixes)
-        for block in blocks(lines, window, len, ROOM):
-            # A line of spaces is empty, whatever a tokenizer would make of it.
+        line_numbers = iter(numbers or count(1))
+        prefix_lines = None if prefixes is None else iter(prefixes)
+        for block in blocks(lines, window, len, WINDOW_CHARACTERS):
+            # A line of spaces counts as empty, whatever the tokenizer would make of it.
             sources = self.tokenizer.encode_source([line if line.strip() else "" for line in block])
-            begun = None
-            if beginnings is not None:
-                begun = self.tokenizer.encode_target(list(islice(beginnings, len(block))))
-                if len(begun) < len(block):
-                    raise UserError("there are fewer prefixes than lines: give each line one, which may be empty")
-            found = self.translate_ids(sources, prefixes=begun, numbers=islice(numbers, len(block)), done=done)
+            encoded_prefixes = None if prefix_lines is None else self._encode_prefixes(prefix_lines, len(block))
+            found = self.translate_ids(
+                sources, prefixes=encoded_prefixes, numbers=islice(line_numbers, len(block)), done=done
+            )
             for hypotheses in found:
                 yield Translation([Candidate(self.tokenizer.decode(each.tokens), each.score) for each in hypotheses])
 
@@ -129,85 +129,66 @@ class Engine(ABC):
         numbers: Iterable[int] | None = None,
         done: Done = lambda count: None,
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each source sentence, given and returned without special ids.
+        """Return the best hypotheses of each source sentence; neither has special ids.
 
-        What `translate` does between encoding and decoding the text; the other arguments are its own.
-        An empty sentence stays empty without a look at the model.
+        This is what `translate` does between encoding and decoding text. An empty sentence has one empty hypothesis,
+        found without the model.
         """
-        sentences = [self._complete(*numbered) for numbered in zip(sources, numbers or count(1), strict=False)]
+        sentences = [self._finish_source(*each) for each in zip(sources, numbers or count(1), strict=False)]
         results = [[Hypothesis([], 0.0, 0.0)] for _ in sentences]
         done(sum(not sentence for sentence in sentences))
-        lock = Lock()
 
         def search(batch: list[int]) -> list[list[Hypothesis]]:
-            begun = prefixes and [prefixes[index][: self.longest_target - 1] for index in batch]
-            return self.search([sentences[index] for index in batch], begun)
+            batch_prefixes = prefixes and [prefixes[index][: self.max_target_tokens - 1] for index in batch]
+            return self.search([sentences[index] for index in batch], batch_prefixes)
 
-        def take(batch: list[int], found: list[list[Hypothesis]]) -> None:
-            if not all(found):
-                raise UserError(
-                    "the model gives no finite scores, so its training has diverged: use an earlier checkpoint, "
-                    "and train on from there with a lower learning rate"
-                )
-            for index, hypotheses in zip(batch, found, strict=True):
-                results[index] = hypotheses
-            with lock:
+        batches, executor = self.plan([len(sentence) for sentence in sentences])
+        with closing(executor.run(search, batches)) as finished:
+            for batch, found in finished:
+                if not all(found):
+                    raise UserError(
+                        "the model gives no finite scores, so its training has diverged: use an earlier checkpoint, "
+                        "and train on from there with a lower learning rate"
+                    )
+                for index, hypotheses in zip(batch, found, strict=True):
+                    results[index] = hypotheses
                 done(len(batch))
-
-        self.search_all(search, take, [len(sentence) for sentence in sentences])
         return results
-
-    def search_all(self, search: Search, take: Take, lengths: Sequence[int]) -> None:
-        """Have all sentences searched, in batches of their indices, given how long they are."""
-        for batch in batches_by_length(lengths, self.config.batch_tokens):
-            take(batch, search(batch))
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], done: Done = lambda count: None
     ) -> list[Likelihood]:
-        """How probable it is that each line is translated as it is; of sentences too long, only their beginning."""
-        pairs = [
-            ([*source[: self.longest_source - 1], EOS], [*target[: self.longest_target - 1], EOS])
-            for source, target in zip(
-                self.tokenizer.encode_source(sources), self.tokenizer.encode_target(targets), strict=True
-            )
-        ]
-        results = [Likelihood(0.0, 0)] * len(pairs)
-        lengths = [max(len(source), len(target)) for source, target in pairs]
+        """Return how probable each target line is as the translation of its source line.
+
+        Only the beginning of a sentence that is too long counts.
+        """
+        source_ids = [[*ids[: self.max_source_tokens - 1], EOS] for ids in self.tokenizer.encode_source(sources)]
+        target_ids = [[*ids[: self.max_target_tokens - 1], EOS] for ids in self.tokenizer.encode_target(targets)]
+        lengths = [max(len(source), len(target)) for source, target in zip(source_ids, target_ids, strict=True)]
+        results = [Likelihood(0.0, 0)] * len(lengths)
         for batch in batches_by_length(lengths, self.config.batch_tokens):
-            found = self.likelihoods(*([pairs[index][side] for index in batch] for side in (0, 1)))
+            found = self.likelihoods([source_ids[index] for index in batch], [target_ids[index] for index in batch])
             for index, likelihood in zip(batch, found, strict=True):
                 results[index] = likelihood
             done(len(batch))
         return results
 
-    def _complete(self, source: Sequence[int], line: int) -> list[int]:
-        """A source sentence with its end mark, cut where it is too long; empty where it is empty."""
-        room = self.longest_source - 1
-        if len(source) > room:
+    def _encode_prefixes(self, prefixes: Iterator[str], lines: int) -> list[list[int]]:
+        """Encode the prefixes of the next lines."""
+        encoded = self.tokenizer.encode_target(list(islice(prefixes, lines)))
+        if len(encoded) < lines:
+            raise UserError("there are fewer prefixes than lines: give one prefix per line, which may be empty")
+        return encoded
+
+    def _finish_source(self, source: Sequence[int], line: int) -> list[int]:
+        """Append EOS to a source sentence, and cut the sentence if it is too long; leave an empty one empty."""
+        limit = self.max_source_tokens - 1
+        if len(source) > limit:
             _warn(
-                f"line {line} has {len(source):,} word pieces, more than the {room:,} that this model translates: "
-                "the rest is left out; split it into sentences"
+                f"line {line} has {len(source):,} tokens, more than the {limit:,} that this model translates: "
+                "the rest is left out; split the line into sentences"
             )
-        return [*source[:room], EOS] if source else []
-
-
-def batches_by_length(lengths: Sequence[int], budget: int, most: int = sys.maxsize) -> Iterator[list[int]]:
-    """Which sentences to take together, `most` at most: longest first, up to `budget` word pieces or one sentence.
-
-    Empty sentences are in no batch.
-    """
-    batch: list[int] = []
-    cost = 0
-    for index in sorted((index for index, length in enumerate(lengths) if length), key=lambda index: -lengths[index]):
-        own = max(lengths[index], MIN_SENTENCE_COST)
-        if batch and (cost + own > budget or len(batch) == most):
-            yield batch
-            batch, cost = [], 0
-        batch.append(index)
-        cost += own
-    if batch:
-        yield batch
+        return [*source[:limit], EOS] if source else []
 
 
 def _warn(message: str) -> None:

@@ -97,7 +97,7 @@ def _load_export(config: Config, machine: Machine) -> LoadedEngine:
         machine.device,
         torch.get_num_threads(),
         seed=config.seed,
-        longest=record["positions"],
+        max_positions=record["positions"],
     )
     about = {**record["checkpoint"], "export": str(folder), "quantization": record["quantization"]}
     source, target = record["languages"]

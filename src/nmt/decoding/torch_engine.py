@@ -1,4 +1,4 @@
-"""Lines in, translations out: what validation, evaluation and `nmt translate` all decode with."""
+"""Translate with PyTorch: one model, or several as an ensemble."""
 
 import math
 import sys
@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.compute.forks import can_fork, run_tasks_in_forks
 from nmt.compute.machine import is_out_of_memory
-from nmt.compute.threads import concurrent_workers, run_tasks_in_threads
 from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.decoding.batches import DecodingPlan, cpu_plan, serial_plan
 from nmt.decoding.beam import Hypothesis, beam_search, ensemble_scorers
-from nmt.decoding.engine import MAX_SOURCE_TOKENS, Engine, Likelihood, Search, Take, batches_by_length
+from nmt.decoding.engine import MAX_SOURCE_TOKENS, Engine, Likelihood
 from nmt.decoding.sampling import sample
 from nmt.errors import UserError
 from nmt.model.build import build_model
@@ -26,15 +25,8 @@ from nmt.runs.checkpoints import Checkpoint, check_weights
 from nmt.text.special import BOS
 from nmt.text.tokenizer import Tokenizer
 
-ROWS = 512
-"""Tokens whose scores of all words are held at once where translations are scored."""
-MAX_CPU_HYPOTHESES = 1280
-"""Hypotheses that a CPU works on at once: more take more memory, and no less time each."""
-
-MAX_FORK_HYPOTHESES = 80
-"""Hypotheses so few that much of a step's time is Python's, at whose lock threads would take turns."""
-MIN_SENTENCES_PER_THREAD = 4
-"""Fewer are not worth a thread of their own."""
+MAX_SCORED_ROWS = 512
+"""Rows of scores of the whole vocabulary that are held at once when given translations are scored."""
 
 
 class TorchEngine(Engine):
@@ -50,21 +42,66 @@ class TorchEngine(Engine):
         *,
         seed: int = 1,
     ) -> None:
-        """Take models, as they are now, that are on `device` already; `precision` is what they compute in."""
-        known = [model.config.max_positions for model in models if model.config.positions == "learned"]
-        super().__init__(tokenizer, config, min([MAX_SOURCE_TOKENS, *known]), min(known, default=sys.maxsize))
+        """Take models that are on `device` and compute in `precision`; on a CPU, copy them as they are now."""
+        limits = [model.config.max_positions for model in models if model.config.positions == "learned"]
+        super().__init__(tokenizer, config, min([MAX_SOURCE_TOKENS, *limits]), min(limits, default=sys.maxsize))
+        # The copies are always in evaluation mode, so that threads can share them.
         self.models = [prepare_for_cpu(model, precision) for model in models] if device.type == "cpu" else models
         self.device = device
         self.precision = precision
-        self.random = torch.Generator(device).manual_seed(seed)
+        self.generator = torch.Generator(device).manual_seed(seed)
+
+    def plan(self, lengths: Sequence[int]) -> DecodingPlan:
+        """See `Engine.plan`. A CPU decodes batches in parallel; samples are drawn in a fixed order, one by one."""
+        config = self.config
+        if self.device.type != "cpu":
+            return serial_plan(lengths, config.batch_tokens)
+        if config.strategy == "sample":
+            return cpu_plan(lengths, config.batch_tokens, hypotheses=config.nbest, parallel=False)
+        return cpu_plan(lengths, config.batch_tokens, hypotheses=config.beam)
+
+    def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
+        """See `Engine.search`."""
+        source = Packed.from_sentences(sources).to(self.device)
+        max_lengths = self._max_lengths(source, prefixes)
+        with self._inference():
+            scorer = ensemble_scorers([partial(model.advance, state=model.start(source)) for model in self.models])
+            if self.config.strategy == "sample":
+                return sample(scorer, max_lengths, self.config, self.generator, prefixes)
+            return beam_search(
+                scorer,
+                max_lengths,
+                beam=self.config.beam,
+                alpha=self.config.alpha,
+                nbest=self.config.nbest,
+                prefixes=prefixes,
+            )
+
+    def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
+        """See `Engine.likelihoods`. An ensemble's probability is the mean of its members' probabilities."""
+        source = Packed.from_sentences(sources).to(self.device)
+        target = Packed.from_sentences([[BOS, *tokens[:-1]] for tokens in targets]).to(self.device)
+        labels = torch.tensor([token for tokens in targets for token in tokens], device=self.device)
+        with self._inference():
+            members = torch.stack([_label_scores(model, model(source, target), labels) for model in self.models])
+            scores = members.logsumexp(0) - math.log(len(self.models))
+        sentences = scores.split([len(tokens) for tokens in targets])
+        return [Likelihood(sum(each.tolist()), len(each)) for each in sentences]
+
+    def _max_lengths(self, source: Packed, prefixes: list[list[int]] | None) -> Tensor:
+        """Return the longest translation (B,) of each sentence, EOS included."""
+        max_lengths = source.lengths.to(torch.int64) + self.config.extra_length
+        if prefixes:
+            max_lengths += torch.tensor([len(prefix) for prefix in prefixes], device=self.device)
+        return max_lengths.clamp(max=self.max_target_tokens)
 
     @contextmanager
-    def computing(self) -> Iterator[None]:
-        """Where the models are looked at: no dropout, no gradients, the chosen precision."""
-        rounded = self.device.type != "cpu" and self.precision != torch.float32
-        autocast = torch.autocast(self.device.type, self.precision, enabled=rounded)
-        untraced = torch.inference_mode() if self.device.type == "cpu" else torch.no_grad()
-        with _evaluating(self.models), untraced, autocast:
+    def _inference(self) -> Iterator[None]:
+        """Run the models in this block without dropout and gradients, in the chosen precision."""
+        reduced = self.device.type != "cpu" and self.precision != torch.float32  # on a CPU, the copies are in it
+        autocast = torch.autocast(self.device.type, self.precision, enabled=reduced)
+        no_gradients = torch.inference_mode() if self.device.type == "cpu" else torch.no_grad()
+        with _evaluation_mode(self.models), no_gradients, autocast:
             try:
                 yield
             except (RuntimeError, MemoryError) as error:
@@ -74,76 +111,23 @@ class TorchEngine(Engine):
                     "the device has too little memory to decode: lower decoding.batch_tokens or decoding.beam"
                 ) from error
 
-    def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
-        """See `Engine.search`."""
-        source = Packed.from_sentences(sources).to(self.device)
-        longest = source.lengths.to(torch.int64) + self.config.extra_length
-        if prefixes:
-            longest += torch.tensor([len(prefix) for prefix in prefixes], device=self.device)
-        longest = longest.clamp(max=self.longest_target)
-        with self.computing():
-            step = ensemble_scorers([partial(model.advance, state=model.start(source)) for model in self.models])
-            if self.config.strategy == "sample":
-                return sample(step, longest, self.config, self.random, prefixes)
-            return beam_search(
-                step,
-                longest,
-                beam=self.config.beam,
-                alpha=self.config.alpha,
-                nbest=self.config.nbest,
-                prefixes=prefixes,
-            )
-
-    def search_all(self, search: Search, take: Take, lengths: Sequence[int]) -> None:
-        """See `Engine.search_all`; a CPU's cores take batches side by side, which share the word pieces of one."""
-        if self.device.type != "cpu":
-            super().search_all(search, take, lengths)
-            return
-        sentences, hypotheses = sum(map(bool, lengths)), self._hypotheses
-        sampling = self.config.strategy == "sample"  # lots are drawn in one order
-        at_once = 1 if sampling else concurrent_workers(sentences // MIN_SENTENCES_PER_THREAD)
-        most = min(max(1, MAX_CPU_HYPOTHESES // hypotheses), math.ceil(sentences / at_once))
-        batches = list(batches_by_length(lengths, max(1, self.config.batch_tokens // at_once), most))
-        few = all(len(batch) * hypotheses <= MAX_FORK_HYPOTHESES for batch in batches)
-        with _evaluating(self.models):  # here, for all threads: the first to end must not end it for the others
-            if at_once > 1 and few and can_fork():
-                run_tasks_in_forks(search, batches, min(torch.get_num_threads(), len(batches)), take)
-            else:
-                run_tasks_in_threads(lambda batch: take(batch, search(batch)), batches, at_once)
-
-    @property
-    def _hypotheses(self) -> int:
-        """Rows of each sentence."""
-        return self.config.nbest if self.config.strategy == "sample" else self.config.beam
-
-    def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
-        """See `Engine.likelihoods`; under several models, as under the mean of their probabilities."""
-        source = Packed.from_sentences(sources).to(self.device)
-        target = Packed.from_sentences([[BOS, *pieces[:-1]] for pieces in targets]).to(self.device)
-        labels = torch.tensor([piece for pieces in targets for piece in pieces], device=self.device)
-        with self.computing():
-            members = torch.stack([_label_scores(model, model(source, target), labels) for model in self.models])
-            scores = members.logsumexp(0) - math.log(len(self.models))
-        lengths = [len(pieces) for pieces in targets]
-        return [Likelihood(sum(part), len(part)) for part in (each.tolist() for each in scores.split(lengths))]
-
 
 def _label_scores(model: TranslationModel, output: Tensor, labels: Tensor) -> Tensor:
-    """Log-probabilities (T,) of the labels; scores of whole vocabularies are held for a few rows at a time."""
-    parts = [
-        -F.cross_entropy(model.logits(rows).float(), some, reduction="none")
-        for rows, some in zip(output.split(ROWS), labels.split(ROWS), strict=True)
+    """Return the log-probabilities (T,) of the labels, without holding all rows' scores of the vocabulary at once."""
+    scores = [
+        -F.cross_entropy(model.logits(rows).float(), row_labels, reduction="none")
+        for rows, row_labels in zip(output.split(MAX_SCORED_ROWS), labels.split(MAX_SCORED_ROWS), strict=True)
     ]
-    return torch.cat(parts)
+    return torch.cat(scores)
 
 
 def load_model(checkpoint: Checkpoint, config: ModelConfig, device: torch.device) -> tuple[TranslationModel, Tokenizer]:
-    """The model and the tokenizer of a checkpoint, given the settings of the model that it holds."""
+    """Return the model and the tokenizer of a checkpoint, given the model's settings."""
     tokenizer = Tokenizer.load(checkpoint.tokenizer_folder)
     if config.tie_embeddings and not tokenizer.joint:
         raise UserError(
             f"{checkpoint.path} has a vocabulary for each language, but its model shares one: "
-            "its tokenizer is that of another run; put the right one back or use another checkpoint"
+            "its tokenizer belongs to another run; restore the right one or use another checkpoint"
         )
     check_weights(_shapes(config, tokenizer, checkpoint), checkpoint.weights, checkpoint.path)
     model = build_model(config, tokenizer.source_size, tokenizer.target_size)
@@ -152,7 +136,7 @@ def load_model(checkpoint: Checkpoint, config: ModelConfig, device: torch.device
 
 
 def _shapes(config: ModelConfig, tokenizer: Tokenizer, checkpoint: Checkpoint) -> dict[str, torch.Size]:
-    """The parameters of a model that has not been built: its settings may ask for more than any memory holds."""
+    """Return the shapes of a model's parameters without allocating them: damaged settings may ask for any size."""
     try:
         if config.layers > len(checkpoint.weights):
             raise ValueError(f"{config.layers} layers")
@@ -160,15 +144,15 @@ def _shapes(config: ModelConfig, tokenizer: Tokenizer, checkpoint: Checkpoint) -
             model = build_model(config, tokenizer.source_size, tokenizer.target_size)
     except (RuntimeError, ValueError, TypeError, OverflowError) as error:
         raise UserError(
-            f"{checkpoint.path / 'config.yaml'} describes a model that its weights cannot be of "
+            f"{checkpoint.path / 'config.yaml'} describes a model that does not fit its weights "
             f"({str(error).partition(chr(10))[0]}): restore it or use another checkpoint"
         ) from error
     return {name: weight.shape for name, weight in model.state_dict().items()}
 
 
 @contextmanager
-def _evaluating(models: Sequence[TranslationModel]) -> Iterator[None]:
-    """Switch dropout off, and back on for a model that is being trained."""
+def _evaluation_mode(models: Sequence[TranslationModel]) -> Iterator[None]:
+    """Switch dropout off in this block, and back on afterwards for models that are being trained."""
     training = [model for model in models if model.training]
     for model in training:
         model.eval()

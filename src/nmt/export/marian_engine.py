@@ -20,7 +20,7 @@ class MarianEngine(Engine):
 
     def __init__(self, folder: Path, tokenizer: Tokenizer, config: DecodingConfig) -> None:
         """Load the model from `folder`; text is split by our tokenizer, see `check_tokenizer`."""
-        super().__init__(tokenizer, config, longest_target=POSITIONS)
+        super().__init__(tokenizer, config, max_target_tokens=POSITIONS)
         transformers = extra("transformers")
         transformers.logging.disable_progress_bar()
         transformers.logging.set_verbosity_error()

@@ -1,4 +1,4 @@
-"""Work in copies of this process: all of it, errors and deaths included, and nothing is left behind."""
+"""Tasks in copies of this process: their results, errors and deaths; no copy is left behind."""
 
 import os
 import signal
@@ -15,37 +15,36 @@ import torch
 from nmt.compute.forks import can_fork, run_tasks_in_forks
 from nmt.errors import UserError
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made by fork")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks safely")
 
 
 def test_each_task_is_done_once_by_the_copies_in_turn() -> None:
-    found: dict[int, tuple[int, int, float]] = {}
     product = torch.ones(64, 64) @ torch.ones(64, 64)
 
     def work(task: int) -> tuple[int, int, float]:
         return os.getpid(), torch.get_num_threads(), float((product @ product).sum()) + task
 
-    run_tasks_in_forks(work, range(10), 3, lambda task, result: found.update({task: result}))
-    assert sorted(found) == list(range(10))
-    workers = {process for process, *_ in found.values()}
-    assert len(workers) == 3
-    assert os.getpid() not in workers
-    assert {threads for _, threads, _ in found.values()} == {1}
-    assert all(total == 64.0**5 + task for task, (*_, total) in found.items())
+    results = list(run_tasks_in_forks(work, range(10), 3))
+    assert sorted(task for task, _ in results) == list(range(10))
+    copies = {process for _, (process, _, _) in results}
+    assert len(copies) == 3
+    assert os.getpid() not in copies
+    assert {threads for _, (_, threads, _) in results} == {1}
+    assert all(total == 64.0**5 + task for task, (_, _, total) in results)
     assert not active_children()
 
 
-def test_an_error_is_raised_where_the_work_was_asked_for() -> None:
+def test_an_error_of_a_task_is_raised() -> None:
     def work(task: int) -> int:
         if task == 1:
             raise UserError("not this one")
         time.sleep(60)
         return task
 
-    began = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(UserError, match="not this one"):
-        run_tasks_in_forks(work, range(4), 2, lambda task, result: None)
-    assert time.monotonic() - began < 30
+        list(run_tasks_in_forks(work, range(4), 2))
+    assert time.monotonic() - started < 30
     assert not active_children()
 
 
@@ -56,21 +55,20 @@ def test_a_copy_that_is_killed_is_an_error() -> None:
         return task
 
     with pytest.raises(UserError, match="ended with -9"):
-        run_tasks_in_forks(work, range(4), 2, lambda task, result: None)
+        list(run_tasks_in_forks(work, range(4), 2))
     assert not active_children()
 
 
-def test_an_interrupt_ends_the_copies() -> None:
-    def interrupt(task: int, result: int) -> None:
-        raise KeyboardInterrupt
-
+def test_closing_the_iterator_kills_the_copies() -> None:
     def work(task: int) -> int:
         if task:
             time.sleep(60)
         return task
 
-    with pytest.raises(KeyboardInterrupt):
-        run_tasks_in_forks(work, range(4), 2, interrupt)
+    results = run_tasks_in_forks(work, range(4), 2)
+    assert next(results) == (0, 0)
+    assert len(active_children()) == 2
+    results.close()
     assert not active_children()
 
 
@@ -82,16 +80,16 @@ def work(task):
     os.write(1, f"{os.getpid()}\n".encode())
     time.sleep(0.05)
     return task
-run_tasks_in_forks(work, range(100_000), 2, lambda task, result: None)
+list(run_tasks_in_forks(work, range(100_000), 2))
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         copies = {int(process.stdout.readline()) for _ in range(20)}
         process.kill()
     assert len(copies) == 2
-    ends = time.monotonic() + 20
+    deadline = time.monotonic() + 20
     while any(_runs(copy) for copy in copies):
-        assert time.monotonic() < ends
+        assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
@@ -102,8 +100,10 @@ def _runs(process: int) -> bool:
         return False
 
 
-def test_a_process_with_other_threads_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread()])  # other tests may leave some behind
+def test_a_process_with_other_threads_is_not_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        threading, "enumerate", lambda: [threading.main_thread()]
+    )  # other tests may leave threads behind
     assert can_fork()
     monitor = type("TMonitor", (threading.Thread,), {})()
     monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread(), monitor])

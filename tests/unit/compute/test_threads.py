@@ -1,5 +1,7 @@
-"""Parts of a batch side by side come to what one after the other does, and are left when they should be."""
+"""Tasks in threads: their results, errors and interrupts; and training steps that run in threads."""
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -30,7 +32,7 @@ def two_threads() -> Iterator[None]:
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "alibi"])
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
-def test_equals_one_after_the_other(store: PairStore, precision: torch.dtype, positions: str) -> None:
+def test_training_in_threads_equals_training_without(store: PairStore, precision: torch.dtype, positions: str) -> None:
     model = ModelConfig(layers=1, d_model=16, d_ff=32, heads=2, dropout=0.3, positions=positions)
     training = TrainingConfig(batch_tokens=60, warmup_steps=5)
     trainers = []
@@ -46,7 +48,7 @@ def test_equals_one_after_the_other(store: PairStore, precision: torch.dtype, po
         work = next(stream)
         assert len(work.micro_batches) >= 4
         for trainer in trainers:
-            torch.set_num_threads(trainer.parts)  # each part has one
+            torch.set_num_threads(trainer.parts)  # one per micro-batch
             trainer.update(work)
     one, two = (trainer.model.state_dict() for trainer in trainers)
     for name, value in one.items():
@@ -55,7 +57,7 @@ def test_equals_one_after_the_other(store: PairStore, precision: torch.dtype, po
 
 
 @pytest.mark.parametrize(("batch", "device_tokens", "parts"), [(1023, 0, 1), (1024, 0, 2), (25_000, 1000, 1)])
-def test_small_batches_stay_whole(batch: int, device_tokens: int, parts: int) -> None:
+def test_small_batches_are_trained_on_without_threads(batch: int, device_tokens: int, parts: int) -> None:
     config = TrainingConfig(batch_tokens=batch, device_tokens=device_tokens)
     model = build_model(ModelConfig(layers=1, d_model=16, d_ff=32, heads=2), VOCABULARY, VOCABULARY)
     assert Trainer(model, config, CPU, seed=1).parts == parts
@@ -64,54 +66,68 @@ def test_small_batches_stay_whole(batch: int, device_tokens: int, parts: int) ->
 @pytest.mark.parametrize(
     ("threads", "shares"), [(1, [1] * 5), (2, [1, 2, 2, 2, 2]), (6, [1, 2, 3, 3, 3]), (8, [1, 2, 2, 4, 4])]
 )
-def test_threads_are_shared_evenly(threads: int, shares: list[int]) -> None:
+def test_workers_get_equal_shares_of_the_threads(threads: int, shares: list[int]) -> None:
     torch.set_num_threads(threads)
-    assert [concurrent_workers(most) for most in range(1, 6)] == shares
+    assert [concurrent_workers(limit) for limit in range(1, 6)] == shares
     assert concurrent_workers(0) == 1
 
 
-def test_results_come_in_order_from_threads_of_their_own() -> None:
+def test_results_come_in_order_from_simultaneous_calls() -> None:
     meeting = threading.Barrier(3, timeout=10)
 
-    def work(part: int) -> tuple[int, int, int]:
-        meeting.wait()  # nobody gets past unless all are here at once
-        return part, torch.get_num_threads(), threading.get_ident()
+    def meet(argument: int) -> tuple[int, int, int]:
+        meeting.wait()  # passes only once all three calls are here
+        return argument, torch.get_num_threads(), threading.get_ident()
 
     torch.set_num_threads(6)
-    found = run_in_threads(work, range(3))
+    found = run_in_threads(meet, range(3))
     assert [each[:2] for each in found] == [(0, 2), (1, 2), (2, 2)]
     assert len({each[2] for each in found}) == 3
     assert torch.get_num_threads() == 6
 
 
-def test_an_error_of_a_part_is_raised() -> None:
-    def work(part: int) -> None:
-        if part:
+def test_an_error_of_a_call_is_raised() -> None:
+    def fail(argument: int) -> None:
+        if argument:
             raise MemoryError("not enough")
 
     with pytest.raises(MemoryError, match="not enough"):
-        run_in_threads(work, range(2))
+        run_in_threads(fail, range(2))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_each_task_is_done_once_by_whoever_is_free(workers: int) -> None:
-    done: list[tuple[int, int]] = []
+def test_each_task_is_done_once_by_the_next_free_worker() -> None:
+    done: list[int] = []
     rest_is_done = threading.Event()
 
-    def work(task: int) -> None:
-        if task == 0 and workers > 1:
-            assert rest_is_done.wait(10)  # the other worker does all that there is besides
-        done.append((task, threading.get_ident()))
+    def work(task: int) -> tuple[int, int]:
+        if task == 0:
+            assert rest_is_done.wait(10)  # the other worker does all other tasks meanwhile
+        done.append(task)
         if len(done) == 9:
             rest_is_done.set()
+        return 10 * task, threading.get_ident()
 
-    run_tasks_in_threads(work, (task for task in range(10)), workers)
-    assert sorted(task for task, _ in done) == list(range(10))
-    assert len({worker for _, worker in done}) == workers
+    results = list(run_tasks_in_threads(work, range(10), 2))
+    assert sorted((task, result) for task, (result, _) in results) == [(task, 10 * task) for task in range(10)]
+    assert len({worker for _, (_, worker) in results}) == 2
+    assert results[-1][0] == 0
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_no_task_is_begun_after_an_error(workers: int) -> None:
+def test_results_come_while_tasks_run() -> None:
+    first_is_known = threading.Event()
+
+    def work(task: int) -> int:
+        if task:
+            assert first_is_known.wait(10)
+        return task
+
+    results = run_tasks_in_threads(work, range(3), 2)
+    assert next(results) == (0, 0)
+    first_is_known.set()
+    assert sorted(results) == [(1, 1), (2, 2)]
+
+
+def test_no_task_begins_after_an_error() -> None:
     begun: list[int] = []
     failed = threading.Event()
 
@@ -120,36 +136,69 @@ def test_no_task_is_begun_after_an_error(workers: int) -> None:
         if task == 1:
             failed.set()
             raise ValueError("not this one")
-        if workers > 1:
-            assert failed.wait(10)
-            time.sleep(0.2)  # longer than an error takes to be known
+        assert failed.wait(10)
+        time.sleep(0.2)  # longer than it takes to hear of the error
 
     with pytest.raises(ValueError, match="not this one"):
-        run_tasks_in_threads(work, range(100), workers)
+        list(run_tasks_in_threads(work, range(100), 2))
     assert sorted(begun) == [0, 1]
 
 
-def test_parts_are_left_where_the_caller_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, left = threading.Semaphore(0), []
-    join = threading.Thread.join
+class LongTasks:
+    """Tasks that take half a minute, and report that they have begun and that they were abandoned."""
 
-    def work(part: int) -> None:
-        begun.release()
+    def __init__(self) -> None:
+        self.begun = threading.Semaphore(0)
+        self.abandoned: list[int] = []
+
+    def __call__(self, task: int) -> None:
         try:
+            self.begun.release()
             for _ in range(3000):
                 time.sleep(0.01)
         finally:
-            left.append(part)
+            self.abandoned.append(task)
 
-    def stopped_once(self: threading.Thread, timeout: float | None = None) -> None:
-        monkeypatch.setattr(threading.Thread, "join", join)
+
+class InterruptError(BaseException):
+    """Raised by a signal in the main thread."""
+
+
+def interrupt(*_: object) -> None:
+    raise InterruptError
+
+
+def test_an_interrupt_abandons_the_tasks(capfd: pytest.CaptureFixture[str]) -> None:
+    tasks = LongTasks()
+
+    def interrupt_main_thread() -> None:
         for _ in range(2):
-            begun.acquire()
-        raise KeyboardInterrupt
+            tasks.begun.acquire()
+        os.kill(os.getpid(), signal.SIGUSR1)
 
-    monkeypatch.setattr(threading.Thread, "join", stopped_once)
-    started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        run_in_threads(work, range(2))
-    assert sorted(left) == [0, 1]
-    assert time.monotonic() - started < 10
+    helper = threading.Thread(target=interrupt_main_thread)
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        helper.start()
+        with pytest.raises(InterruptError):
+            run_in_threads(tasks, range(2))
+    finally:
+        helper.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert sorted(tasks.abandoned) == [0, 1]
+    assert capfd.readouterr().err == ""
+
+
+def test_closing_the_iterator_abandons_the_tasks() -> None:
+    tasks = LongTasks()
+
+    def work(task: int) -> None:
+        if task:
+            tasks(task)
+
+    results = run_tasks_in_threads(work, range(5), 2)
+    assert next(results) == (0, None)
+    for _ in range(2):
+        assert tasks.begun.acquire(timeout=10)
+    results.close()
+    assert sorted(tasks.abandoned) == [1, 2]

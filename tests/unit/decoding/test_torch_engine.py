@@ -1,7 +1,8 @@
-"""The translator with small random models, against the model's own full forward pass."""
+"""The engine with small random models, compared with full forward passes of the model."""
 
 import io
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,9 @@ import pytest
 import sentencepiece
 import torch
 
-from nmt.compute.forks import run_tasks_in_forks
+from nmt.compute.executor import Executor, Parallelism
 from nmt.config.schema import DecodingConfig, ModelConfig
-from nmt.decoding import torch_engine
-from nmt.decoding.engine import MIN_SENTENCE_COST, batches_by_length
+from nmt.decoding import batches
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.model.build import build_model
@@ -49,7 +49,7 @@ def tokenizer() -> Tokenizer:
 def random_model(
     tokenizer: Tokenizer, seed: int = 11, positions: str = "sinusoidal", max_positions: int = 64
 ) -> TranslationModel:
-    """A model with strong, arbitrary opinions: translations of many lengths, and no ties."""
+    """Return a model with pronounced probabilities: translations have many lengths, and there are no ties."""
     torch.manual_seed(seed)
     config = ModelConfig(
         layers=2, d_model=16, d_ff=32, heads=2, dropout=0.5, positions=positions, max_positions=max_positions,
@@ -61,13 +61,13 @@ def random_model(
     return model.eval()
 
 
-def translator(models: Sequence[TranslationModel], tokenizer: Tokenizer, **settings: float) -> TorchEngine:
+def translator(models: Sequence[TranslationModel], tokenizer: Tokenizer, **settings: float | str) -> TorchEngine:
     config = DecodingConfig(**{"extra_length": 6, "beam": 3, **settings})  # type: ignore[arg-type]
     return TorchEngine(models, tokenizer, config, CPU)
 
 
 def full_log_probabilities(model: TranslationModel, source: list[int], target: list[int]) -> torch.Tensor:
-    """Log-probabilities (n + 1, V) of each next token, from one pass over the whole target."""
+    """Return the log-probabilities (n + 1, V) of each next token, from one pass over the whole target."""
     with torch.no_grad():
         hidden = model(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
         return model.logits(hidden).log_softmax(-1)
@@ -105,7 +105,7 @@ def test_scores_are_those_of_the_full_forward_pass(tokenizer: Tokenizer, positio
             assert hypothesis.score == pytest.approx(float(expected) / ((5 + len(labels)) / 6) ** 0.8, rel=1e-4)
 
 
-def test_a_batch_translates_as_its_lines_alone(tokenizer: Tokenizer) -> None:
+def test_a_line_is_translated_the_same_in_a_batch_and_alone(tokenizer: Tokenizer) -> None:
     model = random_model(tokenizer)
     together = list(translator([model], tokenizer, nbest=2).translate(LINES))
     alone = [next(translator([model], tokenizer, nbest=2, batch_tokens=1).translate([line])) for line in LINES]
@@ -129,11 +129,11 @@ def test_order_and_empty_lines_are_kept(tokenizer: Tokenizer, window: int, batch
     assert sum(told) == len(LINES)
 
 
-def test_few_rows_at_once_change_nothing(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smaller_batches_change_nothing(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     one = translator([random_model(tokenizer)], tokenizer)
     prefixes = ["a"] * len(LINES)
     together = list(one.translate(LINES, prefixes=prefixes))
-    monkeypatch.setattr("nmt.decoding.torch_engine.MAX_CPU_HYPOTHESES", 2 * one.config.beam)
+    monkeypatch.setattr(batches, "MAX_CPU_HYPOTHESES", 2 * one.config.beam)
     apart = list(one.translate(LINES, prefixes=prefixes))
     assert [each.text for each in apart] == [each.text for each in together]
     assert [each.candidates[0].score for each in apart] == pytest.approx(
@@ -141,20 +141,21 @@ def test_few_rows_at_once_change_nothing(tokenizer: Tokenizer, monkeypatch: pyte
     )
 
 
-@pytest.mark.parametrize("few_rows", [0, 40], ids=["threads", "copies"])
-def test_batches_side_by_side_change_nothing(
-    tokenizer: Tokenizer, few_rows: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("max_fork_hypotheses", [0, 40])
+def test_parallel_decoding_changes_nothing(
+    tokenizer: Tokenizer, max_fork_hypotheses: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines, model, threads = LINES * 3, random_model(tokenizer), torch.get_num_threads()
-    monkeypatch.setattr(torch_engine, "MAX_FORK_HYPOTHESES", few_rows)
-    monkeypatch.setattr(torch_engine, "can_fork", lambda: True)  # whatever threads other tests have left behind
-    copied = []
+    monkeypatch.setattr(batches, "MAX_FORK_HYPOTHESES", max_fork_hypotheses)
+    monkeypatch.setattr(batches, "can_fork", lambda: True)  # whatever threads other tests have left behind
+    used: list[Executor] = []
+    run = Executor.run
 
-    def apart(*how: Any) -> None:
-        copied.append(how)
-        run_tasks_in_forks(*how)
+    def recorded(self: Executor, *arguments: Any) -> Any:
+        used.append(self)
+        return run(self, *arguments)
 
-    monkeypatch.setattr(torch_engine, "run_tasks_in_forks", apart)
+    monkeypatch.setattr(Executor, "run", recorded)
     told: list[int] = []
     try:
         torch.set_num_threads(1)
@@ -165,7 +166,41 @@ def test_batches_side_by_side_change_nothing(
         torch.set_num_threads(threads)
     assert together == alone
     assert sum(told) == len(lines)
-    assert bool(copied) == bool(few_rows)
+    parallel = Executor(Parallelism.FORKS, 4) if max_fork_hypotheses else Executor(Parallelism.THREADS, 2)
+    assert used == [Executor(), parallel]
+
+
+def test_samples_do_not_depend_on_the_number_of_threads(tokenizer: Tokenizer) -> None:
+    model, threads = random_model(tokenizer), torch.get_num_threads()
+    drawn = []
+    try:
+        for count in (1, 4):
+            torch.set_num_threads(count)
+            engine = translator([model], tokenizer, strategy="sample", nbest=3, batch_tokens=40)
+            drawn.append(list(engine.translate(LINES * 3)))
+    finally:
+        torch.set_num_threads(threads)
+    for one, other in zip(*drawn, strict=True):
+        assert [each.text for each in one.candidates] == [each.text for each in other.candidates]
+
+
+def test_an_error_in_a_progress_callback_ends_the_workers(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(count: int) -> None:
+        if count:
+            raise RuntimeError("the bar is broken")
+
+    monkeypatch.setattr(batches, "can_fork", lambda: False)
+    before, threads = threading.active_count(), torch.get_num_threads()
+    sources = tokenizer.encode_source(["the small cat sees a dog"] * 20)
+    try:
+        torch.set_num_threads(2)
+        with pytest.raises(RuntimeError, match="the bar is broken"):
+            translator([random_model(tokenizer)], tokenizer, batch_tokens=1).translate_ids(sources, done=fail)
+    finally:
+        torch.set_num_threads(threads)
+    assert threading.active_count() == before
 
 
 def test_empty_lines_do_not_touch_the_model(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +224,7 @@ def test_translations_come_as_soon_as_their_window_is_done(tokenizer: Tokenizer)
     assert taken == 4
 
 
-def test_a_line_too_long_is_said_and_cut(tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_too_long_is_cut_with_a_warning(tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
     model = random_model(tokenizer, positions="learned", max_positions=12)
     lines = ["a dog", "the cat sees " * 20, "it is small"]
     texts = [each.text for each in translator([model], tokenizer, extra_length=50).translate(lines)]
@@ -203,13 +238,13 @@ def test_a_line_too_long_is_said_and_cut(tokenizer: Tokenizer, capsys: pytest.Ca
     assert "11 that this model translates" in warnings[0]
 
 
-def test_line_numbers_go_on_over_windows(tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_line_numbers_continue_from_window_to_window(tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
     model = random_model(tokenizer, positions="learned", max_positions=12)
     list(translator([model], tokenizer).translate(["a", "a", "a", "the cat sees " * 20], window=3))
     assert "line 4 has" in capsys.readouterr().err
 
 
-def test_a_model_in_training_is_decoded_without_dropout_and_stays_in_training(tokenizer: Tokenizer) -> None:
+def test_a_model_in_training_decodes_without_dropout_and_stays_in_training(tokenizer: Tokenizer) -> None:
     model = random_model(tokenizer)
     expected = [each.text for each in translator([model], tokenizer).translate(LINES)]
     model.train()
@@ -243,21 +278,13 @@ def test_bf16_gives_nearly_the_same_scores(tokenizer: Tokenizer) -> None:
         assert other.score != one.score
 
 
-def test_a_diverged_model_is_told(tokenizer: Tokenizer) -> None:
+def test_a_diverged_model_is_an_error(tokenizer: Tokenizer) -> None:
     model = random_model(tokenizer)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.fill_(math.nan)
     with pytest.raises(UserError, match="diverged"):
         list(translator([model], tokenizer).translate(["a dog"]))
-
-
-def test_batches_hold_sentences_of_like_length_within_the_budget() -> None:
-    lengths = [30, 0, 17, 200, 5, 29, 18, 1, 0, 31]
-    batches = list(batches_by_length(lengths, 64))
-    assert batches == [[3], [9, 0], [5, 6, 2], [4, 7]]
-    assert list(batches_by_length([0, 0], 64)) == []
-    assert max(len(batch) for batch in batches_by_length([1] * 1000, 64)) == 64 // MIN_SENTENCE_COST
 
 
 def checkpoint(folder: Path, model: TranslationModel, tokenizer: Tokenizer) -> Checkpoint:
@@ -267,7 +294,7 @@ def checkpoint(folder: Path, model: TranslationModel, tokenizer: Tokenizer) -> C
     )
 
 
-def test_a_checkpoint_becomes_its_model(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_loaded_checkpoint_translates_as_the_model_did(tokenizer: Tokenizer, tmp_path: Path) -> None:
     model = random_model(tokenizer)
     loaded, its_tokenizer = load_model(checkpoint(tmp_path, model, tokenizer), model.config, CPU)
     assert not loaded.training

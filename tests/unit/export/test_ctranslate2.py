@@ -37,7 +37,7 @@ def test_it_gives_the_same_scores_and_translations(tmp_path: Path, options: dict
     ours = model(pieces, **options)
     ctranslate2.write(tmp_path, ours.config, ours.state_dict(), pieces, "float32")
     decoding = DecodingConfig(beam=3, nbest=3, extra_length=12, batch_tokens=1)
-    theirs = CTranslate2Engine(tmp_path, decoding, CPU, 1, longest=64)
+    theirs = CTranslate2Engine(tmp_path, decoding, CPU, 1, max_positions=64)
     sources, targets = pieces.encode_source(LINES), pieces.encode_target(LINES[::-1])
     scored = theirs.likelihoods([[*each, EOS] for each in sources], [[*each, EOS] for each in targets])
     for source, target, found in zip(sources, targets, scored, strict=True):

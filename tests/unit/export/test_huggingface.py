@@ -48,7 +48,7 @@ def test_its_generation_config_searches_as_we_do_without_a_length_penalty(tmp_pa
     huggingface.write(tmp_path, ours.config, ours.state_dict(), pieces, ("en", "de"), search)
     decoding = DecodingConfig(beam=beam, alpha=0.0, extra_length=longest)
     native = TorchEngine([ours], pieces, decoding, torch.device("cpu"))
-    native.longest_target = longest
+    native.max_target_tokens = longest
     sources = pieces.encode_source(LINES)
     expected = [best.tokens for best, *_ in native.translate_ids(sources)]
     found = MarianEngine(tmp_path, pieces, decoding).translate_ids(sources)

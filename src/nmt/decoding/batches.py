@@ -1,0 +1,75 @@
+"""Decide which sentences are decoded together, and how many batches are decoded in parallel."""
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+
+from nmt.compute.executor import Executor, Parallelism
+from nmt.compute.forks import can_fork
+from nmt.compute.threads import concurrent_workers
+
+MIN_SENTENCE_TOKENS = 16
+"""Tokens that a sentence counts for at least: even a short one takes a beam's rows of scores of the vocabulary."""
+MAX_CPU_HYPOTHESES = 1280
+"""Hypotheses in a batch on a CPU, at most: more take more memory, but no less time per hypothesis."""
+MAX_FORK_HYPOTHESES = 80
+"""Largest batch that is decoded in a fork: a step this small spends much of its time in Python, where threads would
+wait for each other."""
+MIN_WORKER_SENTENCES = 4
+"""Fewer sentences are not worth a worker of their own."""
+
+
+class DecodingPlan(NamedTuple):
+    """Batches of sentences, as indices, and what decodes them."""
+
+    batches: list[list[int]]
+    executor: Executor
+
+
+def serial_plan(lengths: Sequence[int], batch_tokens: int) -> DecodingPlan:
+    """Plan to decode one batch after the other, given the sentences' lengths."""
+    return DecodingPlan(list(batches_by_length(lengths, batch_tokens)), Executor())
+
+
+def cpu_plan(lengths: Sequence[int], batch_tokens: int, hypotheses: int, *, parallel: bool = True) -> DecodingPlan:
+    """Plan to decode on a CPU, whose cores decode several batches simultaneously.
+
+    Args:
+        lengths: the sentences' lengths in tokens; sentences of length 0 are not decoded.
+        batch_tokens: the most source tokens in all batches that are decoded simultaneously.
+        hypotheses: hypotheses per sentence.
+        parallel: whether batches may be decoded in parallel, in any order.
+    """
+    sentences = sum(length > 0 for length in lengths)
+    workers = concurrent_workers(sentences // MIN_WORKER_SENTENCES) if parallel else 1
+    max_sentences = min(max(1, MAX_CPU_HYPOTHESES // hypotheses), math.ceil(sentences / workers))
+    batches = list(batches_by_length(lengths, max(1, batch_tokens // workers), max_sentences))
+    if workers == 1:
+        return DecodingPlan(batches, Executor())
+    if can_fork() and all(len(batch) * hypotheses <= MAX_FORK_HYPOTHESES for batch in batches):
+        return DecodingPlan(batches, Executor(Parallelism.FORKS, min(torch.get_num_threads(), len(batches))))
+    return DecodingPlan(batches, Executor(Parallelism.THREADS, workers))
+
+
+def batches_by_length(
+    lengths: Sequence[int], batch_tokens: int, max_sentences: int = sys.maxsize
+) -> Iterator[list[int]]:
+    """Yield batches of indices of sentences, the longest sentences first, without those of length 0.
+
+    A batch holds at most `batch_tokens` tokens, or a single sentence, and at most `max_sentences` sentences.
+    """
+    batch: list[int] = []
+    batch_size = 0
+    decoded = (index for index, length in enumerate(lengths) if length)
+    for index in sorted(decoded, key=lambda index: -lengths[index]):
+        size = max(lengths[index], MIN_SENTENCE_TOKENS)
+        if batch and (batch_size + size > batch_tokens or len(batch) == max_sentences):
+            yield batch
+            batch, batch_size = [], 0
+        batch.append(index)
+        batch_size += size
+    if batch:
+        yield batch
