@@ -1,7 +1,7 @@
-"""Beam search (section 6.1 of the paper), for anything that scores the next token given some prefixes.
+"""Beam search (section 6.1 of the paper), for anything that scores the next token of given prefixes.
 
-Shapes: B sentences in all, S sentences still searched, K hypotheses of each that are still open,
-R = S * K rows, V words, C candidates, N best hypotheses to give.
+Shapes: B sentences in the batch, S sentences still being searched, K open hypotheses per sentence, R = S * K rows,
+V tokens in the vocabulary, C candidates per sentence, N best hypotheses to return per sentence.
 """
 
 import math
@@ -14,18 +14,17 @@ from torch import Tensor
 from nmt.text.special import BOS, EOS, PAD
 
 NextTokenScorer = Callable[[Tensor, Tensor], Tensor]
-"""`step(tokens, parents)` scores the next token of each row: (R,), (R,) to (R, V).
+"""`scorer(tokens, parents)` scores the next token of each row: (R,), (R,) to (R, V).
 
-Row r goes on from row `parents[r]` of the call before with the token `tokens[r]`. In the first call the
-rows are the sentences, `parents` counts them and every token is BOS. So choosing among hypotheses,
-widening to a beam and leaving finished sentences out are one thing. The rows of a sentence lie
-together, and each sentence has the same number. Scores are log-probabilities up to a constant of
-each row: logits will do.
+Row r extends row `parents[r]` of the previous call by the token `tokens[r]`. In the first call there is one row per
+sentence, `parents` is 0, 1, 2, ... and every token is BOS. So `parents` expresses all changes of the batch: reordering
+hypotheses, widening to a beam, dropping finished sentences. The rows of a sentence are adjacent, and every sentence has
+the same number of rows. Scores are log-probabilities up to a constant per row, so logits are fine.
 """
 
 NEVER = -math.inf
-CHUNK = 64
-"""Scores that are looked at together for the highest."""
+CHUNK_SCORES = 64
+"""Scores in a chunk of a row, of which `_top` first finds the highest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,43 +32,43 @@ class Hypothesis:
     """One translation of a sentence."""
 
     tokens: list[int]
-    """Its word pieces, without BOS and EOS."""
+    """Its tokens, without BOS and EOS."""
     score: float
-    """What hypotheses are ranked by: the log-probability divided by the length penalty."""
+    """The log-probability divided by the length penalty; hypotheses are ranked by it."""
     log_probability: float
     """Sum of the log-probabilities of its tokens, EOS included."""
 
 
 def length_penalty(length: int, alpha: float) -> float:
-    """GNMT's length penalty, ((5 + n) / 6)^alpha, where n counts the tokens with the EOS."""
+    """Return GNMT's length penalty, ((5 + n) / 6)^alpha, for n tokens including EOS."""
     return float(((5 + length) / 6) ** alpha)
 
 
-def ensemble_scorers(steps: Sequence[NextTokenScorer]) -> NextTokenScorer:
-    """Several models as one: the mean of their probabilities."""
-    if len(steps) == 1:
-        return steps[0]
+def ensemble_scorers(scorers: Sequence[NextTokenScorer]) -> NextTokenScorer:
+    """Return a scorer that averages the probabilities of several scorers."""
+    if len(scorers) == 1:
+        return scorers[0]
 
-    def step(tokens: Tensor, parents: Tensor) -> Tensor:
-        scores = torch.stack([member(tokens, parents).log_softmax(-1) for member in steps])
-        return scores.logsumexp(0) - math.log(len(steps))
+    def average(tokens: Tensor, parents: Tensor) -> Tensor:
+        scores = torch.stack([scorer(tokens, parents).log_softmax(-1) for scorer in scorers])
+        return scores.logsumexp(0) - math.log(len(scorers))
 
-    return step
+    return average
 
 
-def force_prefixes(step: NextTokenScorer, prefixes: Sequence[Sequence[int]], device: torch.device) -> NextTokenScorer:
-    """The same scorer, but as long as its prefix lasts, a sentence can only go on with that: it counts as certain."""
+def force_prefixes(scorer: NextTokenScorer, prefixes: Sequence[Sequence[int]], device: torch.device) -> NextTokenScorer:
+    """Return a scorer under which every sentence begins with its prefix, whose tokens have probability 1."""
     longest = max(map(len, prefixes))
     table = torch.tensor([[*prefix, *[PAD] * (longest - len(prefix))] for prefix in prefixes], device=device)
-    owners = torch.arange(len(prefixes), device=device)
+    sentences = torch.arange(len(prefixes), device=device)  # (R,) the sentence of each row
     length = 0
 
     def forced(tokens: Tensor, parents: Tensor) -> Tensor:
-        nonlocal owners, length
-        scores = step(tokens, parents)
+        nonlocal sentences, length
+        scores = scorer(tokens, parents)
         if length < longest:
-            owners = owners[parents]
-            wanted = table[owners, length][:, None]
+            sentences = sentences[parents]
+            wanted = table[sentences, length][:, None]
             others = torch.arange(scores.shape[1], device=device) != wanted
             scores = scores.masked_fill(others & (wanted != PAD), NEVER)
             length += 1
@@ -79,7 +78,7 @@ def force_prefixes(step: NextTokenScorer, prefixes: Sequence[Sequence[int]], dev
 
 
 def beam_search(
-    step: NextTokenScorer,
+    scorer: NextTokenScorer,
     max_lengths: Tensor,
     *,
     beam: int,
@@ -88,123 +87,128 @@ def beam_search(
     prefixes: Sequence[Sequence[int]] | None = None,
     stop_early: bool = True,
 ) -> list[list[Hypothesis]]:
-    """Search for the best hypotheses of each sentence; the best comes first.
+    """Return the best hypotheses of each sentence, best first.
 
-    Of all continuations of a sentence's open hypotheses, those among the `beam` most probable that end
-    with EOS are finished, and the `beam` most probable others stay open. A sentence is done when
-    `beam` hypotheses are finished, so that a beam of 1 is greedy search, or when no open hypothesis can
-    still overtake the nbest-th finished one. `stop_early=False` leaves out that last test, which
-    changes the time and never the result.
+    Each step extends every open hypothesis of a sentence by every token. Of these continuations, the ones that end with
+    EOS among the `beam` most probable are finished; the `beam` most probable others stay open. A sentence is done when
+    `beam` hypotheses are finished, so a beam of 1 is greedy search. It is also done when no open hypothesis can still
+    overtake the nbest-th finished one.
 
     Args:
-        step: what scores the next token, see `Step`.
-        max_lengths: (B,) most tokens of each sentence's translation, at least 1; the last of them can only be EOS.
-        beam: open hypotheses of a sentence.
+        scorer: scores the next tokens.
+        max_lengths: (B,) longest translation of each sentence, at least 1; its last token can only be EOS.
+        beam: open hypotheses per sentence.
         alpha: exponent of the length penalty, at least 0.
-        nbest: hypotheses to give, at most `beam`. There are fewer where the search finds no more.
-        prefixes: tokens that each sentence's hypotheses begin with.
-        stop_early: stop a sentence once its result is certain.
+        nbest: hypotheses to return, at most `beam`. There are fewer if the search finds fewer.
+        prefixes: tokens with which each sentence's hypotheses begin.
+        stop_early: stop a sentence once its result is certain; this changes the time, never the result.
     """
-    forced = force_prefixes(step, prefixes, max_lengths.device) if prefixes and any(prefixes) else step
+    if prefixes and any(prefixes):
+        scorer = force_prefixes(scorer, prefixes, max_lengths.device)
     search = _Search(max_lengths, beam, alpha, nbest)
     tokens = torch.full_like(max_lengths, BOS)
     parents = torch.arange(len(max_lengths), device=max_lengths.device)
     while len(parents):
-        tokens, parents = search.extend(forced(tokens, parents), stop_early)
+        tokens, parents = search.extend(scorer(tokens, parents), stop_early)
     return search.hypotheses()
 
 
 class _Search:
-    """The open hypotheses of the sentences still searched, and the finished ones of all."""
+    """The open hypotheses of the sentences still being searched, and the finished hypotheses of all sentences."""
 
     def __init__(self, max_lengths: Tensor, beam: int, alpha: float, nbest: int) -> None:
         count, device = len(max_lengths), max_lengths.device
         self.beam = beam
         self.length = 0
         limits = max_lengths.tolist()
-        self.soonest = min(limits, default=0)  # no sentence reaches its limit before
+        self.shortest_limit = min(limits, default=0)
         self.penalties = torch.tensor(
             [length_penalty(n, alpha) for n in range(max(limits, default=0) + 1)], device=device
         )
-        # Of the S sentences still searched:
-        self.sentences = torch.arange(count, device=device)  # (S,) which of the B they are
+        # The S sentences still being searched:
+        self.sentences = torch.arange(count, device=device)  # (S,) their indices among the B
         self.limits = max_lengths  # (S,)
         self.open = torch.zeros(count, 1, device=device)  # (S, K) log-probabilities, best first
-        # The tokens of each call's rows and where they came from: enough to read any hypothesis back.
+        # The tokens and parents of each step's rows, from which any hypothesis can be read back.
         self.history: list[tuple[Tensor, Tensor]] = []
-        # Of all B sentences the finished hypotheses: how many, and the best of them, best first.
+        # The finished hypotheses of all B sentences: their number, and the best of them, best first.
         self.any_finished = False
         self.finished = torch.zeros_like(max_lengths)  # (B,)
         self.scores = torch.full((count, nbest), NEVER, device=device)  # (B, N)
         self.log_probabilities = self.scores.clone()  # (B, N)
-        self.ends = torch.zeros(count, nbest, 2, dtype=torch.int64, device=device)  # (B, N, 2) length, last row
+        self.ends = torch.zeros(count, nbest, 2, dtype=torch.int64, device=device)  # (B, N, 2) length and last row
 
     def extend(self, scores: Tensor, stop_early: bool) -> tuple[Tensor, Tensor]:
-        """Take the scores (R, V) of the next token; give the tokens and parents of the next call's rows."""
+        """Extend the open hypotheses, given the scores (R, V) of their next tokens.
+
+        Returns:
+            The tokens and parents with which to call the scorer next.
+        """
         self.length += 1
-        totals, tokens, rows = self._candidates(scores)
+        totals, tokens, parents = self._candidates(scores)
         ends = tokens == EOS
         if ends.any():
             if ends[:, : self.beam].any():
-                self._finish(totals.where(ends, NEVER)[:, : self.beam], rows[:, : self.beam])
-            # Each open hypothesis ends in one way only, so of twice as many candidates as the beam enough go on.
+                self._finish(totals.where(ends, NEVER)[:, : self.beam], parents[:, : self.beam])
+            # Each open hypothesis has one continuation by EOS, so at least `beam` of 2 * `beam` candidates go on.
             totals, order = totals.where(~ends, NEVER).sort(dim=1, descending=True, stable=True)
-            tokens, rows = tokens.gather(1, order), rows.gather(1, order)
-        self.open, tokens, rows = totals[:, : self.beam], tokens[:, : self.beam], rows[:, : self.beam]
+            tokens, parents = tokens.gather(1, order), parents.gather(1, order)
+        self.open, tokens, parents = (each[:, : self.beam] for each in (totals, tokens, parents))
         done = self._done(stop_early)
         if done.any():
             kept = _without(done)
             self.open, self.limits, self.sentences = self.open[kept], self.limits[kept], self.sentences[kept]
-            tokens, rows = tokens[kept], rows[kept]
-        self.history.append((tokens.flatten(), rows.flatten()))
+            tokens, parents = tokens[kept], parents[kept]
+        self.history.append((tokens.flatten(), parents.flatten()))
         return self.history[-1]
 
     def _candidates(self, scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The best continuations of each sentence (S, C), best first: log-probability, token, row they extend."""
+        """Return the best continuations of each sentence (S, C), best first: log-probabilities, tokens and parents."""
         count, width = self.open.shape
         log_probabilities = scores.log_softmax(1, dtype=torch.float32)
         log_probabilities[:, PAD] = NEVER
         log_probabilities[:, BOS] = NEVER
-        if self.length >= self.soonest:
-            full = (self.limits == self.length).repeat_interleave(width)
+        if self.length >= self.shortest_limit:
+            at_limit = (self.limits == self.length).repeat_interleave(width)
             others = torch.arange(scores.shape[1], device=scores.device) != EOS
-            log_probabilities.masked_fill_(full[:, None] & others, NEVER)
-        # A beam takes at most `beam` tokens besides EOS.
+            log_probabilities.masked_fill_(at_limit[:, None] & others, NEVER)
+        # At most `beam` continuations of a hypothesis stay open, besides the one by EOS.
         log_probabilities, tokens = _top(log_probabilities, self.beam + 1)
         totals = (log_probabilities.view(count, width, -1) + self.open[:, :, None]).flatten(1)
         totals, order = totals.topk(min(2 * self.beam, totals.shape[1]), dim=1)
         first_rows = torch.arange(0, count * width, width, device=order.device)[:, None]
         return totals, tokens.view(count, -1).gather(1, order), first_rows + order // tokens.shape[1]
 
-    def _finish(self, totals: Tensor, rows: Tensor) -> None:
-        """Enter the candidates that end here, given their log-probabilities (S, K); -inf where one does not end."""
-        ends = torch.stack([torch.full_like(rows, self.length), rows], dim=-1)
-        here, nbest = self.sentences, self.scores.shape[1]
+    def _finish(self, totals: Tensor, parents: Tensor) -> None:
+        """Add the candidates that end with EOS, given log-probabilities (S, K) that are -inf for the others."""
+        ends = torch.stack([torch.full_like(parents, self.length), parents], dim=-1)
+        sentences, nbest = self.sentences, self.scores.shape[1]
         self.any_finished = True
-        self.finished[here] += (totals > NEVER).sum(1)
-        scores = torch.cat([self.scores[here], totals / self.penalties[self.length]], 1)
+        self.finished[sentences] += (totals > NEVER).sum(1)
+        scores = torch.cat([self.scores[sentences], totals / self.penalties[self.length]], 1)
         scores, order = scores.sort(dim=1, descending=True, stable=True)
         order = order[:, :nbest]
-        self.scores[here] = scores[:, :nbest]
-        self.log_probabilities[here] = torch.cat([self.log_probabilities[here], totals], 1).gather(1, order)
-        self.ends[here] = torch.cat([self.ends[here], ends], 1).gather(1, order[..., None].expand(-1, -1, 2))
+        self.scores[sentences] = scores[:, :nbest]
+        self.log_probabilities[sentences] = torch.cat([self.log_probabilities[sentences], totals], 1).gather(1, order)
+        self.ends[sentences] = torch.cat([self.ends[sentences], ends], 1).gather(1, order[..., None].expand(-1, -1, 2))
 
     def _done(self, stop_early: bool) -> Tensor:
-        """Which sentences (S,) need no further search."""
+        """Return which sentences (S,) need no further search."""
         best = self.open[:, 0]
         done = best == NEVER
-        if self.length >= self.soonest:
+        if self.length >= self.shortest_limit:
             done |= self.limits <= self.length
         if self.any_finished:
             done |= self.finished[self.sentences] >= self.beam
             if stop_early:
-                # Log-probabilities only fall, and the penalty only grows, up to that of the longest translation.
+                # Log-probabilities only fall, and penalties only grow up to that of the longest translation, so no
+                # open hypothesis can get a higher score than this.
                 done |= self.scores[self.sentences, -1] >= best / self.penalties[self.limits]
         return done
 
     def hypotheses(self) -> list[list[Hypothesis]]:
-        """The best finished hypotheses of all sentences."""
-        history = [(tokens.tolist(), rows.tolist()) for tokens, rows in self.history]
+        """Return the best finished hypotheses of all sentences."""
+        history = [(tokens.tolist(), parents.tolist()) for tokens, parents in self.history]
         found = zip(self.scores.tolist(), self.log_probabilities.tolist(), self.ends.tolist(), strict=True)
         return [
             [
@@ -217,7 +221,7 @@ class _Search:
 
 
 def _without(done: Tensor) -> Tensor:
-    """The sentences that are not done. The last take the places of those that are, so that few have to move."""
+    """Return the indices of sentences that are not done. The last ones fill the gaps, so that few have to move."""
     kept = (~done).nonzero().squeeze(1)
     places = torch.arange(len(kept), device=done.device)
     places[done[: len(kept)]] = kept[kept >= len(kept)]
@@ -225,27 +229,27 @@ def _without(done: Tensor) -> Tensor:
 
 
 def _top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` highest of each row (R, V), as `topk` gives them; there may be fewer.
+    """Return what `scores.topk(count, dim=1)` returns for rows (R, V), but at most V scores per row.
 
-    They lie in those chunks of the row whose own highest are the highest. To find these takes one fast
-    pass, and what is left to sort is little: topk over whole rows takes twice as long or more.
+    The `count` highest scores of a row lie in the `count` chunks whose maxima are the highest. Finding these chunks
+    takes one fast pass, and few scores remain to be sorted: `topk` over whole rows takes at least twice as long.
     """
     width = scores.shape[1]
-    chunks = width // CHUNK
+    chunks = width // CHUNK_SCORES
     if chunks <= count:
         return scores.topk(min(count, width), dim=1)
-    within = scores[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK)).amax(2).topk(count, dim=1).indices
-    places = (within[:, :, None] * CHUNK + torch.arange(CHUNK, device=scores.device)).flatten(1)
-    rest = torch.arange(chunks * CHUNK, width, device=scores.device).expand(len(scores), -1)
+    within = scores[:, : chunks * CHUNK_SCORES].unflatten(1, (chunks, CHUNK_SCORES)).amax(2).topk(count, dim=1).indices
+    places = (within[:, :, None] * CHUNK_SCORES + torch.arange(CHUNK_SCORES, device=scores.device)).flatten(1)
+    rest = torch.arange(chunks * CHUNK_SCORES, width, device=scores.device).expand(len(scores), -1)
     places = torch.cat([places, rest], 1)
     highest, order = scores.gather(1, places).topk(count, dim=1)
     return highest, places.gather(1, order)
 
 
 def _read_back(history: list[tuple[list[int], list[int]]], row: int) -> list[int]:
-    """The tokens on the way to a row, given each call's tokens and the rows they went on from."""
+    """Return the tokens that lead to a row of the last step, given each step's tokens and parents."""
     tokens = []
-    for call_tokens, call_rows in reversed(history):
-        tokens.append(call_tokens[row])
-        row = call_rows[row]
+    for step_tokens, step_parents in reversed(history):
+        tokens.append(step_tokens[row])
+        row = step_parents[row]
     return tokens[::-1]

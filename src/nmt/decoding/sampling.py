@@ -1,6 +1,7 @@
-"""Sampling: translations drawn at random, as probable as the model thinks them.
+"""Sampling: draw translations at random, each with the probability that the model gives it.
 
-Shapes: B sentences in all, S sentences still drawn for, N samples of each, R = S * N rows, V words.
+Shapes: B sentences in the batch, S sentences with unfinished samples, N samples per sentence, R = S * N rows,
+V tokens in the vocabulary.
 """
 
 from collections.abc import Sequence
@@ -14,56 +15,59 @@ from nmt.text.special import BOS, EOS, PAD
 
 
 def sample(
-    step: NextTokenScorer,
+    scorer: NextTokenScorer,
     max_lengths: Tensor,
     config: DecodingConfig,
-    random: torch.Generator,
+    generator: torch.Generator,
     prefixes: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Draw `config.nbest` translations of each sentence, the most probable first.
+    """Draw `config.nbest` translations of each sentence, and return them with the best score first.
 
     Args:
-        step: what scores the next token, see `nmt.decoding.beam.Step`.
-        max_lengths: (B,) most tokens of each sentence's translation; the last of them can only be EOS.
+        scorer: scores the next tokens.
+        max_lengths: (B,) longest translation of each sentence; its last token can only be EOS.
         config: how to draw.
-        random: where chance comes from.
-        prefixes: tokens that each sentence's translations begin with.
+        generator: the source of random numbers.
+        prefixes: tokens with which each sentence's translations begin.
     """
     device, count = max_lengths.device, config.nbest
-    step = force_prefixes(step, prefixes, device) if prefixes and any(prefixes) else step
+    if prefixes and any(prefixes):
+        scorer = force_prefixes(scorer, prefixes, device)
     sentences = torch.arange(len(max_lengths), device=device)
     totals = torch.zeros(len(max_lengths), count, device=device)
     drawn = torch.empty(len(max_lengths), count, 0, dtype=torch.int64, device=device)
-    scores = step(torch.full_like(max_lengths, BOS), sentences).repeat_interleave(count, 0)
+    scores = scorer(torch.full_like(max_lengths, BOS), sentences).repeat_interleave(count, 0)
     parents = sentences.repeat_interleave(count)
     while True:
-        full = (max_lengths == drawn.shape[2] + 1)[sentences].repeat_interleave(count)
-        tokens, log_probabilities = _draw(scores, full, config, random)
-        going = ~(drawn[sentences] == EOS).any(2)
-        totals[sentences] += log_probabilities.view(-1, count).where(going, 0)
+        at_limit = (max_lengths == drawn.shape[2] + 1)[sentences].repeat_interleave(count)
+        tokens, log_probabilities = _draw(scores, at_limit, config, generator)
+        unfinished = ~(drawn[sentences] == EOS).any(2)
+        totals[sentences] += log_probabilities.view(-1, count).where(unfinished, 0)
         column = torch.full_like(totals, EOS, dtype=torch.int64)
-        column[sentences] = tokens.view(-1, count).where(going, EOS)
+        column[sentences] = tokens.view(-1, count).where(unfinished, EOS)
         drawn = torch.cat([drawn, column[:, :, None]], 2)
         kept = (column[sentences] != EOS).any(1).nonzero().squeeze(1)
         if not len(kept):
             return _hypotheses(drawn, totals, config.alpha)
         rows = (kept[:, None] * count + torch.arange(count, device=device)).flatten()
-        scores = step(tokens[rows], parents[rows])
+        scores = scorer(tokens[rows], parents[rows])
         sentences = sentences[kept]
         parents = torch.arange(len(rows), device=device)
 
 
-def _draw(scores: Tensor, full: Tensor, config: DecodingConfig, random: torch.Generator) -> tuple[Tensor, Tensor]:
-    """A token for each row of scores (R, V), and its log-probability; where `full`, EOS."""
+def _draw(
+    scores: Tensor, at_limit: Tensor, config: DecodingConfig, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Draw a token for each row of scores (R, V), or EOS for rows at their limit; return it and its log-probability."""
     log_probabilities = scores.log_softmax(1, dtype=torch.float32)
     log_probabilities[:, [PAD, BOS]] = NEVER
-    probabilities = _narrowed(log_probabilities / config.temperature, config.top_k, config.top_p).softmax(1)
-    tokens = torch.multinomial(probabilities, 1, generator=random).squeeze(1).where(~full, EOS)
+    probabilities = _narrow(log_probabilities / config.temperature, config.top_k, config.top_p).softmax(1)
+    tokens = torch.multinomial(probabilities, 1, generator=generator).squeeze(1).where(~at_limit, EOS)
     return tokens, log_probabilities.gather(1, tokens[:, None]).squeeze(1)
 
 
-def _narrowed(scores: Tensor, top_k: int, top_p: float) -> Tensor:
-    """Scores (R, V) of the `top_k` best, and of the fewest whose probabilities reach `top_p`; -inf for the rest."""
+def _narrow(scores: Tensor, top_k: int, top_p: float) -> Tensor:
+    """Set scores (R, V) to -inf, except the `top_k` highest and the fewest whose probabilities add up to `top_p`."""
     if 0 < top_k < scores.shape[1]:
         scores = scores.masked_fill(scores < scores.topk(top_k, 1).values[:, -1:], NEVER)
     if top_p < 1:
@@ -75,7 +79,7 @@ def _narrowed(scores: Tensor, top_k: int, top_p: float) -> Tensor:
 
 
 def _hypotheses(drawn: Tensor, totals: Tensor, alpha: float) -> list[list[Hypothesis]]:
-    """Read the samples (B, N, t) back, with their log-probabilities (B, N)."""
+    """Return the samples (B, N, t), given their log-probabilities (B, N), with the best score first."""
     found = []
     for samples, sums in zip(drawn.tolist(), totals.tolist(), strict=True):
         hypotheses = []

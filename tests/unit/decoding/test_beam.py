@@ -1,4 +1,4 @@
-"""The beam search against exhaustive search, and against a plain one that follows the definition word by word."""
+"""Beam search compared with exhaustive search, and with a plain search that follows the definition."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Prefix = tuple[int, ...]
 
 
 class Toy:
-    """A random language: the next token depends on the whole prefix and on the sentence."""
+    """A random language, in which the next token depends on the whole prefix and on the sentence."""
 
     def __init__(self, seed: int, sharpness: float = 1.5) -> None:
         self.seed, self.sharpness = seed, sharpness
@@ -30,8 +30,8 @@ class Toy:
         return float(self.logits(prefix).log_softmax(0)[token])
 
 
-class ToyStep:
-    """Several toy languages, one a sentence, behind the interface of a model."""
+class ToyScorer:
+    """Scores with several toy languages, one per sentence."""
 
     def __init__(self, toys: Sequence[Toy]) -> None:
         self.rows: list[tuple[Toy, Prefix]] = [(toy, ()) for toy in toys]
@@ -51,12 +51,12 @@ class ToyStep:
 
 
 def found(hypotheses: list[Hypothesis]) -> list[tuple[Prefix, object]]:
-    """Tokens and scores, to be compared up to rounding."""
+    """Return tokens and scores, to be compared up to rounding."""
     return [(tuple(hypothesis.tokens), pytest.approx(hypothesis.score, rel=1e-5)) for hypothesis in hypotheses]
 
 
 def exhaustive(toy: Toy, max_length: int, alpha: float) -> list[tuple[Prefix, float]]:
-    """Every sentence there is, best first."""
+    """Return every possible sentence, best first."""
     sentences = []
     for count in range(max_length):
         for words in product(WORDS, repeat=count):
@@ -67,7 +67,7 @@ def exhaustive(toy: Toy, max_length: int, alpha: float) -> list[tuple[Prefix, fl
 
 
 def plain_search(toy: Toy, max_length: int, beam: int, alpha: float, nbest: int) -> list[tuple[Prefix, float]]:
-    """Beam search over lists of one sentence, without any way to stop early but a full count."""
+    """Search one sentence with plain lists, and stop only when enough hypotheses are finished."""
     open_: list[tuple[float, Prefix]] = [(0.0, ())]
     finished: list[tuple[Prefix, float]] = []
     for length in range(1, max_length + 1):
@@ -97,17 +97,17 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(alpha: float, max_length
         everything = len(expected) * len(WORDS)
         for nbest in (1, 5):
             (result,) = beam_search(
-                ToyStep([Toy(seed)]), torch.tensor([max_length]), beam=everything, alpha=alpha, nbest=nbest
+                ToyScorer([Toy(seed)]), torch.tensor([max_length]), beam=everything, alpha=alpha, nbest=nbest
             )
             assert found(result) == expected[:nbest]
 
 
 @pytest.mark.parametrize(("beam", "nbest"), [(1, 1), (2, 1), (3, 3), (5, 2)])
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
-def test_a_narrow_beam_follows_the_definition(beam: int, nbest: int, alpha: float) -> None:
+def test_a_narrow_beam_finds_what_the_definition_finds(beam: int, nbest: int, alpha: float) -> None:
     limits = [1, 3, 9, 6, 12, 2, 8, 8]
     toys = [Toy(seed) for seed in range(len(limits))]
-    results = beam_search(ToyStep(toys), torch.tensor(limits), beam=beam, alpha=alpha, nbest=nbest)
+    results = beam_search(ToyScorer(toys), torch.tensor(limits), beam=beam, alpha=alpha, nbest=nbest)
     for toy, limit, result in zip(toys, limits, results, strict=True):
         assert found(result) == plain_search(toy, limit, beam, alpha, nbest)
 
@@ -122,7 +122,7 @@ def test_a_beam_of_one_is_greedy() -> None:
             if token == EOS:
                 break
             greedy.append(token)
-        ((result,),) = beam_search(ToyStep([toy]), torch.tensor([10]), beam=1, alpha=0.6)
+        ((result,),) = beam_search(ToyScorer([toy]), torch.tensor([10]), beam=1, alpha=0.6)
         assert result.tokens == greedy
 
 
@@ -130,7 +130,7 @@ def test_a_beam_of_one_is_greedy() -> None:
 @pytest.mark.parametrize("nbest", [1, 3])
 def test_stopping_early_saves_calls_and_changes_nothing(alpha: float, nbest: int) -> None:
     toys, limits = [Toy(seed, sharpness=2.5) for seed in range(30)], torch.arange(30) % 7 + 5
-    early, late = ToyStep(toys), ToyStep(toys)
+    early, late = ToyScorer(toys), ToyScorer(toys)
     assert beam_search(early, limits, beam=6, alpha=alpha, nbest=nbest) == beam_search(
         late, limits, beam=6, alpha=alpha, nbest=nbest, stop_early=False
     )
@@ -139,23 +139,23 @@ def test_stopping_early_saves_calls_and_changes_nothing(alpha: float, nbest: int
 
 def test_a_batch_gives_what_its_sentences_give_alone() -> None:
     toys, limits = [Toy(seed) for seed in range(20)], [seed % 9 + 1 for seed in range(20)]
-    together = beam_search(ToyStep(toys), torch.tensor(limits), beam=4, alpha=0.6, nbest=4)
+    together = beam_search(ToyScorer(toys), torch.tensor(limits), beam=4, alpha=0.6, nbest=4)
     for toy, limit, result in zip(toys, limits, together, strict=True):
-        (alone,) = beam_search(ToyStep([toy]), torch.tensor([limit]), beam=4, alpha=0.6, nbest=4)
+        (alone,) = beam_search(ToyScorer([toy]), torch.tensor([limit]), beam=4, alpha=0.6, nbest=4)
         assert found(alone) == found(result)
 
 
 def test_finished_sentences_leave_the_batch() -> None:
-    step = ToyStep([Toy(seed) for seed in range(4)])
-    beam_search(step, torch.tensor([2, 3, 8, 8]), beam=3, alpha=0.6, stop_early=False)
-    assert step.calls[0] == 4
-    assert step.calls[1] == 4 * 3
-    assert max(step.calls[3:]) <= 2 * 3
+    scorer = ToyScorer([Toy(seed) for seed in range(4)])
+    beam_search(scorer, torch.tensor([2, 3, 8, 8]), beam=3, alpha=0.6, stop_early=False)
+    assert scorer.calls[0] == 4
+    assert scorer.calls[1] == 4 * 3
+    assert max(scorer.calls[3:]) <= 2 * 3
 
 
 def test_scores_are_the_log_probability_over_the_penalty() -> None:
     toy = Toy(3)
-    (results,) = beam_search(ToyStep([toy]), torch.tensor([6]), beam=5, alpha=0.7, nbest=5)
+    (results,) = beam_search(ToyScorer([toy]), torch.tensor([6]), beam=5, alpha=0.7, nbest=5)
     assert len({tuple(result.tokens) for result in results}) == 5
     assert [result.score for result in results] == sorted((result.score for result in results), reverse=True)
     for result in results:
@@ -165,7 +165,7 @@ def test_scores_are_the_log_probability_over_the_penalty() -> None:
         assert result.score == pytest.approx(total / ((5 + len(tokens)) / 6) ** 0.7, rel=1e-5)
 
 
-def test_a_sentence_at_its_limit_ends_however_unlikely_that_is() -> None:
+def test_a_sentence_at_its_limit_ends_even_if_that_is_improbable() -> None:
     def never_ends(tokens: Tensor, parents: Tensor) -> Tensor:
         scores = torch.zeros(len(tokens), 50)
         scores[:, EOS] = -30.0
@@ -176,7 +176,7 @@ def test_a_sentence_at_its_limit_ends_however_unlikely_that_is() -> None:
     assert all(result.log_probability == pytest.approx(-30 - 4 * math.log(49), rel=1e-4) for result in results)
 
 
-def test_padding_and_begin_are_never_chosen() -> None:
+def test_pad_and_bos_are_never_chosen() -> None:
     def insists(tokens: Tensor, parents: Tensor) -> Tensor:
         scores = torch.arange(20.0).expand(len(tokens), 20).clone()
         scores[:, [PAD, BOS]] = 100.0
@@ -184,31 +184,31 @@ def test_padding_and_begin_are_never_chosen() -> None:
 
     ((result,),) = beam_search(insists, torch.tensor([3]), beam=1, alpha=0.0)
     assert result.tokens == [19, 19]
-    # Passed over, not renormalised away: the probability is the model's own.
+    # They are skipped, but the other probabilities are not renormalised.
     assert result.log_probability == pytest.approx(2 * (19 - 100 - math.log(2)) + (EOS - 100 - math.log(2)), rel=1e-5)
 
 
-def test_scores_that_are_not_numbers_end_without_a_hypothesis() -> None:
+def test_scores_of_nan_give_no_hypothesis() -> None:
     results = beam_search(
         lambda tokens, _: torch.full((len(tokens), 9), math.nan), torch.tensor([3]), beam=2, alpha=0.6
     )
     assert results == [[]]
 
 
-def test_no_sentences_are_no_work() -> None:
-    assert beam_search(ToyStep([]), torch.tensor([], dtype=torch.int64), beam=2, alpha=0.6) == []
+def test_an_empty_batch_has_no_results() -> None:
+    assert beam_search(ToyScorer([]), torch.tensor([], dtype=torch.int64), beam=2, alpha=0.6) == []
 
 
-def test_logits_and_log_probabilities_are_the_same_to_it() -> None:
+def test_logits_give_the_same_result_as_log_probabilities() -> None:
     toys, limits = [Toy(seed) for seed in range(6)], torch.full((6,), 7)
-    raw, normal = ToyStep(toys), ToyStep(toys)
+    raw, normal = ToyScorer(toys), ToyScorer(toys)
     from_logits = beam_search(lambda t, p: raw(t, p) + 17, limits, beam=3, alpha=0.6)
     from_log_probabilities = beam_search(lambda t, p: normal(t, p).log_softmax(-1), limits, beam=3, alpha=0.6)
     for one, other in zip(from_logits, from_log_probabilities, strict=True):
         assert found(one) == found(other)
 
 
-def test_the_penalty_is_gnmts() -> None:
+def test_the_length_penalty_is_that_of_gnmt() -> None:
     assert length_penalty(1, 0.6) == 1.0
     assert length_penalty(7, 1.0) == 2.0
     assert length_penalty(19, 0.5) == 2.0
@@ -225,7 +225,7 @@ def test_an_ensemble_averages_probabilities() -> None:
 
 @pytest.mark.parametrize("width", [3, 50, 64 * 6, 64 * 7, 64 * 40, 64 * 40 + 17])
 @pytest.mark.parametrize("count", [1, 6])
-def test_the_highest_scores_are_found_chunk_by_chunk(width: int, count: int) -> None:
+def test_top_scores_by_chunks_equal_topk(width: int, count: int) -> None:
     for _ in range(20):
         scores = torch.randn(30, width)
         highest, places = _top(scores, count)

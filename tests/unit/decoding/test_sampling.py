@@ -1,4 +1,4 @@
-"""Sampling from a scorer whose probabilities are known, and forced beginnings."""
+"""Sampling from a scorer with known probabilities, and forced prefixes."""
 
 import math
 from collections import Counter
@@ -17,7 +17,7 @@ FIRST = {EOS: 0.1, A: 0.4, B: 0.3, C: 0.2}
 
 
 class OneToken:
-    """Draws one token by `FIRST`, and then ends; checks that rows are fed their own tokens."""
+    """Gives the first token the probabilities `FIRST`, and then EOS the probability 1."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -44,7 +44,7 @@ def shares(hypotheses: list[Hypothesis]) -> dict[int, float]:
     return {token: count / len(hypotheses) for token, count in counts.items()}
 
 
-def test_samples_are_as_frequent_as_they_are_probable() -> None:
+def test_frequencies_of_samples_are_their_probabilities() -> None:
     for hypotheses in drawn(4000):
         found = shares(hypotheses)
         assert found == pytest.approx(FIRST, abs=0.03)
@@ -64,18 +64,18 @@ def test_samples_are_as_frequent_as_they_are_probable() -> None:
         ({"temperature": 0.5}, {EOS: 1 / 30, A: 16 / 30, B: 9 / 30, C: 4 / 30}),
     ],
 )
-def test_narrower_draws(settings: dict[str, float], expected: dict[int, float]) -> None:
+def test_temperature_top_k_and_top_p_change_frequencies(settings: dict[str, float], expected: dict[int, float]) -> None:
     for hypotheses in drawn(4000, **settings):
         assert shares(hypotheses) == pytest.approx(expected, abs=0.03)
 
 
-def test_a_seed_gives_the_same_samples_and_sentences_differ() -> None:
+def test_a_seed_gives_the_same_samples_but_sentences_differ() -> None:
     first, second = drawn(50), drawn(50)
     assert first == second
     assert [each.tokens for each in drawn(50, top_k=3)[0]] != [each.tokens for each in drawn(50, top_k=3)[1]]
 
 
-def test_the_longest_ends_all() -> None:
+def test_samples_end_at_their_limits() -> None:
     def endless(tokens: Tensor, parents: Tensor) -> Tensor:
         scores = torch.full((len(tokens), 7), -math.inf)
         scores[:, A], scores[:, EOS] = 0.0, -50.0
@@ -86,8 +86,8 @@ def test_the_longest_ends_all() -> None:
     assert [[each.tokens for each in hypotheses] for hypotheses in found] == [[[A] * 2] * 2, [[A] * 4] * 2]
 
 
-def test_a_forced_beginning_counts_as_certain_and_the_rest_is_searched() -> None:
-    table = {A: [B, C], B: [A, C], C: [C, A]}  # what follows with 0.6 and 0.3; EOS with 0.1
+def test_a_forced_prefix_has_probability_one_and_the_rest_is_searched() -> None:
+    table = {A: [B, C], B: [A, C], C: [C, A]}  # the next tokens with 0.6 and 0.3; EOS has 0.1
 
     class Chain:
         def __call__(self, tokens: Tensor, parents: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ def test_a_forced_beginning_counts_as_certain_and_the_rest_is_searched() -> None
     assert found[1] == free[0]
     assert found[0][0].tokens[:2] == [C, C]
     assert found[2][0].tokens[:1] == [B]
-    # The best ends at once after the prefix: EOS 0.1 beats 0.6 * 0.1.
+    # The best hypothesis ends right after the prefix: 0.1 for EOS is more than 0.6 * 0.1.
     assert found[0][0].tokens == [C, C]
     assert found[0][0].log_probability == pytest.approx(math.log(0.1))
     config = DecodingConfig(strategy="sample", nbest=5)
