@@ -42,14 +42,14 @@ def _about(config: Config, loaded: LoadedEngine, machine: Machine) -> dict[str, 
         "engine": config.engine,
         "machine": str(machine),
         "processes": distributed.world_size(),
-        "checkpoint": loaded.about,
+        "checkpoint": loaded.checkpoint.as_json(),
     }
 
 
 def _tell(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedEngine) -> None:
     scored = Scored(
         split=str((scores_folder(config) / split.name).relative_to(config.run_folder / FOLDER)),
-        step=loaded.about["step"],
+        step=loaded.checkpoint.step,
         scores={name: score.score for name, score in evaluation.scores.items()},
         signatures={name: score.signature for name, score in evaluation.scores.items()},
         translations=list(zip(split.sources, evaluation.hypotheses, split.references, strict=True))[:SAMPLES],

@@ -11,15 +11,15 @@ from nmt import __version__
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import from_yaml
 from nmt.config.schema import Config, DecodingConfig
+from nmt.decoding.checkpoint_record import CheckpointRecord
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.engine import Engine
-from nmt.decoding.load_engine import describe_checkpoint
+from nmt.decoding.export_record import RECORD
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.export import ctranslate2, huggingface
 from nmt.export.card import Facts, card
 from nmt.export.marian_engine import MarianEngine, check_tokenizer
-from nmt.export.record import RECORD
 from nmt.export.verify import Quality, Verification, accept, compare_quality, verify
 from nmt.runs import checkpoint_files as checkpoint_format
 from nmt.runs.checkpoints import Checkpoint, load, resolve
@@ -148,7 +148,7 @@ def _record(
         "quantization": config.export.quantization,
         "languages": [trained.data.source_lang, trained.data.target_lang],
         "positions": ctranslate2.positions(trained.model),
-        "checkpoint": describe_checkpoint(checkpoint),
+        "checkpoint": CheckpointRecord.of(checkpoint).as_json(),
         "verified": {
             "sentences": found.sentences,
             "same": found.same,

@@ -1,20 +1,23 @@
-"""What a stage translates with, as the settings say: a checkpoint, several, or an export."""
+"""Load the engine that the settings name: a checkpoint, an ensemble of checkpoints, or an export."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from nmt.compute.machine import Machine
 from nmt.config.compose import from_yaml
 from nmt.config.schema import Config
+from nmt.decoding.checkpoint_record import CheckpointRecord
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.engine import Engine
+from nmt.decoding.export_record import RECORD, read_record
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
-from nmt.export.record import RECORD, export_files, read_record
 from nmt.runs.checkpoints import Checkpoint, load, resolve
+from nmt.text.tokenizer import Tokenizer
 
 
 class LoadedEngine(NamedTuple):
@@ -22,62 +25,54 @@ class LoadedEngine(NamedTuple):
 
     engine: Engine
     path: Path
+    """Folder of the checkpoint or the export."""
     languages: tuple[str, str]
-    """Source and target of the model."""
+    """Source and target language of the model."""
     files: list[Path]
     """The files of the checkpoint or the export, without the state of training."""
-    about: dict[str, Any]
-    """Name, path, step and checksum of the checkpoint; of an export also what became of it."""
+    checkpoint: CheckpointRecord
+    """The checkpoint that was loaded or exported."""
 
 
 def load_engine(config: Config, machine: Machine) -> LoadedEngine:
-    """Load what `engine`, `checkpoint` and `decoding.ensemble` name."""
+    """Load what the settings `engine`, `checkpoint` and `decoding.ensemble` name."""
     return _load_export(config, machine) if config.engine == "ctranslate2" else _load_checkpoints(config, machine)
 
 
-def describe_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What one must know to find the same weights again."""
-    return {
-        "name": checkpoint.path.name,
-        "path": str(checkpoint.path),
-        "step": checkpoint.step,
-        "sha256": checkpoint.meta["files"]["model.safetensors"],
-        **({"averaged_from": averaged} if (averaged := checkpoint.meta.get("averaged_from")) else {}),
-    }
-
-
 def check_languages(loaded: LoadedEngine, config: Config) -> None:
-    """Refuse to translate what the model was not trained for."""
-    pairs = ["-".join(each) for each in (loaded.languages, (config.data.source_lang, config.data.target_lang))]
-    if pairs[0] != pairs[1]:
+    """Raise an error if the model was trained for other languages than the settings name."""
+    model, settings = "-".join(loaded.languages), f"{config.data.source_lang}-{config.data.target_lang}"
+    if model != settings:
         raise UserError(
-            f"{loaded.path} translates {pairs[0]}, but the settings say {pairs[1]}: "
+            f"{loaded.path} translates {model}, but the settings say {settings}: "
             "use the experiment= that it was trained with, or set data.source_lang and data.target_lang"
         )
 
 
 def _load_checkpoints(config: Config, machine: Machine) -> LoadedEngine:
+    """Load one checkpoint, or several as an ensemble."""
     names = [config.checkpoint, *config.decoding.ensemble]
     checkpoints = [load(resolve(config.run_folder, name)) for name in names]
-    trained = [from_yaml(checkpoint.config_text) for checkpoint in checkpoints]
+    settings = [from_yaml(checkpoint.config_text) for checkpoint in checkpoints]
     loaded = [
         load_model(checkpoint, each.model, machine.device)
-        for checkpoint, each in zip(checkpoints, trained, strict=True)
+        for checkpoint, each in zip(checkpoints, settings, strict=True)
     ]
-    tokenizers = [tokenizer for _, tokenizer in loaded]
-    _check_one_vocabulary(checkpoints, [tokenizer.checksum for tokenizer in tokenizers])
-    engine = TorchEngine([model for model, _ in loaded], tokenizers[0], config.decoding, *machine, seed=config.seed)
-    about = describe_checkpoint(checkpoints[0])
-    if len(checkpoints) > 1:
-        about["ensemble"] = [describe_checkpoint(checkpoint) for checkpoint in checkpoints[1:]]
-    data = trained[0].data
-    first = checkpoints[0]
-    return LoadedEngine(engine, first.path, (data.source_lang, data.target_lang), first.files, about)
+    models, tokenizers = [model for model, _ in loaded], [tokenizer for _, tokenizer in loaded]
+    _check_same_vocabulary(checkpoints, tokenizers)
+    first, *others = map(CheckpointRecord.of, checkpoints)
+    return LoadedEngine(
+        TorchEngine(models, tokenizers[0], config.decoding, *machine, seed=config.seed),
+        checkpoints[0].path,
+        (settings[0].data.source_lang, settings[0].data.target_lang),
+        checkpoints[0].files,
+        replace(first, ensemble=tuple(others)),
+    )
 
 
-def _check_one_vocabulary(checkpoints: Sequence[Checkpoint], checksums: Sequence[str]) -> None:
-    for checkpoint, digest in zip(checkpoints, checksums, strict=True):
-        if digest != checksums[0]:
+def _check_same_vocabulary(checkpoints: Sequence[Checkpoint], tokenizers: Sequence[Tokenizer]) -> None:
+    for checkpoint, tokenizer in zip(checkpoints, tokenizers, strict=True):
+        if tokenizer.checksum != tokenizers[0].checksum:
             raise UserError(
                 f"{checkpoint.path} has another tokenizer than {checkpoints[0].path}: "
                 "an ensemble needs models of one vocabulary"
@@ -85,20 +80,20 @@ def _check_one_vocabulary(checkpoints: Sequence[Checkpoint], checksums: Sequence
 
 
 def _load_export(config: Config, machine: Machine) -> LoadedEngine:
+    """Load an export for CTranslate2."""
     folder = config.export_folder
     if not (folder / RECORD).is_file():
         raise UserError(f"there is no export in {folder}: run `make export` first (with the same ARGS)")
     record = read_record(folder)
-    if record["target"] != "ctranslate2":
-        raise UserError(f"{folder} is an export for {record['target']}: engine=ctranslate2 needs one for ctranslate2")
+    if record.target != "ctranslate2":
+        raise UserError(f"{folder} is an export for {record.target}: engine=ctranslate2 needs one for ctranslate2")
     engine = CTranslate2Engine(
         folder,
         config.decoding,
         machine.device,
         torch.get_num_threads(),
         seed=config.seed,
-        max_positions=record["positions"],
+        max_positions=record.positions,
     )
-    about = {**record["checkpoint"], "export": str(folder), "quantization": record["quantization"]}
-    source, target = record["languages"]
-    return LoadedEngine(engine, folder, (source, target), export_files(folder, record), about)
+    checkpoint = replace(record.checkpoint, export=str(folder), quantization=record.quantization)
+    return LoadedEngine(engine, folder, record.languages, record.paths(folder), checkpoint)
