@@ -1,4 +1,4 @@
-"""Stopping when asked to, or when time is up: noted, and heeded between two steps or wherever that loses nothing."""
+"""Stop on a signal or when time is up: between two steps, or immediately in blocks that can be repeated later."""
 
 import math
 import signal
@@ -13,7 +13,7 @@ Interruptible = Callable[[], AbstractContextManager[None]]
 
 
 class StopError(BaseException):
-    """A signal has asked to leave a block. Not an `Exception`, which some library might take for its own."""
+    """Raised to leave a block because of a signal. Not an `Exception`, which libraries might catch."""
 
 
 class StopRequest:
@@ -25,7 +25,7 @@ class StopRequest:
         self._stoppable = False
 
     def note(self, number: int, _: FrameType | None) -> None:
-        """Remember a signal. A second one of the kind that Ctrl-C sends ends the process where it is."""
+        """Handle a signal: remember it, and leave an interruptible block. Exit immediately on a second Ctrl-C."""
         if self.signal is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal = signal.Signals(number)
@@ -33,7 +33,7 @@ class StopRequest:
 
     @contextmanager
     def late_after(self, seconds: float) -> Iterator[None]:
-        """End what is stoppable in this block after so many seconds, with StopError; infinitely many are no limit."""
+        """Leave the interruptible part of this block with StopError after `seconds`; infinity sets no limit."""
         before = signal.signal(signal.SIGALRM, self._note_late)
         if seconds < math.inf:
             signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))  # 0 would be no limit
@@ -49,12 +49,12 @@ class StopRequest:
 
     def _leave(self) -> None:
         if self._stoppable:
-            self._stoppable = False  # a further signal must not disturb the leaving
+            self._stoppable = False  # a further signal must not disturb the cleanup
             raise StopError
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """End this block on a signal or alarm, with StopError: only for what can be left half done and made again."""
+        """Leave this block with StopError on a signal or alarm; only for work that can be abandoned and repeated."""
         self._stoppable = True
         try:
             if self.signal is not None or self.late:
@@ -65,22 +65,26 @@ class StopRequest:
 
     @contextmanager
     def interruptible_together(self) -> Iterator[None]:
-        """A stoppable block that each of several processes does by itself, and all leave where one of them does."""
-        left = False
+        """Leave this block with StopError in all processes if one of them gets a signal.
+
+        The processes must not wait for each other inside the block.
+        """
+        stopped = False
         try:
             with self.interruptible():
                 yield
         except StopError:
-            left = True
-        if distributed.highest(left):
+            stopped = True
+        if distributed.highest(stopped):
             raise StopError
 
 
 @contextmanager
 def stop_signals() -> Iterator[StopRequest]:
-    """Note SIGTERM, SIGINT and SIGUSR1 (which Slurm may send before time is up) instead of dying of them.
+    """Turn SIGTERM, SIGINT and SIGUSR1 (which Slurm can send before a time limit) into stop requests in this block.
 
-    After an error, too: a launcher that sees one process fail ends the others, which are about to say what they met.
+    After an error the handlers stay. A launcher that sees one process fail sends SIGTERM to the others, and these must
+    survive it until they have reported their own errors.
     """
     stop_request = StopRequest()
     before = {

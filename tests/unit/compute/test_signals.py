@@ -1,4 +1,4 @@
-"""Being asked to stop: noted, or heeded at once where that loses nothing."""
+"""Signals are remembered, or end an interruptible block immediately."""
 
 import math
 import os
@@ -16,97 +16,102 @@ from nmt.model.transformer import Transformer
 from tests.unit.training.test_memory_check import first_steps, store, trainer
 
 
-def ask(number: signal.Signals = signal.SIGTERM) -> None:
+def send_signal(number: signal.Signals = signal.SIGTERM) -> None:
     os.kill(os.getpid(), number)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
-def test_a_signal_is_noted(number: signal.Signals) -> None:
+def test_a_signal_is_remembered(number: signal.Signals) -> None:
     before = signal.getsignal(number)
-    with stop_signals() as asked:
-        assert asked.signal is None
-        ask(number)
-        assert asked.signal == number
+    with stop_signals() as stop_request:
+        assert stop_request.signal is None
+        send_signal(number)
+        assert stop_request.signal == number
     assert signal.getsignal(number) == before
 
 
-def test_a_block_that_can_be_made_again_is_left_at_once() -> None:
+def test_a_signal_ends_an_interruptible_block() -> None:
     started = time.monotonic()
-    with stop_signals() as asked, pytest.raises(StopError), asked.interruptible():  # noqa: PT012
-        ask()
+    with stop_signals() as stop_request, pytest.raises(StopError), stop_request.interruptible():  # noqa: PT012
+        send_signal()
         time.sleep(30)
     assert time.monotonic() - started < 10
-    assert asked.signal == signal.SIGTERM
+    assert stop_request.signal == signal.SIGTERM
 
 
-def test_an_alarm_leaves_a_block_that_can_be_made_again() -> None:
+def test_an_alarm_ends_an_interruptible_block() -> None:
     before, ended = signal.getsignal(signal.SIGALRM), False
-    with stop_signals() as asked, pytest.raises(StopError), asked.late_after(1e-3), asked.interruptible():  # noqa: PT012
+    with (
+        stop_signals() as stop_request,
+        pytest.raises(StopError),
+        stop_request.late_after(1e-3),
+        stop_request.interruptible(),
+    ):  # noqa: PT012
         time.sleep(30)
         ended = True
-    assert asked.late
+    assert stop_request.late
     assert not ended
-    assert asked.signal is None
+    assert stop_request.signal is None
     assert signal.getsignal(signal.SIGALRM) == before
 
 
 @pytest.mark.parametrize("seconds", [60.0, math.inf])
-def test_an_alarm_is_taken_back(seconds: float) -> None:
-    with stop_signals() as asked, asked.late_after(seconds), asked.interruptible():
+def test_an_alarm_ends_with_its_block(seconds: float) -> None:
+    with stop_signals() as stop_request, stop_request.late_after(seconds), stop_request.interruptible():
         pass
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
-    assert not asked.late
+    assert not stop_request.late
 
 
-def test_a_block_whose_time_is_up_does_not_begin() -> None:
-    with stop_signals() as asked:
-        with asked.late_after(-1.0):
+def test_an_interruptible_block_does_not_begin_after_the_alarm() -> None:
+    with stop_signals() as stop_request:
+        with stop_request.late_after(-1.0):
             time.sleep(0.01)
-        with pytest.raises(StopError), asked.interruptible():
+        with pytest.raises(StopError), stop_request.interruptible():
             raise AssertionError("it has begun")
 
 
-def test_one_that_is_asked_for_before_does_not_begin() -> None:
-    with stop_signals() as asked:
-        ask()
-        with pytest.raises(StopError), asked.interruptible():
-            raise AssertionError("it has begun")
+def test_an_interruptible_block_does_not_begin_after_a_signal() -> None:
+    with stop_signals() as stop_request:
+        send_signal()
+        with pytest.raises(StopError), stop_request.interruptible():
+            raise AssertionError("the block has begun")
 
 
-def test_leaving_is_not_disturbed() -> None:
+def test_a_further_signal_does_not_disturb_the_cleanup() -> None:
     cleared = False
-    with stop_signals() as asked, pytest.raises(StopError), asked.interruptible():  # noqa: PT012
+    with stop_signals() as stop_request, pytest.raises(StopError), stop_request.interruptible():  # noqa: PT012
         try:
-            ask()
+            send_signal()
         finally:
-            ask(signal.SIGUSR1)
+            send_signal(signal.SIGUSR1)
             cleared = True
     assert cleared
 
 
-def test_the_second_interrupt_waits_for_nothing() -> None:
+def test_a_second_interrupt_is_raised_immediately() -> None:
     with stop_signals():
-        ask(signal.SIGINT)
+        send_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
-            ask(signal.SIGINT)
+            send_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize("moment", ["forward", "backward"])
-def test_a_step_that_is_left_half_done_leaves_no_trace(moment: str) -> None:
+def test_an_interrupted_step_changes_nothing(moment: str) -> None:
     config = TrainingConfig(batch_tokens=300, warmup_steps=2)
     stopped, other = trainer(config), trainer(config)
     first, second, _ = first_steps(config, store())
     second = second._replace(micro_batches=second.micro_batches * 4, target_tokens=second.target_tokens * 4)
     for each in (stopped, other):
         each.update(first)
-    asked = StopRequest()
+    stop_request = StopRequest()
     calls = 0
 
     def signalled(*_: object) -> None:
         nonlocal calls
         calls += 1
         if calls == 3:
-            asked.note(signal.SIGTERM, None)
+            stop_request.note(signal.SIGTERM, None)
 
     if moment == "forward":
         assert isinstance(stopped.model, Transformer)
@@ -114,7 +119,7 @@ def test_a_step_that_is_left_half_done_leaves_no_trace(moment: str) -> None:
     else:
         hook = next(stopped.model.parameters()).register_hook(signalled)
     with pytest.raises(StopError):
-        stopped.update(second, asked.interruptible)
+        stopped.update(second, stop_request.interruptible)
     hook.remove()
     assert calls == 3
     assert repr(stopped.state()) == repr(other.state())
@@ -122,14 +127,14 @@ def test_a_step_that_is_left_half_done_leaves_no_trace(moment: str) -> None:
         assert torch.equal(stopped.model.state_dict()[name], weight), name
 
 
-def test_the_weights_are_never_left_half_updated() -> None:
+def test_the_update_of_the_weights_is_not_interrupted() -> None:
     config = TrainingConfig(batch_tokens=300, warmup_steps=2)
     stopped, other = trainer(config), trainer(config)
     work = first_steps(config, store())[0]
-    with stop_signals() as asked:
-        stopped.optimizer.register_step_pre_hook(lambda *_: ask())
-        stopped.update(work, asked.interruptible)
-        assert asked.signal == signal.SIGTERM
+    with stop_signals() as stop_request:
+        stopped.optimizer.register_step_pre_hook(lambda *_: send_signal())
+        stopped.update(work, stop_request.interruptible)
+        assert stop_request.signal == signal.SIGTERM
     other.update(work, never)
     for name, weight in other.model.state_dict().items():
         assert torch.equal(stopped.model.state_dict()[name], weight), name
