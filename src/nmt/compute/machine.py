@@ -1,4 +1,4 @@
-"""The machine a process runs on: its device, the precision it is good at, its threads and its memory."""
+"""The machine that a process runs on: its device, precision, threads and memory."""
 
 import ctypes
 import os
@@ -14,14 +14,14 @@ from nmt.errors import UserError
 
 
 class Machine(NamedTuple):
-    """What a process computes on."""
+    """The device of a process, and the precision it computes in."""
 
     device: torch.device
     precision: torch.dtype
-    """What matrix products are computed in; parameters stay float32."""
+    """The type of matrix products; parameters stay float32."""
 
     def autocast(self, *, cache: bool = True) -> AbstractContextManager[object]:
-        """Where matrix products are computed in the chosen precision; weights are cast once, or at each use."""
+        """Compute matrix products in the chosen precision; cast each weight once if `cache`, else at every use."""
         half = self.precision == torch.bfloat16
         return torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=cache)
 
@@ -30,7 +30,7 @@ class Machine(NamedTuple):
 
 
 def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes: int = 1) -> Machine:
-    """Choose device and precision, and set this process up for them."""
+    """Choose device, precision and number of threads, and configure PyTorch for them."""
     device = _device(config.device, local_rank)
     if device.type == "cuda":
         torch.cuda.set_device(device)
@@ -38,7 +38,7 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
     else:
         keep_memory()
     torch.set_num_threads(config.threads or max(1, usable_cores() // local_processes))
-    bf16 = _good_at_bf16(device) if config.precision == "auto" else config.precision == "bf16"
+    bf16 = _has_fast_bf16(device) if config.precision == "auto" else config.precision == "bf16"
     return Machine(device, torch.bfloat16 if bf16 else torch.float32)
 
 
@@ -56,28 +56,28 @@ def _device(name: str, local_rank: int) -> torch.device:
     return torch.device("cuda", local_rank)
 
 
-def _good_at_bf16(device: torch.device) -> bool:
+def _has_fast_bf16(device: torch.device) -> bool:
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
 def memory_of(device: torch.device) -> int:
-    """Bytes of memory that a device has, used or not."""
+    """Return the memory of a device in bytes, used or not."""
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether there was not memory enough; on a CPU, torch has no type of its own for it."""
+    """Return whether an error means that memory ran out; PyTorch has no error type for that on a CPU."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator" in str(error)
 
 
 def keep_memory() -> None:
-    """Let the C library keep the large buffers that each step frees and asks for again.
+    """Let the C library keep the large buffers that every step frees and allocates again.
 
-    By default it hands them back to the system, and every step pays for fetching its memory anew, page by page.
+    By default it returns them to the system, so that every step pays for mapping its memory again, page by page.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -85,7 +85,7 @@ def keep_memory() -> None:
     if mallopt is None:
         return
     trim_threshold, top_pad, mmap_max, arena_max = -1, -2, -4, -8
-    mallopt(arena_max, 1)  # what one thread frees, another can have
+    mallopt(arena_max, 1)  # so that threads can reuse each other's memory
     mallopt(mmap_max, 0)
     mallopt(trim_threshold, -1)
     mallopt(top_pad, 64 * 1024 * 1024)

@@ -46,7 +46,7 @@ def test_an_alarm_ends_an_interruptible_block() -> None:
         pytest.raises(StopError),
         stop_request.late_after(1e-3),
         stop_request.interruptible(),
-    ):  # noqa: PT012
+    ):
         time.sleep(30)
         ended = True
     assert stop_request.late
