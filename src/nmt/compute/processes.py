@@ -1,4 +1,4 @@
-"""Processes that help the main one, and never outlive it."""
+"""Run functions in helper processes, which never outlive the main process."""
 
 import os
 import signal
@@ -15,24 +15,24 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SPAWN = get_context("spawn")
-"""Fresh processes: forking one that has threads, as Arrow's does, can lock up."""
+"""Starts fresh processes. Forking a process that has threads, such as Arrow's, can deadlock."""
 
 
 def follow_parent() -> None:
-    """Leave with the parent, however it ends, and let it alone answer Ctrl-C."""
+    """Exit when the parent process ends, for whatever reason, and leave Ctrl-C to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
-        Thread(target=_leave_after, args=(parent,), daemon=True).start()
+        Thread(target=_exit_after, args=(parent,), daemon=True).start()
 
 
-def _leave_after(parent: BaseProcess) -> None:
+def _exit_after(parent: BaseProcess) -> None:
     parent.join()
     os._exit(1)
 
 
 def run_in_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call a function in a process of its own, which can be stopped at once and gives its memory back."""
+    """Call a function in a new process, which can be killed at any time and whose memory is freed afterwards."""
     receiver, sender = SPAWN.Pipe(duplex=False)
     process = SPAWN.Process(target=_call, args=(sender, function, args, kwargs), daemon=True)
     process.start()
@@ -42,7 +42,7 @@ def run_in_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) 
     except EOFError:
         process.join()
         raise UserError(
-            f"a helping process ended early (code {process.exitcode}), perhaps for want of memory: "
+            f"a helper process ended early (code {process.exitcode}), perhaps because memory ran out: "
             "free some, or lower tokenizer.training_sentences."
         ) from None
     finally:
@@ -58,6 +58,6 @@ def _call(sender: Connection, function: Callable[..., Any], args: tuple[Any, ...
     follow_parent()
     try:
         outcome = function(*args, **kwargs)
-    except Exception as error:  # whatever it is, it is raised again in the process that asked
+    except Exception as error:  # any error: it is raised again in the parent
         outcome = error
     sender.send(outcome)

@@ -519,7 +519,7 @@ def test_stage_prints_what_there_is(config: Config, capsys: pytest.CaptureFixtur
 
 
 def test_helping_process_that_dies_is_said() -> None:
-    with pytest.raises(UserError, match=r"ended early \(code 7\), perhaps for want of memory"):
+    with pytest.raises(UserError, match=r"ended early \(code 7\), perhaps because memory ran out"):
         run_in_process(os._exit, 7)
     with pytest.raises(ZeroDivisionError):
         run_in_process(divmod, 1, 0)
