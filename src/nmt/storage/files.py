@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written aside, synced to the disk, then renamed."""
+"""Write files completely or not at all: under a temporary name, synced to the disk, then renamed."""
 
 import hashlib
 import json
@@ -15,14 +15,14 @@ from typing import Any
 from nmt.errors import UserError
 
 PARTIAL = ".partial"
-"""Suffix of what is being written; anything that carries it is unfinished and may be deleted."""
+"""Suffix of temporary names; anything with this suffix is unfinished and may be deleted."""
 TOKEN_BYTES = 6
 """Random bytes in a temporary name, so that nobody can put something else under it beforehand."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a new, empty temporary file to write to; put it in place of `path` once the block succeeds."""
+    """Yield a temporary path to write a file to; rename the file to `path` if the block succeeds."""
     partial = _temporary(path)
     with _explaining_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Give a new, empty temporary folder to fill; put it in place of `path` once the block succeeds."""
+    """Yield a temporary folder to fill; rename it to `path` if the block succeeds."""
     partial, doomed = _temporary(path), _temporary(path)
     with _explaining_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 def remove_folder(path: Path) -> None:
-    """Delete a folder; a kill on the way leaves no part of it under its name."""
+    """Delete a folder; if killed on the way, leave no part of it under its name."""
     doomed = _temporary(path)
     with _explaining_disk_errors(path):
         path.replace(doomed)
@@ -73,7 +73,7 @@ def _temporary(path: Path) -> Path:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Delete what killed processes left of `path`, as far as it can be deleted: it is in nobody's way."""
+    """Delete the temporary files and folders of `path` that killed processes have left, if they can be deleted."""
     # more than one ending: a temporary folder may be put in its place by way of another
     name = re.compile(rf"{re.escape(path.name)}(\.[0-9a-f]{{{2 * TOKEN_BYTES}}}{re.escape(PARTIAL)})+")
     for leftover in [each for each in path.parent.iterdir() if name.fullmatch(each.name)]:
@@ -82,7 +82,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Delete what is there under a name, if anything: a file, a link (not what it leads to), or a folder."""
+    """Delete a file, a link (not its target) or a folder, if there is one."""
     with _explaining_disk_errors(path, "delete"):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -111,18 +111,18 @@ def sync(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all."""
+    """Write a text file, completely or not at all."""
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as indented JSON, whole or not at all."""
+    """Write a value as indented JSON, completely or not at all."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file; say which one where it is damaged."""
+    """Read a JSON file; name it in the error if it is damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError, RecursionError) as error:
@@ -130,29 +130,29 @@ def read_json(path: Path) -> Any:
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether a name, joined to a folder's path, is that of something in the folder: what a file says is no proof."""
+    """Return whether a name, which may come from an untrusted file, stays inside the folder that it is joined to."""
     return name not in ("", ".", "..") and "/" not in name and name.isprintable()
 
 
 def seal(content: Any) -> str:
-    """A checksum of a value as JSON, by which a file can tell that it is what was written."""
+    """Return a checksum of a value as JSON; a file that contains its own seal can be verified."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def checksum(path: Path) -> str:
-    """SHA-256 of a file's content."""
+    """Return the SHA-256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def checksums(paths: Sequence[Path]) -> list[str]:
-    """Checksums of several files, read at the same time."""
+    """Return the checksums of several files, which are read simultaneously."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(checksum, paths))
 
 
 def link(path: Path, target: str) -> None:
-    """Point the symbolic link `path` at `target` (a name beside it), replacing what it pointed at."""
+    """Make `path` a symbolic link to `target`, a name in the same folder; replace an existing link."""
     partial = _temporary(path)
     with _explaining_disk_errors(path):
         _remove_leftovers(path)

@@ -1,4 +1,4 @@
-"""Folders that one process works in at a time; the lock goes with the process, however that ends."""
+"""Let only one process at a time work in a folder; the lock ends with the process, however that ends."""
 
 import fcntl
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ LOCK = ".lock"
 
 @contextmanager
 def exclusive_folder(folder: Path, *, taken: str, setting: str) -> Iterator[None]:
-    """Work alone in a folder, which is made where needed.
+    """Lock a folder during this block; create it if it does not exist.
 
     Args:
-        folder: Where to work.
-        taken: What to say of the folder when another process works in it, and what to do then.
-        setting: The setting that names another folder, where this one cannot be written to.
+        folder: The folder.
+        taken: The rest of the error message, after the folder's name, if another process holds the lock.
+        setting: The setting to change if the folder is not writable.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -34,11 +34,11 @@ def exclusive_folder(folder: Path, *, taken: str, setting: str) -> Iterator[None
 
 
 def _is_held(lock: TextIO) -> bool:
-    """Whether another process holds a lock; else it is ours now."""
+    """Return whether another process holds the lock; otherwise take it."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # this file system knows no locks: better none than no work
+    except OSError:  # this file system has no locks: better to work without one than not at all
         return False
     return False

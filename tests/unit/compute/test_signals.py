@@ -41,7 +41,7 @@ def test_a_signal_ends_an_interruptible_block() -> None:
 
 def test_an_alarm_ends_an_interruptible_block() -> None:
     before, ended = signal.getsignal(signal.SIGALRM), False
-    with (
+    with (  # noqa: PT012
         stop_signals() as stop_request,
         pytest.raises(StopError),
         stop_request.late_after(1e-3),

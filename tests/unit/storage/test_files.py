@@ -1,4 +1,4 @@
-"""Files and folders that are whole or not there, and nothing beside them."""
+"""Files and folders appear completely or not at all, and nothing is left next to them."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def fill(path: Path, text: str) -> None:
         (partial / "file").write_text(text)
 
 
-def test_a_folder_takes_the_place_of_another(tmp_path: Path) -> None:
+def test_a_folder_replaces_another(tmp_path: Path) -> None:
     fill(tmp_path / "made", "old")
     fill(tmp_path / "made", "new")
     assert (tmp_path / "made" / "file").read_text() == "new"
@@ -31,7 +31,7 @@ def test_a_folder_takes_the_place_of_another(tmp_path: Path) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
-from nmt import files
+from nmt.storage import files
 way, path, nested = getattr(files, sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "nested"
 with way(path) as partial:
     if nested:
@@ -124,13 +124,13 @@ def test_a_failure_leaves_a_file_as_it_was(tmp_path: Path) -> None:
     assert names(tmp_path) == ["file"]
 
 
-def test_removing_leaves_nothing(tmp_path: Path) -> None:
+def test_a_removed_folder_leaves_nothing(tmp_path: Path) -> None:
     fill(tmp_path / "made", "old")
     remove_folder(tmp_path / "made")
     assert names(tmp_path) == []
 
 
-def test_removing_takes_what_there_is_and_follows_no_link(tmp_path: Path) -> None:
+def test_remove_deletes_anything_and_follows_no_link(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "file").write_text("kept")
     (tmp_path / "link").symlink_to("kept")
@@ -142,7 +142,7 @@ def test_removing_takes_what_there_is_and_follows_no_link(tmp_path: Path) -> Non
     assert names(tmp_path / "kept") == ["file"]
 
 
-def test_what_cannot_be_removed_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_to_delete_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(30, "Read-only file system")
 
