@@ -1,4 +1,4 @@
-"""Text to word pieces and back: one SentencePiece model for both languages, or one for each."""
+"""Convert text to tokens and back, with one SentencePiece model for both languages or one per language."""
 
 import hashlib
 from collections.abc import Sequence
@@ -16,23 +16,23 @@ TARGET_FILE = "tokenizer.target.model"
 
 
 class Tokenizer:
-    """Encodes both sides of a pair and decodes the target side; never adds special ids."""
+    """Encodes and decodes source and target sentences; never adds special ids."""
 
     def __init__(self, source: bytes, target: bytes | None = None, *, name: str = "tokenizer") -> None:
-        """Take the content of one model for both sides, or of two; `name` says in errors where it came from."""
+        """Take the content of one model for both languages, or of two models; errors call it `name`."""
         self._models: tuple[bytes, ...] = (source,) if target is None else (source, target)
         self._source = _processor(source, name)
         self._target = self._source if target is None else _processor(target, name)
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
-        """Load the model, or the two, that lie in a folder."""
+        """Load the one or two models in a folder."""
         names = file_names(joint=not (folder / SOURCE_FILE).exists())
         models = [_read(folder / name) for name in names]
         return cls(*models, name=" and ".join(str(folder / name) for name in names))
 
     def save(self, folder: Path) -> None:
-        """Write the model, or the two, into a folder."""
+        """Write the one or two models into a folder."""
         for name, content in zip(file_names(joint=self.joint), self._models, strict=True):
             with replacing(folder / name) as partial:
                 partial.write_bytes(content)
@@ -44,56 +44,56 @@ class Tokenizer:
 
     @property
     def source_size(self) -> int:
-        """Word pieces of the source vocabulary, special ones included."""
+        """Size of the source vocabulary, including special tokens."""
         return int(self._source.get_piece_size())
 
     @property
     def target_size(self) -> int:
-        """Word pieces of the target vocabulary, special ones included."""
+        """Size of the target vocabulary, including special tokens."""
         return int(self._target.get_piece_size())
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of the model's content."""
+        """SHA-256 of the content of the models."""
         return hashlib.sha256(b"".join(self._models)).hexdigest()
 
     @property
     def contents(self) -> tuple[bytes, bytes]:
-        """The model of each side; the same twice when joint."""
+        """The source model and the target model; the same one twice if joint."""
         return self._models[0], self._models[-1]
 
     @property
     def vocabularies(self) -> tuple[list[str], list[str]]:
-        """The word pieces of each side, in the order of their ids."""
+        """The tokens of the source and the target vocabulary, in the order of their ids."""
         return _pieces(self._source), _pieces(self._target)
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
-        """Ids of source sentences."""
+        """Return the ids of source sentences."""
         return _encode(self._source, lines)
 
     def encode_target(self, lines: Sequence[str]) -> list[list[int]]:
-        """Ids of target sentences."""
+        """Return the ids of target sentences."""
         return _encode(self._target, lines)
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
-        """The word pieces that source ids stand for, as they are written in the vocabulary."""
+        """Return the tokens of source ids as the vocabulary spells them."""
         return [str(self._source.id_to_piece(int(piece))) for piece in ids]
 
     def target_pieces(self, ids: Sequence[int]) -> list[str]:
-        """The word pieces that target ids stand for."""
+        """Return the tokens of target ids as the vocabulary spells them."""
         return [str(self._target.id_to_piece(int(piece))) for piece in ids]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of a target sentence; padding, begin and end marks are left out."""
+        """Return the text of a target sentence, without PAD, BOS and EOS."""
         return str(self._target.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
 
     def decode_source(self, ids: Sequence[int]) -> str:
-        """Text of a source sentence."""
+        """Return the text of a source sentence, without PAD, BOS and EOS."""
         return str(self._source.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
 
 
 def file_names(*, joint: bool) -> tuple[str, ...]:
-    """Names of a tokenizer's files."""
+    """Return the names of a tokenizer's files."""
     return (JOINT_FILE,) if joint else (SOURCE_FILE, TARGET_FILE)
 
 
@@ -123,7 +123,7 @@ def _processor(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         _pieces(processor)
-    except (RuntimeError, UnicodeDecodeError) as error:  # the latter of a piece that is no text
+    except (RuntimeError, UnicodeDecodeError) as error:  # UnicodeDecodeError: a token is not valid text
         raise _damaged(name) from error
     ids = (processor.unk_id(), processor.pad_id(), processor.bos_id(), processor.eos_id())
     if ids != (UNK, PAD, BOS, EOS):

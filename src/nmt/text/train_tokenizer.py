@@ -1,4 +1,4 @@
-"""Trains a SentencePiece model on raw text, the same model from the same text every time."""
+"""Train a SentencePiece model on raw text; the same text always gives the same model."""
 
 import io
 import re
@@ -14,39 +14,40 @@ from nmt.errors import UserError
 from nmt.text.special import BOS, EOS, PAD, UNK
 
 MAX_LINE_BYTES = 4192
-"""SentencePiece does not learn from longer lines (its own default)."""
-RESERVED = "\u2585"
-"""SentencePiece marks unknown words with this character, so it does not learn from lines that hold it."""
+"""SentencePiece does not train on longer lines (its own default)."""
+RESERVED_CHARACTER = "\u2585"
+"""SentencePiece marks unknown words with this character, so it does not train on lines that contain it."""
 THREADS = 16
-"""A fixed number: the unigram model depends on it in its last digits."""
+"""Fixed, because the last digits of a unigram model depend on it."""
 SAMPLE_SEED = 1
-"""A fixed seed: the same text makes the same vocabulary, whatever the seed of the run."""
-BLOCK = 1 << 20
+"""Fixed, so that the vocabulary depends only on the text and not on the seed of the run."""
+BLOCK_LINES = 1 << 20
+"""Lines from which a sample is drawn at a time."""
 
 
 @dataclass(slots=True)
 class LinesSeen:
-    """What became of the lines that were offered for training."""
+    """Counts of the lines offered for training, and of the ones skipped."""
 
     offered: int = 0
-    """Lines of text there were."""
+    """All lines of the text."""
     used: int = 0
-    """Lines the model learned from."""
+    """Lines that the model was trained on."""
     empty: int = 0
     """Sampled lines without text."""
     too_long: int = 0
     """Sampled lines of more than MAX_LINE_BYTES bytes."""
     reserved: int = 0
-    """Sampled lines that hold the reserved character."""
+    """Sampled lines that contain the reserved character."""
 
     def usable(self, lines: Iterable[str]) -> Iterator[str]:
-        """Pass on the lines that SentencePiece can learn from, counting them and the others."""
+        """Yield the lines that SentencePiece can train on; count them and the others."""
         for line in lines:
             if not line or line.isspace():
                 self.empty += 1
             elif 4 * len(line) > MAX_LINE_BYTES < len(line.encode()):
                 self.too_long += 1
-            elif RESERVED in line:
+            elif RESERVED_CHARACTER in line:
                 self.reserved += 1
             else:
                 self.used += 1
@@ -54,7 +55,7 @@ class LinesSeen:
 
 
 def train(lines: Iterable[str], count: int, config: TokenizerConfig) -> tuple[bytes, LinesSeen]:
-    """Train a model on `lines`, of which there are `count`; give its content, and what was left out."""
+    """Train a model on `count` lines; return its content, and how many lines were used and skipped."""
     seen = LinesSeen(offered=count)
     model = io.BytesIO()
     try:
@@ -80,14 +81,14 @@ def train(lines: Iterable[str], count: int, config: TokenizerConfig) -> tuple[by
 
 
 def sample(lines: Iterable[str], count: int, size: int) -> Iterator[str]:
-    """Choose `size` of `count` lines at random, keeping their order; all where size is 0."""
+    """Yield a random sample of `size` of `count` lines, in their order; yield all lines if `size` is 0."""
     lines = iter(lines)
     if not size or size >= count:
         yield from lines
         return
     generator = np.random.default_rng(SAMPLE_SEED)
     while count:
-        block = min(count, BLOCK)
+        block = min(count, BLOCK_LINES)
         take = int(generator.hypergeometric(size, count - size, block))
         chosen = np.zeros(block, dtype=bool)
         chosen[generator.choice(block, take, replace=False)] = True

@@ -1,4 +1,4 @@
-"""Word pieces: round trips, fixed special ids, and what goes wrong with bad models and vocabularies."""
+"""Tokenizers: round trips, fixed special ids, and errors of bad models and vocabularies."""
 
 import io
 import random
@@ -41,12 +41,12 @@ def joint() -> Tokenizer:
         *(" leading", "trailing ", "hosu eths"),
     ],
 )
-def test_identity_gives_the_text_back(model_type: str, text: str) -> None:
+def test_decoding_gives_the_encoded_text_back(model_type: str, text: str) -> None:
     tokenizer = Tokenizer(trained(model_type=model_type))
     assert tokenizer.decode(tokenizer.encode_target([text])[0]) == text
 
 
-def test_normalisation_is_what_cannot_be_undone() -> None:
+def test_normalisation_changes_the_decoded_text() -> None:
     tokenizer = Tokenizer(trained(normalization="nfkc"))
     assert tokenizer.decode(tokenizer.encode_target(["the  ship "])[0]) == "the ship"
 
@@ -70,7 +70,7 @@ def test_special_ids_are_checked(tmp_path: Path) -> None:
         Tokenizer.load(tmp_path)
 
 
-def test_saved_and_loaded_are_the_same(tmp_path: Path, joint: Tokenizer) -> None:
+def test_a_loaded_tokenizer_equals_the_saved_one(tmp_path: Path, joint: Tokenizer) -> None:
     joint.save(tmp_path)
     loaded = Tokenizer.load(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.model"]
@@ -90,7 +90,7 @@ def test_separate_vocabularies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a model", "half", "no text"])
-def test_damaged_file_is_named_without_chatter(
+def test_a_damaged_file_is_named_in_one_line(
     tmp_path: Path, joint: Tokenizer, damage: bytes | str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     joint.save(tmp_path)
@@ -117,7 +117,7 @@ def test_training_is_deterministic_and_silent(model_type: str, capfd: pytest.Cap
 
 
 @pytest.mark.parametrize("model_type", ["bpe", "unigram"])
-def test_too_large_a_vocabulary_names_one_that_works(model_type: str) -> None:
+def test_error_of_a_too_large_vocabulary_names_a_size_that_works(model_type: str) -> None:
     with pytest.raises(
         UserError, match=r"vocab_size=50000 is more than the text allows: set it to (\d+) or less"
     ) as error:
@@ -126,14 +126,14 @@ def test_too_large_a_vocabulary_names_one_that_works(model_type: str) -> None:
     assert Tokenizer(trained(model_type=model_type, vocab_size=largest)).source_size == largest
 
 
-def test_too_small_a_vocabulary_names_the_way_out() -> None:
+def test_error_of_a_too_small_vocabulary_names_a_size_that_works() -> None:
     with pytest.raises(UserError, match=r"vocab_size=10 is less than .* more than (\d+)") as error:
         trained(vocab_size=10)
     least = int(str(error.value).split("more than ")[1].split(",")[0])
     assert Tokenizer(trained(vocab_size=least + 1)).source_size == least + 1
 
 
-def test_what_is_skipped_is_counted() -> None:
+def test_skipped_lines_are_counted() -> None:
     long = "große " * 1000
     lines = [*sentences(300), long, long, "", " ", "▅ reserved", "x" * 4192]
     model, seen = train_tokenizer.train(lines, len(lines), TokenizerConfig(vocab_size=90))
@@ -141,14 +141,14 @@ def test_what_is_skipped_is_counted() -> None:
     assert Tokenizer(model).source_size == 90
 
 
-def test_nothing_to_learn_from() -> None:
+def test_text_without_usable_lines_is_an_error() -> None:
     with pytest.raises(UserError, match="no text to learn from: of 2 lines, 2 are empty"):
         train_tokenizer.train(["", " "], 2, TokenizerConfig(vocab_size=90))
 
 
 @pytest.mark.parametrize("size", [1, 37, 99])
 def test_sample_keeps_order_and_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(train_tokenizer, "BLOCK", 30)
+    monkeypatch.setattr(train_tokenizer, "BLOCK_LINES", 30)
     lines = [f"{number:03}" for number in range(100)]
     taken = list(train_tokenizer.sample(lines, 100, size))
     assert len(taken) == len(set(taken)) == size
@@ -158,7 +158,7 @@ def test_sample_keeps_order_and_size(monkeypatch: pytest.MonkeyPatch, size: int)
 
 
 def test_sample_is_even_over_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train_tokenizer, "BLOCK", 1000)
+    monkeypatch.setattr(train_tokenizer, "BLOCK_LINES", 1000)
     taken = [int(line) for line in train_tokenizer.sample(map(str, range(10_000)), 10_000, 2000)]
     quarters = [sum(1 for line in taken if line // 2500 == quarter) for quarter in range(4)]
     assert all(400 < count < 600 for count in quarters)
