@@ -72,7 +72,7 @@ def _searching_alike(usual: TorchEngine, config: Config, trained: Config) -> Tor
     longest = _longest(config, trained)
     search = replace(usual.config, alpha=0.0, extra_length=longest)
     native = TorchEngine(usual.models, usual.tokenizer, search, CPU)
-    native.max_target_tokens = min(native.longest_target, longest)
+    native.max_target_tokens = min(native.max_target_tokens, longest)
     return native
 
 

@@ -10,12 +10,12 @@ from nmt.data.batches import PairLengths, plan_epoch, split_batch
 from nmt.data.loader import MicroBatch, assemble
 from nmt.data.store import PairStore
 from nmt.decoding.engine import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
-from nmt.model.transformer import Transformer
+from nmt.model.interface import TranslationModel
 from nmt.training.trainer import Means, held_out_loss
 
 
 def development_loss(
-    model: Transformer,
+    model: TranslationModel,
     valid: PairStore,
     config: TrainingConfig,
     machine: Machine,

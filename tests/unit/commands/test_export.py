@@ -25,8 +25,8 @@ from nmt.decoding.load_engine import load_engine
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.export import refusal
+from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
-from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoints
 from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
@@ -53,7 +53,7 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def give_model(config: Config) -> Transformer:
+def give_model(config: Config) -> TranslationModel:
     """Save a checkpoint of a model that ends its translations, as trained ones do; return the model."""
     pieces = models.tokenizer()
     ours = models.model(pieces)

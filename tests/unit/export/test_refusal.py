@@ -25,7 +25,7 @@ def test_all_other_registered_choices_are_refused_by_name(target: str, setting: 
         pytest.skip("it can be exported")
     config = replace(ModelConfig(), **{setting.partition(".")[2]: name})  # type: ignore[arg-type]
     write: Callable[..., None] = ctranslate2.write if target == "ctranslate2" else huggingface.write
-    rest = ("float32",) if target == "ctranslate2" else (("en", "de"), {})
+    rest: tuple[object, ...] = ("float32",) if target == "ctranslate2" else (("en", "de"), {})
     with pytest.raises(UserError, match=f"^export.target={target} cannot express {setting}={name}, only [^\n]*$"):
         write(tmp_path, config, {}, tokenizer(), *rest)
     assert not list(tmp_path.iterdir())

@@ -13,9 +13,10 @@ import pyarrow.parquet
 import pytest
 
 from nmt.data.sources import files
-from nmt.data.sources.files import MAX_LINE_BYTES, Pair, inputs, read_pairs
+from nmt.data.sources.files import Pair, inputs, read_pairs
 from nmt.data.sources.tables import cell_text
 from nmt.errors import UserError
+from nmt.text.lines import MAX_LINE_BYTES
 
 PAIRS = [("a house", "ein Haus"), ('said "no", and left', "tab\there"), ("", "x"), ("ünïcode 👩‍👩‍👧", "\x00 NUL")]
 Row = dict[str, str | None]
