@@ -12,9 +12,9 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from nmt.commands import score, translate
-from nmt.config.compose import compose, from_yaml, to_yaml
+from nmt.config.compose import compose
 from nmt.config.keys import GROUPS, all_keys
-from nmt.config.saved import flatten, read_settings
+from nmt.config.saved import flatten, from_yaml, read_settings, to_yaml
 from nmt.config.schema import Config
 from nmt.runs.compatibility import check_resumable
 from scripts.fuzz.campaign import Attempt

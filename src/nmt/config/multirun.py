@@ -11,7 +11,8 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from nmt.config.compose import conf_folder, in_one_line, register_schema
+from nmt.config.compose import conf_folder, register_schema
+from nmt.config.messages import one_line_errors
 
 LAUNCHING = ("hydra.", "hydra/", "+hydra.", "++hydra.")
 """How overrides begin that say how runs are launched, and not what is run."""
@@ -44,7 +45,7 @@ def multirun(job: Callable[[list[str]], None], words: Sequence[str], outputs: st
     sys.argv = ["nmt", "--multirun", *own, *words]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come out as they are, for the command line to put in a line
     try:
-        with in_one_line(words):
+        with one_line_errors(words):
             hydra.main(config_path=str(conf_folder()), config_name="config", version_base="1.3")(task)()
     finally:
         sys.argv = arguments

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from nmt.cli import main
 from nmt.compute.machine import Machine
-from nmt.config.compose import to_yaml
+from nmt.config.saved import to_yaml
 from nmt.config.schema import Config
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.load_engine import load_engine

@@ -8,8 +8,9 @@ import yaml
 
 from nmt.config import compose as composing
 from nmt.config import saved
-from nmt.config.compose import compose, conf_folder, from_yaml, options, to_yaml
+from nmt.config.compose import compose, conf_folder, options
 from nmt.config.keys import GROUPS, all_keys, describe_keys
+from nmt.config.saved import from_yaml, to_yaml
 from nmt.config.schema import AveragingConfig, Config, DataConfig
 from nmt.errors import ConfigError
 from nmt.runs import compatibility
@@ -181,7 +182,7 @@ def test_the_papers_other_runs() -> None:
         ("data.train.0=x", "did you mean data.train?"),
         ("model@model=big", "there is no setting model@model"),
         ("+training.steps=3", "write it without the +"),
-        ("~training.steps", "no setting can be taken away"),
+        ("~training.steps", "settings cannot be removed"),
         ("experiment=tabel3/a1", "there is no experiment=tabel3/a1; did you mean experiment=table3/a1?"),
         ("model=enormous", "choose from base, big, modern, small, tiny"),
         ("model=[base,big]", "there is no model=[base,big]"),
@@ -194,11 +195,11 @@ def test_the_papers_other_runs() -> None:
         ("training.steps=null", "training.steps=null must be a whole number"),
         ("name=null", "name=null must be text"),
         ("training.steps=???", "training.steps=??? must be a whole number"),
-        ("name=${nowhere}", "name=${nowhere} cannot be worked out: Interpolation key 'nowhere' not found"),
+        ("name=${nowhere}", "name=${nowhere} cannot be resolved: Interpolation key 'nowhere' not found"),
         ("training.steps", "cannot read 'training.steps': write key=value"),
         ("=3", "cannot read '=3'"),
         ("", "cannot read ''"),
-        ("input=a b(c", "with quotes around"),
+        ("input=a b(c", "quote a value with special characters"),
         ("--steps", "settings are written key=value, without dashes"),
         ("training.steps=1,2", "a run takes one"),
         ("model.heads=7", "model.heads=7 does not divide model.d_model=512"),
@@ -297,8 +298,8 @@ def test_yaml_of_before_a_setting_was_there_takes_its_default() -> None:
         ("training:\n  stepz: 7\n", "there is no setting training.stepz; did you mean training.steps?"),
         ("training:\n  steps: many\n", "training.steps must be a whole number (Value 'many'"),
         ("training: [1\n", "line"),
-        ("- 1\n- 2\n", "the saved settings are empty or no list of"),
-        ("", "the saved settings are empty or no list of"),
+        ("- 1\n- 2\n", "the saved settings are empty or not a list of"),
+        ("", "the saved settings are empty or not a list of"),
         ("3", "int"),
         ("training: 3\n", "int is not a subclass of TrainingConfig"),
     ],
