@@ -16,6 +16,7 @@ from hydra.errors import HydraException
 
 from nmt.config.keys import GROUPS, all_keys
 from nmt.config.messages import one_line_errors, unknown_setting
+from nmt.config.renamed import rename_overrides
 from nmt.config.saved import schema_tree, to_config
 from nmt.config.schema import Config, is_utf8
 from nmt.errors import ConfigError
@@ -23,11 +24,12 @@ from nmt.errors import ConfigError
 
 def compose(overrides: Sequence[str]) -> Config:
     """Return the settings that `conf/` and these overrides (`training.steps=3`, `model=big`) give."""
+    overrides = rename_overrides(overrides)
     for override in overrides:
         _check_override(override)
     register_schema()
     with one_line_errors(overrides), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        return to_config(hydra.compose("config", overrides=list(overrides)))
+        return to_config(hydra.compose("config", overrides=overrides))
 
 
 def options(group: str) -> list[str]:

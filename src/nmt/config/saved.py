@@ -4,12 +4,13 @@ import io
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from nmt.config.messages import one_line_errors
+from nmt.config.renamed import rename_saved
 from nmt.config.schema import Config
 from nmt.errors import ConfigError
 
@@ -31,13 +32,14 @@ def from_yaml(text: str) -> Config:
         saved = OmegaConf.load(io.StringIO(text))
         if not isinstance(saved, DictConfig) or not saved:
             raise ConfigError("the saved settings are empty or not a list of `key: value`")
-        return to_config(OmegaConf.merge(schema_tree(), saved))
+        escaped = cast("dict[str, Any]", OmegaConf.to_container(saved, resolve=False))
+        return to_config(OmegaConf.merge(schema_tree(), rename_saved(escaped)))
 
 
 def read_settings(config_text: str) -> dict[str, Any]:
     """Return the settings in a saved config.yaml by their dotted keys, without checking their names and values."""
     settings = _plain_yaml(config_text)
-    return flatten(settings if isinstance(settings, dict) else {})
+    return flatten(rename_saved(settings) if isinstance(settings, dict) else {})
 
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
