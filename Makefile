@@ -59,7 +59,7 @@ $(LAUNCHED): $(READY)
 demo: ## The whole chain on the embedded corpus, on a CPU, without network, in minutes
 data: ## Fetch, filter and tokenise a corpus
 train: ## Train, or go on training, on all GPUs or the CPU
-batch: ## Print the sentences that a step trained on: ARGS="step=1234"
+batch: ## Print the sentences that a step trained on: ARGS="batch.step=1234"
 average: ## Average checkpoints: those that the development loss chooses, or the paper's
 eval: ## Translate and score the test set, on all GPUs or the CPU
 translate: ## Translate standard input, or input=FILE
@@ -71,7 +71,7 @@ report: ## Write a page on a run, or with compare=[a,b] on several
 compare: ## Print how runs differ: compare=[a,b]
 attention: ## Draw where a model looks, as a PNG
 describe: ## Say what a run will cost, before it runs
-table3: ## Train and score the rows of the paper's Table 3; scale=small does so on the demo corpus
+table3: ## Train and score the rows of the paper's Table 3, or with table3.scale=small on the demo corpus
 bench: ## Measure speed beside peers: ARGS="setup", "train", "decode --checkpoint=...", or "--help"
 test: ## The quick tests, as CI runs them
 test-all: ## All tests: the slow ones too, and those that need a GPU where there is one

@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from injuries import Injury, count_file_calls, nothing
 
-from nmt.cli import STAGES, main
+from nmt.cli import main
+from nmt.commands import COMMANDS
 from nmt.storage.files import PARTIAL
 
 CHAIN = ("data", "train", "average", "eval", "export")
@@ -96,7 +97,7 @@ class Workshop:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for stage in CHAIN:
-            import_module(STAGES[stage].module)
+            import_module(COMMANDS[stage].module)
         torch.set_num_threads(1)  # threads would not live through a fork
         self._write_corpus()
         self.seconds: dict[str, float] = {}

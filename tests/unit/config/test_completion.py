@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import STAGES, main
+from nmt.cli import main
+from nmt.commands import COMMANDS
 from nmt.config.completion import SCRIPT, complete
 from nmt.config.compose import options
 
-KEYS = {name: stage.settings for name, stage in STAGES.items()}
+KEYS = {name: command.settings for name, command in COMMANDS.items()}
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_a_line_goes_on(line: str, expected: list[str]) -> None:
 
 
 def test_whole_lists() -> None:
-    assert complete("nmt ", KEYS) == sorted([*STAGES, "completion"])
+    assert complete("nmt ", KEYS) == sorted([*COMMANDS, "completion"])
     assert complete("nmt train experiment=", KEYS) == options("experiment")
     offered = complete("nmt train ", KEYS)
     assert {"experiment=", "model=", "training.steps=", "name="} <= set(offered)
