@@ -26,7 +26,7 @@ class Command(NamedTuple):
 
 _COMMON = ("name", "seed", "paths", "runtime")
 COMMANDS = {
-    "data": Command("nmt.commands.data", "fetch, filter and tokenize a corpus", ("data", "tokenizer", *_COMMON)),
+    "data": Command("nmt.commands.data", "fetch, filter and tokenise a corpus", ("data", "tokenizer", *_COMMON)),
     "train": Command(
         "nmt.commands.train",
         "train a model, or resume training",

@@ -91,7 +91,7 @@ class TokenizerConfig:
     joint: bool = True
     """Share one vocabulary between both languages; false trains one per language."""
     normalization: str = "identity"
-    """Text normalization, which is irreversible: identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf."""
+    """Text normalisation, which is irreversible: identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf."""
     character_coverage: float = 1.0
     """Share of the characters that the vocabulary covers; the rest becomes the unknown piece."""
     training_sentences: int = 5_000_000
@@ -130,7 +130,7 @@ class ModelConfig:
     dropout: float = 0.1
     """P_drop: dropout on the output of each sub-layer and on the sums of embeddings and positions."""
     norm: str = "layer"
-    """Normalization: layer (the paper's LayerNorm) or rms."""
+    """Normalisation: layer (the paper's LayerNorm) or rms."""
     norm_placement: str = "post"
     """post: the paper's LayerNorm(x + Sublayer(x)); pre: x + Sublayer(LayerNorm(x))."""
     activation: str = "relu"
@@ -186,7 +186,7 @@ class ModelConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingConfig:
-    """Section 5 of the paper: batches, schedule, optimizer, regularization; and when to validate and save."""
+    """Section 5 of the paper: batches, schedule, optimizer, regularisation; and when to validate and save."""
 
     steps: int = field(default=100_000, metadata=ADJUSTABLE)
     """Number of updates of the weights."""
