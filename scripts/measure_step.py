@@ -9,7 +9,7 @@ import sys
 import time
 
 import torch
-from made_up import MadeUp, peak_memory
+from synthetic import SyntheticText, peak_memory
 
 from nmt.commands.describe import describe
 from nmt.compute.machine import prepare_machine
@@ -26,8 +26,8 @@ def main() -> None:
     words = config.tokenizer.vocab_size
     trainer = Trainer(Transformer(config.model, words, words).to(machine.device), config.training, machine, config.seed)
     training = config.training
-    text = MadeUp(words, training.batch_tokens, training.device_tokens, config.seed, trainer.parts)
-    sentences = text.middling()
+    text = SyntheticText(words, training.batch_tokens, training.device_tokens, config.seed, trainer.parts)
+    sentences = text.median_batch()
     small, whole = text.step(sentences[:8]), text.step(sentences)
     trainer.update(small)  # allocates the optimizer state and loads libraries
     started = time.perf_counter()
