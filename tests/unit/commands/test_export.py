@@ -223,11 +223,11 @@ def test_each_process_loads_the_export_onto_its_own_device(
         ("export", ["export=huggingface"], "cannot express model.positions=learned"),
         ("export", ["export=hugingface"], "did you mean export=huggingface?"),
         ("export", ["export.target=safetensors", "input=nowhere"], "there is no nowhere to verify the export with"),
-        ("export", ["export.target=huggingface", "export.quantization=int8"], "is for export.target=ctranslate2 alone"),
+        ("export", ["export.target=huggingface", "export.quantization=int8"], "needs export.target=ctranslate2"),
         ("translate", ["engine=ctranslate2"], "there is no export in .*: run `make export` first"),
-        ("translate", ["engine=ctranslate2", "decoding.ensemble=[last]"], "leave decoding.ensemble out"),
+        ("translate", ["engine=ctranslate2", "decoding.ensemble=[last]"], "remove decoding.ensemble"),
         ("score", [], "text.en, line 1: 1 column(s), but two are needed"),
-        ("translate", ["translate.prefix=nowhere"], "prefix=nowhere does not exist"),
+        ("translate", ["translate.prefix=nowhere"], "translate.prefix=nowhere does not exist"),
     ],
 )
 def test_what_is_refused(
