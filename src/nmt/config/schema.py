@@ -544,33 +544,40 @@ class Config:
         _choice("engine", self.engine, ("torch", "ctranslate2"))
         if self.engine == "ctranslate2" and self.decoding.ensemble:
             raise ConfigError("engine=ctranslate2 translates with one model: remove decoding.ensemble")
-        kept = self.training.keep_last
-        if not self.averaging.checkpoints and not self.averaging.best and self.averaging.last > kept:
-            raise ConfigError(
-                f"averaging.last={self.averaging.last} is more than the training.keep_last={kept} "
-                "checkpoints kept: raise training.keep_last or lower averaging.last"
-            )
-        if self.averaging.best > self.training.keep_best and not self.averaging.checkpoints:
-            raise ConfigError(
-                f"averaging.best={self.averaging.best} is more than the training.keep_best={self.training.keep_best} "
-                "checkpoints kept: raise training.keep_best or lower averaging.best"
-            )
         if self.model.tie_embeddings and not self.tokenizer.joint:
             raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: change one of the two")
-        if self.data.max_pieces + 1 > self.training.batch_tokens:
+        self._check_averaging()
+        self._check_longest_sentence()
+
+    def _check_averaging(self) -> None:
+        """Make sure that training keeps the checkpoints to average."""
+        averaging, training = self.averaging, self.training
+        if averaging.checkpoints:
+            return
+        if not averaging.best and averaging.last > training.keep_last:
             raise ConfigError(
-                f"training.batch_tokens={self.training.batch_tokens} cannot hold one sentence of "
-                f"data.max_pieces={self.data.max_pieces} and its end mark: raise the first or lower the second"
+                f"averaging.last={averaging.last} is more than the training.keep_last={training.keep_last} "
+                "checkpoints kept: raise training.keep_last or lower averaging.last"
             )
-        if 0 < self.training.device_tokens < self.data.max_pieces + 1:
+        if averaging.best > training.keep_best:
             raise ConfigError(
-                f"training.device_tokens={self.training.device_tokens} cannot hold one sentence of "
-                f"data.max_pieces={self.data.max_pieces} and its end mark: raise the first or lower the second"
+                f"averaging.best={averaging.best} is more than the training.keep_best={training.keep_best} "
+                "checkpoints kept: raise training.keep_best or lower averaging.best"
             )
-        if self.model.positions == "learned" and self.data.max_pieces + 1 > self.model.max_positions:
+
+    def _check_longest_sentence(self) -> None:
+        """Make sure that batches and learned positions have room for the longest sentence and its end mark."""
+        longest = self.data.max_pieces + 1
+        too_small = {
+            "training.batch_tokens": self.training.batch_tokens < longest,
+            "training.device_tokens": 0 < self.training.device_tokens < longest,
+            "model.max_positions": self.model.positions == "learned" and self.model.max_positions < longest,
+        }
+        for key in (key for key, small in too_small.items() if small):
+            group, _, name = key.partition(".")
             raise ConfigError(
-                f"model.max_positions={self.model.max_positions} is too few for "
-                f"data.max_pieces={self.data.max_pieces}: raise the first or lower the second"
+                f"{key}={getattr(getattr(self, group), name)} is too small for one sentence of "
+                f"data.max_pieces={self.data.max_pieces} and its end mark: raise the first or lower the second"
             )
 
     @property
