@@ -1,7 +1,7 @@
-# `make` alone lists the targets. Each brings .venv up first; all they ask for is python3 (3.11 or newer) and make.
+# `make` without a target lists the targets. Each creates .venv if needed; this requires only python3 (3.11 or newer).
 
 ARGS ?=
-# scripts/launch.py reads ARGS from the environment. `value` keeps make from expanding it, there and everywhere else.
+# scripts/launch.py reads ARGS from the environment; `value` prevents make from expanding it.
 override ARGS := $(value ARGS)
 export ARGS
 PYTHON ?= python3
@@ -24,9 +24,9 @@ LAUNCHED := demo data train batch average eval translate score export report com
 help: ## List the targets
 	@echo 'make TARGET [ARGS="KEY=VALUE ... GROUP=NAME ..."]'
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo 'Without ARGS the stages work on WMT14 English-German, the paper'"'"'s base model. Installing:'
-	@echo '  PYTHON=python3.12  another Python       WHEELS=.wheels  without network, from what `make wheels` fetched'
-	@echo '  TORCH_INDEX=URL    also look there for packages, such as the CPU builds of torch'
+	@echo 'Without ARGS, the targets use WMT14 English-German and the paper'"'"'s base model. Installation:'
+	@echo '  PYTHON=python3.12  another Python       WHEELS=.wheels  offline, from the files of `make wheels`'
+	@echo '  TORCH_INDEX=URL    an additional package index, such as the one of torch'"'"'s CPU builds'
 
 setup: $(READY) ## Make .venv with the package and its locked dependencies
 	@echo 'setup: .venv is ready'
@@ -34,57 +34,57 @@ setup: $(READY) ## Make .venv with the package and its locked dependencies
 $(READY): requirements.lock pyproject.toml
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setup: nmt needs Python 3.11 or newer, \
 	this is " + sys.version.split()[0] + "; name another one: make setup PYTHON=python3.12")'
-	@echo 'setup: making .venv with $(shell "$(PYTHON)" --version 2>&1)' >&2
+	@echo 'setup: creating .venv with $(shell "$(PYTHON)" --version 2>&1)' >&2
 	@"$(PYTHON)" -m venv .venv
-	@echo 'setup: installing what requirements.lock lists$(if $(WHEELS), from $(WHEELS)); torch alone may take minutes' >&2
+	@echo 'setup: installing the packages of requirements.lock$(if $(WHEELS), from $(WHEELS)); torch may take minutes' >&2
 	@$(PIP_INSTALL) -r requirements.lock
 	@echo 'setup: installing nmt itself, editable' >&2
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-wheels: $(READY) ## Fetch all dependencies into .wheels, for `make setup WHEELS=.wheels` without network
+wheels: $(READY) ## Download all dependencies to .wheels, for `make setup WHEELS=.wheels` offline
 	@$(VENV_PYTHON) -m pip wheel -qq --disable-pip-version-check --wheel-dir .wheels -r requirements.lock
 
-lock: ## Write requirements.lock anew, with the newest releases that pyproject.toml allows
+lock: ## Update requirements.lock to the newest releases that pyproject.toml allows
 	@PYTHON="$(PYTHON)" scripts/lock
 
-# one after the other, whatever `make -j` says
+# one after the other, even with `make -j`
 .NOTPARALLEL:
-all: data train average eval report ## Text in, BLEU out: these five, one after the other
+all: data train average eval report ## Run these five: from text to BLEU and a report
 
-# These take ARGS, and all have this one recipe.
+# All targets that accept ARGS share this recipe.
 $(LAUNCHED): $(READY)
 	@$(LAUNCH) $@
 
-demo: ## The whole chain on the embedded corpus, on a CPU, without network, in minutes
+demo: ## Run the whole chain on the embedded corpus, on a CPU, offline, in minutes
 data: ## Fetch, filter and tokenise a corpus
-train: ## Train, or go on training, on all GPUs or the CPU
-batch: ## Print the sentences that a step trained on: ARGS="step=1234"
-average: ## Average checkpoints: those that the development loss chooses, or the paper's
+train: ## Train, or resume training, on all GPUs or the CPU
+batch: ## Print the sentences of one training step: ARGS="batch.step=1234"
+average: ## Average checkpoints, chosen by the validation loss or as in the paper
 eval: ## Translate and score the test set, on all GPUs or the CPU
 translate: ## Translate standard input, or input=FILE
-score: ## Say how probable given translations are: source, tab, translation
-# the export brings in what its target needs
+score: ## Score given translations: lines of source, tab, translation
+# the first export installs the packages of its target
 export: export NMT_INSTALL = $(PIP_INSTALL) --constraint requirements.lock
-export: ## Make a trained model into what CTranslate2 or Hugging Face load, and verify it
-report: ## Write a page on a run, or with compare=[a,b] on several
+export: ## Export a trained model for CTranslate2 or Hugging Face, and verify it
+report: ## Write an HTML page about a run, or about several: compare=[a,b]
 compare: ## Print how runs differ: compare=[a,b]
-attention: ## Draw where a model looks, as a PNG
-describe: ## Say what a run will cost, before it runs
-table3: ## Train and score the rows of the paper's Table 3; scale=small does so on the demo corpus
-bench: ## Measure speed beside peers: ARGS="setup", "train", "decode --checkpoint=...", or "--help"
-test: ## The quick tests, as CI runs them
-test-all: ## All tests: the slow ones too, and those that need a GPU where there is one
+attention: ## Draw the attention weights of a sentence as a PNG
+describe: ## Estimate the size, memory, time and cost of a run
+table3: ## Train and score the rows of the paper's Table 3, or with table3.scale=small on the demo corpus
+bench: ## Measure speed compared with other toolkits: ARGS="setup", "train", "decode --checkpoint=...", or "--help"
+test: ## Run the quick tests, like CI
+test-all: ## Run all tests, including slow ones, and those for a GPU if there is one
 
 lint: $(READY) ## Check style and types
 	@$(VENV_PYTHON) -m ruff check
 	@$(VENV_PYTHON) -m ruff format --check
 	@$(VENV_PYTHON) -m mypy
 
-format: $(READY) ## Put the code into the one style
+format: $(READY) ## Format the code
 	@$(VENV_PYTHON) -m ruff check --quiet --fix
 	@$(VENV_PYTHON) -m ruff format --quiet
 
-clean: ## Remove .venv and caches; data/ and outputs/ stay
+clean: ## Remove .venv and caches, but keep data/ and outputs/
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

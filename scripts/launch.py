@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run the command behind a make target with the words of ARGS; `train` and `eval` run on all GPUs of this machine.
+"""Run the command of a make target with the words of ARGS; `train` and `eval` run on all GPUs of this machine.
 
 make passes ARGS in the environment. It is split here by the shell's quoting rules, and neither make nor a shell
 expands it: `;`, `$(...)` and `${oc.env:HOME}` reach the command as they were written. Also usable without make:
@@ -17,7 +17,7 @@ from typing import NoReturn
 
 SCRIPTS = Path(__file__).resolve().parent
 ON_ALL_GPUS = ("train", "eval")
-BAD_INPUT = 2
+USER_ERROR = 2
 
 
 def main() -> None:
@@ -36,9 +36,9 @@ def main() -> None:
 
 
 def refuse(message: str) -> NoReturn:
-    """Say what the user has to change, and exit."""
+    """Print what the user has to change, and exit."""
     print(f"launch: {message}", file=sys.stderr)
-    sys.exit(BAD_INPUT)
+    sys.exit(USER_ERROR)
 
 
 def split(text: str) -> list[str]:
@@ -55,10 +55,10 @@ def command(target: str, words: Sequence[str], processes: int = 1) -> list[str]:
             return ["-m", "pytest", "-m", "", *words]
         case "bench":
             return [str(SCRIPTS / "bench"), *(words or ["train"])]
-    stage = ["-m", "nmt", target, *words]
+    nmt = ["-m", "nmt", target, *words]
     if processes == 1:
-        return stage
-    return [str(SCRIPTS / "torchrun"), "--standalone", f"--nproc-per-node={processes}", *stage]
+        return nmt
+    return [str(SCRIPTS / "torchrun"), "--standalone", f"--nproc-per-node={processes}", *nmt]
 
 
 def check_settings(words: Sequence[str]) -> None:
@@ -69,7 +69,7 @@ def check_settings(words: Sequence[str]) -> None:
 
 
 def gpu_count() -> int:
-    """Return the number of GPUs that a run may use, at least 1: a CPU also takes one process."""
+    """Return the number of GPUs that a run may use, at least 1 because a CPU run is one process."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return max(1, sum(bool(index.strip()) for index in visible.split(",")))

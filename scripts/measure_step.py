@@ -1,15 +1,15 @@
-"""One step of training with the full batch, measured beside what `nmt describe` foretells of its memory.
+"""Measure one training step with the full batch, and compare its memory with the estimate of `nmt describe`.
 
     .venv/bin/python scripts/measure_step.py model=big training.device_tokens=6250
 
-The text is made up: sentences about as long as those of WMT14, in random words. Overrides are those of `nmt train`.
+The text is synthetic: random words in sentences about as long as those of WMT14. Overrides are those of `nmt train`.
 """
 
 import sys
 import time
 
 import torch
-from made_up import MadeUp, peak_memory
+from synthetic import SyntheticText, peak_memory
 
 from nmt.commands.describe import describe
 from nmt.compute.machine import prepare_machine
@@ -19,26 +19,28 @@ from nmt.training.trainer import Trainer
 
 
 def main() -> None:
-    """Make a batch, train on a small part of it, then on the whole, and print what that took."""
+    """Train on a few sentences to warm up, then on a full batch, and print time and memory."""
     config = compose(sys.argv[1:])
     machine = prepare_machine(config.runtime)
     torch.manual_seed(config.seed)
     words = config.tokenizer.vocab_size
     trainer = Trainer(build_model(config.model, words, words).to(machine.device), config.training, machine, config.seed)
     training = config.training
-    text = MadeUp(words, training.batch_tokens, training.device_tokens, config.seed, trainer.parts)
-    sentences = text.middling()
+    text = SyntheticText(words, training.batch_tokens, training.device_tokens, config.seed, trainer.parts)
+    sentences = text.median_batch()
     small, whole = text.step(sentences[:8]), text.step(sentences)
-    trainer.update(small)  # brings up the optimizer's state and the libraries
+    trainer.update(small)  # allocates the optimizer state and loads libraries
     started = time.perf_counter()
     trainer.update(whole)
     loss = trainer.means().loss  # waits for the device
     seconds = time.perf_counter() - started
-    foretold, measured = describe(config, 1)["memory"]["total"], peak_memory(machine.device)
+    estimated, measured = describe(config, 1).memory.total, peak_memory(machine.device)
     print(f"{config.name}, {machine}, {torch.get_num_threads()} threads, loss {loss:.3f}")
     print(f"{len(whole.micro_batches)} micro-batches")
     print(f"step of {whole.tokens:,} tokens: {seconds:.2f} s, {whole.tokens / seconds:,.0f} tokens/s")
-    print(f"memory: foretold {foretold / 1e9:.2f} GB, measured {measured / 1e9:.2f} GB: {foretold / measured - 1:+.1%}")
+    print(
+        f"memory: estimated {estimated / 1e9:.2f} GB, measured {measured / 1e9:.2f} GB: {estimated / measured - 1:+.1%}"
+    )
 
 
 if __name__ == "__main__":

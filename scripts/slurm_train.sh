@@ -1,7 +1,7 @@
 #!/bin/bash
-# Train on several machines of a Slurm cluster, and go on after each time limit until the run is finished.
+# Train on several machines of a Slurm cluster, and resume after each time limit until the run is finished.
 #   sbatch --nodes=2 --gpus-per-node=8 scripts/slurm_train.sh experiment=wmt14_en_de_big
-# Start it from the top of the repository, with `make setup` done and the data prepared on a disk that all machines share.
+# Start it from the top of the repository, after `make setup`, with the data prepared on a disk that all machines share.
 # Without Slurm, on each of two machines (the first is called node1):
 #   .venv/bin/python scripts/torchrun --nnodes=2 --nproc-per-node=8 --rdzv-backend=c10d \
 #       --rdzv-endpoint=node1:29400 --rdzv-id=wmt14 -m nmt train experiment=wmt14_en_de_big
@@ -15,29 +15,29 @@
 #SBATCH --output=outputs/slurm-%j.log
 set -u
 python=${PYTHON:-.venv/bin/python}
-stopped=143  # what nmt leaves with when it was asked to stop and has saved all
+stopped=143  # exit code of nmt after it was asked to stop and saved a checkpoint
 first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 gpus=${SLURM_GPUS_ON_NODE:-1}
 
-"$python" -m nmt describe "$@" || exit 2  # a mistake in the settings is said once, before any machine starts
+"$python" -m nmt describe "$@" || exit 2  # reports a mistake in the settings once, before training starts
 
-# a process that fails is started again with the others, from the last checkpoint, three times at most
+# if a process fails, torchrun restarts all of them from the last checkpoint, at most three times
 srun --kill-on-bad-exit=1 "$python" scripts/torchrun --nnodes="$SLURM_JOB_NUM_NODES" --nproc-per-node="$gpus" \
     --max-restarts=3 --rdzv-backend=c10d --rdzv-endpoint="$first:$((20000 + SLURM_JOB_ID % 20000))" --rdzv-id="$SLURM_JOB_ID" \
     -m nmt train "$@" &
 training=$!
 
-save() {  # SIGTERM, which torchrun passes on, makes nmt save after the step it is at
+save() {  # torchrun forwards SIGTERM, upon which nmt saves after its current step
     kill -TERM "$training"
 }
-again() {
-    echo "slurm_train: time is nearly up; saving, then queueing the job again" >&2
+requeue_later() {
+    echo "slurm_train: the time limit is near; saving, then requeueing the job" >&2
     requeue=yes
     save
 }
 requeue=no
-trap again USR1
-trap save TERM  # cancelled, or pre-empted: in the second case Slurm itself queues it again
+trap requeue_later USR1
+trap save TERM  # cancelled or pre-empted; after a pre-emption Slurm requeues the job itself
 
 wait "$training"; code=$?
 while kill -0 "$training" 2>/dev/null; do wait "$training"; code=$?; done

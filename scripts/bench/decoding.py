@@ -18,7 +18,7 @@ from engines import ENGINES, Bench
 from sacrebleu.metrics.bleu import BLEU
 from tables import table
 
-from nmt.config.compose import from_yaml
+from nmt.config.saved import from_yaml
 
 TRANSLATORS = ("ours", "huggingface", "ctranslate2", "joeynmt", "eole")
 PRECISIONS = {"ours": ("fp32", "bf16"), "ctranslate2": ("fp32", "int8")}

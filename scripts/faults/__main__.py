@@ -1,11 +1,11 @@
-"""Do a seeded choice of faults to every stage of a small chain, give the plain command after each, and count.
+"""Inject seeded faults into every command of a small chain, repeat the command after each, and count the outcomes.
 
     .venv/bin/python scripts/faults
-    .venv/bin/python scripts/faults --only "flipped bit" --stage eval
+    .venv/bin/python scripts/faults --only "flipped bit" --command eval
     .venv/bin/python scripts/faults --trials 12 --seed 3
 
-After each fault the final files must be those of a chain that nothing interrupted, bit for bit; no temporary file may
-be left, and nobody may see a traceback. Linux only; root is needed for the trials with file systems of their own.
+After each fault the final files must equal those of an uninterrupted chain, bit for bit; no temporary file may
+remain, and no traceback may appear. Linux only; trials that mount file systems need root.
 """
 
 import argparse
@@ -19,29 +19,29 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from aftermath import Outcome, Trial, Verdict
-from ranks import prepare_pair
+from process_pairs import prepare_pair
+from recovery import Outcome, Trial, Verdict
+from sandbox import Sandbox
 from trials import judge, plan
-from workshop import Workshop
 
-MOUNTS = ("file system full",)
-"""Kinds that only root can try."""
+ROOT_ONLY = ("file system full",)
+"""Kinds of fault that need root."""
 
 
 def main() -> int:
-    """Try them all; the exit code says whether any was lost."""
+    """Run the chosen trials and return 1 if any was lost."""
     arguments = _arguments()
     folder = Path(tempfile.mkdtemp(prefix="faults-", dir=arguments.folder))
     started = time.monotonic()
-    shop = Workshop(folder)
-    prepare_pair(shop)
-    trials = _chosen(arguments, plan(arguments.seed, shop))
+    sandbox = Sandbox(folder)
+    prepare_pair(sandbox)
+    trials = _chosen(arguments, plan(arguments.seed, sandbox))
     print(f"{len(trials)} faults with seed {arguments.seed}, in {folder}", flush=True)
-    results = _try_all(shop, trials, arguments.jobs)
+    results = _run_all(sandbox, trials, arguments.jobs)
     print("", *_table(results), sep="\n")
     lost = [(trial, outcome) for trial, outcome in results if outcome.verdict is Verdict.LOST]
     for trial, outcome in lost:
-        print(f"LOST: {trial.kind}, {trial.stage}, {trial.what}: {outcome.note}")
+        print(f"LOST: {trial.kind}, {trial.command}, {trial.what}: {outcome.note}")
     print(f"\n{time.monotonic() - started:.0f} s")
     if not lost:
         shutil.rmtree(folder)
@@ -50,23 +50,23 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=1, help="another one chooses other moments and places")
-    parser.add_argument("--trials", type=int, default=0, help="try only so many, of as many kinds as can be")
-    parser.add_argument("--only", nargs="+", default=[], metavar="KIND", help="try only these kinds")
-    parser.add_argument("--stage", default="", help="try only this stage")
-    parser.add_argument("--jobs", type=int, default=2, help="faults tried at the same time")
-    parser.add_argument("--folder", help="where to work (some megabytes)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the moments and places of the faults")
+    parser.add_argument("--trials", type=int, default=0, help="run only this many trials, of as many kinds as possible")
+    parser.add_argument("--only", nargs="+", default=[], metavar="KIND", help="run only these kinds")
+    parser.add_argument("--command", default="", help="run only faults of this command")
+    parser.add_argument("--jobs", type=int, default=2, help="number of parallel trials")
+    parser.add_argument("--folder", help="parent of the working folder (some megabytes)")
     return parser.parse_args()
 
 
 def _chosen(arguments: argparse.Namespace, trials: list[Trial]) -> list[Trial]:
-    """Those asked for; where they are few, one of each kind comes before the second of any."""
+    """Return the trials asked for; if their number is limited, first one of each kind, then a second of each."""
     chosen = [
         trial
         for trial in trials
         if (not arguments.only or trial.kind in arguments.only)
-        and arguments.stage in ("", trial.stage)
-        and (os.getuid() == 0 or trial.kind not in MOUNTS)
+        and arguments.command in ("", trial.command)
+        and (os.getuid() == 0 or trial.kind not in ROOT_ONLY)
     ]
     if not arguments.trials:
         return chosen
@@ -80,14 +80,14 @@ def _chosen(arguments: argparse.Namespace, trials: list[Trial]) -> list[Trial]:
     return [chosen[index] for index in order[: arguments.trials]]
 
 
-def _try_all(shop: Workshop, trials: list[Trial], jobs: int) -> list[tuple[Trial, Outcome]]:
-    """Share the trials out among forked processes, and gather what they write down."""
-    notes = [shop.folder / f"results.{job}" for job in range(jobs)]
+def _run_all(sandbox: Sandbox, trials: list[Trial], jobs: int) -> list[tuple[Trial, Outcome]]:
+    """Divide the trials between forked processes, and collect the outcomes that they write."""
+    notes = [sandbox.folder / f"results.{job}" for job in range(jobs)]
     workers = []
     for job, note in enumerate(notes):
         pid = os.fork()
         if not pid:
-            _work(shop, trials, range(job, len(trials), jobs), note)
+            _run_worker(sandbox, trials, range(job, len(trials), jobs), note)
         workers.append(pid)
     for pid in workers:
         os.waitpid(pid, 0)
@@ -96,20 +96,20 @@ def _try_all(shop: Workshop, trials: list[Trial], jobs: int) -> list[tuple[Trial
         for line in note.read_text().splitlines():
             number, verdict, words = json.loads(line)
             found[number] = Outcome(Verdict(verdict), words)
-    missing = Outcome(Verdict.LOST, "the campaign itself failed")
+    missing = Outcome(Verdict.LOST, "the trial did not finish")
     return [(trial, found.get(number, missing)) for number, trial in enumerate(trials)]
 
 
-def _work(shop: Workshop, trials: list[Trial], numbers: range, note: Path) -> None:
-    """Be a worker, and never return."""
+def _run_worker(sandbox: Sandbox, trials: list[Trial], numbers: range, note: Path) -> None:
+    """Run trials in a worker process, which ends here."""
     try:
         with note.open("w", buffering=1) as file:
             for number in numbers:
-                outcome = judge(shop, trials[number], shop.folder / f"trial-{number}")
+                outcome = judge(sandbox, trials[number], sandbox.folder / f"trial-{number}")
                 file.write(json.dumps([number, outcome.verdict, outcome.note]) + "\n")
                 trial = trials[number]
                 print(
-                    f"{outcome.verdict:9} {trial.kind}, {trial.stage}, {trial.what}  {outcome.note[:160]}", flush=True
+                    f"{outcome.verdict:9} {trial.kind}, {trial.command}, {trial.what}  {outcome.note[:160]}", flush=True
                 )
     finally:
         sys.stdout.flush()
@@ -117,7 +117,7 @@ def _work(shop: Workshop, trials: list[Trial], numbers: range, note: Path) -> No
 
 
 def _table(results: list[tuple[Trial, Outcome]]) -> list[str]:
-    """A line for each kind of fault."""
+    """Return a table of outcomes with one row per kind of fault."""
     kinds = list(dict.fromkeys(trial.kind for trial, _ in results))
     counts = Counter((trial.kind, outcome.verdict) for trial, outcome in results)
     totals = Counter(outcome.verdict for _, outcome in results)

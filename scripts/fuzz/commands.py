@@ -12,10 +12,10 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from nmt.commands import score, translate
-from nmt.config.compose import compose, from_yaml, to_yaml
+from nmt.config.compose import compose
 from nmt.config.keys import GROUPS, all_keys
-from nmt.config.saved import flatten, read_settings
-from nmt.config.schema import Config
+from nmt.config.saved import flatten, from_yaml, read_settings, to_yaml
+from nmt.config.schema import Config, TranslateConfig
 from nmt.runs.compatibility import check_resumable
 from scripts.fuzz.campaign import Attempt
 from scripts.fuzz.odd import altered, damaged, json_values, raw_lines, texts
@@ -103,7 +103,7 @@ def translate_input(folder: Path) -> Attempt:
         text, form, nbest, strategy = value
         decoding = replace(config.decoding, nbest=nbest, strategy=strategy)
         with standard_streams(text) as output:
-            translate.run(replace(config, format=form, decoding=decoding))
+            translate.run(replace(config, translate=TranslateConfig(format=form), decoding=decoding))
         rows = output.getvalue().split(b"\n")
         assert rows.pop() == b""
         expected = lines_of(text)

@@ -15,7 +15,7 @@ import torch
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from nmt.config.compose import from_yaml, to_yaml
+from nmt.config.saved import from_yaml, to_yaml
 from nmt.config.schema import (
     Config,
     DataConfig,

@@ -1,10 +1,10 @@
-"""Train for hours, validating and saving all the time, and say whether memory, files, speed and disk stay flat.
+"""Train for hours with frequent validation and saving, and check that memory, files, speed and disk use stay constant.
 
     .venv/bin/python scripts/soak --minutes 120 --output soak.svg
     .venv/bin/python scripts/soak --minutes 2 --every 2 training.valid_every=5
 
-What is measured goes into samples.jsonl beside the run, and into the drawing. The last quarter of the time is held
-against the second; the first is for warming up. Linux only.
+The samples are written to samples.jsonl and drawn as curves. The last quarter of the time is compared with the second;
+the first is warm-up. Linux only.
 """
 
 import argparse
@@ -27,22 +27,22 @@ SETTINGS = (
     "training.log_every=10", "training.valid_every=20", "training.valid_sentences=20", "training.save_every=20",
     "training.keep_last=5", "runtime.device=cpu",
 )  # fmt: skip
-STAGE = [sys.executable, "-m", "nmt"]
+NMT = [sys.executable, "-m", "nmt"]
 STOPPED = 128 + signal.SIGTERM
 
 
 class Measure(NamedTuple):
-    """What is watched, and how far it may move."""
+    """A measured quantity, and how far it may change."""
 
     title: str
     unit: float
-    """What to divide by for the drawing."""
+    """Divisor of the sampled values."""
     growth: float
-    """Most that the last quarter may be of the second."""
+    """Largest allowed ratio of the last quarter to the second."""
     shrinkage: float = 0.0
-    """Least that it may be."""
+    """Smallest allowed ratio."""
     slack: float = 0.0
-    """Growth that is allowed in any case, in the drawing's unit."""
+    """Absolute growth that is always allowed."""
 
 
 MEASURES = {
@@ -50,16 +50,16 @@ MEASURES = {
     "handles": Measure("open files", 1, 1.0, slack=2),
     "threads": Measure("threads", 1, 1.0, slack=1),
     "disk": Measure("disk used by checkpoints, MiB", 2**20, 1.1),
-    "tokens_per_second": Measure("tokens a second", 1, 1e9, shrinkage=0.9),
+    "tokens_per_second": Measure("tokens per second", 1, 1e9, shrinkage=0.9),
 }
 
 
 def main() -> int:
-    """Train, measure, draw; the exit code says whether all was flat."""
+    """Train, sample and draw; return 1 if any measure changed too far."""
     arguments = _arguments()
     folder = Path(arguments.folder or tempfile.mkdtemp(prefix="soak-"))
     settings = [*SETTINGS, *arguments.overrides, f"paths.data={folder}/data", f"paths.outputs={folder}/outputs"]
-    subprocess.run([*STAGE, "data", *settings], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*NMT, "data", *settings], check=True, stdout=subprocess.DEVNULL)
     samples = _soak(folder, settings, arguments.minutes, arguments.every)
     verdicts = {name: _verdict(measure, _values(samples, name)) for name, measure in MEASURES.items()}
     output = Path(arguments.output)
@@ -73,18 +73,18 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=120, help="how long to train")
-    parser.add_argument("--every", type=float, default=10, help="seconds between two samples")
-    parser.add_argument("--folder", help="where the data and the run lie; a new temporary folder else")
-    parser.add_argument("--output", default="soak.svg", help="the drawing")
+    parser.add_argument("--every", type=float, default=10, help="seconds between samples")
+    parser.add_argument("--folder", help="folder of the data and the run; by default a temporary folder")
+    parser.add_argument("--output", default="soak.svg", help="file of the drawing")
     parser.add_argument("overrides", nargs="*", help="settings, such as training.save_every=5")
     return parser.parse_args()
 
 
 def _soak(folder: Path, settings: Sequence[str], minutes: float, every: float) -> list[dict[str, Any]]:
-    """Train, look at the process from outside meanwhile, and ask it to stop when the time is over."""
+    """Train in another process, sample it meanwhile, and stop it with SIGTERM when the time is over."""
     run, samples = folder / "outputs" / "soak", []
     with (folder / "train.log").open("w") as log, (folder / "samples.jsonl").open("w", buffering=1) as file:
-        process = subprocess.Popen([*STAGE, "train", *settings], stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen([*NMT, "train", *settings], stdout=log, stderr=subprocess.STDOUT)
         started = time.monotonic()
         try:
             while process.poll() is None and time.monotonic() < started + 60 * minutes:
@@ -102,7 +102,7 @@ def _soak(folder: Path, settings: Sequence[str], minutes: float, every: float) -
 
 
 def _sample(pid: int, run: Path) -> dict[str, float] | None:
-    """What a process uses now; None where it has not logged anything yet, or has just ended."""
+    """Return what a process uses now; None if it has not logged anything yet, or has just ended."""
     try:
         status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
         events = [json.loads(line) for line in _tail(run / "metrics.jsonl") if '"tokens_per_second"' in line]
@@ -119,7 +119,7 @@ def _sample(pid: int, run: Path) -> dict[str, float] | None:
 
 
 def _tail(path: Path) -> list[str]:
-    """The last whole lines of a file."""
+    """Return the last complete lines of a file."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 4096))
         return file.read().decode(errors="replace").split("\n")[1:-1]
@@ -130,7 +130,7 @@ def _values(samples: Sequence[dict[str, Any]], name: str) -> list[float]:
 
 
 def _verdict(measure: Measure, values: Sequence[float]) -> tuple[bool, str]:
-    """Whether the last quarter is as the second, and both in words."""
+    """Return whether the last quarter is within the limits of the second, and both as text."""
     quarter = len(values) // 4
     second, last = median(values[quarter : 2 * quarter]), median(values[-quarter:])
     flat = measure.shrinkage * second <= last <= max(measure.growth * second, second + measure.slack)
@@ -138,7 +138,7 @@ def _verdict(measure: Measure, values: Sequence[float]) -> tuple[bool, str]:
 
 
 def _drawing(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """A curve for each measure, one above the other."""
+    """Return a Vega-Lite chart with one curve per measure."""
     charts = [
         {
             "width": 640,

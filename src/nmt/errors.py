@@ -1,26 +1,26 @@
-"""What a user can put right, said in one line."""
+"""Errors that the user can fix, each with a message of one line."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """Something the user can mend: what is wrong, where, and what to do.
+    """An error that the user can fix: what is wrong, where, and what to do.
 
-    The command line prints the message alone, without a traceback, and leaves with exit code 2.
+    The command line prints only the message, without a traceback, and exits with code 2.
     """
 
 
 class CommonError(UserError):
-    """One that all processes of a run meet alike, so that it is enough if the first of them says it."""
+    """An error that every process of a run meets, so only the first process prints it."""
 
 
 class ConfigError(CommonError):
-    """A setting that is wrong in itself or contradicts another."""
+    """A setting that is invalid or contradicts another setting."""
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:
-    """Say which of `choices` the user may have meant: a clause to append to an error message."""
+    """Return a suggestion for an error message: the most similar choice, or all choices."""
     known = sorted(choices)
     close = get_close_matches(word, known, n=1, cutoff=0.5)
     if close:

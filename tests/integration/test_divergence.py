@@ -46,7 +46,7 @@ def test_a_bad_step_is_named_and_can_be_looked_at(settings: list[str], tmp_path:
     window = next(line for line in map(json.loads, lines) if line["event"] == "train" and line["step"] == 10)
     assert window["skipped"] == 1
     assert 0 < window["nll"] < window["loss"] < 10
-    shown = call(["batch", *settings, "step=7"])
+    shown = call(["batch", *settings, "batch.step=7"])
     assert shown.returncode == 0, shown.stderr
     numbers = [int(number) for number in shown.stderr.rpartition("numbers ")[2].split(",")]
     named = warning.partition("pairs ")[2].partition(", ...")[0].split(", ")
@@ -64,7 +64,7 @@ def test_too_many_in_a_row_stop_the_run(settings: list[str], tmp_path: Path, poi
     assert done.returncode == 2
     said = done.stderr.splitlines()[-1]
     assert "3 steps in a row, from step 13 on, had no finite gradient" in said
-    assert "`nmt batch step=13`" in said
+    assert "`nmt batch batch.step=13`" in said
     assert (tmp_path / "toy" / "checkpoints" / "last").resolve().name == "step-00000010"
 
 
@@ -130,10 +130,13 @@ def test_nothing_to_go_back_to(settings: list[str], tmp_path: Path, poison: Pois
 
 @pytest.mark.parametrize(
     ("step", "message"),
-    [("0", "step=0 must be at least 1"), ("999999999999", "step=999999999999 lies beyond training.steps=40")],
+    [
+        ("0", "batch.step=0 must be at least 1"),
+        ("999999999999", "batch.step=999999999999 lies beyond training.steps=40"),
+    ],
 )
 def test_a_step_is_one_of_the_run(step: str, message: str, settings: list[str]) -> None:
-    done = call(["batch", *settings, f"step={step}"])
+    done = call(["batch", *settings, f"batch.step={step}"])
     assert done.returncode == 2
     assert message in done.stderr
 

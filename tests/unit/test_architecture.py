@@ -50,8 +50,8 @@ LAYERS = [
 """From top to bottom. A name may import itself and what lies below; names of one layer do not import each other."""
 
 HOMES = {
-    "hydra": {"nmt.config.compose", "nmt.config.multirun"},
-    "omegaconf": {"nmt.config.compose", "nmt.config.multirun"},
+    "hydra": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun"},
+    "omegaconf": {"nmt.config.messages", "nmt.config.multirun", "nmt.config.saved"},
     "torch.distributed": {"nmt.compute.distributed"},
     "torch.nn.parallel": {"nmt.compute.distributed"},
     "wandb": {"nmt.runs.tracking"},

@@ -1,6 +1,7 @@
-"""The command line: stages, help, and how it leaves."""
+"""The command line: commands, help, errors and exit codes."""
 
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from nmt import __version__, cli
+from nmt import __version__, cli, commands
+from nmt.commands import COMMANDS
 from nmt.config.keys import describe_keys
 from nmt.config.schema import Config
 from nmt.errors import UserError
@@ -20,8 +22,8 @@ Fake = Callable[[Callable[[Config], None]], None]
 
 
 @pytest.fixture
-def fake_stages(monkeypatch: pytest.MonkeyPatch) -> Fake:
-    """Replace what every stage does."""
+def fake_commands(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    """Replace the function that every command runs."""
 
     def fake(run: Callable[[Config], None]) -> None:
         monkeypatch.setattr(cli, "import_module", lambda _: SimpleNamespace(run=run))
@@ -29,16 +31,16 @@ def fake_stages(monkeypatch: pytest.MonkeyPatch) -> Fake:
     return fake
 
 
-def test_a_stage_gets_the_composed_settings(fake_stages: Fake) -> None:
+def test_a_command_gets_the_composed_settings(fake_commands: Fake) -> None:
     seen: list[Config] = []
-    fake_stages(seen.append)
+    fake_commands(seen.append)
     assert cli.main(["train", "experiment=multi30k", "training.steps=3"]) == 0
     assert (seen[0].name, seen[0].training.steps) == ("multi30k", 3)
 
 
-def test_demo_is_the_demo_unless_told_otherwise(fake_stages: Fake) -> None:
+def test_the_demo_experiment_is_only_a_default(fake_commands: Fake) -> None:
     seen: list[Config] = []
-    fake_stages(seen.append)
+    fake_commands(seen.append)
     assert cli.main(["demo", "training.steps=3"]) == 0
     assert cli.main(["demo", "experiment=multi30k"]) == 0
     assert [config.name for config in seen] == ["demo", "multi30k"]
@@ -47,36 +49,36 @@ def test_demo_is_the_demo_unless_told_otherwise(fake_stages: Fake) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["trian"], "nmt: there is no stage trian; did you mean train?\n"),
+        (["trian"], "nmt: there is no command trian; did you mean train?\n"),
         (["train", "training.stepz=3"], "nmt: there is no setting training.stepz; did you mean training.steps?\n"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(
+def test_a_mistake_gives_one_line_and_exit_code_2(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(words) == 2
     assert capsys.readouterr().err == message
 
 
-def test_no_words_name_the_stages(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_words_the_message_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == 2
-    assert capsys.readouterr().err.startswith("nmt: name a stage: data, train,")
+    assert capsys.readouterr().err.startswith("nmt: name a command: data, train,")
 
 
 @pytest.mark.parametrize(("rank", "said"), [("0", "nmt: no data here\n"), ("3", "nmt: rank 3: no data here\n")])
-def test_under_torchrun_a_complaint_says_whose_it_is(
-    rank: str, said: str, fake_stages: Fake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_under_torchrun_an_error_names_its_rank(
+    rank: str, said: str, fake_commands: Fake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(_: Config) -> None:
         raise UserError("no data here")
 
-    fake_stages(run)
+    fake_commands(run)
     monkeypatch.setenv("RANK", rank)
     assert cli.main(["train"]) == 2
     assert capsys.readouterr().err == said
 
 
-def test_under_torchrun_wrong_settings_are_said_once(
+def test_under_torchrun_wrong_settings_are_reported_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RANK", "1")
@@ -93,16 +95,16 @@ def interruptible() -> Iterator[None]:
 
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("raised", "code"), [(KeyboardInterrupt(), 130), (UserError("no"), 2)])
-def test_exit_codes(raised: BaseException, code: int, fake_stages: Fake) -> None:
+def test_errors_have_their_exit_codes(raised: BaseException, code: int, fake_commands: Fake) -> None:
     def run(_: Config) -> None:
         raise raised
 
-    fake_stages(run)
+    fake_commands(run)
     assert cli.main(["train"]) == code
 
 
-def test_who_interrupts_twice_need_not_wait() -> None:
-    """Threads that still end what they are at are waited for after one interrupt, and not after another."""
+def test_a_second_interrupt_ends_the_process_immediately() -> None:
+    """After the first interrupt the process waits for its threads."""
     program = (
         "import threading, time; from nmt import cli\n"
         "def run(words):\n"
@@ -126,22 +128,22 @@ def test_who_interrupts_twice_need_not_wait() -> None:
     assert process.returncode == -signal.SIGINT
 
 
-def test_a_stages_own_exit_code_and_real_errors_pass(fake_stages: Fake) -> None:
+def test_exit_codes_and_unexpected_errors_of_a_command_pass_through(fake_commands: Fake) -> None:
     def leave(_: Config) -> None:
         raise SystemExit(7)
 
     def fail(_: Config) -> None:
         raise ZeroDivisionError
 
-    fake_stages(leave)
+    fake_commands(leave)
     with pytest.raises(SystemExit, match="7"):
         cli.main(["train"])
-    fake_stages(fail)
+    fake_commands(fail)
     with pytest.raises(ZeroDivisionError):
         cli.main(["train"])
 
 
-def test_a_reader_that_leaves_is_told_nothing() -> None:
+def test_a_closed_pipe_ends_the_process_silently() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "nmt", "train", "--help"]
@@ -151,8 +153,7 @@ def test_a_reader_that_leaves_is_told_nothing() -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_streams_do_no_harm(closed: str, tmp_path: Path) -> None:
-    """Nothing is said where nobody hears it, and no file gets what was meant for a stream."""
+def test_no_file_receives_the_output_of_a_closed_stream(closed: str, tmp_path: Path) -> None:
     program = (
         "import os, sys; from nmt import cli; code = cli.main(['--version']); "
         "number = os.open('file', os.O_CREAT | os.O_WRONLY); sys.exit(code or number < 3)"
@@ -163,49 +164,52 @@ def test_closed_streams_do_no_harm(closed: str, tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-def test_usage_lists_the_stages(capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--help"]) == 0
     usage = capsys.readouterr().out
-    for name, stage in cli.STAGES.items():
-        assert f"  {name:10} {stage.summary}\n" in usage
+    for name, command in COMMANDS.items():
+        assert f"  {name:10} {command.summary}\n" in usage
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out == f"nmt {__version__}\n"
 
 
-@pytest.mark.parametrize("name", cli.STAGES)
-def test_help_of_a_stage_lists_its_settings(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_lists_its_settings(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([name, "training.steps=3", "--help"]) == 0
     usage = capsys.readouterr().out
     assert "table3/a1" in usage
-    for prefix in cli.STAGES[name].settings:
+    for prefix in COMMANDS[name].settings:
         keys = describe_keys(prefix)
         assert keys
         for key in keys:
-            assert f"  {key.name} ({key.type}, " in usage
+            assert f"{'*' if key.adjustable else ' '} {key.name} ({key.type}, " in usage
     assert max(map(len, usage.splitlines())) <= 120
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["train", "--help"], "  training.steps (int, 100000)\n"),
-        (["train", "experiment=multi30k", "training.valid_every=7", "--help"], "  training.steps (int, 2700)\n"),
-        (["train", "-h", "training.valid_every=7"], "  training.valid_every (int, 7)\n"),
-        (["demo", "--help"], "  training.steps (int, 1500)\n"),
-        (["train", "-m", "training.steps=3,4", "--help"], "  training.steps (int, 100000)\n"),
+        (["train", "--help"], "* training.steps (int, 100000)\n"),
+        (["train", "experiment=multi30k", "training.valid_every=7", "--help"], "* training.steps (int, 2700)\n"),
+        (["train", "-h", "training.valid_every=7"], "* training.valid_every (int, 7)\n"),
+        (["demo", "--help"], "* training.steps (int, 1500)\n"),
+        (["train", "-m", "training.steps=3,4", "--help"], "* training.steps (int, 100000)\n"),
     ],
 )
-def test_help_says_what_the_settings_would_be(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_shows_the_values_that_the_overrides_give(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(words) == 0
     assert said in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", cli.STAGES)
-def test_every_stage_has_its_module(name: str) -> None:
-    assert callable(import_module(cli.STAGES[name].module).run)
+def test_every_module_of_the_commands_is_a_registered_command() -> None:
+    found = {f"nmt.commands.{module.name}" for module in pkgutil.iter_modules(commands.__path__)}
+    assert found == {command.module for command in COMMANDS.values()}
+    assert all(callable(import_module(module).run) for module in found)
 
 
 def test_help_needs_neither_torch_nor_hydra() -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import STAGES, main
+from nmt.cli import main
+from nmt.commands import COMMANDS
 from nmt.config.compose import compose
 from nmt.config.multirun import split
 
@@ -23,7 +24,7 @@ DOCUMENTS = [
 ]
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`]+)`")
-MENTIONED = re.compile(r"(make|nmt|python|eval|sbatch|\.venv/bin/\S+) (?!.*STAGE)")
+MENTIONED = re.compile(r"(make|nmt|python|eval|sbatch|\.venv/bin/\S+) (?!.*COMMAND)")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z0-9-]+):", MAKEFILE, re.MULTILINE))
 VARIABLES = set(re.findall(r"^([A-Z_]+) \?=", MAKEFILE, re.MULTILINE))
@@ -64,20 +65,20 @@ def check_make(words: Words) -> None:
     assert set(targets) <= TARGETS
     assert set(given) <= VARIABLES
     for target in targets:
-        if target in (*STAGES, "all") and "ARGS" in given:
-            check_stage((("data" if target == "all" else target), *shlex.split(given["ARGS"])))
+        if target in (*COMMANDS, "all") and "ARGS" in given:
+            check_command((("data" if target == "all" else target), *shlex.split(given["ARGS"])))
 
 
-def check_stage(words: Words) -> None:
-    stage, *overrides = words
-    if stage in ("completion", "--help", "--version"):
+def check_command(words: Words) -> None:
+    command, *overrides = words
+    if command in ("completion", "--help", "--version"):
         return
-    assert stage in STAGES
+    assert command in COMMANDS
     if not overrides:
         return
     settings, _ = split([word for word in overrides if word not in ("-m", "--help")])
     if "-m" not in overrides:
-        compose([*STAGES[stage].first, *settings])
+        compose([*COMMANDS[command].defaults, *settings])
         return
     for value in settings[0].partition("=")[2].split(","):
         compose([f"{settings[0].partition('=')[0]}={value}", *settings[1:]])
@@ -115,7 +116,7 @@ def check_script(words: Words) -> None:
 def check_torchrun(words: Words) -> None:
     place = words.index("-m")
     assert words[place + 1] == "nmt"
-    check_stage(words[place + 2 :])
+    check_command(words[place + 2 :])
 
 
 def check_slurm(words: Words) -> None:
@@ -129,8 +130,8 @@ def check_eval(words: Words) -> None:
 
 CHECKS: dict[str, Callable[[Words], None]] = {
     "make": check_make,
-    "nmt": check_stage,
-    ".venv/bin/nmt": check_stage,
+    "nmt": check_command,
+    ".venv/bin/nmt": check_command,
     ".venv/bin/python": check_python,
     "python": check_python,
     "sbatch": check_slurm,

@@ -16,8 +16,8 @@ import torch
 from hypothesis import strategies as st
 
 from nmt import cli
-from nmt.config.compose import compose, from_yaml, to_yaml
-from nmt.config.saved import read_settings
+from nmt.config.compose import compose
+from nmt.config.saved import from_yaml, read_settings, to_yaml
 from nmt.config.schema import Config, DataConfig, EvaluationConfig, ModelConfig
 from nmt.data.manifest import MANIFEST, PreparationTasks, read_records
 from nmt.data.sources.files import inputs, read_pairs

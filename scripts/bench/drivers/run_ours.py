@@ -14,7 +14,8 @@ from translating import in_batches
 
 from nmt.commands.train import make_trainer
 from nmt.compute.machine import keep_memory, prepare_machine
-from nmt.config.compose import compose, from_yaml
+from nmt.config.compose import compose
+from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, Prefetcher, assemble, steps

@@ -6,7 +6,7 @@ from pathlib import Path
 import vl_convert
 
 from nmt.compute.machine import prepare_machine
-from nmt.config.compose import from_yaml
+from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError

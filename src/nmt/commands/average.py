@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from nmt.compute.machine import prepare_machine
-from nmt.config.compose import from_yaml
+from nmt.config.saved import from_yaml
 from nmt.config.schema import AveragingConfig, Config
 from nmt.data.prepare import require_prepared
 from nmt.data.store import PairStore

@@ -13,15 +13,16 @@ from nmt.text.tokenizer import Tokenizer
 
 def run(config: Config) -> None:
     """Print the pairs of the global batch of a step: source, tab, target."""
-    if config.step > config.training.steps:  # each epoch before it would have to be planned
-        raise UserError(f"step={config.step} lies beyond training.steps={config.training.steps} of this run")
+    step = config.batch.step
+    if step > config.training.steps:  # each epoch before it would have to be planned
+        raise UserError(f"batch.step={step} lies beyond training.steps={config.training.steps} of this run")
     require_prepared(config)
     store = PairStore.open(config.data_folder, "train")
     tokenizer = Tokenizer.load(config.data_folder)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    place, pairs = find_batch(lengths, config.training.batch_tokens, config.seed, config.step)
+    place, pairs = find_batch(lengths, config.training.batch_tokens, config.seed, step)
     print(
-        f"step {config.step} is batch {place.batch + 1} of epoch {place.epoch + 1}: {len(pairs)} pairs of train, "
+        f"step {step} is batch {place.batch + 1} of epoch {place.epoch + 1}: {len(pairs)} pairs of train, "
         f"numbers {', '.join(map(str, pairs.tolist()))}",
         file=sys.stderr,
     )

@@ -1,4 +1,4 @@
-"""`nmt demo`: the whole chain, from text to BLEU, on the embedded corpus."""
+"""`nmt demo`: run the whole chain, from text to BLEU, on the embedded corpus."""
 
 import random
 import time
@@ -11,51 +11,54 @@ from nmt.runs.scores import scores_folder
 from nmt.text.lines import read_lines
 
 SAMPLES = 5
+"""Number of translations to show."""
 
-STAGES: tuple[tuple[str, Callable[[Config], None]], ...] = (
-    ("data", data.run),
-    ("train", train.run),
-    ("average", average.run),
-    ("eval", evaluate.run),
-    ("report", report.run),
-)
+CHAIN: dict[str, Callable[[Config], None]] = {
+    "data": data.run,
+    "train": train.run,
+    "average": average.run,
+    "eval": evaluate.run,
+    "report": report.run,
+}
 
 
 def run(config: Config) -> None:
-    """Run stage after stage, then show what came of it."""
+    """Run one command after the other, then show translations, times and files."""
     seconds = {}
-    for name, stage in STAGES:
+    for name, command in CHAIN.items():
         print(f"\n== {name} ==", flush=True)
         started = time.monotonic()
-        stage(config)
+        command(config)
         seconds[name] = time.monotonic() - started
-    for split in config.evaluation.splits[-1:]:
-        _show_translations(config, split)
+    _show_translations(config, config.evaluation.splits[-1])
     _show_times(seconds)
-    _show_places(config)
+    _show_files(config)
 
 
 def _show_translations(config: Config, split: str) -> None:
-    """Some translations beside their references."""
-    files = [
-        config.data_folder / f"{split}.{language}" for language in (config.data.source_lang, config.data.target_lang)
-    ]
-    lines = [list(read_lines(file)) for file in (*files, scores_folder(config) / f"{split}.hyp.txt")]
+    """Print some translations with their references."""
+    languages = (config.data.source_lang, config.data.target_lang)
+    files = [*(config.data_folder / f"{split}.{each}" for each in languages), _hypotheses(config, split)]
+    lines = [list(read_lines(file)) for file in files]
     print(f"\n== {SAMPLES} sentences of {split} ==")
     for source, reference, hypothesis in random.Random(config.seed).sample(list(zip(*lines, strict=True)), SAMPLES):
-        verdict = "the same as the reference" if hypothesis == reference else f"reference    {reference}"
+        verdict = "identical to the reference" if hypothesis == reference else f"reference    {reference}"
         print(f"  source       {source}\n  translation  {hypothesis}\n  {verdict}\n")
+
+
+def _hypotheses(config: Config, split: str) -> Path:
+    return scores_folder(config) / f"{split}.hyp.txt"
 
 
 def _show_times(seconds: dict[str, float]) -> None:
     print("== time ==")
-    for name, taken in {**seconds, "all": sum(seconds.values())}.items():
-        print(f"  {name:<8} {taken:6.1f} s")
+    for name, duration in {**seconds, "all": sum(seconds.values())}.items():
+        print(f"  {name:<8} {duration:6.1f} s")
 
 
-def _show_places(config: Config) -> None:
-    print("\n== where everything lies ==")
-    places: dict[str, Path] = {
+def _show_files(config: Config) -> None:
+    print("\n== files ==")
+    files: dict[str, Path] = {
         "prepared data": config.data_folder,
         "run": config.run_folder,
         "log": config.run_folder / "metrics.jsonl",
@@ -63,7 +66,7 @@ def _show_places(config: Config) -> None:
         "scores": scores_folder(config),
         "report": config.run_folder / "report.html",
     }
-    for name, path in places.items():
+    for name, path in files.items():
         print(f"  {name:<14} {path}")
     print(
         '\nTranslate a sentence:  echo "The old man gives the girl a red book." | make translate ARGS="experiment=demo"'

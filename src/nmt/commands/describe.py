@@ -1,8 +1,9 @@
-"""`nmt describe`: what a run will be made of, and what it will cost, before anything is spent on it."""
+"""`nmt describe`: estimate what a run needs and costs, before it starts."""
 
 import json
 import math
 import os
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -13,156 +14,221 @@ from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.manifest import read_records
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError
-from nmt.estimate.hardware import EFFICIENCY, SUSTAINED, estimate, find_device, precision_on
+from nmt.estimate.hardware import EFFICIENCY, SUSTAINED, Estimate, estimate, find_device, precision_on
 from nmt.estimate.memory import ActivationStorage, Memory, activation_storage, training_memory
 from nmt.estimate.parameters import ParameterCounts, count_parameters, training_flops
 from nmt.training.schedule import warmup_warning
 
 TYPICAL_LENGTH = 30
-"""Tokens of a sentence, where there is no prepared data to ask."""
+"""Tokens per sentence, assumed if the data is not prepared."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochFigures:
+    """One epoch of the prepared data."""
+
+    pairs: int
+    steps_per_epoch: int
+    epochs: float
+    """Epochs in the whole run."""
+    tokens_per_step: float
+    """Source and target tokens per step, on average."""
+    mean_length: float
+    """Target tokens per sentence, on average."""
+    longest: int
+    """Tokens of the longest sentence, source or target."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """What a run needs."""
+
+    parameters: ParameterCounts
+    flops_per_step: int
+    flops: int
+    """Floating-point operations of all steps."""
+    steps: int
+    global_batch: int
+    """Source tokens of a global batch, and as many target tokens."""
+    devices: int
+    device_batch: int
+    """Source tokens of a micro-batch."""
+    accumulation: int
+    """Micro-batches per step on each device."""
+    data: EpochFigures | None
+    """None if the data is not prepared."""
+    memory: Memory
+    """Memory per device with sentences of average length."""
+    longest_memory: int
+    """Bytes per device for a micro-batch of the longest sentences."""
+    estimate: Estimate | None
+    """None if no type of device is named."""
+
+    def as_json(self, config: Config) -> dict[str, Any]:
+        """Return the figures as JSON objects, whose keys scripts rely on."""
+        return {
+            "parameters": {"total": self.parameters.total, **self.parameters._asdict()},
+            "flops_per_step": self.flops_per_step,
+            "flops": self.flops,
+            "tokens_per_step": 2 * self.global_batch,
+            "steps": self.steps,
+            "global_batch": self.global_batch,
+            "devices": self.devices,
+            "device_batch": self.device_batch,
+            "accumulation": self.accumulation,
+            "data": asdict(self.data) if self.data else None,
+            "memory": {"total": self.memory.total, **self.memory._asdict(), "longest_sentences": self.longest_memory},
+            "estimate": self.estimate and _estimate_as_json(config, self.estimate),
+        }
 
 
 def run(config: Config) -> None:
-    """Print the figures as text, or as JSON with output=json."""
+    """Print the figures, as text or as JSON."""
     if config.output not in ("-", "json"):
-        raise ConfigError(f"output={config.output} is nothing that describe writes: use output=json, or leave it out")
-    figures = describe(config, _devices(config))
-    print(json.dumps(figures, indent=2) if config.output == "json" else as_text(config, figures))
+        raise ConfigError(f"output={config.output}: describe writes to standard output only; remove output=")
+    figures = describe(config, _device_count(config))
+    if "json" in (config.output, config.describe.format):
+        print(json.dumps(figures.as_json(config), indent=2))
+    else:
+        print(as_text(config, figures))
 
 
-def describe(config: Config, devices: int) -> dict[str, Any]:
-    """The figures of a run on so many devices."""
-    words, batch, budget = config.tokenizer.vocab_size, config.training.batch_tokens, config.training.device_tokens
+def describe(config: Config, devices: int) -> RunFigures:
+    """Return the figures of a run on this number of devices."""
+    words, batch, limit = config.tokenizer.vocab_size, config.training.batch_tokens, config.training.device_tokens
     size = count_parameters(config.model, words, words)
-    accumulation = math.ceil(batch / (devices * budget)) if budget else 1
+    accumulation = math.ceil(batch / (devices * limit)) if limit else 1
     device_batch = math.ceil(batch / (devices * accumulation))
-    flops = training_flops(config.model, size, words * config.model.d_model, batch, batch)
-    data = _data(config)
-    return {
-        "parameters": {"total": size.total, **size._asdict()},
-        "flops_per_step": flops,
-        "flops": flops * config.training.steps,
-        "tokens_per_step": 2 * batch,
-        "steps": config.training.steps,
-        "global_batch": batch,
-        "devices": devices,
-        "device_batch": device_batch,
-        "accumulation": accumulation,
-        "data": data,
-        "memory": _memory(config, size, device_batch, data),
-        "estimate": _estimate(config, flops * config.training.steps, devices),
-    }
+    flops_per_step = training_flops(config.model, size, words * config.model.d_model, batch, batch)
+    flops = flops_per_step * config.training.steps
+    data = _epoch_figures(config)
+    return RunFigures(
+        parameters=size,
+        flops_per_step=flops_per_step,
+        flops=flops,
+        steps=config.training.steps,
+        global_batch=batch,
+        devices=devices,
+        device_batch=device_batch,
+        accumulation=accumulation,
+        data=data,
+        memory=_memory(config, size, device_batch, math.ceil(data.mean_length) if data else TYPICAL_LENGTH),
+        longest_memory=_memory(config, size, device_batch, data.longest if data else config.data.max_pieces + 1).total,
+        estimate=_estimate(config, flops, devices),
+    )
 
 
-def _devices(config: Config) -> int:
-    """Those asked for, or the processes that torchrun started, or the GPUs that a run would find."""
-    if config.gpus or config.device:
-        return max(1, config.gpus)
+def _device_count(config: Config) -> int:
+    """Return the number of devices asked for, of processes that torchrun started, or of GPUs on this machine."""
+    if config.describe.gpus or config.describe.device:
+        return max(1, config.describe.gpus)
     if "WORLD_SIZE" in os.environ:
         return int(os.environ["WORLD_SIZE"])
     return 1 if config.runtime.device == "cpu" else max(1, torch.cuda.device_count())
 
 
-def _data(config: Config) -> dict[str, Any] | None:
-    """What the prepared data says of an epoch; None where it is not prepared."""
+def _epoch_figures(config: Config) -> EpochFigures | None:
     if "encode train" not in read_records(config.data_folder):
         return None
     store = PairStore.open(config.data_folder, "train")
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     steps = len(plan_epoch(lengths, config.training.batch_tokens, config.seed, epoch=0))
-    return {
-        "pairs": len(store),
-        "steps_per_epoch": steps,
-        "epochs": config.training.steps / steps,
-        "tokens_per_step": (int(lengths.source.sum()) + int(lengths.target.sum())) / steps,
-        "mean_length": float(lengths.target.mean()),
-        "longest": int(max(lengths.source.max(), lengths.target.max())),
-    }
+    return EpochFigures(
+        pairs=len(store),
+        steps_per_epoch=steps,
+        epochs=config.training.steps / steps,
+        tokens_per_step=(int(lengths.source.sum()) + int(lengths.target.sum())) / steps,
+        mean_length=float(lengths.target.mean()),
+        longest=int(max(lengths.source.max(), lengths.target.max())),
+    )
 
 
-def _memory(config: Config, size: ParameterCounts, device_batch: int, data: dict[str, Any] | None) -> dict[str, Any]:
-    """Bytes on a device; and those of a batch of the longest sentences, where attention is padded."""
-    on = _keeping(config)
-    length = math.ceil(data["mean_length"]) if data else TYPICAL_LENGTH
-    longest = data["longest"] if data else config.data.max_pieces + 1
-
-    def of(sentence: int) -> Memory:
-        words = config.tokenizer.vocab_size
-        return training_memory(config.model, size.total, words, device_batch, device_batch, sentence, on)
-
-    return {"total": of(length).total, **of(length)._asdict(), "longest_sentences": of(longest).total}
+def _memory(config: Config, size: ParameterCounts, device_batch: int, sentence_length: int) -> Memory:
+    """Return the memory per device; the length of the sentences matters if attention pads them."""
+    words, storage = config.tokenizer.vocab_size, _activation_storage(config)
+    return training_memory(config.model, size.total, words, device_batch, device_batch, sentence_length, storage)
 
 
-def _keeping(config: Config) -> ActivationStorage:
-    if config.device:
-        return activation_storage(gpu=True, half=precision_on(config.device, config.runtime.precision) == "bf16")
+def _activation_storage(config: Config) -> ActivationStorage:
+    if device := config.describe.device:
+        return activation_storage(gpu=True, half=precision_on(device, config.runtime.precision) == "bf16")
     machine = prepare_machine(config.runtime)
     return activation_storage(gpu=machine.device.type == "cuda", half=machine.precision == torch.bfloat16)
 
 
-def _estimate(config: Config, flops: int, devices: int) -> dict[str, Any] | None:
-    """Hours, energy and money on the device that is named; None where none is."""
-    if not config.device:
+def _estimate(config: Config, flops: int, devices: int) -> Estimate | None:
+    name = config.describe.device
+    if not name:
         return None
-    device, precision = find_device(config.device), precision_on(config.device, config.runtime.precision)
-    peak = device.peak(precision)
+    device = find_device(name)
+    return estimate(flops, device.peak(precision_on(name, config.runtime.precision)), device, devices)
+
+
+def _estimate_as_json(config: Config, figures: Estimate) -> dict[str, Any]:
+    name = config.describe.device
+    device, precision = find_device(name), precision_on(name, config.runtime.precision)
     assumptions = {
-        "sustained": SUSTAINED, "efficiency": EFFICIENCY, "precision": precision, "peak": peak,
-        "memory": device.memory, "watts": device.watts, "price": device.price,
-    }  # fmt: skip
-    return {"device": config.device, **estimate(flops, peak, device, devices)._asdict(), "assumptions": assumptions}
+        "sustained": SUSTAINED,
+        "efficiency": EFFICIENCY,
+        "precision": precision,
+        "peak": device.peak(precision),
+        "memory": device.memory,
+        "watts": device.watts,
+        "price": device.price,
+    }
+    return {"device": name, **figures._asdict(), "assumptions": assumptions}
 
 
-def as_text(config: Config, figures: dict[str, Any]) -> str:
-    """The figures, for people."""
-    parameters = figures["parameters"]
+def as_text(config: Config, figures: RunFigures) -> str:
+    """Return the figures as text for a terminal."""
+    parameters = {**figures.parameters._asdict(), "total": figures.parameters.total}
+    batch = f"{figures.global_batch:,}"
     lines = [f"{config.name}, with {config.tokenizer.vocab_size:,} word pieces", "parameters"]
-    lines += [f"  {part:<12} {parameters[part]:>15,}" for part in ("embedding", "encoder", "decoder", "total")]
+    lines += [f"  {name:<12} {count:>15,}" for name, count in parameters.items()]
     lines += [
-        f"batch: at most {figures['global_batch']:,} source and {figures['global_batch']:,} target tokens a step",
-        f"  devices: {figures['devices']}, each with {figures['accumulation']} x {figures['device_batch']:,} of them",
-        f"cost: {figures['flops_per_step']:.2e} FLOPs a step, {figures['flops']:.2e} in {figures['steps']:,} steps",
+        f"batch: at most {batch} source and {batch} target tokens per step",
+        f"  devices: {figures.devices}, each with {figures.accumulation} x {figures.device_batch:,} of them",
+        f"cost: {figures.flops_per_step:.2e} FLOPs per step, {figures.flops:.2e} in {figures.steps:,} steps",
         *([f"warning: {warning}"] if (warning := warmup_warning(config.training)) else []),
-        *_data_lines(figures["data"]),
-        *_memory_lines(config, figures["memory"]),
+        _data_line(figures.data),
+        *_memory_lines(config, figures),
         *_estimate_lines(config, figures),
     ]
     return "\n".join(lines)
 
 
-def _data_lines(data: dict[str, Any] | None) -> list[str]:
+def _data_line(data: EpochFigures | None) -> str:
     if data is None:
-        return ["data: not prepared yet, so an epoch's steps are not known (`make data`)"]
-    return [
-        f"data: {data['pairs']:,} pairs; an epoch is {data['steps_per_epoch']:,} steps of "
-        f"{data['tokens_per_step']:,.0f} tokens on average, the run {data['epochs']:.1f} epochs"
-    ]
+        return "data: not prepared yet, so the steps per epoch are unknown (`make data`)"
+    return (
+        f"data: {data.pairs:,} pairs; an epoch has {data.steps_per_epoch:,} steps of "
+        f"{data.tokens_per_step:,.0f} tokens on average, the run {data.epochs:.1f} epochs"
+    )
 
 
-def _memory_lines(config: Config, memory: dict[str, Any]) -> list[str]:
-    parts = ", ".join(f"{part} {memory[part] / 1e9:.2f}" for part in Memory._fields)
-    where = config.device or "this machine"
-    lines = [f"memory: about {memory['total'] / 1e9:.1f} GB on each device of {where} ({parts})"]
-    if memory["longest_sentences"] > 1.01 * memory["total"]:
-        lines.append(f"  with a batch of the longest sentences: {memory['longest_sentences'] / 1e9:.1f} GB")
-    if config.device and memory["longest_sentences"] > (limit := find_device(config.device).memory):
-        lines.append(f"  more than the {limit / 1e9:.0f} GB of a {config.device}: set training.device_tokens lower")
+def _memory_lines(config: Config, figures: RunFigures) -> list[str]:
+    memory, longest, device = figures.memory, figures.longest_memory, config.describe.device
+    amounts = ", ".join(f"{name} {amount / 1e9:.2f}" for name, amount in memory._asdict().items())
+    lines = [f"memory: about {memory.total / 1e9:.1f} GB per device of {device or 'this machine'} ({amounts})"]
+    if longest > 1.01 * memory.total:
+        lines.append(f"  with a batch of the longest sentences: {longest / 1e9:.1f} GB")
+    if device and longest > (limit := find_device(device).memory):
+        lines.append(f"  more than the {limit / 1e9:.0f} GB of one {device}: lower training.device_tokens")
     return lines
 
 
-def _estimate_lines(config: Config, figures: dict[str, Any]) -> list[str]:
-    guess = figures["estimate"]
-    if guess is None:
-        return ["time: name a device for an estimate, such as device=h100 gpus=8"]
-    assumed = guess["assumptions"]
+def _estimate_lines(config: Config, figures: RunFigures) -> list[str]:
+    if figures.estimate is None:
+        return ["time: name a device for an estimate, such as describe.device=h100 describe.gpus=8"]
+    cost, name = figures.estimate, config.describe.device
+    device, precision = find_device(name), precision_on(name, config.runtime.precision)
     return [
-        f"estimate for {figures['devices']} x {config.device}: {_duration(guess['hours'])}, "
-        f"{guess['kilowatt_hours']:.1f} kWh, {guess['dollars']:,.2f} dollars; "
-        f"the floor is {_duration(guess['floor_hours'])}",
-        f"  assuming {assumed['peak'] / 1e12:g} TFLOP/s at peak in {assumed['precision']}, of which a large matrix "
-        f"product sustains {assumed['sustained']:.0%} (the floor) and a step {assumed['efficiency']:.0%} of that;",
-        f"  {assumed['watts']:.0f} W and {assumed['price']:.2f} dollars an hour for each device; "
-        "validation, checkpoints and idle hosts not counted",
+        f"estimate for {figures.devices} x {name}: {_duration(cost.hours)}, "
+        f"{cost.kilowatt_hours:.1f} kWh, {cost.dollars:,.2f} dollars; at least {_duration(cost.floor_hours)}",
+        f"  assuming a peak of {device.peak(precision) / 1e12:g} TFLOP/s in {precision}, of which large matrix "
+        f"products sustain {SUSTAINED:.0%} (the minimum time) and a training step {EFFICIENCY:.0%} of that;",
+        f"  {device.watts:.0f} W and {device.price:.2f} dollars per hour for each device; "
+        "excluding validation, checkpoints and idle hosts",
     ]
 
 

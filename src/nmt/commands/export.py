@@ -9,7 +9,7 @@ import torch
 
 from nmt import __version__
 from nmt.compute.machine import prepare_machine
-from nmt.config.compose import from_yaml
+from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, DecodingConfig
 from nmt.decoding.checkpoint_record import CheckpointRecord
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from nmt.config.compose import from_yaml
+from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
 from nmt.decoding.torch_engine import load_model
 from nmt.model.interface import TranslationModel

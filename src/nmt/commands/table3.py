@@ -36,8 +36,8 @@ def run(overrides: list[str]) -> None:
     config = compose(words)
     for word in words:
         if word.lstrip("+").startswith(("experiment=", "name=")):
-            raise ConfigError(f"{word}: the rows have names of their own; choose among them with rows=[base,a1]")
-    names = chosen(config.rows)
+            raise ConfigError(f"{word}: the rows have names of their own; choose among them with table3.rows=[base,a1]")
+    names = chosen(config.table3.rows)
     open_names = [name for name in names if not _is_done(settings(name, words))]
     for name in names:
         if name not in open_names:
@@ -73,7 +73,7 @@ def train_and_score(overrides: list[str]) -> None:
 
 def _first(name: str, words: list[str]) -> list[str]:
     experiment = f"experiment={FOLDER}{name}"
-    if compose([experiment, *words]).scale == "full":
+    if compose([experiment, *words]).table3.scale == "full":
         return [experiment]
     return [experiment, *small(compose([experiment]))]
 
@@ -109,5 +109,5 @@ def _write_table(words: list[str]) -> None:
     vocabulary = Tokenizer.load(base.data_folder).target_size
     text = table({name: measured(config, vocabulary) for name, config in configs.items()})
     path = Path(base.run_folder).parent / "table3.md"
-    write_text(path, f"# Table 3, {base.scale} scale\n\n{ABOUT[base.scale]}{text}")
+    write_text(path, f"# Table 3, {base.table3.scale} scale\n\n{ABOUT[base.table3.scale]}{text}")
     print(f"\n{text}\nwritten to {path}", flush=True)

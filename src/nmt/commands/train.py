@@ -15,8 +15,7 @@ from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
 from nmt.compute.uptime import uptime
-from nmt.config.compose import to_yaml
-from nmt.config.saved import flatten, read_settings
+from nmt.config.saved import flatten, read_settings, to_yaml
 from nmt.config.schema import Config
 from nmt.data.loader import Prefetcher, steps
 from nmt.data.manifest import MANIFEST

@@ -15,13 +15,14 @@ from nmt.text.streams import STANDARD, open_output, read_input
 
 
 def run(config: Config) -> None:
-    """Translate; lines come out in order, each as soon as those it was decoded with are done."""
+    """Write a translation per line, in the order of the input; each block of lines is written as soon as it is done."""
     engine = load_engine(config, prepare_machine(config.runtime)).engine
-    typed = config.input == STANDARD and bool(sys.stdin) and sys.stdin.isatty()
+    interactive = config.input == STANDARD and bool(sys.stdin) and sys.stdin.isatty()
+    window, no_bar = (1, True) if interactive else (WINDOW_LINES, None)
     sources, lines = tee(read_input(config.input))
-    prefixes = read_input(config.prefix, "prefix") if config.prefix else None
-    with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=True if typed else None) as bar:
-        window = 1 if typed else WINDOW_LINES
+    prefix = config.translate.prefix
+    prefixes = read_input(prefix, "translate.prefix") if prefix else None
+    with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=no_bar) as bar:
         translations = engine.translate(sources, prefixes=prefixes, window=window, done=bar.update)
         for index, (line, translation) in enumerate(zip(lines, translations, strict=False)):
             for row in _rows(config, index, line, translation):
@@ -30,12 +31,15 @@ def run(config: Config) -> None:
 
 
 def _rows(config: Config, index: int, line: str, translation: Translation) -> Iterator[str]:
-    """What is written of a line. Text lists several candidates as Moses does, with the line's index from 0."""
+    """Yield the output rows of one input line.
+
+    Text lists several candidates in Moses's n-best format, which begins with the index of the line, from 0.
+    """
     candidates = translation.candidates
-    if config.format == "jsonl":
+    if config.translate.format == "jsonl":
         listed = [{"translation": each.text, "score": each.score} for each in candidates]
         yield json.dumps({"source": line, **listed[0], "candidates": listed}, ensure_ascii=False)
-    elif config.format == "tsv":
+    elif config.translate.format == "tsv":
         source = line.replace("\t", " ")
         yield from (f"{source}\t{each.text.replace(chr(9), ' ')}\t{each.score:.6f}" for each in candidates)
     elif config.decoding.nbest == 1:

@@ -1,4 +1,4 @@
-"""What may follow on a command line: stages, settings, and the values of those that have few."""
+"""Shell completion of commands, settings, and the values of settings that have few."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,24 +14,24 @@ _nmt() {
 }
 complete -F _nmt nmt
 """
-"""For bash, and for zsh after `autoload bashcompinit`: `eval "$(nmt completion)"`."""
+"""Completion script for bash, and for zsh after `autoload bashcompinit`: `eval "$(nmt completion)"`."""
 
 
-def complete(line: str, stages: Mapping[str, Sequence[str]]) -> list[str]:
-    """The words, or the ends of a word after its `=`, that a line up to the cursor may go on with.
+def complete(line: str, commands: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the possible next words of a line, or, after a `=`, the possible values.
 
     Args:
-        line: the line, which begins with the program's own name.
-        stages: the settings that each stage reads, as groups or single keys.
+        line: The line up to the cursor, beginning with the name of the program.
+        commands: The settings that each command reads, as groups or single keys.
     """
     words = line.split() or [""]
     current = "" if line.endswith((" ", "\t")) else words.pop()
     if len(words) < 2:
-        return [stage for stage in sorted([*stages, "completion"]) if words and stage.startswith(current)]
-    key, equals, begun = current.partition("=")
+        return [name for name in sorted([*commands, "completion"]) if words and name.startswith(current)]
+    key, equals, value_start = current.partition("=")
     if equals:
-        return [value for value in _values(key) if value.startswith(begun)]
-    settings = stages.get(words[1], ())
+        return [value for value in _values(key) if value.startswith(value_start)]
+    settings = commands.get(words[1], ())
     keys = [each.name for prefix in settings for each in describe_keys(prefix)]
     groups = [group for group in GROUPS if group == "experiment" or group in settings]
     return [f"{name}=" for name in sorted({*keys, *groups}) if name.startswith(current)]

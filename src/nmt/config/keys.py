@@ -1,26 +1,29 @@
-"""The dotted keys of the settings, as the schema's fields and the docstrings under them say."""
+"""The dotted keys of all settings, read from the fields of the schema and the docstrings under them."""
 
 import ast
 import inspect
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import SequenceMatcher
 from functools import cache, reduce
 from typing import Any
 
-from nmt.config import choices, schema
+from nmt.config import choices
+from nmt.config.schema import ADJUSTABLE, Config
 
 GROUPS = ("experiment", "data", "tokenizer", "model", "training", "decoding", "export", "runtime", "tracking")
-"""Settings that are also chosen as a whole, by the name of a file: `model=big`."""
+"""Groups of settings that a file in `conf/` sets together, chosen by its name: `model=big`."""
 
-_IN_WORDS = {
+_TYPES_IN_WORDS = {
     "int": "a whole number",
     "float": "a number",
     "bool": "true or false",
     "str": "text",
     "list[str]": "a list, such as [a,b]",
 }
-_CLOSE_ENOUGH = 0.6
+_MIN_SIMILARITY = 0.6
+"""The lowest similarity at which an error message suggests a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,37 +34,39 @@ class Key:
     type: str
     default: Any
     meaning: str
+    adjustable: bool
+    """True if the setting may change when a run is resumed."""
 
     @property
     def kind(self) -> str:
-        """Its type, in words."""
-        return _IN_WORDS[self.type]
+        """The type in words, for an error message."""
+        return _TYPES_IN_WORDS[self.type]
 
 
 @cache
 def all_keys() -> dict[str, Key]:
-    """Every setting by its dotted name, in the schema's order."""
-    return {key.name: key for key in _walk(schema.Config(), "", _docstrings())}
+    """Return every setting by its dotted name, in the order of the schema."""
+    return {key.name: key for key in _walk(Config(), "", adjustable=False)}
 
 
 def describe_keys(prefix: str) -> list[Key]:
-    """The settings of a group (`training`), or the one of exactly that name."""
+    """Return the settings of a group (`training`), or the single setting of exactly this name."""
     return [key for name, key in all_keys().items() if name == prefix or name.startswith(prefix + ".")]
 
 
-def value_of(config: schema.Config, name: str) -> Any:
-    """What a setting is in a configuration."""
+def value_of(config: Config, name: str) -> Any:
+    """Return the value of a setting by its dotted name."""
     return reduce(getattr, name.split("."), config)
 
 
 def nearest_key(wrong: str, choices: Iterable[str]) -> str:
-    """Say which of `choices` may be meant, by the whole key or by its last part: a clause for an error message."""
-    scored = max((_likeness(wrong, choice), choice) for choice in choices)
-    (likeness, _), best = scored
-    return f"did you mean {best}?" if likeness >= _CLOSE_ENOUGH else "`nmt STAGE --help` lists the settings"
+    """Return a suggestion for an error message: the most similar key, compared as a whole or by its last word."""
+    (similarity, _), best = max((_similarity(wrong, choice), choice) for choice in choices)
+    return f"did you mean {best}?" if similarity >= _MIN_SIMILARITY else "`nmt COMMAND --help` lists the settings"
 
 
-def _likeness(wrong: str, choice: str) -> tuple[float, float]:
+def _similarity(wrong: str, choice: str) -> tuple[float, float]:
+    """Return the better of both similarities, and that of the whole keys to break ties."""
     whole = _ratio(wrong, choice)
     return max(whole, _ratio(wrong.rpartition(".")[2], choice.rpartition(".")[2])), whole
 
@@ -70,27 +75,31 @@ def _ratio(left: str, right: str) -> float:
     return SequenceMatcher(None, left, right).ratio()
 
 
-def _walk(settings: Any, prefix: str, meanings: dict[tuple[str, str], str]) -> Iterator[Key]:
+def _walk(settings: Any, prefix: str, *, adjustable: bool) -> Iterator[Key]:
+    """Yield the settings of a group and of the groups in it; a group that is adjustable makes all of them so."""
+    meanings = _docstrings(type(settings).__module__)
     for field in fields(settings):
-        value = getattr(settings, field.name)
-        name = prefix + field.name
+        value, name = getattr(settings, field.name), prefix + field.name
+        may_change = adjustable or bool(field.metadata.keys() & ADJUSTABLE.keys())
         if is_dataclass(value):
-            yield from _walk(value, name + ".", meanings)
+            yield from _walk(value, name + ".", adjustable=may_change)
         else:
             kind = field.type.__name__ if isinstance(field.type, type) and not hasattr(field.type, "__args__") else ""
             meaning = meanings.get((type(settings).__name__, field.name), "")
-            yield Key(name, kind or str(field.type), value, _with_choices(name, meaning))
+            yield Key(name, kind or str(field.type), value, _with_choices(name, meaning), may_change)
 
 
 def _with_choices(name: str, meaning: str) -> str:
+    """Return the meaning of a setting, followed by its registered choices."""
     listed = choices.describe(name)
     return f"{meaning.rstrip('.')}: {listed}." if listed else meaning
 
 
-def _docstrings() -> dict[tuple[str, str], str]:
-    """The docstring under each field, which Python itself does not keep."""
+@cache
+def _docstrings(module: str) -> dict[tuple[str, str], str]:
+    """Return the docstrings under the fields of a module's classes, which Python itself discards."""
     found = {}
-    for node in ast.parse(inspect.getsource(schema)).body:
+    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
         if isinstance(node, ast.ClassDef):
             for above, below in zip(node.body, node.body[1:], strict=False):
                 match above, below:

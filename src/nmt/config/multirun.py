@@ -1,4 +1,4 @@
-"""Several runs from one command, through Hydra's multirun and its launchers: in turn, together, or on a cluster."""
+"""Run one command many times through Hydra's multirun and its launchers: in turn, in parallel, or on a cluster."""
 
 import os
 import sys
@@ -11,40 +11,43 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from nmt.config.compose import conf_folder, in_one_line, register_schema
+from nmt.config.compose import conf_folder, register_schema
+from nmt.config.messages import one_line_errors
+from nmt.config.renamed import rename_overrides
 
-LAUNCHING = ("hydra.", "hydra/", "+hydra.", "++hydra.")
-"""How overrides begin that say how runs are launched, and not what is run."""
+LAUNCHER_PREFIXES = ("hydra.", "hydra/", "+hydra.", "++hydra.")
+"""Prefixes of overrides that configure the launcher, not the runs."""
 
 
 def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Settings of the runs, and settings of their launcher (`hydra/launcher=submitit_slurm`)."""
-    launching = [word for word in words if word.startswith(LAUNCHING)]
-    return [word for word in words if word not in launching], launching
+    """Separate the settings of the runs from those of their launcher (`hydra/launcher=submitit_slurm`)."""
+    launcher = [word for word in words if word.startswith(LAUNCHER_PREFIXES)]
+    return [word for word in words if word not in launcher], launcher
 
 
 def multirun(job: Callable[[list[str]], None], words: Sequence[str], outputs: str = "outputs") -> None:
-    """Call `job` with the overrides of each run; where a setting has several values (`seed=1,2`), with each in turn.
+    """Call `job` with the overrides of each run: one per combination of the values given (`seed=1,2`).
 
     Args:
-        job: What to do; launchers may call it in other processes, so it must be a function of a module.
+        job: The function to call, perhaps in other processes, so it must be importable from a module.
         words: Overrides of the runs and of the launcher.
-        outputs: The folder in which launchers leave their logs.
+        outputs: The folder in which launchers write their logs.
     """
 
     def task(_: DictConfig) -> None:
         overrides = list(HydraConfig.get().overrides.task)
-        with _room_for_another():
+        with _hydra_released():
             job(overrides)
 
     register_schema()
+    words = rename_overrides(words)
     logs = f"{outputs}/multirun/{time.strftime('%Y-%m-%d_%H-%M-%S')}"
-    own = [f"hydra.sweep.dir={logs}", "hydra.sweep.subdir=.", "hydra.output_subdir=null", "hydra/job_logging=none"]
+    quiet = [f"hydra.sweep.dir={logs}", "hydra.sweep.subdir=.", "hydra.output_subdir=null", "hydra/job_logging=none"]
     arguments, full_error = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    sys.argv = ["nmt", "--multirun", *own, *words]
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come out as they are, for the command line to put in a line
+    sys.argv = ["nmt", "--multirun", *quiet, *words]
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra must raise errors, not print them, so that they become one line
     try:
-        with in_one_line(words):
+        with one_line_errors(words):
             hydra.main(config_path=str(conf_folder()), config_name="config", version_base="1.3")(task)()
     finally:
         sys.argv = arguments
@@ -53,11 +56,11 @@ def multirun(job: Callable[[list[str]], None], words: Sequence[str], outputs: st
 
 
 @contextmanager
-def _room_for_another() -> Iterator[None]:
-    """Jobs compose their own settings, and Hydra takes only one thing at a time."""
-    around = GlobalHydra.instance().hydra
+def _hydra_released() -> Iterator[None]:
+    """Release Hydra's global state, which a job needs to compose its own settings; restore it afterwards."""
+    outer = GlobalHydra.instance().hydra
     GlobalHydra.instance().clear()
     try:
         yield
     finally:
-        GlobalHydra.instance().hydra = around
+        GlobalHydra.instance().hydra = outer

@@ -1,21 +1,49 @@
-"""Settings that a run or a checkpoint has saved, as plain values."""
+"""Write the settings of a run as YAML, and read them back from runs and checkpoints."""
 
+import io
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import asdict
+from typing import Any, cast
 
 import yaml
+from omegaconf import DictConfig, OmegaConf
 
+from nmt.config.messages import one_line_errors
+from nmt.config.renamed import rename_saved
+from nmt.config.schema import Config
 from nmt.errors import ConfigError
 
-DEEPEST = 20
-"""Levels that saved settings are nested at most."""
-DOLLAR_BRACE = re.compile(r"(\\*)\$\{")
+MAX_DEPTH = 20
+"""The deepest nesting accepted in saved settings."""
+INTERPOLATION = re.compile(r"(\\*)\$\{")
 """The start of an OmegaConf interpolation; after an odd number of backslashes it is plain text."""
 
 
+def to_yaml(config: Config) -> str:
+    """Return all settings with their values as YAML, as a run's folder stores them."""
+    return OmegaConf.to_yaml(OmegaConf.create(_escape(asdict(config))))
+
+
+def from_yaml(text: str) -> Config:
+    """Return the settings that `to_yaml` wrote; settings newer than the text take their defaults."""
+    _plain_yaml(text)  # refuses interpolations, which OmegaConf would resolve
+    with one_line_errors():
+        saved = OmegaConf.load(io.StringIO(text))
+        if not isinstance(saved, DictConfig) or not saved:
+            raise ConfigError("the saved settings are empty or not a list of `key: value`")
+        escaped = cast("dict[str, Any]", OmegaConf.to_container(saved, resolve=False))
+        return to_config(OmegaConf.merge(schema_tree(), rename_saved(escaped)))
+
+
+def read_settings(config_text: str) -> dict[str, Any]:
+    """Return the settings in a saved config.yaml by their dotted keys, without checking their names and values."""
+    settings = _plain_yaml(config_text)
+    return flatten(rename_saved(settings) if isinstance(settings, dict) else {})
+
+
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings as one level of dotted keys."""
+    """Return nested settings as a flat dictionary with dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping):
@@ -25,14 +53,31 @@ def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def read_settings(config_text: str) -> dict[str, Any]:
-    """The settings in a checkpoint's config.yaml, as dotted keys."""
-    settings = plain_yaml(config_text)
-    return flatten(settings if isinstance(settings, dict) else {})
+def schema_tree() -> DictConfig:
+    """Return the schema and its defaults as a typed OmegaConf tree that accepts new values."""
+    tree: DictConfig = OmegaConf.structured(Config)
+    _make_writable(tree)
+    return tree
 
 
-def plain_yaml(text: str) -> Any:
-    """Return what saved settings say as plain values, and refuse interpolations, which could read the environment."""
+def to_config(tree: Any) -> Config:
+    """Return a tree made from `schema_tree` as a frozen, checked Config."""
+    config = OmegaConf.to_object(tree)
+    assert isinstance(config, Config)
+    return config
+
+
+def _make_writable(node: DictConfig) -> None:
+    """Undo what frozen dataclasses become in OmegaConf: read-only nodes, which no override could change."""
+    OmegaConf.set_readonly(node, False)
+    for name in node:
+        child = node[name]
+        if isinstance(child, DictConfig):
+            _make_writable(child)
+
+
+def _plain_yaml(text: str) -> Any:
+    """Return saved settings as plain values; refuse interpolations, which could read the environment."""
     try:
         _check_extent(text)
         return _map_texts(yaml.safe_load(text), _unescape)
@@ -41,24 +86,24 @@ def plain_yaml(text: str) -> Any:
         raise ConfigError(f"the config.yaml of a checkpoint is not YAML ({reason}): restore it") from error
 
 
-def escape(settings: Any) -> Any:
+def _escape(settings: Any) -> Any:
     """Escape `${` in every text of nested settings, so that OmegaConf reads it as plain text."""
-    return _map_texts(settings, lambda _, text: DOLLAR_BRACE.sub(r"\1\1\\${", text))
+    return _map_texts(settings, lambda _, text: INTERPOLATION.sub(r"\1\1\\${", text))
 
 
 def _unescape(key: str, text: str) -> str:
-    """Undo `escape`; refuse an interpolation, which the writer of a checkpoint could aim at a reader's secrets."""
+    """Undo `_escape`; refuse an interpolation, which a malicious checkpoint could use to read its reader's secrets."""
 
     def plain(start: re.Match[str]) -> str:
         backslashes = len(start[1])
         if backslashes % 2 == 0:
             raise ConfigError(
                 f"the config.yaml of a checkpoint has an interpolation: {key}={text}. Saved settings must not depend "
-                "on the machine that reads them: put the value itself there, or write \\${ if you mean the characters"
+                "on the machine that reads them: write the value itself, or \\${ if you mean the characters"
             )
         return "\\" * (backslashes // 2) + "${"
 
-    return DOLLAR_BRACE.sub(plain, text)
+    return INTERPOLATION.sub(plain, text)
 
 
 def _map_texts(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
@@ -75,11 +120,11 @@ def _map_texts(value: Any, change: Callable[[str, str], str], key: str = "") -> 
 
 
 def _check_extent(text: str) -> None:
-    """Refuse what is never written: aliases, a few of which stand for more than any memory holds, and great depth."""
+    """Refuse what `to_yaml` never writes: great depth, and aliases, a few of which can expand beyond all memory."""
     depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
-            raise ConfigError("the config.yaml of a checkpoint holds an alias (*name): restore it")
+            raise ConfigError("the config.yaml of a checkpoint contains an alias (*name): restore it")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise ConfigError(f"the config.yaml of a checkpoint is nested more than {DEEPEST} deep: restore it")
+        if depth > MAX_DEPTH:
+            raise ConfigError(f"the config.yaml of a checkpoint is nested deeper than {MAX_DEPTH} levels: restore it")

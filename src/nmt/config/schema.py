@@ -1,7 +1,7 @@
-"""Every setting: its name, its type, its one default and what it means.
+"""Every setting: its name, type, default and meaning, and whether it may change when a run is resumed.
 
 The defaults are the base model of "Attention Is All You Need" on WMT14 English-German; the files in
-`conf/` state only what differs from them. Standard library only, so that anything may import it.
+`conf/` state only differences from them. This module uses the standard library only, so any module may import it.
 """
 
 import math
@@ -13,56 +13,62 @@ from pathlib import Path
 from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError, nearest
 
+ADJUSTABLE = {"adjustable": True}
+"""Metadata of a setting, or a group, that may change when a run is resumed: at each step the weights are the same, but
+for rounding."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
-    """Where the parallel text comes from and what is kept of it."""
+    """The source of the parallel text, and which pairs are kept."""
 
     corpus: str = "wmt14_en_de"
-    """Name of the prepared data: it lies in `<paths.data>/<corpus>/`."""
+    """Name of the prepared data, which is stored in `<paths.data>/<corpus>/`."""
     source: str = "hub"
-    """Kind of source: hub (Hugging Face), files (your own), demo (the embedded grammar)."""
+    """Kind of source: hub (Hugging Face), files (your own) or demo (the embedded grammar)."""
     source_lang: str = "en"
     """Language to translate from."""
     target_lang: str = "de"
     """Language to translate into."""
     train: list[str] = field(default_factory=lambda: ["train"])
-    """Training text: a Hub split, or files (source side first, or one file that holds both)."""
+    """Training text: a Hub split, or files (the source language first, or one file with both)."""
     valid: list[str] = field(default_factory=lambda: ["validation"])
-    """Development text, like `train`."""
+    """Validation text, like `train`."""
     test: list[str] = field(default_factory=lambda: ["test"])
     """Test text, like `train`."""
     columns: list[str] = field(default_factory=list)
-    """Columns of the source and the target side, where tables name them otherwise than after the languages."""
+    """Columns of source and target in tables that do not name them after the languages."""
     hold_out: float = 0.0
-    """Share of the training pairs that is set aside for `valid`, and as much for `test`, where these name nothing."""
+    """Share of the training pairs held out as `valid`, and again as `test`, if these are empty."""
     hub_dataset: str = "wmt/wmt14"
     """Data set on the Hub, or a local folder in the Hub's layout."""
     hub_config: str = "de-en"
-    """Configuration of the Hub data set."""
+    """Configuration of the Hub data set, such as a language pair."""
     hub_revision: str = "b199e406369ec1b7634206d3ded5ba45de2fe696"
-    """Revision of the Hub data set; a full commit, so that the text never changes."""
+    """Revision of the Hub data set: a full commit, so the text never changes."""
     check_counts: bool = True
-    """Refuse a Hub data set whose number of pairs is known and is another."""
+    """Refuse a Hub data set with another number of pairs than known."""
     drop_copies: bool = False
-    """Drop training pairs whose sides are the same text."""
+    """Drop training pairs with identical source and target."""
     max_words: int = 250
-    """Drop training pairs with more words than this on a side; 0 keeps them."""
+    """Drop training pairs with more words than this in the source or the target; 0 for no limit."""
     max_ratio: float = 0.0
-    """Drop training pairs whose sides differ in length by more than this factor; 0 keeps them."""
+    """Drop training pairs if one side is longer than the other by more than this factor; 0 for no limit."""
     deduplicate: bool = False
-    """Drop training pairs seen before."""
+    """Drop repeated training pairs."""
     max_pieces: int = 256
-    """Drop training pairs with more word pieces than this on a side."""
+    """Drop training pairs with more word pieces than this in the source or the target."""
 
     def __post_init__(self) -> None:
-        """Check the values against each other."""
+        """Check the values."""
         _choice("data.source", self.source, ("hub", "files", "demo"))
         _plain_name("data.corpus", self.corpus)
         if not 0 <= self.hold_out < 0.5:
-            raise ConfigError(f"data.hold_out={self.hold_out} must be at least 0 and below 0.5: it is taken twice")
+            raise ConfigError(
+                f"data.hold_out={self.hold_out} must be at least 0 and below 0.5: valid and test take this share each"
+            )
         if self.columns and (len(self.columns) != 2 or len({*self.columns}) != 2):
-            raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source side first")
+            raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source first")
         _at_least("data.max_words", self.max_words, 0)
         _at_least("data.max_pieces", self.max_pieces, 2)
         if not (self.max_ratio == 0 or self.max_ratio >= 1):
@@ -77,23 +83,23 @@ class DataConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerConfig:
-    """How text becomes word pieces."""
+    """The vocabulary, and how text is split into word pieces."""
 
     model_type: str = "bpe"
     """SentencePiece model: bpe or unigram."""
     vocab_size: int = 37_000
-    """Number of word pieces, the four special ones included."""
+    """Number of word pieces, including the four special ones."""
     joint: bool = True
-    """One vocabulary for both languages; false trains one for each."""
+    """Share one vocabulary between both languages; false trains one per language."""
     normalization: str = "identity"
-    """Text normalisation, which cannot be undone: identity, nfkc, nmt_nfkc (and their _cf forms)."""
+    """Text normalisation, which is irreversible: identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf."""
     character_coverage: float = 1.0
-    """Share of the characters that get a piece of their own; the rest becomes unknown."""
+    """Share of the characters that the vocabulary covers; the rest becomes the unknown piece."""
     training_sentences: int = 5_000_000
-    """Train on a random sample of at most this many sentences; 0 takes all (and their memory)."""
+    """Train on a random sample of at most this many sentences; 0 uses all of them."""
 
     def __post_init__(self) -> None:
-        """Check the values against each other."""
+        """Check the values."""
         _choice("tokenizer.model_type", self.model_type, ("bpe", "unigram"))
         _choice(
             "tokenizer.normalization", self.normalization, ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
@@ -111,7 +117,7 @@ class ModelConfig:
     architecture: str = "transformer"
     """Architecture."""
     layers: int = 6
-    """N: layers of the encoder, and of the decoder."""
+    """N: number of encoder layers, and of decoder layers."""
     d_model: int = 512
     """Width of the residual stream."""
     d_ff: int = 2048
@@ -125,7 +131,7 @@ class ModelConfig:
     kv_heads: int = 0
     """Key and value heads, each shared by several query heads (grouped-query attention); 0 is one per query head."""
     dropout: float = 0.1
-    """P_drop: on each sub-layer's output and on the sums of embeddings and positions."""
+    """P_drop: dropout on the output of each sub-layer and on the sums of embeddings and positions."""
     norm: str = "layer"
     """Normalisation."""
     norm_placement: str = "post"
@@ -142,7 +148,7 @@ class ModelConfig:
     """Share one matrix between the source and target embeddings and the projection before the softmax."""
 
     def __post_init__(self) -> None:
-        """Check the values against each other."""
+        """Check the values."""
         for name in ("layers", "d_model", "d_ff", "heads", "max_positions"):
             _at_least(f"model.{name}", getattr(self, name), 1)
         for name in ("d_k", "d_v", "kv_heads"):
@@ -182,63 +188,64 @@ class ModelConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingConfig:
-    """Section 5 of the paper: batches, schedule, optimizer, regularisation; and when to look and save."""
+    """Section 5 of the paper: batches, schedule, optimizer, regularisation; and when to validate and save."""
 
-    steps: int = 100_000
-    """Updates to make."""
+    steps: int = field(default=100_000, metadata=ADJUSTABLE)
+    """Number of updates of the weights."""
     batch_tokens: int = 25_000
-    """Most source tokens, and most target tokens, of a global batch (over all devices)."""
-    device_tokens: int = 0
-    """Most tokens a side that one device takes at once; the rest is accumulated. 0: its whole share."""
+    """Most source tokens, and most target tokens, in a global batch (over all devices)."""
+    device_tokens: int = field(default=0, metadata=ADJUSTABLE)
+    """Most source tokens, and most target tokens, in a micro-batch on one device; larger shares accumulate
+    gradients. 0 for no limit."""
     schedule: str = "inverse_sqrt"
-    """After the warmup the rate falls as inverse_sqrt (the paper's), cosine (to zero) or constant (not)."""
+    """Learning rate after the warmup: inverse_sqrt (the paper's), cosine (to zero) or constant."""
     warmup_steps: int = 4000
-    """Steps over which the rate rises linearly."""
+    """Steps over which the learning rate rises linearly."""
     learning_rate: float = 0.0
-    """Peak rate; 0 is the paper's (d_model * warmup_steps)^-0.5."""
+    """Peak learning rate; 0 for the paper's (d_model * warmup_steps)^-0.5."""
     label_smoothing: float = 0.1
     """epsilon_ls: probability spread evenly over the vocabulary."""
     adam_beta1: float = 0.9
-    """Adam's decay of the gradient's mean."""
+    """Adam's decay rate of the mean gradient."""
     adam_beta2: float = 0.98
-    """Adam's decay of the gradient's square."""
+    """Adam's decay rate of the mean squared gradient."""
     adam_eps: float = 1e-9
     """Adam's epsilon."""
     weight_decay: float = 0.0
     """Decoupled weight decay (AdamW)."""
     clip_norm: float = 0.0
-    """Scale the gradient down to this norm; 0 leaves it, as the paper does."""
-    reduce_precision: str = "fp32"
-    """What gradients are averaged over the devices in: fp32, or bf16, which halves what is sent."""
-    log_every: int = 100
-    """Steps between two lines of the log."""
-    valid_every: int = 1500
-    """Steps between two validations."""
-    valid_sentences: int = 500
-    """Development sentences to decode for BLEU at each validation; 0 decodes none."""
-    save_every: int = 1500
-    """Steps between two checkpoints (the paper's 10 minutes, at its 0.4 s a step); 0 leaves it to save_minutes."""
-    save_minutes: float = 0.0
-    """Minutes between two checkpoints; 0 leaves it to save_every."""
-    keep_last: int = 5
-    """Checkpoints to keep, newest first."""
-    keep_best: int = 1
-    """Checkpoints to keep besides, best on the development set first."""
-    best_by: str = "loss"
-    """What best means on the development set: loss (lowest) or bleu (highest)."""
-    patience: int = 0
-    """Stop after this many validations without a new best; 0 never stops early."""
-    max_minutes: float = 0.0
-    """Wall-clock minutes from the start of this process within which it validates, saves and ends; 0: no limit."""
-    max_training_minutes: float = 0.0
-    """Minutes of training steps in all parts of the run, without start-up, validation and saving; 0: no limit."""
-    max_bad_steps: int = 10
-    """Give up after this many steps in a row without a finite gradient (they change nothing); 0 never does."""
-    on_divergence: str = "stop"
-    """What giving up means: stop, or rewind (once) to the last checkpoint before and go on with the batches after."""
+    """Largest norm of the gradient, which is scaled down to it; 0 for no clipping, like the paper."""
+    reduce_precision: str = field(default="fp32", metadata=ADJUSTABLE)
+    """Precision in which devices average gradients: fp32, or bf16, which halves the traffic."""
+    log_every: int = field(default=100, metadata=ADJUSTABLE)
+    """Steps between log lines."""
+    valid_every: int = field(default=1500, metadata=ADJUSTABLE)
+    """Steps between validations."""
+    valid_sentences: int = field(default=500, metadata=ADJUSTABLE)
+    """Validation sentences to decode for BLEU at each validation; 0 for none."""
+    save_every: int = field(default=1500, metadata=ADJUSTABLE)
+    """Steps between checkpoints (the paper's 10 minutes, at 0.4 s per step); 0 to use only save_minutes."""
+    save_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
+    """Minutes between checkpoints; 0 to use only save_every."""
+    keep_last: int = field(default=5, metadata=ADJUSTABLE)
+    """Number of latest checkpoints to keep."""
+    keep_best: int = field(default=1, metadata=ADJUSTABLE)
+    """Number of checkpoints to keep in addition, those with the best validation."""
+    best_by: str = field(default="loss", metadata=ADJUSTABLE)
+    """Criterion of the best checkpoint on the validation set: loss (lowest) or bleu (highest)."""
+    patience: int = field(default=0, metadata=ADJUSTABLE)
+    """Stop after this many validations without an improvement; 0 never stops early."""
+    max_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
+    """Wall-clock minutes after which this process validates, saves and ends; 0 for no limit."""
+    max_training_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
+    """Minutes of training steps over the whole run, excluding start-up, validation and saving; 0 for no limit."""
+    max_bad_steps: int = field(default=10, metadata=ADJUSTABLE)
+    """Give up after this many consecutive steps without a finite gradient, which change nothing; 0 never gives up."""
+    on_divergence: str = field(default="stop", metadata=ADJUSTABLE)
+    """Reaction to giving up: stop, or rewind (once) to the previous checkpoint and continue with the batches after."""
 
     def __post_init__(self) -> None:
-        """Check the values against each other."""
+        """Check the values."""
         for name in ("steps", "batch_tokens", "warmup_steps", "log_every", "valid_every", "keep_last"):
             _at_least(f"training.{name}", getattr(self, name), 1)
         for name in (
@@ -255,7 +262,9 @@ class TrainingConfig:
         if not self.adam_eps > 0:
             raise ConfigError(f"training.adam_eps={self.adam_eps} must be above 0")
         if not (self.save_every or self.save_minutes):
-            raise ConfigError("training.save_every and training.save_minutes are both 0: set one, or nothing is saved")
+            raise ConfigError(
+                "training.save_every and training.save_minutes are both 0: set one, or no checkpoint is saved"
+            )
         if self.device_tokens > self.batch_tokens:
             raise ConfigError(
                 f"training.device_tokens={self.device_tokens} is more than the global "
@@ -267,49 +276,49 @@ class TrainingConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AveragingConfig:
-    """Which checkpoints are averaged: the first of the three that is set; if none is, the development loss chooses."""
+    """Which checkpoints are averaged: by the first of these three settings that is set, or by the validation loss."""
 
     checkpoints: list[str] = field(default_factory=list)
-    """These, by name (step-00001000, best, ...)."""
+    """Names of the checkpoints to average (step-00001000, best, ...)."""
     best: int = 0
-    """This many, best on the development set first."""
+    """Number of checkpoints to average, those with the best validation."""
     last: int = 5
-    """This many, last steps first (the paper: 5 for base, 20 for big). 0, with the others unset: as the development
-    loss chooses among the last, the best, and the averages of the last and of the best that are kept."""
+    """Number of latest checkpoints to average (the paper: 5 for base, 20 for big). If all three settings are unset,
+    the validation loss chooses: the last checkpoint, the best one, or the average of the kept last or best ones."""
 
     def __post_init__(self) -> None:
-        """Check the values against each other."""
+        """Check the values."""
         _at_least("averaging.best", self.best, 0)
         _at_least("averaging.last", self.last, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingConfig:
-    """Beam search, as in section 6.1 of the paper; or sampling."""
+    """Beam search, as in section 6.1 of the paper, or sampling."""
 
     strategy: str = "beam"
-    """beam (search for the best) or sample (draw `nbest` translations at random, after `seed`)."""
+    """beam (search), or sample (draw `nbest` random translations, reproducible by `seed`)."""
     beam: int = 4
-    """Hypotheses a sentence; 1 is greedy search."""
+    """Hypotheses per sentence; 1 is greedy search."""
     alpha: float = 0.6
     """Length penalty, in GNMT's form: log-probability / ((5 + length) / 6)^alpha."""
     extra_length: int = 50
-    """Longest translation: the source's length in pieces plus this."""
+    """Most word pieces by which a translation may be longer than its source."""
     nbest: int = 1
-    """Translations to give for each sentence."""
+    """Translations to write per sentence."""
     batch_tokens: int = 4096
-    """Source tokens decoded at once."""
+    """Source tokens per batch."""
     temperature: float = 1.0
-    """Sampling: below 1 the probable becomes more probable, above 1 less."""
+    """Temperature of sampling: below 1 favours probable word pieces, above 1 improbable ones."""
     top_k: int = 0
-    """Sampling: draw among this many most probable word pieces; 0 is all."""
+    """Sample from this many most probable word pieces; 0 for all."""
     top_p: float = 1.0
-    """Sampling: draw among the fewest word pieces that are this probable together; 1 is all."""
+    """Sample from the smallest set of word pieces whose probabilities sum to this; 1 for all."""
     ensemble: list[str] = field(default_factory=list)
-    """More checkpoints, whose mean probability with that of `checkpoint` decides; named as that is."""
+    """Further checkpoints, named like `checkpoint`, whose probabilities are averaged with those of `checkpoint`."""
 
     def __post_init__(self) -> None:
-        """Check the values against each other."""
+        """Check the values."""
         _choice("decoding.strategy", self.strategy, ("beam", "sample"))
         for name in ("beam", "nbest"):
             _between(f"decoding.{name}", getattr(self, name), 1, 10_000)
@@ -327,13 +336,13 @@ class DecodingConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationConfig:
-    """What `eval` scores."""
+    """The text that `eval` scores."""
 
     splits: list[str] = field(default_factory=lambda: ["test"])
     """Splits of the prepared data to translate and score."""
 
     def __post_init__(self) -> None:
-        """Check the values against each other."""
+        """Check the values."""
         if not self.splits:
             raise ConfigError("evaluation.splits is empty: name at least one, such as [test]")
         for split in self.splits:
@@ -342,47 +351,47 @@ class EvaluationConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportConfig:
-    """What a trained model is made into for use elsewhere."""
+    """The format in which a trained model is exported."""
 
     target: str = "ctranslate2"
-    """ctranslate2, huggingface (Marian's format) or safetensors (this project's own, weights and settings alone)."""
+    """ctranslate2, huggingface (Marian's format) or safetensors (this project's, with weights and settings only)."""
     quantization: str = "float32"
-    """Numbers of the weights: float32, or int8 (ctranslate2 alone)."""
+    """Number format of the weights: float32, or int8 (ctranslate2 only)."""
     folder: str = ""
-    """Where it lies; empty is `<paths.outputs>/<name>/export/<target>-<quantization>`."""
+    """Destination; empty is `<paths.outputs>/<name>/export/<target>-<quantization>`."""
     sample: int = 100
-    """Sentences whose translations must agree before the export is called done."""
+    """Number of sentences whose translations must agree before the export is complete."""
     licence: str = ""
-    """Licence of the weights, for the model card, such as cc-by-4.0."""
+    """Licence of the weights, such as cc-by-4.0, which the model card states."""
 
     def __post_init__(self) -> None:
-        """Check the values against each other."""
+        """Check the values."""
         _choice("export.target", self.target, ("ctranslate2", "huggingface", "safetensors"))
         _choice("export.quantization", self.quantization, ("float32", "int8"))
         _at_least("export.sample", self.sample, 1)
         if self.quantization != "float32" and self.target != "ctranslate2":
-            raise ConfigError(f"export.quantization={self.quantization} is for export.target=ctranslate2 alone")
+            raise ConfigError(f"export.quantization={self.quantization} needs export.target=ctranslate2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeConfig:
-    """The machine."""
+    """The machine: device, precision, threads and processes."""
 
     device: str = "auto"
-    """auto (a GPU where there is one), cpu or cuda."""
+    """auto (a GPU if there is one), cpu or cuda."""
     precision: str = "auto"
-    """auto (bf16 where the device is good at it), fp32 or bf16."""
+    """auto (bf16 on devices with fast bf16), fp32 or bf16."""
     compile: bool = False
-    """Compile the model with torch.compile; pays in long runs."""
+    """Compile the model with torch.compile, which is worthwhile in long runs."""
     threads: int = 0
-    """CPU threads of a process; 0 shares all cores between the processes of this machine."""
+    """CPU threads per process; 0 divides the cores between the processes on this machine."""
     workers: int = 0
-    """Processes for data preparation; 0 is one for each core."""
+    """Processes that prepare data; 0 is one per core."""
     timeout_minutes: float = 10.0
-    """Training on several devices ends when a process has not answered the others for so long."""
+    """End training on several devices if one process does not respond to the others for this long."""
 
     def __post_init__(self) -> None:
-        """Check the values against each other."""
+        """Check the values."""
         _choice("runtime.device", self.device, ("auto", "cpu", "cuda"))
         _choice("runtime.precision", self.precision, ("auto", "fp32", "bf16"))
         _between("runtime.threads", self.threads, 0, 1024)
@@ -393,42 +402,99 @@ class RuntimeConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackingConfig:
-    """Who else is told about a run; its own metrics.jsonl is always written."""
+    """Experiment trackers; the run always writes its own metrics.jsonl."""
 
     wandb: str = "disabled"
     """Weights & Biases: disabled, offline (needs no account) or online."""
     project: str = "nmt"
-    """Project there."""
+    """Project on Weights & Biases."""
     entity: str = ""
-    """Account or team there; empty is your own."""
+    """Account or team on Weights & Biases; empty is your own."""
     artifact: bool = False
-    """Keep there the checkpoint that eval scores."""
+    """Upload the checkpoint that eval scores to Weights & Biases."""
     tensorboard: bool = False
-    """Write the curves for TensorBoard, too, into the run's folder; needs the package tensorboard."""
+    """Write TensorBoard curves into the run's folder; needs the package tensorboard."""
 
     def __post_init__(self) -> None:
-        """Check the values against each other."""
+        """Check the values."""
         _choice("tracking.wandb", self.wandb, ("disabled", "offline", "online"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionConfig:
-    """What `attention` draws of a sentence."""
+    """What `attention` draws."""
 
     part: str = "cross"
-    """Whose attention: encoder, decoder, or cross (of the decoder to the encoder)."""
+    """Attention of the encoder, the decoder, or cross (from the decoder to the encoder)."""
     layer: int = 0
-    """A layer, counted from 1; 0 draws them all."""
+    """Number of the layer, from 1; 0 draws all layers."""
 
     def __post_init__(self) -> None:
-        """Check the values against each other."""
+        """Check the values."""
         _choice("attention.part", self.part, ("encoder", "decoder", "cross"))
         _at_least("attention.layer", self.layer, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BatchConfig:
+    """What `batch` shows."""
+
+    step: int = 1
+    """Step whose sentences to show."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        _at_least("batch.step", self.step, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslateConfig:
+    """What `translate` reads and writes besides `input` and `output`."""
+
+    format: str = "text"
+    """text, tsv (source, translation, score) or jsonl (these and the n-best list)."""
+    prefix: str = ""
+    """File with one line per source sentence: the beginning that its translation must have."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        _choice("translate.format", self.format, ("text", "tsv", "jsonl"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table3Config:
+    """The rows of the paper's Table 3 that `table3` trains."""
+
+    rows: list[str] = field(default_factory=list)
+    """Rows to train and score (base, a1, ..., big); empty is all."""
+    scale: str = "full"
+    """full (as in the paper), or small (every row on the demo corpus, in minutes)."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        _choice("table3.scale", self.scale, ("full", "small"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeConfig:
+    """The machine whose costs `describe` estimates, and the form of its answer."""
+
+    device: str = ""
+    """Type of device to estimate for (h100, a100, ...); empty is this machine."""
+    gpus: int = 0
+    """Number of devices to estimate for; 0 is those of this machine, or one of a named device."""
+    format: str = "text"
+    """text or json."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        _at_least("describe.gpus", self.gpus, 0)
+        _choice("describe.format", self.format, ("text", "json"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PathsConfig:
-    """Where things lie; relative to the folder the command is run in."""
+    """Folders, relative to the folder in which the command runs."""
 
     data: str = "data"
     """Prepared corpora."""
@@ -438,104 +504,97 @@ class PathsConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """All settings of a run. One tree serves every stage, so the same words name the same files."""
+    """All settings of a run. One tree serves every command, so the same settings always name the same files."""
 
-    name: str = "wmt14_en_de_base"
-    """Name of the run: it lies in `<paths.outputs>/<name>/`."""
-    device: str = ""
-    """Describe: estimate for this device (h100, a100, ...); empty is this machine."""
-    gpus: int = 0
-    """Describe: estimate for so many of them; 0 is those of this machine, or one of a device that is named."""
-    rows: list[str] = field(default_factory=list)
-    """Table3: these rows (base, a1, ..., big); none named means all."""
-    scale: str = "full"
-    """Table3: full (as in the paper) or small (all rows on the demo corpus, to see them run)."""
-    step: int = 1
-    """Batch: the step whose sentences to show."""
+    name: str = field(default="wmt14_en_de_base", metadata=ADJUSTABLE)
+    """Name of the run, which is stored in `<paths.outputs>/<name>/`."""
     seed: int = 1
-    """Seed of everything random: initial weights, order of the batches, dropout, the demo corpus."""
-    checkpoint: str = "averaged"
-    """What eval and translate load: averaged, best, last, a step (step-00001000) or a folder."""
-    engine: str = "torch"
-    """What eval and translate compute with: torch, or ctranslate2 (what `nmt export` made, as it will be used)."""
-    input: str = "-"
-    """Translate, score: a file to read (plain, .gz or .xz), - for standard input. Export: text to verify it with."""
-    output: str = "-"
-    """A file to write. - is standard output for translate and score, a file in the run's folder for report and
-    attention, and text for describe, which knows json besides."""
-    format: str = "text"
-    """Translate: text, tsv (source, translation, score) or jsonl (these and the n-best list)."""
-    prefix: str = ""
-    """Translate: a file with the beginning that the translation of each line must have."""
-    compare: list[str] = field(default_factory=list)
-    """Report, compare: runs to put beside each other, by name; the first is what the others are measured against."""
+    """Seed of all randomness: initial weights, order of the batches, dropout, sampling, the demo corpus."""
+    checkpoint: str = field(default="averaged", metadata=ADJUSTABLE)
+    """Checkpoint to load: averaged, best, last, a step (step-00001000) or a folder."""
+    engine: str = field(default="torch", metadata=ADJUSTABLE)
+    """Engine that translates: torch, or ctranslate2, which runs the exported model."""
+    input: str = field(default="-", metadata=ADJUSTABLE)
+    """File to read (plain, .gz or .xz), or - for standard input. For export: text to verify the model with."""
+    output: str = field(default="-", metadata=ADJUSTABLE)
+    """File to write. By default (-), translate and score write to standard output, report and attention to a file
+    in the run's folder. `describe` also accepts json, like describe.format=json."""
+    compare: list[str] = field(default_factory=list, metadata=ADJUSTABLE)
+    """Runs to compare, by name; the first is the baseline."""
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
-    averaging: AveragingConfig = field(default_factory=AveragingConfig)
-    decoding: DecodingConfig = field(default_factory=DecodingConfig)
-    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
-    export: ExportConfig = field(default_factory=ExportConfig)
-    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
-    tracking: TrackingConfig = field(default_factory=TrackingConfig)
-    attention: AttentionConfig = field(default_factory=AttentionConfig)
-    paths: PathsConfig = field(default_factory=PathsConfig)
+    averaging: AveragingConfig = field(default_factory=AveragingConfig, metadata=ADJUSTABLE)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig, metadata=ADJUSTABLE)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig, metadata=ADJUSTABLE)
+    export: ExportConfig = field(default_factory=ExportConfig, metadata=ADJUSTABLE)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig, metadata=ADJUSTABLE)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig, metadata=ADJUSTABLE)
+    attention: AttentionConfig = field(default_factory=AttentionConfig, metadata=ADJUSTABLE)
+    batch: BatchConfig = field(default_factory=BatchConfig, metadata=ADJUSTABLE)
+    translate: TranslateConfig = field(default_factory=TranslateConfig, metadata=ADJUSTABLE)
+    table3: Table3Config = field(default_factory=Table3Config, metadata=ADJUSTABLE)
+    describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)
+    paths: PathsConfig = field(default_factory=PathsConfig, metadata=ADJUSTABLE)
 
     def __post_init__(self) -> None:
-        """Check the groups against each other."""
+        """Check the top-level values, and the groups against each other."""
         _plain_path("name", self.name)
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"seed={self.seed} must be at least 0 and below 2^63")
         _choice("engine", self.engine, ("torch", "ctranslate2"))
-        _choice("format", self.format, ("text", "tsv", "jsonl"))
         if self.engine == "ctranslate2" and self.decoding.ensemble:
-            raise ConfigError("engine=ctranslate2 translates with one model: leave decoding.ensemble out")
-        _at_least("gpus", self.gpus, 0)
-        _at_least("step", self.step, 1)
-        _choice("scale", self.scale, ("full", "small"))
-        kept = self.training.keep_last
-        if not self.averaging.checkpoints and not self.averaging.best and self.averaging.last > kept:
-            raise ConfigError(
-                f"averaging.last={self.averaging.last} is more than the training.keep_last={kept} "
-                "checkpoints that are kept: raise training.keep_last or lower averaging.last"
-            )
-        if self.averaging.best > self.training.keep_best and not self.averaging.checkpoints:
-            raise ConfigError(
-                f"averaging.best={self.averaging.best} is more than the training.keep_best={self.training.keep_best} "
-                "checkpoints that are kept: raise training.keep_best or lower averaging.best"
-            )
+            raise ConfigError("engine=ctranslate2 translates with one model: remove decoding.ensemble")
         if self.model.tie_embeddings and not self.tokenizer.joint:
-            raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: set one of the two otherwise")
-        if self.data.max_pieces + 1 > self.training.batch_tokens:
+            raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: change one of the two")
+        self._check_averaging()
+        self._check_longest_sentence()
+
+    def _check_averaging(self) -> None:
+        """Make sure that training keeps the checkpoints to average."""
+        averaging, training = self.averaging, self.training
+        if averaging.checkpoints:
+            return
+        if not averaging.best and averaging.last > training.keep_last:
             raise ConfigError(
-                f"training.batch_tokens={self.training.batch_tokens} cannot hold one sentence of "
-                f"data.max_pieces={self.data.max_pieces} and its end mark: raise the first or lower the second"
+                f"averaging.last={averaging.last} is more than the training.keep_last={training.keep_last} "
+                "checkpoints kept: raise training.keep_last or lower averaging.last"
             )
-        if 0 < self.training.device_tokens < self.data.max_pieces + 1:
+        if averaging.best > training.keep_best:
             raise ConfigError(
-                f"training.device_tokens={self.training.device_tokens} cannot hold one sentence of "
-                f"data.max_pieces={self.data.max_pieces} and its end mark: raise the first or lower the second"
+                f"averaging.best={averaging.best} is more than the training.keep_best={training.keep_best} "
+                "checkpoints kept: raise training.keep_best or lower averaging.best"
             )
-        if self.model.positions == "learned" and self.data.max_pieces + 1 > self.model.max_positions:
+
+    def _check_longest_sentence(self) -> None:
+        """Make sure that batches and learned positions have room for the longest sentence and its end mark."""
+        longest = self.data.max_pieces + 1
+        too_small = {
+            "training.batch_tokens": self.training.batch_tokens < longest,
+            "training.device_tokens": 0 < self.training.device_tokens < longest,
+            "model.max_positions": self.model.positions == "learned" and self.model.max_positions < longest,
+        }
+        for key in (key for key, small in too_small.items() if small):
+            group, _, name = key.partition(".")
             raise ConfigError(
-                f"model.max_positions={self.model.max_positions} is too few for "
-                f"data.max_pieces={self.data.max_pieces}: raise the first or lower the second"
+                f"{key}={getattr(getattr(self, group), name)} is too small for one sentence of "
+                f"data.max_pieces={self.data.max_pieces} and its end mark: raise the first or lower the second"
             )
 
     @property
     def data_folder(self) -> Path:
-        """Where the prepared corpus lies."""
+        """Folder of the prepared corpus."""
         return Path(self.paths.data) / self.data.corpus
 
     @property
     def run_folder(self) -> Path:
-        """Where the run lies."""
+        """Folder of the run."""
         return Path(self.paths.outputs) / self.name
 
     @property
     def export_folder(self) -> Path:
-        """Where the export lies."""
+        """Folder of the exported model."""
         name = f"{self.export.target}-{self.export.quantization}"
         return Path(self.export.folder) if self.export.folder else self.run_folder / "export" / name
 
@@ -546,18 +605,18 @@ def _choice(key: str, value: str, choices: Iterable[str]) -> None:
         raise ConfigError(f"{key}={value} is not one of {', '.join(choices)}; {nearest(value, choices)}")
 
 
-def _at_least(key: str, value: float, least: float) -> None:
-    if not value >= least:
-        raise ConfigError(f"{key}={value} must be at least {least}")
+def _at_least(key: str, value: float, minimum: float) -> None:
+    if not value >= minimum:
+        raise ConfigError(f"{key}={value} must be at least {minimum}")
     if value == math.inf:
         raise ConfigError(f"{key}={value} must be a finite number")
-    if isinstance(value, int) and value >= 2**63:  # what libraries count with
+    if isinstance(value, int) and value >= 2**63:  # libraries count in 64-bit integers
         raise ConfigError(f"{key}={value} must be below 2^63")
 
 
-def _between(key: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        raise ConfigError(f"{key}={value} must be at least {least} and at most {most}")
+def _between(key: str, value: float, minimum: float, maximum: float) -> None:
+    if not minimum <= value <= maximum:
+        raise ConfigError(f"{key}={value} must be at least {minimum} and at most {maximum}")
 
 
 def _fraction(key: str, value: float) -> None:
@@ -566,19 +625,19 @@ def _fraction(key: str, value: float) -> None:
 
 
 def is_utf8(text: str) -> bool:
-    """Whether a text can be written to a file; one that was no UTF-8 on the command line cannot."""
+    """Return whether a text can be written to a file; bytes from the command line that are not UTF-8 cannot."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _plain_name(key: str, value: str) -> None:
-    """Refuse what would lead to another folder, or what a file system or a terminal cannot show."""
+    """Refuse a name that leads to another folder, or that a file system or terminal cannot show."""
     if value in ("", ".", "..") or "/" in value or "\\" in value or not value.isprintable() or len(value) > 64:
         raise ConfigError(f"{key}={value} must be the plain name of a folder, of at most 64 characters")
 
 
 def _language(key: str, value: str) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", value):
-        raise ConfigError(f"{key}={value} must be the code of a language, such as en or pt-BR: it names files")
+        raise ConfigError(f"{key}={value} must be a language code, such as en or pt-BR: file names contain it")
 
 
 def _plain_path(key: str, value: str) -> None:

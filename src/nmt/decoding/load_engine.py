@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 
 from nmt.compute.machine import Machine
-from nmt.config.compose import from_yaml
+from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
 from nmt.decoding.checkpoint_record import CheckpointRecord
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine

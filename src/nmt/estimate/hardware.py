@@ -41,8 +41,8 @@ DEVICES = {
     "t4": Device(None, 8.1e12, 16e9, 70, 0.4),
     "p100": Device(None, 9.5e12, 16e9, 300, 0.5),
 }
-"""By the names that `device=` takes. The tensor cores of the V100 and the T4 take fp16, which nmt does not use, so both
-compute in fp32 like the P100, which the paper used."""
+"""By the names that `describe.device` takes. The tensor cores of the V100 and the T4 take fp16, which nmt does not use,
+so both compute in fp32 like the P100, which the paper used."""
 
 
 class Estimate(NamedTuple):
@@ -58,7 +58,7 @@ class Estimate(NamedTuple):
 def find_device(name: str) -> Device:
     """The device of a name."""
     if name not in DEVICES:
-        raise ConfigError(f"device={name} is not a device known here; {nearest(name, DEVICES)}")
+        raise ConfigError(f"describe.device={name} is not a device known here; {nearest(name, DEVICES)}")
     return DEVICES[name]
 
 
@@ -66,7 +66,9 @@ def precision_on(name: str, wanted: str) -> str:
     """Return the precision of a run on a device: bf16 if the device has it, unless fp32 is asked for."""
     has_bf16 = find_device(name).bf16 is not None
     if wanted == "bf16" and not has_bf16:
-        raise ConfigError(f"runtime.precision=bf16, but device={name} has no bf16: leave runtime.precision out")
+        raise ConfigError(
+            f"runtime.precision=bf16, but describe.device={name} has no bf16: leave runtime.precision out"
+        )
     return "bf16" if has_bf16 and wanted != "fp32" else "fp32"
 
 

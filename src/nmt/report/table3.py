@@ -34,7 +34,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     """The rows of these names, or all of them, in the paper's order."""
     for name in names:
         if name not in TABLE_3:
-            raise ConfigError(f"rows: the paper's Table 3 has no row {name}; {nearest(name, TABLE_3)}")
+            raise ConfigError(f"table3.rows: the paper's Table 3 has no row {name}; {nearest(name, TABLE_3)}")
     return [name for name in TABLE_3 if not names or name in names]
 
 

@@ -2,24 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from fnmatch import fnmatchcase
 from typing import Any
 
+from nmt.config.keys import all_keys
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.errors import UserError
-
-MAY_CHANGE = (
-    *("name", "checkpoint", "input", "output", "compare", "engine", "format", "prefix"),
-    *("attention.*", "averaging.*", "decoding.*", "evaluation.*", "export.*", "runtime.*", "tracking.*", "paths.*"),
-    *("device", "gpus", "rows", "scale", "step"),
-    *("training.steps", "training.max_minutes", "training.max_training_minutes", "training.patience"),
-    "training.device_tokens",
-    *("training.max_bad_steps", "training.on_divergence", "training.reduce_precision"),
-    *("training.log_every", "training.valid_every", "training.valid_sentences"),
-    *("training.save_every", "training.save_minutes", "training.keep_*", "training.best_by"),
-)
-"""Settings that do not touch what is learned from which batches; patterns over dotted keys."""
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -42,7 +30,7 @@ def check_resumable(saved: Mapping[str, Any], current: Mapping[str, Any]) -> Non
     fixed = {
         key: values
         for key, values in differences(saved, current).items()
-        if not any(fnmatchcase(key, pattern) for pattern in MAY_CHANGE) or _bends_schedule(key, current)
+        if not _is_adjustable(key) or _bends_schedule(key, current)
     }
     if fixed:
         changes = ", ".join(f"{key} was {old} and is now {new}" for key, (old, new) in fixed.items())
@@ -51,6 +39,11 @@ def check_resumable(saved: Mapping[str, Any], current: Mapping[str, Any]) -> Non
             f"this run cannot go on with other settings: {changes}. "
             f"Give it another name= to start anew, or set {way_back}"
         )
+
+
+def _is_adjustable(key: str) -> bool:
+    """Return whether the schema lets this setting change; a setting that it no longer has must not."""
+    return key in all_keys() and all_keys()[key].adjustable
 
 
 def _bends_schedule(key: str, current: Mapping[str, Any]) -> bool:

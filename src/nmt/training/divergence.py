@@ -30,7 +30,7 @@ class StepRecord(NamedTuple):
         named = ", ".join(map(str, self.pairs))
         return (
             f"step {self.step} (epoch {self.data_position.epoch + 1}, batch {self.data_position.batch + 1}, "
-            f"pairs {named}, ... of train; `nmt batch step={self.step}` shows them all)"
+            f"pairs {named}, ... of train; `nmt batch batch.step={self.step}` shows them all)"
         )
 
 

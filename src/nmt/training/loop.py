@@ -313,7 +313,7 @@ def _diverged(first: int, in_a_row: int, rewound: bool) -> str:
     rewind = "" if rewound else "set training.on_divergence=rewind to go back and leave these batches out, "
     return (
         f"training diverged: {in_a_row} steps in a row, from step {first} on, had no finite gradient"
-        f"{', after it had gone back once' if rewound else ''}; `nmt batch step={first}` shows the first one's text. "
-        f"The last checkpoint is untouched: {rewind}"
+        f"{', after it had gone back once' if rewound else ''}; `nmt batch batch.step={first}` shows the "
+        f"first one's text. The last checkpoint is untouched: {rewind}"
         "or train under another name= with training.clip_norm=1 or a lower training.learning_rate"
     )

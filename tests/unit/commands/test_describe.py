@@ -1,4 +1,4 @@
-"""What `nmt describe` prints."""
+"""The figures of `nmt describe`, as text and as JSON."""
 
 import json
 
@@ -9,9 +9,12 @@ from nmt.config.compose import compose
 from nmt.errors import ConfigError
 
 
-def test_base_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("override", ["output=json", "describe.format=json"])
+def test_json_has_the_figures_of_the_base_model(
+    override: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WORLD_SIZE", "8")
-    run(compose(["output=json"]))
+    run(compose([override]))
     figures = json.loads(capsys.readouterr().out)
     assert figures["parameters"] == {
         "total": 63_082_496,
@@ -28,14 +31,14 @@ def test_base_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     ("devices", "device_tokens", "expected"),
     [(1, 0, (1, 25_000)), (1, 4096, (7, 3572)), (8, 4096, (1, 3125)), (2, 12_500, (1, 12_500)), (3, 5000, (2, 4167))],
 )
-def test_parts_of_a_batch(devices: int, device_tokens: int, expected: tuple[int, int]) -> None:
+def test_a_batch_is_divided_into_micro_batches(devices: int, device_tokens: int, expected: tuple[int, int]) -> None:
     figures = describe(compose([f"training.device_tokens={device_tokens}"]), devices)
-    assert (figures["accumulation"], figures["device_batch"]) == expected
-    assert devices * figures["accumulation"] * figures["device_batch"] >= 25_000
-    assert not device_tokens or figures["device_batch"] <= device_tokens
+    assert (figures.accumulation, figures.device_batch) == expected
+    assert devices * figures.accumulation * figures.device_batch >= 25_000
+    assert not device_tokens or figures.device_batch <= device_tokens
 
 
-def test_big_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_has_the_figures_of_the_big_model(capsys: pytest.CaptureFixture[str]) -> None:
     run(compose(["experiment=wmt14_en_de_big", "runtime=cpu"]))
     text = capsys.readouterr().out
     assert "214,2" in text
@@ -43,22 +46,27 @@ def test_big_as_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("device", ["v100", "t4"])
-def test_a_device_without_bf16_is_described_in_fp32(device: str) -> None:
-    found = describe(compose([f"device={device}"]), 1)
-    explicit = describe(compose([f"device={device}", "runtime.precision=fp32"]), 1)
-    bf16, fp32 = (describe(compose(["device=a100", f"runtime.precision={each}"]), 1) for each in ("bf16", "fp32"))
+def test_a_device_without_bf16_is_estimated_in_fp32(device: str) -> None:
+    config = compose([f"describe.device={device}"])
+    found = describe(config, 1)
+    explicit = describe(compose([f"describe.device={device}", "runtime.precision=fp32"]), 1)
+    bf16, fp32 = (
+        describe(compose(["describe.device=a100", f"runtime.precision={each}"]), 1) for each in ("bf16", "fp32")
+    )
     assert found == explicit
-    assert found["estimate"]["assumptions"]["precision"] == "fp32"
-    assert found["memory"] == fp32["memory"]
-    assert fp32["memory"]["activations"] > 1.5 * bf16["memory"]["activations"]
+    assert found.as_json(config)["estimate"]["assumptions"]["precision"] == "fp32"
+    assert found.memory == fp32.memory
+    assert fp32.memory.activations > 1.5 * bf16.memory.activations
 
 
-@pytest.mark.parametrize(("steps", "told"), [(3999, True), (4000, False)])
-def test_a_warmup_longer_than_training_is_told(steps: int, told: bool, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("steps", "warned"), [(3999, True), (4000, False)])
+def test_a_warmup_longer_than_training_gives_a_warning(
+    steps: int, warned: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(compose([f"training.steps={steps}", "runtime=cpu"]))
-    assert ("warning: training.warmup_steps=4000 is above" in capsys.readouterr().out) == told
+    assert ("warning: training.warmup_steps=4000 is above" in capsys.readouterr().out) == warned
 
 
-def test_another_output_is_refused() -> None:
-    with pytest.raises(ConfigError, match="output=jsn is nothing that describe writes"):
+def test_output_to_a_file_is_refused() -> None:
+    with pytest.raises(ConfigError, match="output=jsn: describe writes to standard output only"):
         run(compose(["output=jsn"]))

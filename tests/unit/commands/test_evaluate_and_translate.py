@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from nmt.cli import main
 from nmt.commands import evaluate as evaluating
 from nmt.compute import distributed
-from nmt.config.compose import to_yaml
+from nmt.config.saved import to_yaml
 from nmt.config.schema import (
     Config,
     DataConfig,

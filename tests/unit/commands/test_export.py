@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from nmt.cli import main
 from nmt.compute.machine import Machine
-from nmt.config.compose import to_yaml
+from nmt.config.saved import to_yaml
 from nmt.config.schema import Config
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.load_engine import load_engine
@@ -223,11 +223,11 @@ def test_each_process_loads_the_export_onto_its_own_device(
         ("export", ["export=huggingface"], "cannot express model.positions=learned"),
         ("export", ["export=hugingface"], "did you mean export=huggingface?"),
         ("export", ["export.target=safetensors", "input=nowhere"], "there is no nowhere to verify the export with"),
-        ("export", ["export.target=huggingface", "export.quantization=int8"], "is for export.target=ctranslate2 alone"),
+        ("export", ["export.target=huggingface", "export.quantization=int8"], "needs export.target=ctranslate2"),
         ("translate", ["engine=ctranslate2"], "there is no export in .*: run `make export` first"),
-        ("translate", ["engine=ctranslate2", "decoding.ensemble=[last]"], "leave decoding.ensemble out"),
+        ("translate", ["engine=ctranslate2", "decoding.ensemble=[last]"], "remove decoding.ensemble"),
         ("score", [], "text.en, line 1: 1 column(s), but two are needed"),
-        ("translate", ["prefix=nowhere"], "prefix=nowhere does not exist"),
+        ("translate", ["translate.prefix=nowhere"], "translate.prefix=nowhere does not exist"),
     ],
 )
 def test_what_is_refused(
@@ -269,11 +269,11 @@ def test_forms_beginnings_and_ensembles(run: Run, text: Path, capsys: pytest.Cap
     config, overrides = run
     expected = [each.candidates[0] for each in translator_of(config).translate(LINES)]
     base = ["translate", *overrides, f"input={text}"]
-    assert main([*base, "format=tsv"]) == 0
+    assert main([*base, "translate.format=tsv"]) == 0
     rows = [line.split("\t") for line in printed(capsys).splitlines()]
     assert [(row[0], row[1]) for row in rows] == [(line, each.text) for line, each in zip(LINES, expected, strict=True)]
     assert [float(row[2]) for row in rows] == pytest.approx([each.score for each in expected], abs=1e-5)
-    assert main([*base, "format=jsonl", "decoding.nbest=2"]) == 0
+    assert main([*base, "translate.format=jsonl", "decoding.nbest=2"]) == 0
     objects = [json.loads(line) for line in printed(capsys).splitlines()]
     assert [each["source"] for each in objects] == LINES
     assert all(each["translation"] == each["candidates"][0]["translation"] for each in objects)
@@ -282,10 +282,10 @@ def test_forms_beginnings_and_ensembles(run: Run, text: Path, capsys: pytest.Cap
     assert printed(capsys).splitlines() == [each.text for each in expected]
     prefixes = text.with_name("prefixes")
     prefixes.write_text("ein Hund\n" * len(LINES), encoding="utf-8")
-    assert main([*base, f"prefix={prefixes}"]) == 0
+    assert main([*base, f"translate.prefix={prefixes}"]) == 0
     assert all(line.startswith("ein Hund") for line in printed(capsys).splitlines())
     prefixes.write_text("ein Hund\n", encoding="utf-8")
-    assert main([*base, f"prefix={prefixes}"]) == 2
+    assert main([*base, f"translate.prefix={prefixes}"]) == 2
     assert "fewer prefixes than lines" in capsys.readouterr().err
 
 

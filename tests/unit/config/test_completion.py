@@ -1,4 +1,4 @@
-"""Completion: what a line may go on with, and bash doing so."""
+"""Completion of a command line, also inside bash."""
 
 import shutil
 import subprocess
@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import STAGES, main
+from nmt.cli import main
+from nmt.commands import COMMANDS
 from nmt.config.completion import SCRIPT, complete
 from nmt.config.compose import options
 
-KEYS = {name: stage.settings for name, stage in STAGES.items()}
+KEYS = {name: command.settings for name, command in COMMANDS.items()}
 
 
 @pytest.mark.parametrize(
@@ -32,19 +33,19 @@ KEYS = {name: stage.settings for name, stage in STAGES.items()}
         ("nmt train 'a b", []),
     ],
 )
-def test_a_line_goes_on(line: str, expected: list[str]) -> None:
+def test_a_line_is_completed(line: str, expected: list[str]) -> None:
     assert complete(line, KEYS) == expected
 
 
-def test_whole_lists() -> None:
-    assert complete("nmt ", KEYS) == sorted([*STAGES, "completion"])
+def test_an_empty_word_offers_all_commands_experiments_and_settings() -> None:
+    assert complete("nmt ", KEYS) == sorted([*COMMANDS, "completion"])
     assert complete("nmt train experiment=", KEYS) == options("experiment")
     offered = complete("nmt train ", KEYS)
     assert {"experiment=", "model=", "training.steps=", "name="} <= set(offered)
     assert "evaluation.splits=" not in offered
 
 
-def test_the_command_prints_both(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_script_or_the_next_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion"]) == 0
     assert capsys.readouterr().out == SCRIPT
     assert main(["completion", "--", "nmt train experiment=dem"]) == 0
@@ -52,7 +53,7 @@ def test_the_command_prints_both(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
-def test_bash_completes(tmp_path: Path) -> None:
+def test_bash_completes_a_line(tmp_path: Path) -> None:
     nmt = tmp_path / "nmt"
     nmt.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nmt "$@"\n')
     nmt.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Settings from conf/ and the command line, and every way of getting them wrong."""
+"""Settings from conf/ and the command line, their saved form, and mistakes in them."""
 
 import dataclasses
 from pathlib import Path
@@ -8,8 +8,9 @@ import yaml
 
 from nmt.config import compose as composing
 from nmt.config import saved
-from nmt.config.compose import compose, conf_folder, from_yaml, options, to_yaml
+from nmt.config.compose import compose, conf_folder, options
 from nmt.config.keys import GROUPS, all_keys, describe_keys
+from nmt.config.saved import from_yaml, to_yaml
 from nmt.config.schema import AveragingConfig, Config, DataConfig
 from nmt.errors import ConfigError
 from nmt.runs import compatibility
@@ -23,7 +24,7 @@ def differences(a: Config, b: Config) -> dict[str, tuple[object, object]]:
     return compatibility.differences(flat(a), flat(b))
 
 
-def complaint(*overrides: str) -> str:
+def error_message(*overrides: str) -> str:
     with pytest.raises(ConfigError) as caught:
         compose(overrides)
     message = str(caught.value)
@@ -31,7 +32,7 @@ def complaint(*overrides: str) -> str:
     return message
 
 
-def test_no_overrides_give_the_schemas_defaults() -> None:
+def test_without_overrides_settings_have_the_defaults_of_the_schema() -> None:
     assert compose([]) == Config()
 
 
@@ -42,7 +43,7 @@ def test_the_result_is_frozen() -> None:
         config.training.steps = 4  # type: ignore[misc]
 
 
-def test_experiment_wins_over_group_and_the_command_line_over_all() -> None:
+def test_experiments_override_groups_and_the_command_line_overrides_both() -> None:
     assert compose(["model=big"]).model.dropout == 0.3
     assert compose(["model=big", "experiment=wmt14_en_fr_big"]).model.dropout == 0.1
     assert compose(["model.dropout=0.2", "experiment=wmt14_en_fr_big"]).model.dropout == 0.2
@@ -60,7 +61,7 @@ def test_every_shipped_file_composes(group: str, option: str) -> None:
         assert all(key.startswith(f"{group}.") for key in changed)
 
 
-def test_every_shipped_file_says_what_it_is_and_repeats_no_default() -> None:
+def test_every_shipped_file_has_a_comment_and_repeats_no_default() -> None:
     defaults = flat(Config())
     for file in conf_folder().rglob("*.yaml"):
         assert file.read_text(encoding="utf-8").removeprefix("# @package _global_\n").startswith("# "), file
@@ -123,7 +124,7 @@ PAPER = [name for name in options("experiment") if name.startswith(("wmt14_", "t
 
 
 @pytest.mark.parametrize("experiment", options("experiment"))
-def test_the_papers_experiments_alone_fix_what_is_averaged(experiment: str) -> None:
+def test_only_the_papers_experiments_fix_the_number_of_averaged_checkpoints(experiment: str) -> None:
     averaging = compose([f"experiment={experiment}"]).averaging
     expected = (20 if experiment.startswith("wmt14_") and experiment.endswith("_big") else 5) * (experiment in PAPER)
     assert (averaging.checkpoints, averaging.best, averaging.last) == ([], 0, expected)
@@ -132,27 +133,27 @@ def test_the_papers_experiments_alone_fix_what_is_averaged(experiment: str) -> N
 @pytest.mark.parametrize("experiment", ["own", "multi30k", "iwslt14", "demo"])
 @pytest.mark.parametrize("given", ["averaging.best=5", "averaging.last=5"])
 def test_an_average_of_five_needs_no_other_setting(experiment: str, given: str) -> None:
-    assert most_averaged(compose([f"experiment={experiment}", given]).averaging) == 5
+    assert number_averaged(compose([f"experiment={experiment}", given]).averaging) == 5
 
 
-def most_averaged(averaging: AveragingConfig) -> int:
+def number_averaged(averaging: AveragingConfig) -> int:
     return averaging.best or averaging.last
 
 
-def test_there_are_the_papers_twenty_rows() -> None:
+def test_there_is_an_experiment_for_each_of_the_twenty_rows_of_table_3() -> None:
     assert {f"table3/{row}" for row in TABLE3} == {name for name in options("experiment") if name.startswith("table3/")}
     assert len(TABLE3) == 20
 
 
 @pytest.mark.parametrize("row", TABLE3)
-def test_a_row_of_table_3_changes_what_the_paper_changes_and_no_more(row: str) -> None:
+def test_a_row_of_table_3_changes_exactly_what_the_paper_changes(row: str) -> None:
     scoring: dict[str, object] = {"name": f"table3/{row}", "checkpoint": "last", "evaluation.splits": ["valid"]}
     assert changes(f"table3/{row}") == scoring | TABLE3[row]
     model = compose([f"experiment=table3/{row}"]).model
     assert (model.key_size, model.value_size) == WIDTHS.get(row, (64, 64))
 
 
-def test_the_papers_other_runs() -> None:
+def test_the_other_runs_of_the_paper_change_exactly_these_settings() -> None:
     french = {"data.corpus": "wmt14_en_fr", "data.target_lang": "fr", "data.hub_config": "fr-en"} | {
         "data.drop_copies": True,
         "data.max_ratio": 1.5,
@@ -176,12 +177,12 @@ def test_the_papers_other_runs() -> None:
         ("steps=3", "did you mean training.steps?"),
         ("optimizer.beta2=0.9", "did you mean training.adam_beta2?"),
         ("experimet=demo", "did you mean experiment?"),
-        ("xyzzy=3", "`nmt STAGE --help` lists the settings"),
+        ("xyzzy=3", "`nmt COMMAND --help` lists the settings"),
         ("averaging=5", "averaging; it is a group of settings: set averaging.checkpoints"),
         ("data.train.0=x", "did you mean data.train?"),
         ("model@model=big", "there is no setting model@model"),
         ("+training.steps=3", "write it without the +"),
-        ("~training.steps", "no setting can be taken away"),
+        ("~training.steps", "settings cannot be removed"),
         ("experiment=tabel3/a1", "there is no experiment=tabel3/a1; did you mean experiment=table3/a1?"),
         ("model=enormous", "choose from base, big, modern, small, tiny"),
         ("model=[base,big]", "there is no model=[base,big]"),
@@ -194,11 +195,11 @@ def test_the_papers_other_runs() -> None:
         ("training.steps=null", "training.steps=null must be a whole number"),
         ("name=null", "name=null must be text"),
         ("training.steps=???", "training.steps=??? must be a whole number"),
-        ("name=${nowhere}", "name=${nowhere} cannot be worked out: Interpolation key 'nowhere' not found"),
+        ("name=${nowhere}", "name=${nowhere} cannot be resolved: Interpolation key 'nowhere' not found"),
         ("training.steps", "cannot read 'training.steps': write key=value"),
         ("=3", "cannot read '=3'"),
         ("", "cannot read ''"),
-        ("input=a b(c", "with quotes around"),
+        ("input=a b(c", "quote a value with special characters"),
         ("--steps", "settings are written key=value, without dashes"),
         ("training.steps=1,2", "a run takes one"),
         ("model.heads=7", "model.heads=7 does not divide model.d_model=512"),
@@ -215,21 +216,21 @@ def test_the_papers_other_runs() -> None:
         ("name=../elsewhere", "must be the plain name of a folder"),
     ],
 )
-def test_a_mistake_is_said_in_one_line(override: str, words: str) -> None:
-    assert words in complaint(override)
+def test_a_mistake_is_reported_in_one_line(override: str, words: str) -> None:
+    assert words in error_message(override)
 
 
-def test_of_two_choices_the_last_wins() -> None:
+def test_the_last_of_two_overrides_wins() -> None:
     assert compose(["experiment=demo", "experiment=multi30k"]).name == "multi30k"
     assert compose(["training.steps=3", "training.steps=4"]).training.steps == 4
 
 
-def test_the_last_of_two_values_is_the_one_blamed() -> None:
-    assert complaint("training.steps=3", "training.steps=abc").startswith("training.steps=abc")
+def test_the_message_quotes_the_last_of_two_overrides() -> None:
+    assert error_message("training.steps=3", "training.steps=abc").startswith("training.steps=abc")
 
 
 @pytest.fixture
-def own_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def other_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "model").mkdir()
     (tmp_path / "config.yaml").write_text("defaults:\n  - schema\n  - _self_\n  - model: mine\n", encoding="utf-8")
     monkeypatch.setattr(composing, "conf_folder", lambda: tmp_path)
@@ -246,13 +247,13 @@ def own_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("heads: 7", "model.heads=7 does not divide model.d_model=512"),
     ],
 )
-def test_a_mistake_in_a_file_names_the_file(own_conf: Path, text: str, words: str) -> None:
-    own_conf.write_text(text + "\n", encoding="utf-8")
-    assert words in complaint()
+def test_a_mistake_in_a_file_names_the_file(other_conf: Path, text: str, words: str) -> None:
+    other_conf.write_text(text + "\n", encoding="utf-8")
+    assert words in error_message()
 
 
 @pytest.mark.parametrize("experiment", ["table3/b1", "demo"])
-def test_yaml_keeps_every_setting(experiment: str) -> None:
+def test_saved_settings_are_read_back_unchanged(experiment: str) -> None:
     config = compose([f"experiment={experiment}", "input='a: b, [c] = ü'", "training.adam_eps=1e-9"])
     assert from_yaml(to_yaml(config)) == config
 
@@ -286,7 +287,7 @@ def test_saved_settings_cannot_read_the_environment(text: str, key: str, monkeyp
         assert "secret" not in str(caught.value)
 
 
-def test_yaml_of_before_a_setting_was_there_takes_its_default() -> None:
+def test_a_setting_missing_from_saved_settings_takes_its_default() -> None:
     assert from_yaml("training:\n  steps: 7\n").training.steps == 7
     assert from_yaml("training:\n  steps: 7\n").model == Config().model
 
@@ -297,20 +298,20 @@ def test_yaml_of_before_a_setting_was_there_takes_its_default() -> None:
         ("training:\n  stepz: 7\n", "there is no setting training.stepz; did you mean training.steps?"),
         ("training:\n  steps: many\n", "training.steps must be a whole number (Value 'many'"),
         ("training: [1\n", "line"),
-        ("- 1\n- 2\n", "the saved settings are empty or no list of"),
-        ("", "the saved settings are empty or no list of"),
+        ("- 1\n- 2\n", "the saved settings are empty or not a list of"),
+        ("", "the saved settings are empty or not a list of"),
         ("3", "int"),
         ("training: 3\n", "int is not a subclass of TrainingConfig"),
     ],
 )
-def test_damaged_yaml_is_said_in_one_line(text: str, words: str) -> None:
+def test_damaged_yaml_is_reported_in_one_line(text: str, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         from_yaml(text)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_differences_name_what_differs() -> None:
+def test_differences_list_the_settings_that_differ() -> None:
     config = compose(["training.steps=3", "data.train=[a,b]"])
     assert differences(Config(), Config()) == {}
     assert differences(Config(), config) == {
@@ -325,11 +326,16 @@ def test_every_setting_has_a_type_in_words_and_a_meaning() -> None:
         assert key.meaning.endswith((".", ")")), key
 
 
-def test_describe_keys_by_group_and_by_name() -> None:
+def test_keys_are_found_by_group_and_by_name() -> None:
     names = [key.name for key in describe_keys("averaging")]
     assert names == ["averaging.checkpoints", "averaging.best", "averaging.last"]
     (steps,) = describe_keys("training.steps")
-    assert (steps.type, steps.default, steps.meaning) == ("int", 100_000, "Updates to make.")
+    assert (steps.type, steps.default, steps.meaning) == ("int", 100_000, "Number of updates of the weights.")
     (train,) = describe_keys("data.train")
     assert (train.type, train.default) == ("list[str]", ["train"])
     assert describe_keys("trainin") == []
+
+
+def test_only_these_groups_have_settings_that_are_fixed_on_resume() -> None:
+    fixed = {name.partition(".")[0] for name, key in all_keys().items() if not key.adjustable}
+    assert fixed == {"data", "tokenizer", "model", "training", "seed"}

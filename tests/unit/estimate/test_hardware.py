@@ -34,7 +34,7 @@ def test_devices_without_bf16_are_estimated_in_fp32(name: str, cores: int, clock
     """Against one fused multiply-add per core and clock, which is what fp32 reaches without tensor cores."""
     assert precision_on(name, "auto") == precision_on(name, "fp32") == "fp32"
     assert on(name, 1e18).floor_hours == pytest.approx(1e18 / (0.8 * 2 * cores * clock) / 3600, rel=0.02)
-    with pytest.raises(ConfigError, match=rf"device={name} has no bf16: leave runtime.precision out"):
+    with pytest.raises(ConfigError, match=rf"describe.device={name} has no bf16: leave runtime.precision out"):
         precision_on(name, "bf16")
 
 
@@ -46,5 +46,5 @@ def test_fp32_takes_twice_as_long_as_bf16_where_a_device_has_both() -> None:
 
 
 def test_an_unknown_device_names_the_nearest() -> None:
-    with pytest.raises(ConfigError, match=r"device=h10 is not a device known here; did you mean h100\?"):
+    with pytest.raises(ConfigError, match=r"describe.device=h10 is not a device known here; did you mean h100\?"):
         find_device("h10")

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from nmt.config.compose import compose, to_yaml
+from nmt.config.compose import compose
+from nmt.config.saved import to_yaml
 from nmt.config.schema import Config
 from nmt.data.prepare import prepare
 from nmt.evaluation.evaluate import Evaluation, write_evaluation

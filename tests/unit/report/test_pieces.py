@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config.compose import compose, from_yaml
+from nmt.config.compose import compose
+from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, ModelConfig
 from nmt.data.filter_counts import filter_counts
 from nmt.data.manifest import read_records

@@ -30,7 +30,7 @@ def test_rows_are_chosen_in_the_papers_order() -> None:
 @pytest.mark.parametrize("name", [name for name in TABLE_3 if name != "base"])
 def test_at_the_small_scale_a_row_differs_from_base_where_the_papers_does(name: str) -> None:
     full = [compose([f"experiment=table3/{each}"]) for each in ("base", name)]
-    base, row = (settings(each, ["scale=small"]) for each in ("base", name))
+    base, row = (settings(each, ["table3.scale=small"]) for each in ("base", name))
     for part in ("model", "training"):
         before, after = (asdict(getattr(config, part)) for config in full)
         shrunk_before, shrunk_after = (asdict(getattr(config, part)) for config in (base, row))
@@ -44,7 +44,7 @@ def test_at_the_small_scale_a_row_differs_from_base_where_the_papers_does(name: 
 
 
 def test_what_the_user_sets_wins_over_the_scale() -> None:
-    assert settings("a1", ["scale=small", "training.steps=7"]).training.steps == 7
+    assert settings("a1", ["table3.scale=small", "training.steps=7"]).training.steps == 7
     assert settings("a1", ["training.steps=7"]).name == "table3/a1"
     assert small(compose(["experiment=table3/big"]))[0] == "name=table3-small/big"
 

@@ -30,7 +30,9 @@ def test_bad_steps_are_named_with_their_pairs() -> None:
     assert [each.step for each in bad] == [2, 4]
     assert bad[0].pairs == [20, 21, 22, 23, 24, 25]
     assert bad[0].data_position == DataPosition(0, 1)
-    assert "step 2 (epoch 1, batch 2, pairs 20, 21, 22, 23, 24, 25, ... of train; `nmt batch step=2`" in str(bad[0])
+    assert "step 2 (epoch 1, batch 2, pairs 20, 21, 22, 23, 24, 25, ... of train; `nmt batch batch.step=2`" in str(
+        bad[0]
+    )
 
 
 def test_steps_are_told_once() -> None:

@@ -1,4 +1,4 @@
-"""Faults that a process does to itself: set up in a forked child, before the command that is to meet them."""
+"""Faults that are set up inside the forked child, before the command that meets them."""
 
 import errno
 import itertools
@@ -12,25 +12,25 @@ from typing import Any
 import torch
 
 from nmt.compute.signals import Interruptible
-from nmt.data.loader import Step
+from nmt.data.loader import GlobalBatch
 from nmt.training.trainer import Trainer
 
-Injury = Callable[[], None]
+Injection = Callable[[], None]
 FILE_CALLS = ("fsync", "replace", "mkdir", "unlink", "rmdir", "symlink")
-"""What every whole file and folder goes through on its way to the disk."""
+"""Functions of `os` through which every complete file or folder is written."""
 
 
 def nothing() -> None:
-    """No fault at all."""
+    """Inject no fault."""
 
 
 def kill() -> None:
-    """End at once, as for want of power."""
+    """Kill this process, like a power failure."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def count_file_calls(report: int) -> tuple[Injury, Callable[[], None]]:
-    """No fault, but the number of file operations: what to set up, and what writes the number to a pipe at the end."""
+def count_file_calls(report: int) -> tuple[Injection, Callable[[], None]]:
+    """Return an injection that counts file operations, and a function that writes the count to a pipe at the end."""
     counter = itertools.count()
 
     def count(call: Callable[[], Any]) -> Any:
@@ -40,8 +40,8 @@ def count_file_calls(report: int) -> tuple[Injury, Callable[[], None]]:
     return lambda: _wrap_file_calls(count), lambda: (os.write(report, str(next(counter)).encode()), None)[1]
 
 
-def at_file_call(number: int, act: Callable[[], None], *, after: bool) -> Injury:
-    """Do something at the n-th file operation: before it is done, or after."""
+def at_file_call(number: int, act: Callable[[], None], *, after: bool) -> Injection:
+    """Return an injection that calls `act` before or after the n-th file operation."""
     counter = itertools.count()
 
     def meet(call: Callable[[], Any]) -> Any:
@@ -57,7 +57,7 @@ def at_file_call(number: int, act: Callable[[], None], *, after: bool) -> Injury
 
 
 def fail_with(code: int) -> Callable[[], None]:
-    """An error of the operating system."""
+    """Return a function that raises an error of the operating system."""
 
     def fail() -> None:
         raise OSError(code, os.strerror(code))
@@ -69,8 +69,8 @@ disk_full = fail_with(errno.ENOSPC)
 disk_broken = fail_with(errno.EIO)
 
 
-def largest_file(size: int, *, deadly: bool) -> Injury:
-    """Let no file grow beyond a size: the write fails, or the process is killed in the middle of it."""
+def largest_file(size: int, *, deadly: bool) -> Injection:
+    """Limit the size of files: a longer write fails, or, if `deadly`, kills the process in the middle."""
 
     def set_up() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -81,19 +81,19 @@ def largest_file(size: int, *, deadly: bool) -> Injury:
 
 
 def clock_back() -> None:
-    """Live in the past from now on."""
+    """Set the clock of this process back by 400 days."""
     now = time.time
     time.time = lambda: now() - 400 * 24 * 3600
 
 
-def at_step(step: int, act: Callable[[Trainer], None]) -> Injury:
-    """Do something in the middle of a training step."""
+def at_step(step: int, act: Callable[[Trainer], None]) -> Injection:
+    """Return an injection that calls `act` at the start of a training step."""
     update = Trainer.update
 
-    def faulty(self: Trainer, work: Step, interruptible: Interruptible) -> None:
+    def faulty(self: Trainer, batch: GlobalBatch, interruptible: Interruptible) -> None:
         if self.step + 1 == step:
             act(self)
-        update(self, work, interruptible)
+        update(self, batch, interruptible)
 
     def set_up() -> None:
         Trainer.update = faulty  # type: ignore[method-assign]
@@ -101,14 +101,14 @@ def at_step(step: int, act: Callable[[Trainer], None]) -> Injury:
     return set_up
 
 
-def poison(steps: range) -> Injury:
-    """Make the gradient of some steps NaN."""
+def poison(steps: range) -> Injection:
+    """Return an injection that makes the gradients of some steps NaN."""
     update = Trainer.update
 
-    def faulty(self: Trainer, work: Step, interruptible: Interruptible) -> None:
+    def faulty(self: Trainer, batch: GlobalBatch, interruptible: Interruptible) -> None:
         factor = torch.nan if self.step + 1 in steps else 1.0
         hook = next(iter(self.model.parameters())).register_hook(lambda gradient: gradient * factor)
-        update(self, work, interruptible)
+        update(self, batch, interruptible)
         hook.remove()
 
     def set_up() -> None:
@@ -118,30 +118,30 @@ def poison(steps: range) -> Injury:
 
 
 def no_memory(_: Trainer) -> None:
-    """What torch says on a GPU."""
+    """Raise what torch raises if a GPU is out of memory."""
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
 
 def no_memory_on_a_cpu(_: Trainer) -> None:
-    """What torch says on a CPU, by asking it for too much."""
+    """Make torch run out of CPU memory."""
     torch.empty(1 << 48, dtype=torch.uint8)
 
 
 def drift(trainer: Trainer) -> None:
-    """A bit of memory that is no longer what it was."""
+    """Change one weight, like a memory error."""
     with torch.no_grad():
         next(trainer.model.parameters()).view(-1)[0] += 1e-3
 
 
-def go_mad(_: Trainer) -> None:
-    """An error that nobody has thought of."""
-    raise ValueError("this process has gone mad")
+def raise_unexpected(_: Trainer) -> None:
+    """Raise an error that no code expects."""
+    raise ValueError("an unexpected error")
 
 
 def unreachable_tracker() -> None:
-    """Weights & Biases at an address where nobody listens."""
+    """Point Weights & Biases to an address without a server."""
     os.environ.update(WANDB_MODE="online", WANDB_BASE_URL="http://127.0.0.1:9", WANDB_API_KEY="0" * 40)
-    from nmt.runs import tracking  # noqa: PLC0415 - patched in the child alone
+    from nmt.runs import tracking  # noqa: PLC0415 - patched only in the child
 
     tracking.WANDB_INIT_SECONDS = tracking.WANDB_FINISH_SECONDS = 3
 

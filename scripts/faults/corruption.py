@@ -1,13 +1,13 @@
-"""Files that are cut short, changed by a bit, or taken for one another."""
+"""Faults in files: truncated, with a flipped bit, or swapped with another file."""
 
 import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from aftermath import LostError, Outcome, Play, Trial, aftermath
-from workshop import STEPS, Workshop
+from recovery import LostError, Outcome, Trial, TrialFunction, recover
+from sandbox import STEPS, Sandbox
 
-DAMAGED = {
+CORRUPTED_FILES = {
     "data": ("data/toy/train.en", "data/toy/train.en.tokens", "data/toy/valid.de.offsets", "data/toy/test.store.json",
              "data/toy/tokenizer.model", "data/toy/manifest.json"),
     "train": ("data/toy/train.en.tokens", "data/toy/train.de.offsets", "data/toy/valid.en.tokens", "data/toy/valid.de",
@@ -19,34 +19,34 @@ DAMAGED = {
     "export": ("outputs/toy/checkpoints/averaged/model.safetensors", "outputs/toy/checkpoints/averaged/config.yaml",
                "outputs/toy/checkpoints/averaged/tokenizer.model"),
 }  # fmt: skip
-"""Files of each stage; those of `resume` and `average` lie in the last checkpoint."""
+"""Files to corrupt before each command; those of `resume` and `average` are in the last checkpoint."""
 
 
-def damages(rng: random.Random) -> Iterator[Trial]:
-    """Files that are no longer what was written."""
-    for name, files in DAMAGED.items():
-        stage = "train" if name == "resume" else name
+def corruptions(rng: random.Random) -> Iterator[Trial]:
+    """Yield every kind of corruption of every such file."""
+    for name, files in CORRUPTED_FILES.items():
+        command = "train" if name == "resume" else name
         for file in files:
             for kind in ("truncated file", "flipped bit", "swapped file"):
-                yield Trial(kind, stage, file, _damaged(name, stage, file, kind, rng.random()))
+                yield Trial(kind, command, file, _corrupted(name, command, file, kind, rng.random()))
 
 
-def _damaged(name: str, stage: str, file: str, kind: str, where: float) -> Play:
-    def play(shop: Workshop, folder: Path) -> Outcome:
-        if stage == "data" and shop.run("data", folder).code:
+def _corrupted(name: str, command: str, file: str, kind: str, where: float) -> TrialFunction:
+    def run_trial(sandbox: Sandbox, folder: Path) -> Outcome:
+        if command == "data" and sandbox.run("data", folder).code:
             raise LostError("the data could not be prepared")
-        if name == "resume":  # ended half way
-            shop.run("train", folder, "training.steps=6")
+        if name == "resume":  # ended halfway
+            sandbox.run("train", folder, "training.steps=6")
         within = name in ("resume", "average")
         last = folder / "outputs/toy/checkpoints" / f"step-{6 if name == 'resume' else STEPS:08}"
         path = last / file if within else folder / file
-        _harm(path, kind, where)
-        return aftermath(shop, folder, stage, path)
+        _corrupt(path, kind, where)
+        return recover(sandbox, folder, command, path)
 
-    return play
+    return run_trial
 
 
-def _harm(path: Path, kind: str, where: float) -> None:
+def _corrupt(path: Path, kind: str, where: float) -> None:
     content = bytearray(path.read_bytes())
     if kind == "truncated file":
         path.write_bytes(content[: int(where * len(content))])
@@ -54,14 +54,14 @@ def _harm(path: Path, kind: str, where: float) -> None:
         content[int(where * len(content))] ^= 1 << int(where * 1000) % 8
         path.write_bytes(content)
     else:
-        other = _twin(path)
+        other = _similar_file(path)
         content, theirs = bytes(content), other.read_bytes()
         path.write_bytes(theirs)
         other.write_bytes(content)
 
 
-def _twin(path: Path) -> Path:
-    """Another file that might be mistaken for a file."""
+def _similar_file(path: Path) -> Path:
+    """Return another file, preferably of the same kind, that could be confused with this one."""
     same_kind = sorted(
         other
         for folder in (path.parent, *path.parent.parent.glob("step-*"))

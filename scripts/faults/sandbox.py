@@ -1,4 +1,4 @@
-"""A small corpus, a small model, and commands run on them in forked children, which start in no time."""
+"""A small corpus, a small model, and commands that run on them in forked children, which start quickly."""
 
 import faulthandler
 import json
@@ -15,15 +15,16 @@ from types import ModuleType
 
 import numpy as np
 import torch
-from injuries import Injury, count_file_calls, nothing
+from injections import Injection, count_file_calls, nothing
 
-from nmt.cli import STAGES, main
+from nmt.cli import main
+from nmt.commands import COMMANDS
 from nmt.storage.files import PARTIAL
 
 CHAIN = ("data", "train", "average", "eval", "export")
 STEPS, SAVE_EVERY, VALID_EVERY = 12, 3, 6
-PATIENCE = 900
-"""Seconds after which a command is said to hang; on a machine that is shared, seconds of work may take minutes."""
+HANG_SECONDS = 900
+"""Seconds after which a command counts as hung; on a shared machine, commands of seconds may take minutes."""
 SETTINGS = (
     "data=files", "data.corpus=toy", "data.max_pieces=40", "tokenizer.vocab_size=80", "name=toy",
     "model.layers=1", "model.d_model=16", "model.d_ff=32", "model.heads=2", "model.dropout=0.1",
@@ -36,30 +37,30 @@ SETTINGS = (
 
 
 @dataclass
-class Done:
-    """A command that has ended."""
+class Result:
+    """Exit code and output of a command that has ended."""
 
     code: int
-    """Exit code; negative where a signal ended it."""
+    """Exit code; negative if a signal ended the command."""
     output: str
     errors: str
     seconds: float
 
     @property
     def last_line(self) -> str:
-        """What it said at the end."""
+        """The last line on standard error."""
         return (self.errors.splitlines() or [""])[-1]
 
     @property
     def complaint(self) -> str:
-        """The one line that refuses; empty where there is none, or more."""
+        """The single error line of a command that refused; empty if there is none, or more than one."""
         lines = [line for line in self.errors.splitlines() if line.startswith("nmt: ")]
         return lines[0] if self.code == 2 and len(lines) == 1 and "Traceback" not in self.errors else ""
 
 
 @dataclass
 class Running:
-    """A command in a child."""
+    """A command in a child process."""
 
     pid: int
     folder: Path
@@ -68,36 +69,36 @@ class Running:
     code: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit code, once it has ended."""
+        """Return the exit code if the command has ended."""
         if self.code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             self.code = os.waitstatus_to_exitcode(status) if pid else None
         return self.code
 
-    def wait(self, patience: float = PATIENCE) -> Done:
-        """Wait for its end."""
+    def wait(self, timeout: float = HANG_SECONDS) -> Result:
+        """Wait for the command to end, and abort it if it hangs."""
         while (code := self.poll()) is None:
-            if time.monotonic() - self.started > patience:
-                os.kill(self.pid, signal.SIGABRT)  # it tells where it is, and ends
+            if time.monotonic() - self.started > timeout:
+                os.kill(self.pid, signal.SIGABRT)  # faulthandler prints the stack
                 os.waitpid(self.pid, 0)
-                return self.done(124)
+                return self.result(124)
             time.sleep(0.005)
-        return self.done(code)
+        return self.result(code)
 
-    def done(self, code: int) -> Done:
-        """What came of it."""
+    def result(self, code: int) -> Result:
+        """Return the result of the command."""
         texts = [(self.folder / name).read_text(errors="replace") for name in ("output", "errors")]
-        return Done(code, *texts, time.monotonic() - self.started)
+        return Result(code, *texts, time.monotonic() - self.started)
 
 
-class Workshop:
-    """A corpus, and what an uninterrupted chain makes of it."""
+class Sandbox:
+    """A corpus, and the files that an uninterrupted chain makes from it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for stage in CHAIN:
-            import_module(STAGES[stage].module)
-        torch.set_num_threads(1)  # threads would not live through a fork
+        for command in CHAIN:
+            import_module(COMMANDS[command].module)
+        torch.set_num_threads(1)  # threads do not survive a fork
         self._write_corpus()
         self.seconds: dict[str, float] = {}
         self.file_calls: dict[str, int] = {}
@@ -105,42 +106,42 @@ class Workshop:
             self._make_state(length)
         self.products = self.products_of(self.folder / "states" / "5")
         self.products_of_pair: dict[str, bytes] = {}
-        """What two processes make, whose sums are rounded otherwise."""
+        """Files of two processes, whose sums are rounded differently."""
 
-    def copy(self, stage: str, to: Path) -> Path:
-        """What there is before a stage."""
-        shutil.copytree(self.folder / "states" / str(CHAIN.index(stage)), to, symlinks=True)
+    def copy(self, command: str, to: Path) -> Path:
+        """Copy the files that exist before a command."""
+        shutil.copytree(self.folder / "states" / str(CHAIN.index(command)), to, symlinks=True)
         return to
 
     def start(
         self,
-        stage: str,
+        command: str,
         folder: Path,
         *more: str,
-        injury: Injury = nothing,
+        injection: Injection = nothing,
         after: Callable[[], None] = nothing,
         rank: int = 0,
     ) -> Running:
-        """Start a stage in a child that works in a folder."""
+        """Start a command on the files of a folder in a child process."""
         logs = folder.with_name(f"{folder.name}.logs{rank}")
         logs.mkdir(exist_ok=True)
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
         if not pid:
-            self._be_child(stage, folder, logs, more, injury, after)
+            self._run_child(command, folder, logs, more, injection, after)
         return Running(pid, logs)
 
-    def run(self, stage: str, folder: Path, *more: str, injury: Injury = nothing) -> Done:
-        """Run a stage to its end."""
-        return self.start(stage, folder, *more, injury=injury).wait()
+    def run(self, command: str, folder: Path, *more: str, injection: Injection = nothing) -> Result:
+        """Run a command to its end."""
+        return self.start(command, folder, *more, injection=injection).wait()
 
-    def compare(self, folder: Path, stage: str, products: dict[str, bytes] | None = None) -> list[str]:
-        """How a folder differs from what an uninterrupted chain up to a stage leaves there."""
+    def compare(self, folder: Path, command: str, products: dict[str, bytes] | None = None) -> list[str]:
+        """Return how a folder differs from that of an uninterrupted chain up to this command."""
         expected, found = products or self.products, self.products_of(folder)
-        wanted = [name for name in expected if CHAIN.index(_maker(name)) <= CHAIN.index(stage)]
+        wanted = [name for name in expected if CHAIN.index(_maker(name)) <= CHAIN.index(command)]
         faults = [f"{name} differs" for name in wanted if found.get(name) != expected[name]]
-        return faults + [f"{path.relative_to(folder)} is left over" for path in folder.rglob(f"*{PARTIAL}*")]
+        return faults + [f"{path.relative_to(folder)} is a leftover" for path in folder.rglob(f"*{PARTIAL}*")]
 
     def _write_corpus(self) -> None:
         text = self.folder / "text"
@@ -152,39 +153,45 @@ class Workshop:
                 (text / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in lines))
 
     def _make_state(self, length: int) -> None:
-        """Run a stage uninterrupted on what is there before it; measure it."""
-        stage, before = CHAIN[length], self.folder / "states" / str(length)
+        """Run the next command without a fault, and measure its time and file operations."""
+        command, before = CHAIN[length], self.folder / "states" / str(length)
         before.mkdir(parents=True, exist_ok=True)
         after = self.folder / "states" / str(length + 1)
         shutil.copytree(before, after, symlinks=True)
         reading, writing = os.pipe()
-        injury, tell = count_file_calls(writing)
-        done = self.start(stage, after, injury=injury, after=tell).wait()
+        injection, report = count_file_calls(writing)
+        done = self.start(command, after, injection=injection, after=report).wait()
         if done.code:
-            raise RuntimeError(f"{stage} does not even work uninterrupted: {done.errors}")
-        self.seconds[stage], self.file_calls[stage] = done.seconds, int(os.read(reading, 100))
+            raise RuntimeError(f"{command} fails even without a fault: {done.errors}")
+        self.seconds[command], self.file_calls[command] = done.seconds, int(os.read(reading, 100))
         os.close(reading)
         os.close(writing)
 
     def overrides(self, folder: Path) -> list[str]:
-        """Settings of a command that works in a folder."""
+        """Return the settings of a command on the files of a folder."""
         text = self.folder / "text"
         files = [f"data.{split}=[{text}/{split}.en,{text}/{split}.de]" for split in ("train", "valid", "test")]
         return [*SETTINGS, *files, f"paths.data={folder}/data", f"paths.outputs={folder}/outputs"]
 
-    def _be_child(
-        self, stage: str, folder: Path, logs: Path, more: Sequence[str], injury: Injury, after: Callable[[], None]
+    def _run_child(
+        self,
+        command: str,
+        folder: Path,
+        logs: Path,
+        more: Sequence[str],
+        injection: Injection,
+        after: Callable[[], None],
     ) -> None:
-        """Be the command, and never return."""
+        """Run the command in the child process, which ends here."""
         code = 1
         try:
             for number, name in ((1, "output"), (2, "errors")):
                 os.dup2(os.open(logs / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
             sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
             faulthandler.enable()
-            sys.modules["__main__"] = ModuleType("__main__")  # helping processes need not import this script
-            injury()
-            code = _leave(lambda: main([stage, *self.overrides(folder), *more]))
+            sys.modules["__main__"] = ModuleType("__main__")  # worker processes need not import this script
+            injection()
+            code = _exit_code(lambda: main([command, *self.overrides(folder), *more]))
             after()
         finally:
             sys.stdout.flush()
@@ -193,7 +200,7 @@ class Workshop:
 
     @staticmethod
     def products_of(folder: Path) -> dict[str, bytes]:
-        """What is to be the same, bit for bit."""
+        """Return the content of the files that must be the same bit for bit."""
         found: dict[str, bytes] = {}
         for pattern in (
             *("data/toy/*.tokens", "data/toy/*.offsets", "data/toy/*.store.json", "data/toy/*.model"),
@@ -207,13 +214,13 @@ class Workshop:
         if metrics.exists():
             found["outputs/toy/metrics.jsonl"] = _losses(metrics)
         if scores.exists():
-            told = json.loads(scores.read_bytes())
-            found["outputs/toy/eval/test.json"] = repr((told["bleu"], told["nll"])).encode()
+            saved = json.loads(scores.read_bytes())
+            found["outputs/toy/eval/test.json"] = repr((saved["bleu"], saved["nll"])).encode()
         return found
 
 
 def sentences(count: int, seed: int) -> list[tuple[str, str]]:
-    """Made-up pairs of which no two are the same."""
+    """Return random sentence pairs, no two of which are the same."""
     random = np.random.default_rng(seed)
     words = [["the", "man", "sees", "old", "tree"], ["der", "mann", "sieht", "alten", "baum"]]
     chosen = [random.integers(0, 5, random.integers(3, 9)) for _ in range(count)]
@@ -223,27 +230,27 @@ def sentences(count: int, seed: int) -> list[tuple[str, str]]:
     ]
 
 
-def _leave(command: Callable[[], int]) -> int:
-    """The exit code of a command, as the shell would see it."""
+def _exit_code(command: Callable[[], int]) -> int:
+    """Run a command, and return its exit code as the shell would see it."""
     try:
         return command()
-    except SystemExit as left:
-        if isinstance(left.code, str):
-            print(left.code, file=sys.stderr)
+    except SystemExit as error:
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
             return 1
-        return int(left.code or 0)
+        return int(error.code or 0)
     except BaseException:
         sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
         return 1
 
 
 def _maker(product: str) -> str:
-    """The stage that makes a product."""
-    parts = {"data/": "data", "averaged": "average", "/eval/": "eval", "/export/": "export"}
-    return next((stage for part, stage in parts.items() if part in product), "train")
+    """Return the command that writes a file."""
+    makers = {"data/": "data", "averaged": "average", "/eval/": "eval", "/export/": "export"}
+    return next((command for folder, command in makers.items() if folder in product), "train")
 
 
 def _losses(metrics: Path) -> bytes:
-    """Steps and losses of the training events; times differ from run to run."""
+    """Return steps and losses of the training events, but not times, which differ between runs."""
     events = [json.loads(line) for line in metrics.read_text().splitlines()]
     return repr([(event["step"], event["loss"]) for event in events if event["event"] == "train"]).encode()

@@ -1,4 +1,4 @@
-"""Batches of made-up text, as long as those of WMT14 and in random words; and what a step took of memory."""
+"""Synthetic training text, random words in sentences as long as those of WMT14, and the peak memory of a process."""
 
 import resource
 from types import SimpleNamespace
@@ -12,18 +12,20 @@ from nmt.data.loader import DataPosition, GlobalBatch, assemble
 from nmt.data.store import PairStore
 
 SENTENCES = 100_000
-MEDIAN, SPREAD, LONGEST = 24, 0.5, 256
-"""Of the lengths, which are log-normal: 27 word pieces on average."""
+MEDIAN_LENGTH, LENGTH_SIGMA, MAX_LENGTH = 24, 0.5, 256
+"""Parameters of the log-normal lengths, whose mean is 27 word pieces."""
 
 
-class MadeUp:
-    """A training text that needs no files."""
+class SyntheticText:
+    """A training text in memory, without files."""
 
     def __init__(
         self, vocabulary: int, batch_tokens: int, device_tokens: int = 0, seed: int = 1, parts: int = 1
     ) -> None:
         random = np.random.default_rng(seed)
-        lengths = np.clip(random.lognormal(np.log(MEDIAN), SPREAD, SENTENCES), 1, LONGEST).astype(np.int64)
+        lengths = np.clip(random.lognormal(np.log(MEDIAN_LENGTH), LENGTH_SIGMA, SENTENCES), 1, MAX_LENGTH).astype(
+            np.int64
+        )
         self.lengths = PairLengths.with_marks(lengths, lengths)
         self.plan = plan_epoch(self.lengths, batch_tokens, seed, epoch=0)
         self.device_tokens, self.parts = device_tokens, parts
@@ -34,21 +36,21 @@ class MadeUp:
         )
 
     def step(self, sentences: IntArray) -> GlobalBatch:
-        """These sentences as a global batch."""
+        """Return these sentences as a global batch."""
         micro_batches = split_batch(sentences, self.lengths, self.parts, self.device_tokens // self.parts)
         count = int(self.lengths.target[sentences].sum())
         return GlobalBatch(
             [assemble(cast(PairStore, self.text), each) for each in micro_batches], count, 2 * count, DataPosition()
         )
 
-    def middling(self) -> IntArray:
-        """The sentences of a batch of middling length."""
+    def median_batch(self) -> IntArray:
+        """Return the sentences of the batch whose mean length is the median."""
         means = [float(self.lengths.target[self.plan[index]].mean()) for index in range(len(self.plan))]
         return self.plan[int(np.argsort(means)[len(means) // 2])]
 
 
 def peak_memory(device: torch.device) -> int:
-    """Bytes that this process held at most: on the GPU, or altogether."""
+    """Return the peak memory of this process in bytes: on the GPU, or of the whole process on a CPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_reserved(device)
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

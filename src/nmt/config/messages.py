@@ -1,0 +1,68 @@
+"""One-line error messages for whatever Hydra, OmegaConf and YAML raise about settings."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import yaml
+from hydra.errors import HydraException
+from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
+
+from nmt.config.keys import GROUPS, all_keys, nearest_key
+from nmt.errors import ConfigError
+
+
+@contextmanager
+def one_line_errors(overrides: Sequence[str] = ()) -> Iterator[None]:
+    """Turn an error about settings into a ConfigError of one line: where, what, and what to do.
+
+    Args:
+        overrides: The overrides of the command line, of which the message quotes the wrong one.
+    """
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError, OSError, ValueError, RecursionError) as error:
+        raise ConfigError(_explain(error, overrides)) from error
+
+
+def unknown_setting(key: str) -> str:
+    """Return the message for a key that does not exist, with the key that the user probably meant."""
+    return f"there is no setting {key}; {_suggestion(key)}"
+
+
+def _suggestion(key: str) -> str:
+    members = [name for name in all_keys() if name.startswith(key + ".")]
+    if members:
+        return f"it is a group of settings: set {members[0]} or another of them"
+    return nearest_key(key, [*all_keys(), *(() if "." in key else GROUPS)])
+
+
+def _explain(error: BaseException, overrides: Sequence[str]) -> str:
+    file = _file_prefix(str(error))
+    cause = _omegaconf_cause(error)
+    key = cause.full_key or "" if cause else ""
+    if key and key not in all_keys():
+        return file + unknown_setting(key)
+    if "hydra/launcher" in str(error):
+        return "hydra/launcher: this launcher is not installed; `pip install nmt[cluster]` adds joblib and submitit_*"
+    if cause is None or not key:
+        return file + " ".join(str(cause or error).partition("full_key:")[0].split())
+    blamed = next((text for text in reversed(overrides) if text.lstrip("+").startswith(f"{key}=")), key)
+    reason = str(cause).splitlines()[0]
+    if isinstance(cause, InterpolationResolutionError):
+        return f"{file}{blamed} cannot be resolved: {reason}"
+    return f"{file}{blamed} must be {all_keys()[key].kind}" + (f" ({reason})" if blamed == key else "")
+
+
+def _omegaconf_cause(error: BaseException) -> OmegaConfBaseException | None:
+    """Return the first OmegaConf error in the chain of causes; only these name the key."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, OmegaConfBaseException):
+        cause = cause.__cause__ or cause.__context__
+    return cause
+
+
+def _file_prefix(message: str) -> str:
+    """Return the file that Hydra blames (`In 'model/big': ...`) as the beginning of a message."""
+    found = re.match(r"In '([^']*)", message)
+    return f"conf/{found[1]}.yaml: " if found else ""
