@@ -109,6 +109,7 @@ def _add_training(measuring: Callable[..., argparse.ArgumentParser]) -> None:
     command.add_argument("--every", type=int, default=100, help="updates from one look to the next")
     command.add_argument("--rate", type=float, default=7e-4, help="highest learning rate")
     command.add_argument("--warmup-steps", type=int, default=400)
+    command.add_argument("--schedule", choices=("inverse_sqrt", "cosine"), default="inverse_sqrt")
     command.add_argument("--chart", type=Path, help="also draw the curves here, as SVG")
     _add_shape(command)
     command = measuring("minutes", minutes.measure, "sacreBLEU after some minutes of training")

@@ -15,7 +15,7 @@ CURVES = ("ours", "huggingface")
 def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
     """Train each engine for as many updates, and print the losses."""
     schedule = [
-        "training.schedule=inverse_sqrt",
+        f"training.schedule={options.schedule}",
         f"training.learning_rate={options.rate}",
         f"training.warmup_steps={options.warmup_steps}",
         f"training.steps={options.updates}",

@@ -40,7 +40,7 @@ ENGINES = {
     "huggingface": Engine("Hugging Face Marian", "run_huggingface.py", (TORCH, "transformers>=5", *READING)),
     "eole": Engine("eole", "run_eole.py", (TORCH, "eole==0.6.4", "aiohttp")),
     "joeynmt": Engine("JoeyNMT", "run_joeynmt.py", (TORCH, "joeynmt==2.3.0", "importlib_metadata", *READING)),
-    "marian": Engine("MarianEngine", "run_marian.py", ("pymarian==1.12.42",), ("fp32",)),
+    "marian": Engine("Marian", "run_marian.py", ("pymarian==1.12.42",), ("fp32",)),
     "ctranslate2": Engine("CTranslate2", "run_ctranslate2.py", (TORCH, "ctranslate2>=4.5", *READING), ("fp32", "int8")),
     "peak": Engine("matrix product", "run_peak.py"),
     "parts": Engine("nmt", "run_parts.py"),
