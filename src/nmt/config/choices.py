@@ -28,6 +28,7 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
         "learned": Choice("nmt.model.positions.learned:Learned", "Table 3, row E"),
         "rotary": Choice("nmt.model.positions.rotary:Rotary", "rotated queries and keys"),
         "alibi": Choice("nmt.model.positions.alibi:Alibi", "scores fall linearly with distance"),
+        "relative": Choice("nmt.model.positions.relative:Relative", "learned vectors of clipped distances"),
     },
     "model.norm": {
         "layer": Choice("nmt.model.norms:LAYER", "the paper's LayerNorm"),

@@ -142,6 +142,8 @@ class ModelConfig:
     """Position encoding."""
     max_positions: int = 1024
     """Longest sentence, in word pieces, for learned positions."""
+    max_relative_distance: int = 16
+    """Distance, in word pieces, beyond which relative positions are all alike."""
     initialization: str = "glorot"
     """Initial weights: glorot (the authors'), or small (normal, 0.02), which trains faster with small batches."""
     tie_embeddings: bool = True
@@ -149,7 +151,7 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        for name in ("layers", "d_model", "d_ff", "heads", "max_positions"):
+        for name in ("layers", "d_model", "d_ff", "heads", "max_positions", "max_relative_distance"):
             _at_least(f"model.{name}", getattr(self, name), 1)
         for name in ("d_k", "d_v", "kv_heads"):
             _at_least(f"model.{name}", getattr(self, name), 0)

@@ -30,7 +30,7 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "alibi"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "alibi", "relative"])
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 def test_training_in_threads_equals_training_without(store: PairStore, precision: torch.dtype, positions: str) -> None:
     model = ModelConfig(layers=1, d_model=16, d_ff=32, heads=2, dropout=0.3, positions=positions)

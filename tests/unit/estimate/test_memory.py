@@ -55,6 +55,7 @@ def saved(config: ModelConfig, half: bool) -> int:
         replace(BASE, activation="gelu", norm_placement="pre"),
         replace(BASE, activation="swiglu"),
         replace(BASE, positions="alibi"),
+        replace(BASE, positions="relative"),
     ],
 )
 def test_the_formula_is_near_what_is_saved(config: ModelConfig, half: bool) -> None:

@@ -21,6 +21,7 @@ SMALL = ModelConfig(layers=2, d_model=16, d_ff=24, heads=4, max_positions=10)
         replace(SMALL, kv_heads=2),
         replace(SMALL, positions="learned"),
         replace(SMALL, positions="alibi"),
+        replace(SMALL, positions="relative", max_relative_distance=3, d_k=6),
         replace(SMALL, positions="rotary", norm="rms", norm_placement="pre", activation="swiglu"),
         replace(SMALL, norm_placement="pre", activation="gelu"),
         replace(SMALL, tie_embeddings=False),

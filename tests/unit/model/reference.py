@@ -43,6 +43,15 @@ def distance_penalty(head: int, heads: int, length: int) -> Tensor:
     return torch.tensor([[-slope * abs(i - j) for j in range(length)] for i in range(length)], dtype=torch.float64)
 
 
+def relative_scores(vectors: Tensor, reach: int, queries: Tensor) -> Tensor:
+    """Shaw et al.: each query times the vector of its clipped distance to each key, scaled."""
+    rows = []
+    for i, query in enumerate(queries):
+        distances = [max(-reach, min(reach, j - i)) for j in range(len(queries))]
+        rows.append(torch.stack([query @ vectors[distance + reach] for distance in distances]))
+    return torch.stack(rows) / math.sqrt(queries.shape[-1])
+
+
 def attention(
     q: Tensor,
     k: Tensor,
@@ -75,6 +84,9 @@ def self_attention(weights: Weights, name: str, config: ModelConfig, causal: boo
     bias: Callable[[int, Tensor], Tensor] | None = None
     if config.positions == "alibi":
         bias = lambda head, queries: distance_penalty(head, config.heads, len(queries))  # noqa: E731
+    if config.positions == "relative":
+        vectors = weights[f"{name}.score_bias.vectors"]
+        bias = lambda _, queries: relative_scores(vectors, config.max_relative_distance, queries)  # noqa: E731
     attended = attention(q, k, v, config, causal, config.positions == "rotary", bias)
     return linear(weights, f"{name}.output", attended)
 

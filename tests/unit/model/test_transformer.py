@@ -29,6 +29,7 @@ CONFIGS = {
     "learned": replace(TINY, positions="learned"),
     "rotary": replace(TINY, positions="rotary"),
     "alibi": replace(TINY, positions="alibi", kv_heads=2),
+    "relative": replace(TINY, positions="relative", max_relative_distance=3, kv_heads=2, d_k=6),
     "pre-norm": replace(TINY, norm_placement="pre"),
     "rms": replace(TINY, norm="rms"),
     "gelu": replace(TINY, activation="gelu"),
@@ -168,7 +169,7 @@ def test_rows_widen_reorder_and_leave() -> None:
     torch.testing.assert_close(scores, torch.stack(expected), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["paper", "shared keys", "wide values", "rotary", "alibi"])
+@pytest.mark.parametrize("name", ["paper", "shared keys", "wide values", "rotary", "alibi", "relative"])
 def test_rows_that_share_a_past_for_long_each_see_their_own(name: str) -> None:
     model, random = build(CONFIGS[name]).eval(), torch.Generator().manual_seed(4)
     sources = sentences([5, 18, 2, 9, 7], 2)
