@@ -17,8 +17,10 @@ from nmt.training.trainer import Objective, Trainer
 
 FAULTY_RANK = "1"
 LATE = 5.0
-"""Seconds by which the first process is late for a second attempt. The other must wait for it, and must not use what the
-previous attempt left in torchrun's store."""
+"""Seconds by which the first process is late for a second attempt.
+
+The other process must wait for it, and must not use what the previous attempt left in torchrun's store.
+"""
 
 
 def _raise(_: Trainer) -> None:
