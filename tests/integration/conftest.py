@@ -9,7 +9,7 @@ from tests.integration.toy import call, pairs
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Plain files of train, valid and test, both sides."""
+    """Return a folder with plain files of train, valid and test in both languages."""
     folder = tmp_path_factory.mktemp("corpus")
     for seed, (split, count) in enumerate({"train": 600, "valid": 40, "test": 40}.items()):
         lines = pairs(count, seed)
@@ -20,7 +20,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def settings(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Overrides for a tiny run on the corpus, whose data is prepared already."""
+    """Return overrides for a tiny run on the corpus, with its data already prepared."""
     overrides = [
         "data=files", "data.corpus=toy", f"paths.data={tmp_path_factory.mktemp('data')}",
         *(f"data.{split}=[{corpus}/{split}.en,{corpus}/{split}.de]" for split in ("train", "valid", "test")),
@@ -36,7 +36,7 @@ def settings(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str
 
 @pytest.fixture(scope="session")
 def whole(settings: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nothing interrupts."""
+    """Return the outputs of an uninterrupted run."""
     outputs = tmp_path_factory.mktemp("whole")
     done = call(["train", *settings, f"paths.outputs={outputs}"])
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""`nmt` with a fault at a step of one of its processes: python -m tests.integration.faulty FAULT STEP nmt's words."""
+"""Run `nmt` with a fault at a step of one of its processes: python -m tests.integration.faulty FAULT STEP WORDS."""
 
 import os
 import signal
@@ -17,8 +17,10 @@ from nmt.training.trainer import Objective, Trainer
 
 FAULTY_RANK = "1"
 LATE = 5.0
-"""Seconds by which the first process comes late to a second attempt: the other must wait for it, and not take what the
-one before it has left in torchrun's store."""
+"""Seconds by which the first process is late for a second attempt.
+
+The other process must wait for it, and must not use what the previous attempt left in torchrun's store.
+"""
 
 
 def _raise(_: Trainer) -> None:
@@ -45,7 +47,7 @@ FAULTS: dict[str, Callable[[Trainer], None]] = {
 
 
 def inject(fault: str, step: int) -> None:
-    """Let a fault happen in the middle of a step: its batch is there, its gradient is not."""
+    """Inject a fault into a step, after its batch is read and before its gradient is computed."""
     update = Trainer.update
 
     def faulty(self: Trainer, work: GlobalBatch, interruptible: Interruptible) -> None:
@@ -70,7 +72,7 @@ def linger(mark: Path) -> None:
 
 
 def once(fault: str, step: int, mark: Path) -> None:
-    """Let it happen in the first process that comes there, and never again."""
+    """Inject the fault into the first process that arrives, and never again."""
     if not mark.exists():
         mark.touch()
         inject(fault, step)

@@ -1,4 +1,4 @@
-"""`nmt average` where the development loss chooses, beside losses that `nmt score` works out of the same text."""
+"""`nmt average` chooses by the development loss, compared with losses that `nmt score` computes from the same text."""
 
 import math
 import re
@@ -17,7 +17,7 @@ LINE = re.compile(r"  nll ([0-9.]+)  perplexity +([0-9.]+)  ([^:]+): steps? ([0-
 
 @pytest.fixture
 def run(whole: Path, tmp_path: Path) -> Path:
-    """A run that ruined its weights at its end: what stands at step 50 is noise."""
+    """Return the outputs of a run whose last checkpoint, at step 50, is noise."""
     shutil.copytree(whole / "toy", tmp_path / "toy", symlinks=True)
     save(whole, tmp_path, 50, noise=1.0)
     return tmp_path
@@ -43,7 +43,7 @@ def average(settings: list[str], outputs: Path, *more: str) -> str:
 
 
 def scored(settings: list[str], corpus: Path, outputs: Path) -> float:
-    """The averaged checkpoint's negative log-likelihood per token of the development text."""
+    """Return the averaged checkpoint's negative log-likelihood per token of the development text."""
     sources, targets = ((corpus / f"valid.{language}").read_text().splitlines() for language in ("en", "de"))
     text = outputs / "pairs.tsv"
     text.write_text("".join(f"{source}\t{target}\n" for source, target in zip(sources, targets, strict=True)))
@@ -54,7 +54,7 @@ def scored(settings: list[str], corpus: Path, outputs: Path) -> float:
     return -sum(float(row[0]) for row in rows) / sum(int(row[1]) for row in rows)
 
 
-def test_the_development_loss_chooses(settings: list[str], corpus: Path, run: Path) -> None:
+def test_average_with_the_lowest_development_loss_is_written(settings: list[str], corpus: Path, run: Path) -> None:
     said = average(settings, run, "averaging.last=0", "training.keep_best=2")
     found = {name: (float(nll), steps.split(", ")) for nll, _, name, steps in LINE.findall(said)}
     assert found.keys() == {
@@ -73,14 +73,16 @@ def test_the_development_loss_chooses(settings: list[str], corpus: Path, run: Pa
 
 
 @pytest.mark.parametrize("given", ["averaging.last=2", "averaging.checkpoints=[40,50]"])
-def test_what_is_asked_for_is_averaged_whatever_its_loss(settings: list[str], run: Path, given: str) -> None:
+def test_requested_checkpoints_are_averaged_regardless_of_their_loss(
+    settings: list[str], run: Path, given: str
+) -> None:
     said = average(settings, run, given)
     assert "nll" not in said
     averaged = read_meta(run / "toy" / "checkpoints" / "averaged")["averaged_from"]
     assert averaged == ["step-00000040", "step-00000050"]
 
 
-def test_a_run_without_a_finite_loss_is_refused(settings: list[str], whole: Path, tmp_path: Path) -> None:
+def test_run_without_a_finite_loss_is_refused(settings: list[str], whole: Path, tmp_path: Path) -> None:
     save(whole, tmp_path, 50, noise=math.nan)
     done = call(["average", *settings, f"paths.outputs={tmp_path}", "averaging.last=0"])
     assert done.returncode == 2
@@ -88,7 +90,7 @@ def test_a_run_without_a_finite_loss_is_refused(settings: list[str], whole: Path
     assert not (tmp_path / "toy" / "checkpoints" / "averaged").exists()
 
 
-def test_a_loss_on_text_of_another_tokenizer_is_refused(settings: list[str], whole: Path, tmp_path: Path) -> None:
+def test_development_text_of_another_tokenizer_is_refused(settings: list[str], whole: Path, tmp_path: Path) -> None:
     other = [word for word in settings if not word.startswith("paths.data=")]
     other += [f"paths.data={tmp_path}/data", "tokenizer.vocab_size=110"]
     assert call(["data", *other]).returncode == 0
@@ -98,7 +100,7 @@ def test_a_loss_on_text_of_another_tokenizer_is_refused(settings: list[str], who
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_an_interrupted_run_is_averaged_without_its_interim_checkpoint(settings: list[str], tmp_path: Path) -> None:
+def test_interim_checkpoint_of_an_interrupted_run_is_not_averaged(settings: list[str], tmp_path: Path) -> None:
     command = [*settings, f"paths.outputs={tmp_path}", "training.save_every=1", "training.keep_last=3"]
     assert call(["train", *command, "training.steps=3", "training.valid_every=100"]).returncode == 0
     more = ["training.save_every=100", "training.steps=40", "training.max_minutes=1e-6", "training.valid_every=100"]

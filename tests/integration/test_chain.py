@@ -1,4 +1,4 @@
-"""The whole chain as a user runs it, stage after stage."""
+"""The whole chain as a user runs it, command after command."""
 
 import json
 import shlex
@@ -25,7 +25,7 @@ def averaged(settings: list[str], whole: Path, tmp_path_factory: pytest.TempPath
     return outputs
 
 
-def test_the_average_is_the_mean(averaged: Path) -> None:
+def test_averaged_weights_are_the_mean_of_the_checkpoints(averaged: Path) -> None:
     checkpoints = averaged / "toy" / "checkpoints"
     mean, last, before = (
         load_file(checkpoints / name / "model.safetensors") for name in ("averaged", "step-00000040", "step-00000030")
@@ -34,7 +34,7 @@ def test_the_average_is_the_mean(averaged: Path) -> None:
         np.testing.assert_allclose(value, (last[name] + before[name]) / 2, rtol=1e-6, atol=1e-7)
 
 
-def test_eval_scores_with_signatures(settings: list[str], averaged: Path) -> None:
+def test_every_score_of_eval_has_a_signature(settings: list[str], averaged: Path) -> None:
     done = call(["eval", *settings, f"paths.outputs={averaged}"])
     assert done.returncode == 0, done.stderr
     scores = json.loads((averaged / "toy" / "eval" / "test.json").read_text())
@@ -46,7 +46,9 @@ def test_eval_scores_with_signatures(settings: list[str], averaged: Path) -> Non
     assert len((averaged / "toy" / "eval" / "test.hyp.txt").read_text().splitlines()) == 40
 
 
-def test_translate_keeps_lines_and_order(settings: list[str], averaged: Path, corpus: Path, tmp_path: Path) -> None:
+def test_translate_keeps_the_number_and_order_of_lines(
+    settings: list[str], averaged: Path, corpus: Path, tmp_path: Path
+) -> None:
     lines = (corpus / "test.en").read_text().splitlines()[:10]
     lines.insert(3, "")
     same = [*settings, f"paths.outputs={averaged}"]
@@ -62,14 +64,14 @@ def test_translate_keeps_lines_and_order(settings: list[str], averaged: Path, co
     assert (tmp_path / "out.txt").read_text() == through_pipe.stdout
 
 
-def test_eval_before_average_says_what_to_do(settings: list[str], tmp_path: Path) -> None:
+def test_eval_without_an_average_names_the_command_to_run(settings: list[str], tmp_path: Path) -> None:
     done = call(["eval", *settings, f"paths.outputs={tmp_path}"])
     assert done.returncode == 2
     assert "make train" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
+def test_demo_runs_the_whole_chain(tmp_path: Path) -> None:
     command = [
         "demo", f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs", "training.steps=2",
         "training.save_every=1", "training.log_every=1", "training.valid_sentences=2", "averaging.last=2",
@@ -97,7 +99,7 @@ def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_files_go_in_and_bleu_comes_out(settings: list[str], corpus: Path, tmp_path: Path) -> None:
+def test_own_experiment_turns_two_files_into_bleu(settings: list[str], corpus: Path, tmp_path: Path) -> None:
     small = [
         word for word in settings if word.startswith(("model.", "training.", "tokenizer.", "averaging.", "runtime."))
     ]

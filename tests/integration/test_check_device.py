@@ -1,4 +1,4 @@
-"""The script that checks and times a device, on the device that is always there."""
+"""The script that checks and times a device, run on the CPU."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ def check(*options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, SCRIPT, *options], capture_output=True, text=True, timeout=200, check=False)
 
 
-def test_a_cpu_computes_right_and_is_timed() -> None:
+def test_cpu_agrees_with_float64_and_is_timed() -> None:
     done = check("--device", "cpu", "--shapes", "tiny", "--batch-tokens", "512", "--steps", "1")
     assert done.returncode == 0, done.stderr
     assert "WRONG" not in done.stdout
@@ -23,7 +23,7 @@ def test_a_cpu_computes_right_and_is_timed() -> None:
     assert 0 < share < 100
 
 
-def test_no_gpu_is_said_in_a_line() -> None:
+def test_missing_gpu_is_reported_in_one_line() -> None:
     done = check("--device", "cuda")
     if done.returncode == 0:  # there is one
         return

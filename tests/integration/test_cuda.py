@@ -1,4 +1,4 @@
-"""What only a GPU can show: `make test-all` runs these where there is one."""
+"""Tests that need a GPU; `make test-all` runs them if there is one."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def streams() -> tuple[Packed, Packed]:
     return sides[0], sides[1]
 
 
-def test_bf16_on_a_gpu_attends_by_flash() -> None:
+def test_bf16_on_a_gpu_uses_flash_attention() -> None:
     source, target = streams()
     with torch.autocast("cuda", torch.bfloat16):
         assert isinstance(plan_attention(target, source, causal=False, head_width=64), FlashAttend)
@@ -41,8 +41,8 @@ def test_bf16_on_a_gpu_attends_by_flash() -> None:
 
 
 @pytest.mark.parametrize("config", SHAPES.values(), ids=SHAPES)
-def test_flash_equals_padded(config: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forward and gradients, to what bf16 can hold."""
+def test_flash_attention_equals_padded_attention(config: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare the output and the gradients, up to the precision of bf16."""
     source, target = streams()
     model = build_model(config, 100, 100).to(torch.device("cuda"))
     results = []
@@ -60,7 +60,7 @@ def test_flash_equals_padded(config: ModelConfig, monkeypatch: pytest.MonkeyPatc
         assert torch.nn.functional.cosine_similarity(flash.flatten(), padded.flatten(), dim=0) > 0.999
 
 
-def test_a_gpu_equals_the_cpu() -> None:
+def test_gpu_computes_the_same_as_the_cpu() -> None:
     source, target = streams()
     model = build_model(SHAPES["paper"], 100, 100)
     here = model(*(stream.to(torch.device("cpu")) for stream in (source, target)))
@@ -69,7 +69,7 @@ def test_a_gpu_equals_the_cpu() -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_training_learns_and_resumes(settings: list[str], tmp_path: Path, compiled: bool) -> None:
+def test_training_on_a_gpu_learns_and_resumes(settings: list[str], tmp_path: Path, compiled: bool) -> None:
     command = [
         "train", *settings, f"paths.outputs={tmp_path}", "runtime.device=cuda", f"runtime.compile={compiled}",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Training that goes wrong: said with the step and its sentences, stopped or taken back."""
+"""Diverging training is reported with its step and sentences, and stops or rewinds."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Poison = Callable[[set[int]], None]
 
 @pytest.fixture
 def poison(monkeypatch: pytest.MonkeyPatch) -> Poison:
-    """Makes the gradient of some steps NaN."""
+    """Makes the gradients of given steps NaN."""
     update = Trainer.update
 
     def spoil(steps: set[int]) -> None:
@@ -36,7 +36,9 @@ def warnings(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("warning:")]
 
 
-def test_a_bad_step_is_named_and_can_be_looked_at(settings: list[str], tmp_path: Path, poison: Poison) -> None:
+def test_bad_step_is_reported_and_batch_prints_its_sentences(
+    settings: list[str], tmp_path: Path, poison: Poison
+) -> None:
     poison({7})
     done = call(["train", *settings, f"paths.outputs={tmp_path}", "training.steps=12", "training.log_every=5"])
     assert done.returncode == 0, done.stderr
@@ -57,7 +59,7 @@ def test_a_bad_step_is_named_and_can_be_looked_at(settings: list[str], tmp_path:
     assert shown.stdout.splitlines() == expected
 
 
-def test_too_many_in_a_row_stop_the_run(settings: list[str], tmp_path: Path, poison: Poison) -> None:
+def test_too_many_bad_steps_in_a_row_stop_the_run(settings: list[str], tmp_path: Path, poison: Poison) -> None:
     poison({*range(13, 100)})
     command = ["train", *settings, f"paths.outputs={tmp_path}", "training.max_bad_steps=3"]
     done = call(command)
@@ -68,7 +70,7 @@ def test_too_many_in_a_row_stop_the_run(settings: list[str], tmp_path: Path, poi
     assert (tmp_path / "toy" / "checkpoints" / "last").resolve().name == "step-00000010"
 
 
-def test_the_plain_command_goes_on_once_the_fault_is_gone(
+def test_stopped_run_resumes_once_the_fault_is_gone(
     settings: list[str], whole: Path, tmp_path: Path, poison: Poison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     poison({*range(13, 100)})
@@ -83,7 +85,7 @@ def test_the_plain_command_goes_on_once_the_fault_is_gone(
     assert ours == theirs
 
 
-def test_going_back_once(settings: list[str], tmp_path: Path, poison: Poison) -> None:
+def test_rewind_happens_only_once(settings: list[str], tmp_path: Path, poison: Poison) -> None:
     poison({*range(13, 16), *range(33, 40)})
     command = [
         "train", *settings, f"paths.outputs={tmp_path}",
@@ -100,7 +102,7 @@ def test_going_back_once(settings: list[str], tmp_path: Path, poison: Poison) ->
     assert list(losses) == list(range(1, 36))
 
 
-def test_going_back_takes_back_what_was_learned(settings: list[str], tmp_path: Path, poison: Poison) -> None:
+def test_rewind_restores_the_weights_of_the_checkpoint(settings: list[str], tmp_path: Path, poison: Poison) -> None:
     poison({*range(13, 18)})
     kept = {}
     for limit in ("1", "5"):  # gave up at step 13, or at step 17: steps 11 and 12 are forgotten either way
@@ -113,14 +115,16 @@ def test_going_back_takes_back_what_was_learned(settings: list[str], tmp_path: P
     assert list(kept["1"]) == ["step-00000010"]  # it met the next bad step, and stopped
 
 
-def test_a_rate_that_is_far_too_high(settings: list[str], tmp_path: Path) -> None:
+def test_far_too_high_learning_rate_stops_the_run(settings: list[str], tmp_path: Path) -> None:
     done = call(["train", *settings, f"paths.outputs={tmp_path}", "training.learning_rate=1e30"])
     assert done.returncode == 2
     assert "training diverged" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
 
 
-def test_nothing_to_go_back_to(settings: list[str], tmp_path: Path, poison: Poison) -> None:
+def test_rewind_without_an_earlier_checkpoint_stops_the_run(
+    settings: list[str], tmp_path: Path, poison: Poison
+) -> None:
     poison({*range(2, 40)})
     more = ["training.on_divergence=rewind", "training.max_bad_steps=2"]
     done = call(["train", *settings, f"paths.outputs={tmp_path}", *more])
@@ -142,7 +146,7 @@ def test_a_step_is_one_of_the_run(step: str, message: str, settings: list[str]) 
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()])
-def test_memory_that_runs_out_later(
+def test_memory_error_after_the_first_step_names_a_remedy(
     error: Exception, settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     update = Trainer.update

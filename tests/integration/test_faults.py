@@ -1,4 +1,4 @@
-"""The fault campaign in its short form: one fault of many kinds, another choice for another seed."""
+"""The fault campaign loses nothing: a short selection of faults by seed, and, if slow tests run, all of them."""
 
 import subprocess
 import sys
@@ -17,13 +17,13 @@ def campaign(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def row(done: subprocess.CompletedProcess[str], name: str) -> list[int]:
-    """Tried, recovered, refused, lost."""
+    """Return the counts of a campaign: tried, recovered, refused, lost."""
     line = next(line for line in done.stdout.splitlines() if line.startswith(f"{name} "))
     return [int(word) for word in line.removeprefix(name).split()]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="faults are injected by means of Linux")
-def test_a_few_faults(tmp_path: Path) -> None:
+def test_short_fault_campaign_loses_nothing(tmp_path: Path) -> None:
     done = campaign(tmp_path, "--trials=12", "--seed=1")
     assert done.returncode == 0, done.stdout + done.stderr
     tried, recovered, refused, lost = row(done, "all")
@@ -34,7 +34,7 @@ def test_a_few_faults(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="faults are injected by means of Linux")
-def test_the_whole_campaign(tmp_path: Path) -> None:
+def test_whole_fault_campaign_loses_nothing(tmp_path: Path) -> None:
     done = campaign(tmp_path, "--seed=2")
     assert done.returncode == 0, done.stdout + done.stderr
     tried, *_, lost = row(done, "all")
@@ -50,7 +50,7 @@ def test_the_whole_campaign(tmp_path: Path) -> None:
         ("runs.format.checksum = lambda path: 'always the same'", "step-00000012/model.safetensors differs"),
     ],
 )
-def test_the_campaign_sees_what_is_lost(tmp_path: Path, sabotage: str, said: str) -> None:
+def test_campaign_notices_a_disabled_safeguard(tmp_path: Path, sabotage: str, said: str) -> None:
     arguments = ["faults", f"--folder={tmp_path}", "--stage=train"]
     arguments += ["--only=killed at a file operation"] if "left" in said else ["--only=flipped bit"]
     program = (

@@ -1,4 +1,4 @@
-"""Checkpoints of every format there has been: today's code goes on from them as the code that wrote them did."""
+"""The current code resumes from a checkpoint of every format with the losses of the code that wrote it."""
 
 import hashlib
 import json
@@ -24,11 +24,11 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     return tmp_path
 
 
-def test_there_is_one_of_each_format() -> None:
+def test_every_checkpoint_format_has_a_golden_run() -> None:
     assert [folder.name for folder in FORMATS] == [f"format-{number}" for number in range(1, FORMAT + 1)]
 
 
-def test_training_goes_on_as_it_did(golden: Path) -> None:
+def test_resumed_golden_run_has_the_recorded_losses(golden: Path) -> None:
     done = call(["train", *SETTINGS, f"training.steps={END}"])
     assert done.returncode == 0, done.stderr
     assert f"going on from step {KEPT_AT}" in done.stdout
@@ -39,7 +39,7 @@ def test_training_goes_on_as_it_did(golden: Path) -> None:
         assert losses[step] == pytest.approx(expected[str(step)], rel=1e-4)  # other machines round otherwise
 
 
-def test_it_is_evaluated(golden: Path) -> None:
+def test_golden_checkpoint_can_be_evaluated(golden: Path) -> None:
     done = call(["eval", *SETTINGS, "checkpoint=last"])
     assert done.returncode == 0, done.stderr
     assert len((golden / "outputs/golden/eval/last/test.hyp.txt").read_text().splitlines()) == 6
@@ -48,7 +48,7 @@ def test_it_is_evaluated(golden: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "remedy"), [(FORMAT + 1, "update nmt"), (0, "no format of nmt"), (-3, "no format of nmt")]
 )
-def test_unknown_formats_are_refused(golden: Path, number: int, remedy: str) -> None:
+def test_unknown_checkpoint_formats_are_refused(golden: Path, number: int, remedy: str) -> None:
     folder = golden / f"outputs/golden/checkpoints/step-{KEPT_AT:08}"
     meta: dict[str, Any] = json.loads((folder / META).read_text())
     del meta["seal"]

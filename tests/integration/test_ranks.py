@@ -1,4 +1,4 @@
-"""Two processes of which one fails: the other ends soon and says why, and the plain command goes on."""
+"""If one of two processes fails, the other exits soon and says why, and the plain command resumes."""
 
 import signal
 import subprocess
@@ -24,13 +24,13 @@ class Pair(NamedTuple):
     outputs: Path
 
     def train(self, fault: str = "", step: int = 0, *more: str, **places: str) -> subprocess.CompletedProcess[str]:
-        """Train, with a fault in the second process; where that leaves a MARK, torchrun starts both again."""
+        """Train with a fault in the second process; if the fault leaves a MARK, torchrun restarts both."""
         process = self.start(fault, step, *more, **places)
         output, errors = process.communicate(timeout=240)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
     def start(self, fault: str = "", step: int = 0, *more: str, **places: str) -> subprocess.Popen[str]:
-        """The same, without waiting for the end."""
+        """Start the same training without waiting for its end."""
         program = ["-m", "tests.integration.faulty", fault, str(step)] if fault else ["-m", "nmt"]
         options = ["--max-restarts=1"] if "MARK" in places else []
         command = [*program, "train", *self.settings, *SHORT, f"paths.outputs={self.outputs}", *more]
@@ -40,19 +40,19 @@ class Pair(NamedTuple):
         )  # fmt: skip
 
     def weights(self, step: int = 20) -> bytes:
-        """The weights of a checkpoint."""
+        """Return the weights of a checkpoint."""
         return (self.outputs / "toy" / "checkpoints" / f"step-{step:08}" / "model.safetensors").read_bytes()
 
 
 @pytest.fixture
 def pair(settings: list[str], tmp_path: Path) -> Pair:
-    """A run that has not begun."""
+    """Return a run that has not started."""
     return Pair(settings, tmp_path / "outputs")
 
 
 @pytest.fixture(scope="module")
 def whole_pair(settings: list[str], tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    """A run that nothing interrupts."""
+    """Return an uninterrupted run."""
     pair = Pair(settings, tmp_path_factory.mktemp("pair"))
     done = pair.train()
     assert done.returncode == 0, done.stderr
@@ -60,7 +60,7 @@ def whole_pair(settings: list[str], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.mark.slow
-def test_one_is_killed_in_a_step(pair: Pair, whole_pair: Pair) -> None:
+def test_killed_rank_ends_the_others_and_the_run_resumes(pair: Pair, whole_pair: Pair) -> None:
     done = pair.train("kill", 13)
     assert done.returncode == 137
     assert "rank 1 was killed by SIGKILL" in done.stderr
@@ -73,7 +73,7 @@ def test_one_is_killed_in_a_step(pair: Pair, whole_pair: Pair) -> None:
 
 
 @pytest.mark.slow
-def test_one_raises_an_error(pair: Pair, whole_pair: Pair) -> None:
+def test_error_on_one_rank_ends_the_others(pair: Pair, whole_pair: Pair) -> None:
     done = pair.train("raise", 8)
     assert done.returncode == 1
     assert "this process has gone mad" in done.stderr
@@ -82,7 +82,7 @@ def test_one_raises_an_error(pair: Pair, whole_pair: Pair) -> None:
 
 
 @pytest.mark.slow
-def test_one_hangs(pair: Pair) -> None:
+def test_hanging_rank_ends_the_others_after_the_timeout(pair: Pair) -> None:
     before = time.monotonic()
     # torchrun itself waits half a minute before it kills the process that hangs
     done = pair.train("stop", 8, "runtime.timeout_minutes=0.1")
@@ -92,7 +92,7 @@ def test_one_hangs(pair: Pair) -> None:
 
 
 @pytest.mark.slow
-def test_one_drifts_from_the_other(pair: Pair, whole_pair: Pair) -> None:
+def test_drifting_rank_is_named_before_anything_is_saved(pair: Pair, whole_pair: Pair) -> None:
     done = pair.train("drift", 8)
     assert done.returncode == 2
     assert "the weights of rank 1 are not those of rank 0 at step 10; at step 5 they were" in done.stderr
@@ -100,7 +100,7 @@ def test_one_drifts_from_the_other(pair: Pair, whole_pair: Pair) -> None:
     assert pair.weights() == whole_pair.weights()
 
 
-def test_one_has_other_settings(pair: Pair) -> None:
+def test_different_settings_on_one_rank_are_refused(pair: Pair) -> None:
     done = pair.train("settings")
     assert done.returncode == 2
     assert "rank 1 has other settings than rank 0: training.clip_norm is 1.0, not 0.0" in done.stderr
@@ -108,7 +108,7 @@ def test_one_has_other_settings(pair: Pair) -> None:
 
 
 @pytest.mark.slow
-def test_one_has_other_data(pair: Pair, settings: list[str], tmp_path: Path) -> None:
+def test_different_data_on_one_rank_is_refused(pair: Pair, settings: list[str], tmp_path: Path) -> None:
     other = [*settings, f"paths.data={tmp_path / 'other'}"]
     text = next(setting for setting in settings if setting.startswith("data.train=")).partition("=")[2]
     valid = next(setting for setting in settings if setting.startswith("data.valid=")).partition("=")[2]
@@ -120,7 +120,7 @@ def test_one_has_other_data(pair: Pair, settings: list[str], tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_torchrun_starts_a_failed_process_again(pair: Pair, whole_pair: Pair, tmp_path: Path) -> None:
+def test_torchrun_restarts_a_failed_process(pair: Pair, whole_pair: Pair, tmp_path: Path) -> None:
     done = pair.train("once-kill", 13, MARK=str(tmp_path / "killed"))
     assert done.returncode == 0, done.stderr
     assert "going on from step 10" in done.stdout
@@ -136,7 +136,7 @@ def test_torchrun_starts_a_failed_process_again(pair: Pair, whole_pair: Pair, tm
         ("linger", 5, [signal.SIGTERM]),  # one would take minutes for its share of the validation, the other is done
     ],
 )
-def test_torchrun_is_asked_to_stop(
+def test_signal_to_torchrun_saves_and_exits_with_143(
     fault: str, stands_at: int, signals: list[signal.Signals], pair: Pair, whole_pair: Pair
 ) -> None:
     waiting = pair.outputs / "waiting"

@@ -1,4 +1,4 @@
-"""A run that is asked to stop in the midst of something long: it saves at once, and comes to the same end."""
+"""A run that is interrupted within a long operation saves immediately, and ends with the same result once resumed."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ from tests.integration.toy import call
 
 
 def stop_here(*_: object, **__: object) -> None:
-    """Ask this process to stop, in the midst of something that may take long."""
+    """Send this process SIGTERM within an operation that may take long."""
     os.kill(os.getpid(), signal.SIGTERM)
     raise AssertionError("it went on")
 
@@ -64,7 +64,7 @@ def in_the_last_validation(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("where", [in_a_step, in_a_validation, in_a_decode, in_the_last_validation])
-def test_stopped_in_the_midst(
+def test_run_interrupted_within_an_operation_resumes_with_the_same_result(
     where: Callable[[pytest.MonkeyPatch], None],
     settings: list[str],
     whole: Path,

@@ -33,7 +33,7 @@ def weights(outputs: Path, step: int) -> dict[str, torch.Tensor]:
     return load_file(outputs / "toy" / "checkpoints" / f"step-{step:08}" / "model.safetensors")
 
 
-def test_a_run_leaves_what_it_should(whole: Path) -> None:
+def test_run_leaves_the_documented_files_and_events(whole: Path) -> None:
     folder = whole / "toy"
     assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == [
         "best", "last", "step-00000010", "step-00000020", "step-00000030", "step-00000040",
@@ -54,7 +54,7 @@ def test_a_run_leaves_what_it_should(whole: Path) -> None:
     assert json.loads((folder / "environment.json").read_text())["packages"]["torch"]
 
 
-def test_a_finished_run_says_so(settings: list[str], whole: Path) -> None:
+def test_finished_run_says_so_and_changes_nothing(settings: list[str], whole: Path) -> None:
     before = (whole / "toy" / "metrics.jsonl").read_bytes()
     done = call(["train", *settings, f"paths.outputs={whole}"])
     assert done.returncode == 0
@@ -63,7 +63,7 @@ def test_a_finished_run_says_so(settings: list[str], whole: Path) -> None:
     assert (whole / "toy" / "metrics.jsonl").read_bytes() == before
 
 
-def test_killed_and_resumed_equals_uninterrupted(settings: list[str], whole: Path, tmp_path: Path) -> None:
+def test_killed_and_resumed_run_equals_an_uninterrupted_one(settings: list[str], whole: Path, tmp_path: Path) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "training.save_every=7"]
     process = subprocess.Popen([sys.executable, "-m", "nmt", *command], env=environment(), stderr=subprocess.DEVNULL)
     wait_for((tmp_path / "toy" / "checkpoints" / "step-00000014").exists)
@@ -79,7 +79,9 @@ def test_killed_and_resumed_equals_uninterrupted(settings: list[str], whole: Pat
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
-def test_a_signal_saves_and_leaves(number: signal.Signals, settings: list[str], whole: Path, tmp_path: Path) -> None:
+def test_signal_saves_and_the_run_resumes_with_the_same_losses(
+    number: signal.Signals, settings: list[str], whole: Path, tmp_path: Path
+) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "training.log_every=4"]
     process = subprocess.Popen(
         [sys.executable, "-m", "nmt", *command], env=environment(), text=True,
@@ -97,7 +99,7 @@ def test_a_signal_saves_and_leaves(number: signal.Signals, settings: list[str], 
     assert [line["step"] for line in events(tmp_path)] == list(range(4, 41, 4))
 
 
-def test_two_processes_equal_one(settings: list[str], tmp_path: Path) -> None:
+def test_two_processes_train_the_same_weights_as_one(settings: list[str], tmp_path: Path) -> None:
     same = [*settings, "model.dropout=0", "runtime.precision=fp32", "training.adam_eps=1e-5", "training.steps=20"]
     for processes in (1, 2):
         done = run(["train", *same, f"paths.outputs={tmp_path / str(processes)}"], processes=processes)
@@ -113,7 +115,7 @@ def test_two_processes_equal_one(settings: list[str], tmp_path: Path) -> None:
         torch.testing.assert_close(together[name], alone[name], rtol=1e-3, atol=1e-4)
 
 
-def test_gradients_averaged_in_bf16_are_nearly_the_same(settings: list[str], tmp_path: Path) -> None:
+def test_gradients_reduced_in_bf16_give_nearly_the_same_weights(settings: list[str], tmp_path: Path) -> None:
     same = [*settings, "model.dropout=0", "runtime.precision=fp32", "training.adam_eps=1e-5", "training.steps=20"]
     for precision in ("fp32", "bf16"):
         chosen = [f"training.reduce_precision={precision}", f"paths.outputs={tmp_path / precision}"]
@@ -130,7 +132,7 @@ def test_gradients_averaged_in_bf16_are_nearly_the_same(settings: list[str], tmp
                for name in alone if alone[name].any())  # fmt: skip
 
 
-def test_a_run_begun_on_two_processes_goes_on_on_one(settings: list[str], tmp_path: Path) -> None:
+def test_run_of_two_processes_resumes_on_one(settings: list[str], tmp_path: Path) -> None:
     same = [*settings, "model.dropout=0", "runtime.precision=fp32", f"paths.outputs={tmp_path}"]
     assert run(["train", *same, "training.steps=10"], processes=2).returncode == 0
     done = call(["train", *same, "training.steps=20"])
@@ -146,14 +148,16 @@ def test_a_run_begun_on_two_processes_goes_on_on_one(settings: list[str], tmp_pa
         ("seed=7", "seed"),
     ],
 )
-def test_settings_that_cannot_change(change: str, named: str, settings: list[str], whole: Path) -> None:
+def test_changed_settings_that_affect_the_result_are_refused(
+    change: str, named: str, settings: list[str], whole: Path
+) -> None:
     done = call(["train", *settings, f"paths.outputs={whole}", "training.steps=50", change])
     assert done.returncode == 2
     assert named in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_damaged_checkpoint_is_passed_over(settings: list[str], tmp_path: Path) -> None:
+def test_damaged_checkpoint_is_skipped_and_named(settings: list[str], tmp_path: Path) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}"]
     assert call([*command, "training.steps=20"]).returncode == 0
     file = tmp_path / "toy" / "checkpoints" / "step-00000020" / "model.safetensors"
@@ -167,7 +171,7 @@ def test_a_damaged_checkpoint_is_passed_over(settings: list[str], tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["train.en.tokens", "valid.de.offsets", "valid.de", "tokenizer.model"])
-def test_damaged_data_is_named(name: str, settings: list[str], tmp_path: Path) -> None:
+def test_damaged_data_is_refused_by_name(name: str, settings: list[str], tmp_path: Path) -> None:
     data = Path(next(s for s in settings if s.startswith("paths.data=")).split("=")[1])
     file = data / "toy" / name
     content = file.read_bytes()
@@ -182,7 +186,7 @@ def test_damaged_data_is_named(name: str, settings: list[str], tmp_path: Path) -
     assert not (tmp_path / "toy" / "checkpoints").exists()
 
 
-def test_early_stopping_and_time_limit(settings: list[str], tmp_path: Path) -> None:
+def test_patience_and_time_limit_end_the_run(settings: list[str], tmp_path: Path) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "training.valid_every=1", "training.valid_sentences=0"]
     done = call([*command, "training.learning_rate=1e-12", "training.patience=3", "name=a"])
     assert done.returncode == 0, done.stderr
@@ -196,7 +200,7 @@ def test_early_stopping_and_time_limit(settings: list[str], tmp_path: Path) -> N
     assert (tmp_path / "b" / "checkpoints" / "step-00000001").exists()
 
 
-def test_a_budget_of_training_that_is_spent(settings: list[str], tmp_path: Path) -> None:
+def test_spent_training_budget_ends_the_run(settings: list[str], tmp_path: Path) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "training.max_training_minutes=1e-6"]
     done = call(command)
     assert done.returncode == 0, done.stderr
@@ -210,14 +214,14 @@ def test_a_budget_of_training_that_is_spent(settings: list[str], tmp_path: Path)
     assert [step for step, *_ in losses(tmp_path)] == list(range(1, 41))
 
 
-def test_a_warmup_longer_than_training_is_told_in_one_line(settings: list[str], tmp_path: Path) -> None:
+def test_warmup_longer_than_training_is_warned_about_in_one_line(settings: list[str], tmp_path: Path) -> None:
     done = call(["train", *settings, f"paths.outputs={tmp_path}", "training.steps=2", "training.valid_sentences=0"])
     assert done.returncode == 0, done.stderr
     (warning,) = [line for line in done.stderr.splitlines() if line.startswith("warning:")]
     assert warning.startswith("warning: training.warmup_steps=10 is above training.steps=2: ")
 
 
-def test_no_gpu_where_one_is_asked_for(settings: list[str], tmp_path: Path) -> None:
+def test_missing_gpu_is_an_error_if_one_is_requested(settings: list[str], tmp_path: Path) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     done = call(["train", *settings, f"paths.outputs={tmp_path}", "runtime.device=cuda"])
@@ -226,10 +230,10 @@ def test_no_gpu_where_one_is_asked_for(settings: list[str], tmp_path: Path) -> N
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_steps_decide_and_never_the_clock(
+def test_run_resumes_from_its_last_step_regardless_of_the_clock(
     settings: list[str], whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run of which all lies in the future, the oldest of it furthest, goes on from its last step."""
+    """Resume a run whose files have dates in the future, the oldest files the latest ones."""
     shutil.copytree(whole / "toy", tmp_path / "toy", symlinks=True)
     shutil.rmtree(tmp_path / "toy" / "checkpoints" / "step-00000040")
     paths = sorted((tmp_path / "toy").rglob("*"), reverse=True)
@@ -253,7 +257,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.01)
 
 
-def test_wandb_offline(settings: list[str], tmp_path: Path) -> None:
+def test_offline_wandb_run_is_written(settings: list[str], tmp_path: Path) -> None:
     done = run(["train", *settings, f"paths.outputs={tmp_path}", "tracking.wandb=offline", "training.steps=3"])
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "toy" / "wandb").glob("offline-run-*/run-*.wandb"))

@@ -1,4 +1,4 @@
-"""A toy language, and the command line run in a process of its own."""
+"""A toy language, and the command line run in a separate process."""
 
 import io
 import os
@@ -17,7 +17,7 @@ WORDS = {
 
 
 def pairs(count: int, seed: int) -> list[tuple[str, str]]:
-    """Sentences of the smallest of grammars; the verb goes to the end."""
+    """Return sentence pairs of a tiny grammar whose target puts the verb last."""
     random = np.random.default_rng(seed)
     found: dict[str, str] = {}
     while len(found) < count:
@@ -32,7 +32,7 @@ def pairs(count: int, seed: int) -> list[tuple[str, str]]:
 
 
 def run(arguments: list[str], processes: int = 1, **options: object) -> subprocess.CompletedProcess[str]:
-    """Run `nmt`, under torchrun where there are to be several processes."""
+    """Run `nmt`, under torchrun if several processes are requested."""
     launcher = ["-m", "nmt"]
     if processes > 1:
         launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m", "nmt"]
@@ -45,7 +45,7 @@ def run(arguments: list[str], processes: int = 1, **options: object) -> subproce
 
 
 def call(arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run `nmt` in this process: the same, without the time that a new one takes to start."""
+    """Run `nmt` in this process, which saves the time to start a new one."""
     output, errors = io.StringIO(), io.StringIO()
     with redirect_stdout(output), redirect_stderr(errors):
         try:
@@ -56,5 +56,5 @@ def call(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def environment() -> dict[str, str]:
-    """No network, and no more threads than a test should take."""
+    """Return an environment without a network and with few threads."""
     return {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"}

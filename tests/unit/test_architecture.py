@@ -21,7 +21,7 @@ END = "<!-- end of layers -->"
 
 
 class Layer(NamedTuple):
-    """Modules or packages that do not import each other, and what they do."""
+    """Modules or packages that do not import each other, and their purpose."""
 
     purpose: str
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ LAYERS = [
     Layer("settings: all of Hydra and OmegaConf", ("nmt.config",)),
     Layer("messages to the user", ("nmt.errors",)),
 ]
-"""From top to bottom. A name may import itself and what lies below; names of one layer do not import each other."""
+"""From top to bottom. A name may import itself and lower layers; names of one layer do not import each other."""
 
 HOMES = {
     "hydra": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun"},
@@ -57,10 +57,10 @@ HOMES = {
     "wandb": {"nmt.runs.tracking"},
     "pickle": set[str](),
 }
-"""Packages, and the modules that import them: exactly these."""
+"""Packages that only these modules import."""
 
-DEAR = ("datasets", "wandb")
-"""Packages that are imported inside the function that uses them."""
+SLOW_PACKAGES = ("datasets", "wandb")
+"""Packages that are imported inside the function that uses them, because importing them takes long."""
 
 
 class Import(NamedTuple):
@@ -100,7 +100,7 @@ def within(name: str, package: str) -> bool:
 
 
 def place(module: str) -> tuple[int, str]:
-    """Layer and the name in it that a module belongs to, by the longest that fits."""
+    """Return the layer of a module and the longest name in it that contains the module."""
     fitting = [(index, name) for index, layer in enumerate(LAYERS) for name in layer.names if within(module, name)]
     assert fitting, f"{module} has no place in LAYERS: give it one"
     return max(fitting, key=lambda found: len(found[1]))
@@ -112,7 +112,7 @@ def downwards(found: Import) -> bool:
 
 
 def is_empty(module: str) -> bool:
-    """Packages that say nothing have no layer: `nmt.training` spans several."""
+    """Return whether a module has no code. Such packages have no layer, because their modules may be in several."""
     return module in MODULES and all(isinstance(node, ast.Expr | ast.Assign) for node in MODULES[module].body)
 
 
@@ -126,7 +126,7 @@ def table() -> str:
 
 
 def with_table(document: str) -> str:
-    """Return a document whose table of layers is the one of this module."""
+    """Return a document with its table of layers replaced by the one of this module."""
     before, begin, rest = document.partition(BEGIN)
     _, end, after = rest.partition(END)
     assert begin, f"{BEGIN} is missing"
@@ -150,57 +150,57 @@ def test_imports_run_downwards() -> None:
         ("nmt.decoding.beam", "nmt.training.trainer", False),
     ],
 )
-def test_the_rule_itself(importer: str, imported: str, allowed: bool) -> None:
+def test_a_module_may_import_only_modules_of_lower_layers(importer: str, imported: str, allowed: bool) -> None:
     assert downwards(Import(importer, imported, at_start=True)) is allowed
 
 
 @pytest.mark.parametrize("package", HOMES)
-def test_a_package_is_imported_by_its_home_and_by_nothing_else(package: str) -> None:
+def test_a_confined_package_is_imported_only_by_its_home_modules(package: str) -> None:
     assert {found.importer for found in ALL if within(found.imported, package)} == HOMES[package]
 
 
-def test_every_name_of_a_layer_is_a_module() -> None:
+def test_every_name_in_a_layer_is_an_existing_module() -> None:
     assert [name for layer in LAYERS for name in layer.names if name not in MODULES] == []
 
 
-def test_the_document_has_the_same_layers() -> None:
+def test_architecture_document_shows_the_same_layers() -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == with_table(DOCUMENT.read_text(encoding="utf-8")), (
         "ARCHITECTURE.md differs: run `python -m tests.unit.test_architecture`"
     )
 
 
-def test_the_table_replaces_what_stands_between_its_marks() -> None:
+def test_new_table_replaces_only_the_text_between_its_marks() -> None:
     old = f"before\n{BEGIN}\n| an old table |\n{END}\nafter\n"
     assert with_table(old).splitlines()[:3] == ["before", BEGIN, "| layer | modules | purpose |"]
     assert with_table(with_table(old)) == with_table(old)
     assert with_table(old).endswith(f"| {len(LAYERS)} | `errors` | messages to the user |\n{END}\nafter\n")
 
 
-def test_dear_packages_are_imported_where_they_are_used() -> None:
-    assert [found for found in ALL if found.imported.split(".")[0] in DEAR and found.at_start] == []
+def test_slow_packages_are_imported_inside_functions_only() -> None:
+    assert [found for found in ALL if found.imported.split(".")[0] in SLOW_PACKAGES and found.at_start] == []
 
 
-def test_the_schema_needs_the_standard_library_alone() -> None:
+def test_schema_imports_only_the_standard_library() -> None:
     core = {"nmt.config.schema", "nmt.config.choices", "nmt.errors"}
     imported = {found.imported for found in ALL if found.importer in core}
     assert {name for name in imported if name.split(".")[0] not in sys.stdlib_module_names} <= core
 
 
-def test_the_model_knows_only_its_own_settings() -> None:
+def test_model_modules_use_only_the_settings_of_the_model() -> None:
     for name, tree in MODULES.items():
         if within(name, "nmt.model"):
             names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
             assert not names & {"Config", "TrainingConfig", "RuntimeConfig"}, name
 
 
-def test_torch_load_takes_weights_only() -> None:
+def test_torch_load_is_always_called_with_weights_only() -> None:
     for name, tree in MODULES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load":
                 assert "weights_only=True" in ast.unparse(node), name
 
 
-def test_data_preparation_starts_without_torch() -> None:
+def test_data_preparation_does_not_import_torch() -> None:
     program = "import sys, nmt.commands.data; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
 

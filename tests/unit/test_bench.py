@@ -1,4 +1,4 @@
-"""The benchmark harness: tokens are counted right, ours runs through it, and a missing peer is named."""
+"""The benchmark harness counts tokens correctly, measures nmt, and names a missing peer."""
 
 import json
 import os
@@ -16,7 +16,7 @@ BENCH = Path(__file__).parents[2] / "scripts" / "bench"
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """A toy corpus, as settings that name it."""
+    """Return settings that name a toy corpus."""
     folder = tmp_path_factory.mktemp("bench")
     words = [
         "data=files",
@@ -33,7 +33,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return words
 
 
-def test_ours_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: list[str]) -> None:
+def test_nmt_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: list[str]) -> None:
     output = tmp_path / "figures.json"
     size = ["--shapes=tiny", "--batch-tokens=600", "--rounds=1", "--seconds=0.2", "--warmup=0", "--threads=1"]
     what = ["--engines=ours,joeynmt", "--precisions=fp32", f"--peers={tmp_path}", f"--output={output}"]
@@ -51,7 +51,7 @@ def test_ours_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: 
     assert "joeynmt fp32: not installed" in done.stdout
 
 
-def test_unknown_engine_is_named() -> None:
+def test_unknown_engine_is_refused_by_name() -> None:
     done = subprocess.run(
         [sys.executable, str(BENCH), "train", "--engines=fairsec"], capture_output=True, text=True, check=False
     )
@@ -59,9 +59,7 @@ def test_unknown_engine_is_named() -> None:
     assert "'fairsec' is not one of ours, huggingface" in done.stderr
 
 
-def test_tokens_of_padded_batches_are_those_of_the_text(
-    tmp_path: Path, settings: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_padding_is_not_counted_as_tokens(tmp_path: Path, settings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCH))
     monkeypatch.syspath_prepend(str(BENCH / "drivers"))
     import corpus
@@ -84,7 +82,7 @@ def test_tokens_of_padded_batches_are_those_of_the_text(
     assert found == truth
 
 
-def test_a_stretch_counts_whole_updates_after_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measurement_counts_complete_updates_after_the_warmup(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCH / "drivers"))
     import protocol
 

@@ -1,6 +1,6 @@
-"""What the documents tell a user to type works: programs, targets, files, options and settings are there.
+"""The commands in the documents work: their programs, targets, files, options and settings exist.
 
-The stages themselves are run by tests/integration, at the size of a toy; what is cheap is run here as it is written.
+tests/integration runs the commands themselves at a toy size; the fast ones run here as they are written.
 """
 
 import re
@@ -33,7 +33,7 @@ Words = tuple[str, ...]
 
 
 def commands(document: str) -> Iterator[Words]:
-    """The commands in a document's shell blocks, and those that its sentences mention."""
+    """Yield the commands in a document's shell blocks, and those that its sentences mention."""
     for language, block in FENCED.findall(document):
         if language == "sh":
             yield from parsed(block)
@@ -43,7 +43,7 @@ def commands(document: str) -> Iterator[Words]:
 
 
 def parsed(text: str) -> Iterator[Words]:
-    """The simple commands of a piece of shell, each as its words, without what sets the environment."""
+    """Yield the words of each simple command in a piece of shell, without assignments to the environment."""
     text = re.sub(r"(^|\s)#[^\n]*", r"\1", text).replace("\\\n", " ")
     lexer = shlex.shlex(text, posix=True, punctuation_chars="|&;\n")
     lexer.whitespace, lexer.whitespace_split = " \t", True
@@ -105,7 +105,7 @@ def check_pytest(words: Words) -> None:
 
 
 def check_script(words: Words) -> None:
-    """A script of ours: its options are its own, and what else looks like a setting is one."""
+    """Check a script of this project: it has these options, and its other arguments are valid settings."""
     path = ROOT / words[0]
     source = (path / "__main__.py" if path.is_dir() else path).read_text(encoding="utf-8")
     for option in (word.partition("=")[0] for word in words[1:] if word.startswith("--")):
@@ -147,11 +147,11 @@ def check(words: Words) -> None:
 
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
-def test_a_command_of_the_documents_can_be_given(words: Words) -> None:
+def test_every_command_in_the_documents_is_valid(words: Words) -> None:
     check(words)
 
 
-def test_the_readme_shows_the_way_in() -> None:
+def test_readme_shows_the_most_important_targets() -> None:
     shown = {words[1] for words in FOUND["README.md"] if words[0] == "make"}
     assert shown >= {"demo", "test", "all", "describe", "table3", "train", "help"}
 
@@ -165,7 +165,7 @@ CHEAP = [
 
 
 @pytest.mark.parametrize("words", CHEAP, ids=" ".join)
-def test_what_is_cheap_is_done_as_it_is_written(words: Words, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fast_commands_of_the_documents_succeed(words: Words, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = list(words[1:])
     if words[0] == "make":
         arguments = [word for each in arguments for word in shlex.split(each.removeprefix("ARGS="))]
@@ -173,13 +173,13 @@ def test_what_is_cheap_is_done_as_it_is_written(words: Words, capsys: pytest.Cap
     assert capsys.readouterr().out
 
 
-def test_help_lists_what_the_documents_name() -> None:
+def test_make_help_lists_every_target_of_the_documents() -> None:
     done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
     listed = set(re.findall(r"^  ([a-z0-9-]+) ", done.stdout, re.MULTILINE))
     assert listed >= {word for words in ALL if words[0] == "make" for word in words[1:] if "=" not in word}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_lead_somewhere(document: Path) -> None:
+def test_every_link_names_an_existing_file(document: Path) -> None:
     for link in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
         assert (document.parent / link).exists(), link

@@ -16,7 +16,7 @@ def measure(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("words", "steps"), [((), 11), (("--random-ids",), 4)])
-def test_measures_each_step_and_leaves_nothing(tmp_path: Path, words: tuple[str, ...], steps: int) -> None:
+def test_every_step_is_measured_and_no_file_is_left(tmp_path: Path, words: tuple[str, ...], steps: int) -> None:
     done = measure(tmp_path, *words)
     assert done.returncode == 0, done.stderr
     table = done.stdout[done.stdout.rindex("step  ") :].splitlines()
@@ -26,7 +26,7 @@ def test_measures_each_step_and_leaves_nothing(tmp_path: Path, words: tuple[str,
 
 
 @pytest.mark.slow
-def test_broken_ceiling_is_a_failure(tmp_path: Path) -> None:
+def test_memory_above_the_ceiling_fails(tmp_path: Path) -> None:
     done = measure(tmp_path, "--random-ids", "--ceiling=0.01")
     assert done.returncode == 1
     assert done.stdout.rstrip().endswith("ceiling 0.01 GiB: BROKEN")

@@ -1,4 +1,4 @@
-"""Hostile and odd input ends in a result or in one clear line: what was found once by hand, and drawn at random."""
+"""Hostile and odd input gives a result or one clear line: cases that were found once, and random ones."""
 
 import io
 import json
@@ -41,7 +41,7 @@ EXAMPLES = 12
 
 
 @pytest.mark.parametrize("name", [*QUICK, pytest.param("hub", marks=pytest.mark.slow)])
-def test_nothing_unexplained_comes_of_it(name: str, tmp_path: Path) -> None:
+def test_odd_input_gives_a_result_or_a_clear_error(name: str, tmp_path: Path) -> None:
     room = tmp_path / "home" / "room"
     room.mkdir(parents=True)
     outcome = run(TARGETS[name], room, examples=EXAMPLES)
@@ -50,7 +50,7 @@ def test_nothing_unexplained_comes_of_it(name: str, tmp_path: Path) -> None:
         raise outcome.failures[0]
 
 
-def test_the_search_itself_finds_what_is_wrong(tmp_path: Path) -> None:
+def test_fuzzer_detects_files_and_programs_outside_its_folder(tmp_path: Path) -> None:
     def escapes(number: int) -> None:
         if number == 3:
             (tmp_path / "room" / ".." / "elsewhere").mkdir()
@@ -63,7 +63,7 @@ def test_the_search_itself_finds_what_is_wrong(tmp_path: Path) -> None:
         subprocess.run(["true"], check=True)
 
 
-def test_a_line_that_never_ends_is_refused(tmp_path: Path) -> None:
+def test_line_without_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"short\n" + b"x" * (MAX_LINE_BYTES - 1) + b"\nlast\n")
     assert [len(line) for line in read_lines(path)] == [5, MAX_LINE_BYTES - 1, 4]
@@ -73,7 +73,7 @@ def test_a_line_that_never_ends_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_line_of_a_gigabyte_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
+def test_line_of_a_gigabyte_needs_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
     short, *long = long_line.measure(tmp_path)
     assert short.code == 0
     for use in long:
@@ -82,7 +82,7 @@ def test_a_line_of_a_gigabyte_takes_no_more_memory_than_a_short_one(tmp_path: Pa
         assert use.peak < short.peak + long_line.ALLOWED
 
 
-def test_standard_input_that_is_closed_and_output_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_input_and_full_output_are_user_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="standard input is closed"):
         list(read_stream(None, "standard input"))
     monkeypatch.setattr(sys, "stdout", None)
@@ -105,7 +105,7 @@ def test_blocks_are_smaller_where_items_are_large() -> None:
     ("text", "line"),
     [("<seg>a\n<seg>b</seg>", 2), ("<seg>a</seg>\n\n</seg>", 3), ("<seg>a</seg>\n<seg>b", 2), ("</seg><seg>a", 1)],
 )
-def test_segments_that_are_not_closed_are_named(tmp_path: Path, text: str, line: int) -> None:
+def test_unclosed_segment_is_refused_with_its_line(tmp_path: Path, text: str, line: int) -> None:
     path = tmp_path / "set.sgm"
     path.write_text(text)
     with pytest.raises(UserError, match=rf"set\.sgm, line {line}: a <seg> without its </seg>"):
@@ -113,14 +113,14 @@ def test_segments_that_are_not_closed_are_named(tmp_path: Path, text: str, line:
 
 
 @pytest.mark.parametrize("text", ["<seg", "<srcset", "<seg>", "<seg>\n<seg id="])
-def test_marks_without_end_take_no_time(tmp_path: Path, text: str) -> None:
+def test_unclosed_marks_are_refused_in_linear_time(tmp_path: Path, text: str) -> None:
     path = tmp_path / "set.sgm"
     path.write_text(text * 100_000)  # a search of each to the end of the file would take hours
     with pytest.raises(UserError, match="seg"):
         list(read_pairs([path, path], ("en", "de")))
 
 
-def test_a_number_of_thousands_of_digits_is_no_character(tmp_path: Path) -> None:
+def test_impossible_character_reference_becomes_a_replacement_character(tmp_path: Path) -> None:
     path = tmp_path / "set.sgm"
     path.write_text(f"<seg>a &#{'9' * 5000}; &#{'9' * 5000} &#228;</seg>")
     assert list(read_pairs([path, path], ("en", "de"))) == [("a \ufffd \ufffd ä",) * 2]
@@ -136,7 +136,7 @@ def test_a_number_of_thousands_of_digits_is_no_character(tmp_path: Path) -> None
         (pyarrow.array(["ok", "x" * (MAX_LINE_BYTES + 1)]), "a text in the language de: longer than"),
     ],
 )
-def test_columns_that_hold_no_sentences(tmp_path: Path, side: pyarrow.Array, words: str) -> None:
+def test_parquet_columns_without_sentences_are_refused(tmp_path: Path, side: pyarrow.Array, words: str) -> None:
     path = tmp_path / "train.parquet"
     column = pyarrow.StructArray.from_arrays([pyarrow.array(["a", "b"]), side], names=["en", "de"])
     pyarrow.parquet.write_table(pyarrow.table({"translation": column}), path)
@@ -144,7 +144,7 @@ def test_columns_that_hold_no_sentences(tmp_path: Path, side: pyarrow.Array, wor
         list(read_pairs(inputs([str(path)], "train"), ("en", "de")))
 
 
-def test_a_manifest_leads_to_no_file_elsewhere(tmp_path: Path) -> None:
+def test_manifest_cannot_name_files_outside_its_folder(tmp_path: Path) -> None:
     folder, victim = tmp_path / "data", tmp_path / "victim"
     folder.mkdir()
     victim.write_text("stays")
@@ -165,7 +165,7 @@ def test_a_manifest_leads_to_no_file_elsewhere(tmp_path: Path) -> None:
     assert read_records(folder) == written["steps"]
 
 
-def test_offsets_that_fall_are_damage_though_their_checksum_fits(tmp_path: Path) -> None:
+def test_decreasing_offsets_are_damage_even_with_a_valid_checksum(tmp_path: Path) -> None:
     ids, lengths = np.arange(6, dtype="<u2"), np.array([2, 2, 2], np.int32)
     with writing(tmp_path, "train", ("en", "de"), 60) as writer:
         writer.append(ids, lengths, ids, lengths)
@@ -178,7 +178,7 @@ def test_offsets_that_fall_are_damage_though_their_checksum_fits(tmp_path: Path)
 
 
 @pytest.mark.parametrize("change", [{"dtype": "O"}, {"dtype": "<f4"}, {"dtype": "x"}, {"bytes": "12"}])
-def test_a_store_of_other_numbers_is_damaged(tmp_path: Path, change: dict[str, str]) -> None:
+def test_store_with_another_number_type_or_size_is_damaged(tmp_path: Path, change: dict[str, str]) -> None:
     ids, lengths = np.arange(6, dtype="<u2"), np.array([2, 2, 2], np.int32)
     with writing(tmp_path, "train", ("en", "de"), 60) as writer:
         writer.append(ids, lengths, ids, lengths)
@@ -205,12 +205,12 @@ def test_a_store_of_other_numbers_is_damaged(tmp_path: Path, change: dict[str, s
         *("name=\udcff", "input=\udcff", "seed=-1", "seed=99999999999999999999", "data.max_ratio=nan"),
     ],
 )
-def test_no_setting_leads_out_of_its_folder_or_cannot_be_written(override: str) -> None:
+def test_unsafe_or_impossible_settings_are_refused(override: str) -> None:
     with pytest.raises(ConfigError):
         compose([override])
 
 
-def test_what_the_command_line_leaves_out_the_settings_themselves_refuse() -> None:
+def test_settings_refuse_bad_names_without_the_command_line() -> None:
     for wrong in ({"source_lang": "../../x"}, {"corpus": "a/b"}):
         with pytest.raises(ConfigError):
             DataConfig(**wrong)  # type: ignore[arg-type]
@@ -221,14 +221,14 @@ def test_what_the_command_line_leaves_out_the_settings_themselves_refuse() -> No
 
 
 @pytest.mark.parametrize("text", [each for each in YAML if "*" in each or len(each) > 1000])
-def test_saved_settings_that_would_fill_the_memory(text: str) -> None:
+def test_saved_settings_that_would_fill_the_memory_are_refused(text: str) -> None:
     for read in (from_yaml, read_settings):
         with pytest.raises(UserError, match=r"alias|nested|not YAML"):
             read(text)
 
 
 @pytest.mark.parametrize("change", [{"layers": 10**12}, {"d_model": 10**12}, {"d_ff": 10**18}, {"heads": 4, "d_k": 3}])
-def test_settings_of_another_model_than_the_weights(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_settings_that_do_not_match_the_weights_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     config = tiny_run(tmp_path)
     checkpoint = load(config.run_folder / "checkpoints" / "step-00000007")
     model: ModelConfig = replace(from_yaml(checkpoint.config_text).model, **change)
@@ -236,14 +236,14 @@ def test_settings_of_another_model_than_the_weights(tmp_path: Path, change: dict
         load_model(checkpoint, model, torch.device("cpu"))
 
 
-def test_an_error_is_one_line_whatever_it_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_is_one_line_even_if_it_quotes_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["data", "name=a\nb\x1b[2J\u2028\udcff"]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert error[:-1].isprintable()
 
 
-def test_settings_survive_being_written(tmp_path: Path) -> None:
+def test_settings_are_equal_after_writing_and_reading(tmp_path: Path) -> None:
     odd = replace(Config(), input="a\u2028b \x85 'x' \"y\" #z: {w}\t", output="é\u202e\U0001f468")
     text = to_yaml(odd)
     (tmp_path / "config.yaml").write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""make and scripts/launch.py: ARGS reaches the command word by word and is never executed; one process per GPU."""
+"""make and scripts/launch.py pass ARGS on word by word, never execute it, and start one process per GPU."""
 
 import json
 import os
@@ -29,11 +29,11 @@ sys.exit({code})
 """
 
 Note = tuple[str, list[str], str | None]
-"""The program, its arguments, and ARGS in its environment."""
+"""A program, its arguments, and ARGS in its environment."""
 
 
 def note_taker(path: Path, notes: Path, code: int = 0) -> None:
-    """Write a program, or a module, that does nothing but take a note of how it was started.
+    """Write a program or a module that only notes how it was started.
 
     It is a shell script as well, because the first line of a Python script cannot name a path with spaces.
     """
@@ -49,7 +49,7 @@ def noted(notes: Path) -> list[Note]:
 
 
 def make(folder: Path, *words: str, by_environment: str | None = None) -> list[Note]:
-    """Run make in an empty folder, with stand-ins for what it would start; return what these noted."""
+    """Run make in an empty folder, with stubs for the programs it would start; return what they noted."""
     notes, programs = folder / "notes", folder / "stand ins"
     for program in (programs / "python", folder / "scripts" / "lock"):
         note_taker(program, notes)
@@ -61,7 +61,7 @@ def make(folder: Path, *words: str, by_environment: str | None = None) -> list[N
 
 
 def targets(notes: list[Note]) -> list[str]:
-    """The targets that the launcher was started with."""
+    """Return the targets that the launcher was started with."""
     return [words[-1] for _, words, _ in notes if words[:1] == ["scripts/launch.py"]]
 
 
@@ -76,14 +76,14 @@ def test_make_passes_args_on_unchanged_and_executes_nothing(tmp_path: Path, targ
     assert not (tmp_path / "ran").exists()
 
 
-def test_all_is_the_chain_one_after_the_other(tmp_path: Path) -> None:
+def test_make_all_runs_the_chain_in_order(tmp_path: Path) -> None:
     assert targets(make(tmp_path, "-j4", "all", "ARGS=name=x")) == CHAIN
 
 
 def launched(
     folder: Path, target: str, arguments: str, *words: str, gpus: int = 0, visible: str | None = None, code: int = 7
 ) -> tuple[int, list[list[str]], str]:
-    """Run the launcher beside stand-ins for all that it starts; return its exit code, what it started, and errors."""
+    """Run the launcher with stubs for the programs it starts; return its exit code, what it started, and errors."""
     notes, scripts = folder / "notes", folder / "scripts"
     for program in ("nmt/__main__.py", "pytest.py", "scripts/bench/__main__.py", "scripts/torchrun"):
         note_taker(folder / program, notes, code)
@@ -115,17 +115,17 @@ def launched(
         ("$(touch ran) `touch ran` * #", ["$(touch", "ran)", "`touch", "ran`", "*", "#"]),
     ],
 )
-def test_args_become_words_by_the_shells_rules_alone(tmp_path: Path, arguments: str, words: list[str]) -> None:
+def test_args_are_split_by_the_shells_quoting_rules_only(tmp_path: Path, arguments: str, words: list[str]) -> None:
     assert launched(tmp_path, "data", arguments)[:2] == (7, [["nmt", "data", *words]])
     assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(("target", "more"), [("test", []), ("test-all", ["-m", ""])])
-def test_pytest_gets_the_words(tmp_path: Path, target: str, more: list[str]) -> None:
+def test_args_are_passed_to_pytest(tmp_path: Path, target: str, more: list[str]) -> None:
     assert launched(tmp_path, target, "-k 'one or two'")[:2] == (7, [["pytest", *more, "-k", "one or two"]])
 
 
-def test_a_quotation_mark_that_is_not_closed_is_named_and_nothing_starts(tmp_path: Path) -> None:
+def test_unclosed_quotation_mark_is_an_error_and_nothing_starts(tmp_path: Path) -> None:
     code, started, errors = launched(tmp_path, "data", "name='x")
     assert (code, started) == (2, [])
     assert (
@@ -136,26 +136,26 @@ def test_a_quotation_mark_that_is_not_closed_is_named_and_nothing_starts(tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "words"), [("", ["train"]), ("decode --beam=1; x", ["decode", "--beam=1;", "x"])]
 )
-def test_bench_measures_training_unless_told_otherwise(tmp_path: Path, arguments: str, words: list[str]) -> None:
+def test_bench_measures_training_by_default(tmp_path: Path, arguments: str, words: list[str]) -> None:
     assert launched(tmp_path, "bench", arguments)[:2] == (7, [["bench", *words]])
 
 
 @pytest.mark.parametrize(("gpus", "visible"), [(0, None), (1, None), (8, "3"), (8, "")])
 @pytest.mark.parametrize("target", ["train", "eval"])
-def test_at_most_one_gpu_takes_one_process(tmp_path: Path, target: str, gpus: int, visible: str | None) -> None:
+def test_at_most_one_gpu_starts_one_process(tmp_path: Path, target: str, gpus: int, visible: str | None) -> None:
     started = launched(tmp_path, target, "seed=2", "data.train=[a,b]", gpus=gpus, visible=visible)
     assert started[:2] == (7, [["nmt", target, "data.train=[a,b]", "seed=2"]])
 
 
 @pytest.mark.parametrize(("gpus", "visible", "processes"), [(8, None, 8), (8, "0,5,6", 3)])
-def test_each_gpu_takes_a_process(tmp_path: Path, gpus: int, visible: str | None, processes: int) -> None:
+def test_each_gpu_gets_one_process(tmp_path: Path, gpus: int, visible: str | None, processes: int) -> None:
     check = ["nmt", "describe", "data.train=[a,b]"]
     run = ["torchrun", "--standalone", f"--nproc-per-node={processes}", "-m", "nmt", "train", "data.train=[a,b]"]
     started = launched(tmp_path, "train", "data.train=[a,b]", gpus=gpus, visible=visible, code=0)
     assert started == (0, [check, run], "")
 
 
-def test_other_stages_take_one_process_whatever_gpus_there_are(tmp_path: Path) -> None:
+def test_other_commands_start_one_process_on_any_number_of_gpus(tmp_path: Path) -> None:
     assert launched(tmp_path, "translate", "", gpus=8)[:2] == (7, [["nmt", "translate"]])
 
 

@@ -1,4 +1,4 @@
-"""scripts/slurm_train.sh with stand-ins for Slurm: it saves when time is nearly up, and queues itself again."""
+"""scripts/slurm_train.sh, with stubs for Slurm, saves before the time limit and queues itself again."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ for _ in $(seq 1000); do sleep 0.02; done
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
-    """What the stand-ins write down."""
+    """Return the file to which the stubs write."""
     written = tmp_path / "notes"
     programs = {
         "srun": SRUN.format(notes=written, folder=tmp_path),
@@ -54,7 +54,7 @@ def ended(folder: Path, number: signal.Signals) -> int:
     return process.returncode
 
 
-def test_time_is_nearly_up(tmp_path: Path, notes: Path) -> None:
+def test_job_near_its_time_limit_saves_and_queues_itself_again(tmp_path: Path, notes: Path) -> None:
     assert ended(tmp_path, signal.SIGUSR1) == 143
     lines = notes.read_text().splitlines()
     assert lines[-2:] == ["saved", "scontrol requeue 77"]
@@ -62,14 +62,14 @@ def test_time_is_nearly_up(tmp_path: Path, notes: Path) -> None:
     assert lines[1].endswith("-m nmt train seed=3")
 
 
-def test_cancelled_or_preempted(tmp_path: Path, notes: Path) -> None:
+def test_cancelled_job_saves_and_is_not_queued_again(tmp_path: Path, notes: Path) -> None:
     assert ended(tmp_path, signal.SIGTERM) == 143
     lines = notes.read_text().splitlines()
     assert lines[-1] == "saved"
     assert "scontrol requeue 77" not in lines
 
 
-def test_wrong_settings_start_nothing(tmp_path: Path, notes: Path) -> None:
+def test_wrong_settings_start_no_training(tmp_path: Path, notes: Path) -> None:
     process = start(tmp_path, DESCRIBED="2")
     process.communicate(timeout=60)
     assert process.returncode == 2
