@@ -26,7 +26,7 @@ from nmt.compute.processes import run_in_process
 from nmt.config.compose import compose
 from nmt.config.schema import Config
 from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.loader import DataPosition, Prefetcher, steps
+from nmt.data.loader import DataPosition, Prefetcher, global_batches
 from nmt.data.prepare import prepare
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore
@@ -127,7 +127,7 @@ def _read(config: Config, meter: Meter) -> None:
 
 def _read_batches(config: Config, store: PairStore, meter: Meter) -> None:
     tokens = config.training.batch_tokens
-    stream = steps(
+    stream = global_batches(
         store, batch_tokens=tokens, device_tokens=0, seed=config.seed, start=DataPosition(), rank=0, devices=1
     )
     with Prefetcher(stream) as batches:

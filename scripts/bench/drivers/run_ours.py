@@ -17,7 +17,7 @@ from nmt.compute.machine import keep_memory, prepare_machine
 from nmt.config.compose import compose, from_yaml
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, Prefetcher, assemble, steps
+from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, Prefetcher, assemble, global_batches
 from nmt.data.store import PairStore
 from nmt.decoding import torch_engine as translate_module
 from nmt.decoding.torch_engine import TorchEngine, load_model
@@ -92,7 +92,7 @@ def prepared_trainer(job: Job) -> tuple[Config, Trainer]:
 def batches_of(config: Config, rank: int = 0, devices: int = 1, parts: int = 1) -> Iterator[Iterator[GlobalBatch]]:
     """The batches of training, assembled in the background."""
     training, store = config.training, PairStore.open(config.data_folder, "train")
-    stream = steps(
+    stream = global_batches(
         store,
         batch_tokens=training.batch_tokens,
         device_tokens=training.device_tokens,
@@ -100,7 +100,7 @@ def batches_of(config: Config, rank: int = 0, devices: int = 1, parts: int = 1) 
         start=DataPosition(),
         rank=rank,
         devices=devices,
-        parts=parts,
+        threads=parts,
     )
     with Prefetcher(stream) as batches:
         yield batches

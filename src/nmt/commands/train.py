@@ -18,7 +18,7 @@ from nmt.compute.uptime import uptime
 from nmt.config.compose import to_yaml
 from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config
-from nmt.data.loader import Prefetcher, steps
+from nmt.data.loader import Prefetcher, global_batches
 from nmt.data.manifest import MANIFEST
 from nmt.data.prepare import require_prepared, verify_step
 from nmt.data.store import PairStore
@@ -186,7 +186,7 @@ def _introduce(config: Config, trainer: Trainer, train: PairStore, machine: Mach
 
 def _train(loop: Loop, config: Config, train: PairStore) -> Ending:
     training = config.training
-    stream = steps(
+    stream = global_batches(
         train,
         batch_tokens=training.batch_tokens,
         device_tokens=training.device_tokens,
@@ -194,7 +194,7 @@ def _train(loop: Loop, config: Config, train: PairStore) -> Ending:
         start=loop.trainer.data_position,
         rank=distributed.rank(),
         devices=distributed.world_size(),
-        parts=loop.trainer.parts,
+        threads=loop.trainer.parts,
     )
     with Prefetcher(stream, pin_memory=loop.trainer.machine.device.type == "cuda") as batches:
         return loop.run(batches)
