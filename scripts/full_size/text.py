@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from nmt.data.sources.files import Pair
+from nmt.data.sources.source import Pair
 from nmt.data.store import writing
 
 LANGUAGES = ("en", "de")

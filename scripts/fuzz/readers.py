@@ -18,7 +18,8 @@ from hypothesis.strategies import SearchStrategy
 
 from nmt.config.schema import DataConfig
 from nmt.data.sources import hub
-from nmt.data.sources.files import inputs, read_pairs, rows
+from nmt.data.sources.files import inputs, read_pairs
+from nmt.data.sources.parquet import count_rows
 from nmt.errors import UserError
 from nmt.text.lines import read_lines
 from scripts.fuzz.campaign import Attempt
@@ -171,7 +172,7 @@ def parquet(folder: Path) -> Attempt:
 
     def check(content: bytes | pyarrow.Table) -> None:
         _write_parquet(path, content)
-        rows(path)
+        count_rows(path)
         for pair in read_pairs([path], LANGUAGES):
             assert [type(side) for side in pair] == [str, str]
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import DataConfig
-from nmt.data.sources.files import Pair
-from nmt.data.sources.tables import on_one_line
+from nmt.data.sources.cells import on_one_line
+from nmt.data.sources.source import Pair
 from nmt.text.blocks import blocks
 
 CHUNK = 50_000

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.sources.files import Languages
+from nmt.data.sources.source import Languages
 
 Hashes = npt.NDArray[np.uint64]
 CHUNK = 100_000

@@ -6,7 +6,7 @@ import pytest
 
 from nmt.config.schema import DataConfig
 from nmt.data.filters import FirstSeen, alike, apply, chunks, training_filters, within
-from nmt.data.sources.files import Pair
+from nmt.data.sources.source import Pair
 
 
 def run(pairs: list[Pair], size: int = 3, **settings: object) -> tuple[list[Pair], dict[str, int]]:
