@@ -5,11 +5,12 @@ To add a format, write a module with a `FORMAT` and add it to `FORMATS`.
 
 from pathlib import Path
 
-from nmt.data.sources import comma_separated, parquet, plain_text, sgm, tab_separated
+from nmt.data.sources import comma_separated, json_lines, parquet, plain_text, sgm, tab_separated
 from nmt.data.sources.file_format import COMPRESSED, PairFormat, SentenceFormat
 
 FORMATS: tuple[PairFormat | SentenceFormat, ...] = (
     parquet.FORMAT,
+    json_lines.FORMAT,
     comma_separated.FORMAT,
     tab_separated.FORMAT,
     sgm.FORMAT,

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import json
 import lzma
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +26,10 @@ def parquet(path: Path, rows: Sequence[Row]) -> None:
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows)), path)
 
 
+def json_lines(path: Path, rows: Sequence[Row]) -> None:
+    pack(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
 def comma_separated(path: Path, rows: Sequence[Row]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]))
@@ -40,6 +45,7 @@ def pack(path: Path, text: str) -> None:
 
 WRITERS = {
     "x.parquet": parquet,
+    **{f"x.{end}": json_lines for end in ("jsonl", "jsonl.gz", "json.xz", "ndjson")},
     **{f"x.{end}": comma_separated for end in ("csv", "csv.gz", "csv.xz")},
 }
 
@@ -89,7 +95,7 @@ def test_text_of_a_cell_is_its_lines(text: str) -> None:
 
 
 def test_missing_cells_are_empty(tmp_path: Path) -> None:
-    for name in ("x.parquet",):
+    for name in ("x.parquet", "x.jsonl"):
         WRITERS[name](tmp_path / name, [{"en": None, "de": "b"}, {"en": "a", "de": None}])
         assert read(tmp_path / name) == [("", "b"), ("a", "")]
 
@@ -139,3 +145,14 @@ def test_bad_parquet_columns_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(parquet_format, "MAX_COLUMN_BYTES", 2000)
     with pytest.raises(UserError, match=r"bytes in 500 texts of row group 1"):
         read(path)
+
+
+def test_folder_of_shards_in_another_form(tmp_path: Path) -> None:
+    for number in (1, 0):
+        json_lines(tmp_path / f"train-0000{number}-of-00002.jsonl.gz", [{"en": f"train {number}", "de": "x"}])
+    comma_separated(tmp_path / "validation.csv", [{"en": "valid", "de": "y"}])
+    assert read(tmp_path) == [("train 0", "x"), ("train 1", "x")]
+    assert list(read_pairs(inputs([str(tmp_path)], "valid"), ("en", "de"))) == [("valid", "y")]
+    (tmp_path / "train-00000-of-00002.jsonl.gz").unlink()
+    with pytest.raises(UserError, match=r"train-00000-of-00002\.jsonl\.gz is missing, though train-00001"):
+        read(tmp_path)
