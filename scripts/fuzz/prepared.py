@@ -25,7 +25,8 @@ from nmt.config.schema import (
     RuntimeConfig,
     TokenizerConfig,
 )
-from nmt.data.manifest import MANIFEST, PreparationTasks, read_records
+from nmt.data.layout import MANIFEST
+from nmt.data.manifest import PreparationTasks, read_manifest
 from nmt.data.prepare import require_prepared
 from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
@@ -94,10 +95,10 @@ def manifest(folder: Path) -> Attempt:
 
     def check(files: Files) -> None:
         _lay(config.data_folder, files)
-        read_records(config.data_folder)
+        read_manifest(config.data_folder)
         again = PreparationTasks(config.data_folder, {}, lambda _: None)
         again.run("tokenizer", {"settings": {"new": 1}}, ["tokenizer"], write)
-        again.outputs("tokenizer"), again.result("tokenizer")
+        again.outputs("tokenizer")
         again.finish(["tokenizer"])
         require_prepared(config)
 

@@ -4,7 +4,7 @@ import io
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from nmt import cli
 from nmt.config.compose import compose, from_yaml, to_yaml
 from nmt.config.saved import read_settings
 from nmt.config.schema import Config, DataConfig, EvaluationConfig, ModelConfig
-from nmt.data.manifest import MANIFEST, PreparationTasks, read_records
+from nmt.data.layout import MANIFEST
+from nmt.data.manifest import PreparationTasks, read_manifest
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
@@ -148,11 +149,11 @@ def test_a_manifest_leads_to_no_file_elsewhere(tmp_path: Path) -> None:
     folder, victim = tmp_path / "data", tmp_path / "victim"
     folder.mkdir()
     victim.write_text("stays")
-    steps = PreparationTasks(folder, {}, lambda _: None)
+    tasks = PreparationTasks(folder, {}, lambda _: None)
     (folder / "out").write_text("text")
-    steps.run("step", {}, ["out"], dict)
+    tasks.run("step", {}, ["out"], dict)
     written = json.loads((folder / MANIFEST).read_text())
-    assert read_records(folder) == written["steps"]
+    assert {name: asdict(record) for name, record in read_manifest(folder).tasks.items()} == written["steps"]
     forged = json.loads((folder / MANIFEST).read_text())
     forged["steps"]["step"]["outputs"] = {str(victim): ""}
     for content in (forged, forged | {"seal": seal({"steps": forged["steps"]})}, {**forged, "seal": None}):
@@ -162,7 +163,7 @@ def test_a_manifest_leads_to_no_file_elsewhere(tmp_path: Path) -> None:
     assert victim.read_text() == "stays"
     del written["seal"]  # as earlier versions wrote it
     (folder / MANIFEST).write_text(json.dumps(written))
-    assert read_records(folder) == written["steps"]
+    assert {name: asdict(record) for name, record in read_manifest(folder).tasks.items()} == written["steps"]
 
 
 def test_offsets_that_fall_are_damage_though_their_checksum_fits(tmp_path: Path) -> None:

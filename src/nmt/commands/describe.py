@@ -10,7 +10,7 @@ import torch
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
 from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.manifest import read_records
+from nmt.data.manifest import read_manifest
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError
 from nmt.estimate.hardware import EFFICIENCY, SUSTAINED, estimate, find_device, precision_on
@@ -65,7 +65,7 @@ def _devices(config: Config) -> int:
 
 def _data(config: Config) -> dict[str, Any] | None:
     """What the prepared data says of an epoch; None where it is not prepared."""
-    if "encode train" not in read_records(config.data_folder):
+    if "encode train" not in read_manifest(config.data_folder).tasks:
         return None
     store = PairStore.open(config.data_folder, "train")
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)

@@ -12,6 +12,7 @@ from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch, split_batch
 from nmt.data.loader import GlobalBatch, MicroBatch, global_batches, largest_micro_batches
+from nmt.data.records import StoreDescription
 from nmt.data.store import PairStore
 from nmt.errors import CommonError
 from nmt.model.transformer import Transformer
@@ -28,7 +29,7 @@ def store(count: int = 200) -> PairStore:
     arrays = []
     for lengths in (source, target):
         arrays += [random.integers(4, WORDS, lengths.sum()).astype(np.uint16), np.append(0, lengths.cumsum())]
-    return PairStore(Path("nowhere"), {}, *arrays)
+    return PairStore(Path("nowhere"), StoreDescription(count, {}), *arrays)
 
 
 def trainer(config: TrainingConfig) -> Trainer:
