@@ -35,7 +35,7 @@ from scripts.fuzz.__main__ import TARGETS
 from scripts.fuzz.campaign import Attempt, run
 from scripts.fuzz.commands import YAML
 from scripts.fuzz.prepared import tiny_run
-from scripts.fuzz.watch import TrespassError, watching
+from scripts.fuzz.side_effects import SideEffectError, forbidding_side_effects
 
 QUICK = sorted(set(TARGETS) - {"hub"})
 EXAMPLES = 12
@@ -58,9 +58,9 @@ def test_the_search_itself_finds_what_is_wrong(tmp_path: Path) -> None:
 
     (tmp_path / "room").mkdir()
     outcome = run(lambda _: Attempt(st.integers(0, 9), escapes), tmp_path / "room", examples=100)
-    assert [type(failure) for failure in outcome.failures] == [TrespassError]
+    assert [type(failure) for failure in outcome.failures] == [SideEffectError]
     assert not (tmp_path / "elsewhere").exists()
-    with pytest.raises(TrespassError, match="subprocess"), watching(tmp_path):
+    with pytest.raises(SideEffectError, match="subprocess"), forbidding_side_effects(tmp_path):
         subprocess.run(["true"], check=True)
 
 
