@@ -70,9 +70,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--folder", help="folder for the files (about 800 bytes per pair)")
     parser.add_argument("--keep", action="store_true", help="keep the generated text and the prepared corpus")
     parser.add_argument("--random-ids", action="store_true", help="measure only opening, planning and reading")
-    parser.add_argument(
-        "--text", nargs=2, metavar=("SOURCE", "TARGET"), help="source of sentences for the text"
-    )
+    parser.add_argument("--text", nargs=2, metavar=("SOURCE", "TARGET"), help="source of sentences for the text")
     parser.add_argument("overrides", nargs="*", help="settings, such as data=wmt14_en_fr")
     return parser.parse_args()
 

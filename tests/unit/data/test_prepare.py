@@ -48,7 +48,7 @@ def text(count: int, seed: int) -> list[str]:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    """Give a corpus of 300 + 20 + 20 pairs, with one odd pair of each kind."""
+    """Give a corpus of 300 + 20 + 20 pairs, with one pair of each unusual kind."""
     raw = tmp_path / "raw"
     raw.mkdir()
     names: dict[str, Any] = {}
@@ -75,7 +75,7 @@ def run(config: Config) -> list[str]:
 
 
 def content(config: Config) -> dict[str, str]:
-    """Checksums of all the prepared files except the manifest, which holds times."""
+    """Return the checksums of all the prepared files except the manifest, which holds times."""
     return {path.name: checksum(path) for path in config.data_folder.iterdir() if path.name != "manifest.json"}
 
 

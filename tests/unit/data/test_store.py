@@ -1,4 +1,4 @@
-"""Token stores: what is written is read, and what is damaged is named."""
+"""Token stores: they are read as written, and errors name damaged files."""
 
 from itertools import chain
 from pathlib import Path

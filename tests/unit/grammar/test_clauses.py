@@ -1,4 +1,4 @@
-"""Sentences put together from the grammar's objects, against translations written by hand."""
+"""Sentences built from the grammar's objects, compared with translations written by hand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The corpus: what its splits share and do not share, how long sentences are, and that it is always the same."""
+"""The corpus: overlap of its splits, lengths of sentences, and reproducibility."""
 
 import os
 import subprocess
@@ -74,7 +74,7 @@ def test_sentences_have_3_to_25_words(splits: Splits) -> None:
 
 
 def test_seed_gives_known_sentences() -> None:
-    """A golden sample: a change here is a change of the corpus, and wants a look at fifty sentences by eye."""
+    """A golden sample: after a change of the corpus, read fifty sentences before you update it."""
     assert grammar.generate(seed=7, train=6, valid=0, test=0)["train"] == GOLDEN
 
 

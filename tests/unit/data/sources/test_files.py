@@ -1,4 +1,4 @@
-"""Pairs from files of every kind, and one clear line for every bad one."""
+"""Pairs from files of every format, and one clear error for every bad file."""
 
 import gzip
 import lzma

@@ -1,4 +1,4 @@
-"""The Hub's real client against a small Hub of our own: broken lines, busy answers, damaged files, no network."""
+"""The Hub's real client with a local Hub: broken connections, busy answers, damaged files, no network."""
 
 import json
 import os
@@ -29,7 +29,7 @@ COUNTS = {"train": 1200, "validation": 7, "test": 5}
 
 
 def repository() -> dict[str, bytes]:
-    """Two configurations in the layout of WMT14."""
+    """Return two configurations in the layout of WMT14."""
     files = {"README.md": b"# WMT14\n"}
     for languages in (("de", "en"), ("fr", "en")):
         for name, rows in ROWS.items():
@@ -39,7 +39,7 @@ def repository() -> dict[str, bytes]:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the client an empty cache of its own, and no time to lose."""
+    """Give the client an empty cache, and remove all waiting."""
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 4096)
@@ -51,7 +51,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def small_hub(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallHub]:
-    """Point the client at a small Hub."""
+    """Connect the client to a small Hub."""
     with serving(repository()) as server:
         use(server.url, monkeypatch)
         yield server

@@ -1,4 +1,4 @@
-"""JSON lines: pairs under the names of columns or in the Hub's form, and one line for every mistake."""
+"""JSON lines: pairs under the names of columns or in the Hub's form, and one error for every mistake."""
 
 from pathlib import Path
 

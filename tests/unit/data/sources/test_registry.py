@@ -1,4 +1,4 @@
-"""Sources: each gives pairs in the direction asked for, and a fingerprint of their content."""
+"""Sources: each gives pairs in the configured direction, and a fingerprint of their content."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ def shard(path: Path, name: str, rows: int = 3) -> None:
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Path:
-    """Give a local folder in the Hub's layout."""
+    """Return a local folder in the Hub's layout."""
     root = tmp_path / "wmt"
     for split, count in (("train", 2), ("validation", 1), ("test", 1)):
         for number in range(count):
@@ -150,7 +150,7 @@ def test_fingerprint_of_files_is_their_content(tmp_path: Path, change: Callable[
 
 @pytest.fixture
 def grammar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a grammar of one sentence in place of the real one."""
+    """Replace the grammar by one with a single sentence."""
     module = ModuleType("nmt.grammar")
     module.fingerprint = lambda: "v1"  # type: ignore[attr-defined]
     module.generate = lambda seed, **sizes: {split: [(f"{seed} en", f"{seed} de")] for split in (*sizes, "unseen")}  # type: ignore[attr-defined]
