@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from nmt.compute.signals import Interruptible
-from nmt.data.loader import Step
+from nmt.data.loader import GlobalBatch
 from nmt.training.trainer import Trainer
 
 Injury = Callable[[], None]
@@ -90,7 +90,7 @@ def at_step(step: int, act: Callable[[Trainer], None]) -> Injury:
     """Do something in the middle of a training step."""
     update = Trainer.update
 
-    def faulty(self: Trainer, work: Step, interruptible: Interruptible) -> None:
+    def faulty(self: Trainer, work: GlobalBatch, interruptible: Interruptible) -> None:
         if self.step + 1 == step:
             act(self)
         update(self, work, interruptible)
@@ -105,7 +105,7 @@ def poison(steps: range) -> Injury:
     """Make the gradient of some steps NaN."""
     update = Trainer.update
 
-    def faulty(self: Trainer, work: Step, interruptible: Interruptible) -> None:
+    def faulty(self: Trainer, work: GlobalBatch, interruptible: Interruptible) -> None:
         factor = torch.nan if self.step + 1 in steps else 1.0
         hook = next(iter(self.model.parameters())).register_hook(lambda gradient: gradient * factor)
         update(self, work, interruptible)
