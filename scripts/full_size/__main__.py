@@ -1,12 +1,12 @@
-"""Prepare and read a generated corpus of full size; print what each step takes.
+"""Prepare and read a generated corpus of full size; print the time and memory of each task.
 
     .venv/bin/python scripts/full_size --pairs 4500000 --ceiling 4
     .venv/bin/python scripts/full_size --pairs 40000000 --ceiling 10 data=wmt14_en_fr
     .venv/bin/python scripts/full_size --pairs 40000000 --ceiling 10 --random-ids
 
-The text is put together from sentences of the demo grammar, or of `--text SOURCE TARGET`, and from made-up rare words:
-about 25 words a side. Written as Parquet shards in the Hub's layout, it goes through the chain that WMT14 goes
-through. With --random-ids there is no text: a store of random ids is opened, planned and read. Linux only.
+The text combines sentences of the demo grammar, or of `--text SOURCE TARGET`, with invented rare words: about 25 words
+per side. It is written as Parquet shards in the Hub's layout and prepared as WMT14 is. With --random-ids there is no
+text: a store of random ids is opened, planned and read. Linux only.
 """
 
 import argparse
@@ -26,28 +26,28 @@ from nmt.compute.processes import run_in_process
 from nmt.config.compose import compose
 from nmt.config.schema import Config
 from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.loader import DataPosition, Prefetcher, steps
+from nmt.data.loader import DataPosition, Prefetcher, global_batches
 from nmt.data.prepare import prepare
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore
 
 POOL = 20_000
-"""Sentences of the grammar that the text is put together from."""
+"""Sentences of the grammar from which the text is combined."""
 BATCHES = 300
 STEP_SECONDS = 0.4
-"""What a training step of the paper's base model took on its eight GPUs."""
+"""Time of a training step of the paper's base model on its eight GPUs."""
 
 
 def main() -> int:
-    """Measure, print, and say whether memory stayed below the ceiling."""
+    """Measure and print; return 1 if memory exceeded the ceiling."""
     arguments = _arguments()
     folder = Path(tempfile.mkdtemp(prefix="full-size-", dir=arguments.folder))
     config = _config(folder, arguments.overrides)
     try:
         with Meter() as meter:
             if arguments.random_ids:
-                vocabulary, longest = config.tokenizer.vocab_size, config.data.max_pieces
-                run_in_process(write_random_store, config.data_folder, arguments.pairs, vocabulary, longest)
+                vocabulary, max_pieces = config.tokenizer.vocab_size, config.data.max_pieces
+                run_in_process(write_random_store, config.data_folder, arguments.pairs, vocabulary, max_pieces)
             else:
                 _generate(arguments, folder)
                 _prepare(config, meter, arguments.pairs)
@@ -58,7 +58,7 @@ def main() -> int:
     print("", HEAD, *(use.row() for use in meter.uses), sep="\n")
     peak = max(use.peak_bytes for use in meter.uses) / 2**30
     print(
-        f"peak {peak:.2f} GiB, ceiling {arguments.ceiling:g} GiB: {'kept' if peak <= arguments.ceiling else 'BROKEN'}"
+        f"peak {peak:.2f} GiB, ceiling {arguments.ceiling:g} GiB: {'kept' if peak <= arguments.ceiling else 'EXCEEDED'}"
     )
     return int(peak > arguments.ceiling)
 
@@ -66,11 +66,11 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=4_500_000, help="size of the training split")
-    parser.add_argument("--ceiling", type=float, default=4.0, help="GiB of memory that no step may exceed")
-    parser.add_argument("--folder", help="where to work (about 800 bytes a pair)")
-    parser.add_argument("--keep", action="store_true", help="leave the generated text and its preparation there")
-    parser.add_argument("--random-ids", action="store_true", help="measure opening, planning and reading alone")
-    parser.add_argument("--text", nargs=2, metavar=("SOURCE", "TARGET"), help="sentences to put the text together from")
+    parser.add_argument("--ceiling", type=float, default=4.0, help="GiB of memory that no task may exceed")
+    parser.add_argument("--folder", help="folder for the files (about 800 bytes per pair)")
+    parser.add_argument("--keep", action="store_true", help="keep the generated text and the prepared corpus")
+    parser.add_argument("--random-ids", action="store_true", help="measure only opening, planning and reading")
+    parser.add_argument("--text", nargs=2, metavar=("SOURCE", "TARGET"), help="source of sentences for the text")
     parser.add_argument("overrides", nargs="*", help="settings, such as data=wmt14_en_fr")
     return parser.parse_args()
 
@@ -89,16 +89,16 @@ def _generate(arguments: argparse.Namespace, folder: Path) -> None:
     start = time.perf_counter()
     run_in_process(
         write_shards, folder / "hub" / "generated", arguments.pairs, pool
-    )  # its memory is none of the chain's
-    print(f"text generated in {time.perf_counter() - start:.0f} s (not part of the chain)", flush=True)
+    )  # in another process, so that its memory is not counted
+    print(f"text generated in {time.perf_counter() - start:.0f} s (not part of preparation)", flush=True)
 
 
 def _prepare(config: Config, meter: Meter, pairs: int) -> None:
-    """Prepare the corpus; what it says tells when a step begins and ends."""
+    """Prepare the corpus; its lines of progress show when a task starts and ends."""
 
     def say(line: str) -> None:
-        name, _, news = line.partition(": ")
-        if news.startswith("done"):
+        name, _, message = line.partition(": ")
+        if message.startswith("done"):
             meter.end()
             print(meter.uses[-1].row(), flush=True)
         else:
@@ -109,7 +109,7 @@ def _prepare(config: Config, meter: Meter, pairs: int) -> None:
 
 
 def _read(config: Config, meter: Meter) -> None:
-    """Open the store, plan an epoch, read batches as training does, and check all that was stored."""
+    """Open the store, plan an epoch, read batches as training does, and verify the checksums."""
     meter.begin("open")
     store = PairStore.open(config.data_folder, "train")
     meter.end()
@@ -117,7 +117,7 @@ def _read(config: Config, meter: Meter) -> None:
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     epoch = plan_epoch(lengths, config.training.batch_tokens, config.seed, 0)
     meter.end()
-    print(f"\n{len(epoch):,} batches an epoch, of up to {config.training.batch_tokens:,} tokens a side")
+    print(f"\n{len(epoch):,} batches per epoch, of up to {config.training.batch_tokens:,} tokens per side")
     del epoch, lengths
     _read_batches(config, store, meter)
     meter.begin("verify", len(store))
@@ -127,7 +127,7 @@ def _read(config: Config, meter: Meter) -> None:
 
 def _read_batches(config: Config, store: PairStore, meter: Meter) -> None:
     tokens = config.training.batch_tokens
-    stream = steps(
+    stream = global_batches(
         store, batch_tokens=tokens, device_tokens=0, seed=config.seed, start=DataPosition(), rank=0, devices=1
     )
     with Prefetcher(stream) as batches:

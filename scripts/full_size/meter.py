@@ -1,4 +1,4 @@
-"""How long the steps of a program take, how much of the processors, and how much memory at most."""
+"""Measure the time, processor time and peak memory of the tasks of a program."""
 
 import os
 import threading
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-EVERY_SECONDS = 0.25
+SAMPLING_SECONDS = 0.25
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(slots=True)
 class Use:
-    """What a step took, of this process and all that it started."""
+    """The resources of a task, over this process and its descendants."""
 
     name: str
     pairs: int
@@ -24,7 +24,7 @@ class Use:
     peak_bytes: int = 0
 
     def row(self) -> str:
-        """A line of the table."""
+        """Return a line of the table."""
         rates = [
             f"{self.pairs / max(each, 0.001):,.0f}" if self.pairs else "" for each in (self.seconds, self.cpu_seconds)
         ]
@@ -34,54 +34,54 @@ class Use:
         )
 
 
-HEAD = f"{'step':<14}{'pairs':>12}{'seconds':>10}{'pairs/s':>12}{'pairs/CPU-s':>15}{'CPUs busy':>11}{'peak GiB':>10}"
+HEAD = f"{'task':<14}{'pairs':>12}{'seconds':>10}{'pairs/s':>12}{'pairs/CPU-s':>15}{'CPUs busy':>11}{'peak GiB':>10}"
 
 
 class Meter:
-    """Watches this process and its children; a step at a time, from `begin` to `end`."""
+    """Measures this process and its descendants, one task at a time, from `begin` to `end`."""
 
     def __init__(self) -> None:
-        """Begin with no step."""
+        """Start without a task."""
         self.uses: list[Use] = []
         self._began = self._cpu_began = self._cpu = 0.0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread = threading.Thread(target=self._sample_repeatedly, daemon=True)
 
     def __enter__(self) -> "Meter":
-        """Watch while the block runs."""
+        """Start sampling."""
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop watching."""
+        """Stop sampling."""
         self._stopped.set()
         self._thread.join()
 
     def begin(self, name: str, pairs: int = 0) -> None:
-        """Begin a step of so many pairs; 0 where they do not count."""
+        """Start a task; `pairs` is 0 if it has no rate."""
         with self._lock:
             self.uses.append(Use(name, pairs))
-        self._look()
+        self._sample()
         self._began, self._cpu_began = time.perf_counter(), self._cpu
 
     def end(self) -> None:
-        """End the step."""
+        """End the task."""
         seconds = time.perf_counter() - self._began
-        self._look()
+        self._sample()
         self.uses[-1].seconds, self.uses[-1].cpu_seconds = seconds, self._cpu - self._cpu_began
 
-    def _watch(self) -> None:
-        while not self._stopped.wait(EVERY_SECONDS):
-            self._look()
+    def _sample_repeatedly(self) -> None:
+        while not self._stopped.wait(SAMPLING_SECONDS):
+            self._sample()
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         with self._lock:
             memory, cpu = 0, 0.0
             for process in _family(os.getpid()):
-                with suppress(OSError, ValueError, IndexError):  # it may end while we look
+                with suppress(OSError, ValueError, IndexError):  # the process may end meanwhile
                     memory += _memory(process)
                     cpu += _cpu_seconds(process)
             self._cpu = max(self._cpu, cpu)
@@ -90,7 +90,7 @@ class Meter:
 
 
 def _family(process: int) -> Iterator[int]:
-    """A process and all that it started."""
+    """Yield a process and its descendants."""
     yield process
     with suppress(OSError):
         for thread in Path(f"/proc/{process}/task").iterdir():
@@ -99,12 +99,12 @@ def _family(process: int) -> Iterator[int]:
 
 
 def _memory(process: int) -> int:
-    """Bytes in memory, mapped files included; what processes share counts once."""
+    """Return the bytes in memory, mapped files included; shared memory is divided among its processes."""
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()[1:])
     return int(fields["Pss"].split()[0]) * 1024
 
 
 def _cpu_seconds(process: int) -> float:
-    """Processor time of a process and of its children that have ended."""
+    """Return the processor time of a process and of its ended children."""
     fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     return sum(map(int, fields[11:15])) / TICKS

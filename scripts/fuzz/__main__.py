@@ -1,11 +1,11 @@
-"""Try hostile and odd input on everything that reads; print what was tried and what failed.
+"""Try hostile and odd input on everything that reads; print the numbers of inputs and failures.
 
     .venv/bin/python -m scripts.fuzz --examples 2000
     .venv/bin/python -m scripts.fuzz --seconds 600 sgm checkpoint
     .venv/bin/python -m scripts.fuzz --long-line
 
-Each target runs in a process of its own, so that a crash or an endless loop is a failure like others. What is tried
-depends on --seed alone; a failure is printed with the smallest input that shows it.
+Each target runs in a process of its own, so that a crash or an endless loop counts as a failure. The inputs depend only
+on --seed; a failure is printed with the smallest input that shows it.
 """
 
 import argparse
@@ -43,24 +43,24 @@ TARGETS = {
 
 
 def main() -> int:
-    """Try the targets that are named, and say whether all stood."""
+    """Try the named targets; return 1 if one failed."""
     arguments = _arguments()
     if arguments.long_line:
         return long_line.main()
-    if arguments.alone:
-        return _alone(arguments)
+    if arguments.in_this_process:
+        return _in_this_process(arguments)
     print(f"{'target':<12}{'inputs':>10}{'refused':>10}{'unexplained':>13}", flush=True)
-    counts = [_apart(name, arguments) for name in arguments.targets or TARGETS]
+    counts = [_in_process(name, arguments) for name in arguments.targets or TARGETS]
     tried, refused, failed = map(sum, zip(*counts, strict=True))
     print(f"{'all':<12}{tried:>10,}{refused:>10,}{failed:>13,}")
     return int(failed > 0)
 
 
-def _apart(name: str, arguments: argparse.Namespace) -> tuple[int, int, int]:
+def _in_process(name: str, arguments: argparse.Namespace) -> tuple[int, int, int]:
     """Try one target in another process."""
     options = [f"--{key}={getattr(arguments, key)}" for key in ("examples", "seconds", "seed")]
     done = subprocess.run(
-        [sys.executable, "-m", "scripts.fuzz", *options, "--alone", name],
+        [sys.executable, "-m", "scripts.fuzz", *options, "--in-this-process", name],
         check=False, capture_output=True, text=True, errors="replace",
     )  # fmt: skip
     last = done.stdout.splitlines()[-1:]
@@ -71,16 +71,16 @@ def _apart(name: str, arguments: argparse.Namespace) -> tuple[int, int, int]:
     return tried, refused, failed
 
 
-def _alone(arguments: argparse.Namespace) -> int:
+def _in_this_process(arguments: argparse.Namespace) -> int:
     """Try one target in this process; the last line of output gives the counts."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
-        room = home / "room"
-        room.mkdir(parents=True)
-        os.environ["HF_HOME"], os.environ["HF_HUB_OFFLINE"] = str(room / "hub"), "1"
+        sandbox = home / "sandbox"
+        sandbox.mkdir(parents=True)
+        os.environ["HF_HOME"], os.environ["HF_HUB_OFFLINE"] = str(sandbox / "hub"), "1"
         faulthandler.enable()
         target = TARGETS[arguments.targets[0]]
-        outcome = run(target, room, arguments.examples, arguments.seconds, arguments.seed)
+        outcome = run(target, sandbox, arguments.examples, arguments.seconds, arguments.seed)
     for failure in outcome.failures:
         traceback.print_exception(failure)
     print(json.dumps([outcome.tried, outcome.refused, len(outcome.failures)]))
@@ -93,13 +93,13 @@ def _arguments() -> argparse.Namespace:
         prog="scripts.fuzz", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("targets", nargs="*", choices=[*TARGETS, []], metavar="TARGET", help=", ".join(TARGETS))
-    parser.add_argument("--examples", type=int, default=1000, help="inputs a target (1000)")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="most time a target takes")
-    parser.add_argument("--seed", type=int, default=1, help="which inputs are drawn (1)")
+    parser.add_argument("--examples", type=int, default=1000, help="inputs per target (1000)")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="longest time per target")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random inputs (1)")
     parser.add_argument(
         "--long-line", action="store_true", help="instead, stream a line of 1 GB into data and translate"
     )
-    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--in-this-process", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 

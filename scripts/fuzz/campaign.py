@@ -1,4 +1,4 @@
-"""Tries inputs on a target, as many as are asked for or as time allows."""
+"""Try inputs on a target, up to a number or a time limit."""
 
 import math
 import time
@@ -11,40 +11,40 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 from nmt.errors import UserError
-from scripts.fuzz.watch import watching
+from scripts.fuzz.side_effects import forbidding_side_effects
 
 ROUND = 500
-"""Inputs that are drawn before drawing begins anew, so that one vein is not mined forever."""
+"""Inputs drawn before the generator restarts with another seed, so that the inputs stay diverse."""
 
 
 class Attempt(NamedTuple):
-    """How a target is tried."""
+    """The inputs of a target and their check."""
 
     inputs: SearchStrategy[Any]
     check: Callable[[Any], object]
-    """Fails on whatever should not have come of an input; what a user is told in one line may come of any."""
+    """Raises an error if an input has a wrong result; a UserError is a correct result of any input."""
 
 
 Target = Callable[[Path], Attempt]
-"""Made in an empty folder, the only one that trying it may change."""
+"""Returns the attempt, given an empty folder, the only one that it may change."""
 
 
 @dataclass
 class Outcome:
-    """What came of a target."""
+    """The result of trying a target."""
 
     tried: int = 0
     refused: int = 0
-    """Inputs that ended in one clear line."""
+    """Inputs that ended in a UserError."""
     failures: list[BaseException] = field(default_factory=list)
 
 
-class OverError(BaseException):
-    """The time is up."""
+class TimeLimitError(BaseException):
+    """The time limit is over."""
 
 
 def run(target: Target, folder: Path, examples: int, seconds: float = math.inf, first_seed: int = 1) -> Outcome:
-    """Try a target until something fails, or there have been enough inputs, or time is up."""
+    """Try a target until an input fails or a limit is reached."""
     attempt, outcome, end = target(folder), Outcome(), time.monotonic() + seconds
     number = first_seed
     while outcome.tried < examples and not outcome.failures and time.monotonic() < end:
@@ -69,19 +69,19 @@ def _round(attempt: Attempt, folder: Path, examples: int, number: int, outcome: 
     @given(attempt.inputs)
     def one(value: Any) -> None:
         if time.monotonic() > end:
-            raise OverError
+            raise TimeLimitError
         outcome.tried += 1
         try:
-            with watching(folder):
+            with forbidding_side_effects(folder):
                 attempt.check(value)
         except UserError as error:
             outcome.refused += 1
             if not str(error).strip():
-                raise AssertionError("an error that says nothing") from error
+                raise AssertionError("an error without a message") from error
 
     try:
         one()
-    except OverError:
+    except TimeLimitError:
         return
     except BaseExceptionGroup as group:
         outcome.failures += group.exceptions

@@ -1,4 +1,4 @@
-"""Targets: settings, and what is typed or piped into a stage."""
+"""Targets: settings, command lines, and the standard input of commands."""
 
 import io
 import json
@@ -18,14 +18,14 @@ from nmt.config.saved import flatten, from_yaml, read_settings, to_yaml
 from nmt.config.schema import Config, TranslateConfig
 from nmt.runs.compatibility import check_resumable
 from scripts.fuzz.campaign import Attempt
-from scripts.fuzz.odd import altered, damaged, json_values, raw_lines, texts
 from scripts.fuzz.prepared import tiny_run
+from scripts.fuzz.strategies import altered, damaged, json_values, raw_lines, texts
 
 NAMES = [
     *("../../x", "/x", "a/../../x", "..", ".", "", "a/b", "a//b", "~", "x\0y", "\udcff", "x" * 300, "a\nb", "con:"),
     *("-", "${seed}", "\x1b[2J", "a b", "é", "\u202e"),
 ]
-"""Names of runs, corpora, languages and splits that must not lead out of the folders they name something in."""
+"""Names of runs, corpora, languages and splits; none may lead out of its folder."""
 
 
 VALUES = [
@@ -62,17 +62,17 @@ YAML = [
     ),
     *("name: ../../x", "data: {source_lang: ../../x}", "evaluation: {splits: [../../x]}", _BOMB),
 ]
-"""Settings that are none, lead elsewhere, run code, or stand for more than fits into memory."""
+"""Settings that are invalid, lead out of folders, run code, or expand beyond any memory."""
 
 
 def overrides(_: Path) -> Attempt:
-    """Words of a command line: settings that can be written down and read again, or one error."""
+    """Try words of a command line: the settings can be written and read again, or one error."""
 
     def check(words: list[str]) -> None:
         config = compose(words)
         assert from_yaml(to_yaml(config)) == config
         check_resumable(read_settings(to_yaml(config)), flatten(asdict(config)))
-        _stays_home(config)
+        _stays_in_its_folder(config)
 
     keys = st.sampled_from([*all_keys(), *all_keys(), *GROUPS, "hydra.run.dir", "name", "hydra/launcher", "nosuch", ""])
     before, between = st.sampled_from(["", "", "", "+", "++", "~", "-"]), st.sampled_from(["=", "=", "", "@x="])
@@ -83,11 +83,11 @@ def overrides(_: Path) -> Attempt:
 
 
 def settings(_: Path) -> Attempt:
-    """The settings that a checkpoint keeps, as YAML."""
+    """Try the settings of a checkpoint, as YAML."""
     whole = to_yaml(Config())
 
     def check(text: str) -> None:
-        _stays_home(from_yaml(text))
+        _stays_in_its_folder(from_yaml(text))
         check_resumable(read_settings(text), flatten(asdict(Config())))
 
     trees = altered(asdict(Config())).map(json.dumps)
@@ -96,7 +96,7 @@ def settings(_: Path) -> Attempt:
 
 
 def translate_input(folder: Path) -> Attempt:
-    """Standard input of `translate`: as many lines out as in, in each format, or one error."""
+    """Try the standard input of `translate`: it prints a result per line in every format, or one error."""
     config = tiny_run(folder)
 
     def check(value: tuple[bytes, str, int, str]) -> None:
@@ -118,7 +118,7 @@ def translate_input(folder: Path) -> Attempt:
 
 
 def score_input(folder: Path) -> Attempt:
-    """Standard input of `score`: each pair comes back with two numbers before it, or one error."""
+    """Try the standard input of `score`: it prints two numbers before each pair, or one error."""
     config = tiny_run(folder)
     cells = texts().map(lambda cell: cell.replace("\t", " ").strip("\r\ufeff"))
     good = st.lists(st.tuples(cells, cells), max_size=5).map(
@@ -137,7 +137,7 @@ def score_input(folder: Path) -> Attempt:
 
 
 def lines_of(text: bytes) -> list[str]:
-    """The lines of a stream, found another way than the readers do."""
+    """Return the lines of a stream, found independently of the readers."""
     *ended, last = text.decode().removeprefix("\ufeff").split("\n")
     found = [*ended, last] if last else ended
     return [line.rstrip("\r") for line in found]
@@ -145,7 +145,7 @@ def lines_of(text: bytes) -> list[str]:
 
 @contextmanager
 def standard_streams(text: bytes) -> Iterator[io.BytesIO]:
-    """Give standard input, and take standard output."""
+    """Replace standard input by a text; yield the captured standard output."""
     output, before = io.BytesIO(), (sys.stdin, sys.stdout)
     sys.stdin, sys.stdout = io.TextIOWrapper(io.BytesIO(text)), io.TextIOWrapper(output, write_through=True)
     try:
@@ -155,12 +155,12 @@ def standard_streams(text: bytes) -> Iterator[io.BytesIO]:
         sys.stdin, sys.stdout = before
 
 
-def _stays_home(config: Config) -> None:
-    """Every place that a name leads to lies in the folder that it names something in."""
+def _stays_in_its_folder(config: Config) -> None:
+    """Check that the path of every name is inside its folder."""
     data, corpus, outputs = Path("/data"), Path("/data/corpus"), Path("/outputs")
-    places = [(outputs / config.name, outputs), (data / config.data.corpus, data)]
-    places += [(corpus / f"train.{code}.tokens", corpus) for code in (config.data.source_lang, config.data.target_lang)]
-    places += [(corpus / f"{split}.en", corpus) for split in config.evaluation.splits]
-    for path, home in places:
-        assert home in path.resolve().parents, f"{path} lies outside {home}"
+    paths = [(outputs / config.name, outputs), (data / config.data.corpus, data)]
+    paths += [(corpus / f"train.{code}.tokens", corpus) for code in (config.data.source_lang, config.data.target_lang)]
+    paths += [(corpus / f"{split}.en", corpus) for split in config.evaluation.splits]
+    for path, folder in paths:
+        assert folder in path.resolve().parents, f"{path} is outside {folder}"
         assert all(len(part.encode()) < 256 and part.isprintable() for part in path.parts)

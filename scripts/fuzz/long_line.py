@@ -1,4 +1,4 @@
-"""A line of 1 GB, which no machine should hold in memory: refused by what reads it, at the memory of a short one."""
+"""Check that a line of 1 GB is refused without more memory than a short line needs."""
 
 import gzip
 import os
@@ -19,7 +19,7 @@ from scripts.fuzz.prepared import tiny_run
 SIZE = 1 << 30
 PIECE = 1 << 20
 ALLOWED = 256 << 20
-"""Bytes that the peak may lie above that of a short line."""
+"""Bytes by which the peak may exceed that of a short line."""
 TOO_LONG = re.compile("line 1: longer than|bytes in 1 texts of row group 1")
 WATCHER = """
 import re, sys
@@ -29,11 +29,11 @@ code = main(sys.argv[2:])
 print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1], file=sys.stderr)
 sys.exit(code)
 """
-"""Runs the command line, and says last how much memory that took."""
+"""Runs the command line, then prints its peak memory."""
 
 
 class Use(NamedTuple):
-    """What a command came to."""
+    """The result of a command."""
 
     name: str
     code: int
@@ -43,7 +43,7 @@ class Use(NamedTuple):
 
 
 def main() -> int:
-    """Print what each command took."""
+    """Print the peak memory of each command; return 1 if one failed."""
     with tempfile.TemporaryDirectory() as folder:
         uses = list(measure(Path(folder)))
     base = uses[0].peak
@@ -55,13 +55,13 @@ def main() -> int:
 
 
 def measure(folder: Path) -> Iterator[Use]:
-    """A short line into `translate`, then the long one into it and into `data`: as a file, packed, and in Parquet."""
+    """Run `translate` on a short and a long line, and `data` on the long one: as text, compressed, and in Parquet."""
     config = tiny_run(folder)
     overrides = [f"paths.data={folder}", f"paths.outputs={config.paths.outputs}", "runtime.device=cpu"]
     run = ["translate", "name=tiny", "checkpoint=last", *overrides]
     yield _run("translate, short", run, b"the cat\n", 1)
     yield _run("translate", run, b"x" * PIECE, SIZE // PIECE)
-    for name, ending in (("data", ""), ("data, packed", ".gz"), ("data, Parquet", ".parquet")):
+    for name, ending in (("data", ""), ("data, compressed", ".gz"), ("data, Parquet", ".parquet")):
         source, target = (folder / f"long.{language}{ending}" for language in ("en", "de"))
         _write(source)
         target.hardlink_to(source)
@@ -73,7 +73,7 @@ def measure(folder: Path) -> Iterator[Use]:
 
 
 def _write(path: Path) -> None:
-    """A file of one line, or one text; what is not packed takes no room on the disk either."""
+    """Write a file of one long line or text; uncompressed text is a sparse file."""
     if path.suffix == ".parquet":
         text = pyarrow.array(["x" * SIZE])
         pairs = pyarrow.StructArray.from_arrays([text, text], ["en", "de"])
@@ -88,7 +88,7 @@ def _write(path: Path) -> None:
 
 
 def _run(name: str, words: list[str], piece: bytes, times: int) -> Use:
-    """Run `nmt`, with a piece so many times on its standard input."""
+    """Run `nmt` with a text, repeated `times` times, on its standard input."""
     process = subprocess.Popen(
         [sys.executable, "-c", WATCHER, "nmt", *words], env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Targets: prepared data, checkpoints and tokenizers, as files that were damaged or forged."""
+"""Targets: damaged or forged files of prepared data, checkpoints and tokenizers."""
 
 import io
 import json
@@ -25,7 +25,8 @@ from nmt.config.schema import (
     RuntimeConfig,
     TokenizerConfig,
 )
-from nmt.data.manifest import MANIFEST, PreparationTasks, read_records
+from nmt.data.layout import MANIFEST
+from nmt.data.manifest import PreparationTasks, read_manifest
 from nmt.data.prepare import require_prepared
 from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
@@ -35,20 +36,20 @@ from nmt.runs.checkpoints import load, load_last_good, resolve
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
 from scripts.fuzz.campaign import Attempt
-from scripts.fuzz.odd import altered, damaged, lines
+from scripts.fuzz.strategies import altered, damaged, lines
 
 Files = dict[str, bytes]
 
 
 def store(folder: Path) -> Attempt:
-    """The arrays of a split and what describes them: what passes verification has sentences in order."""
+    """Try the arrays of a split and their description: a store that passes verification has valid sentences."""
     ids, lengths = np.arange(40) % 9 + 4, np.array([5, 0, 15, 20], np.int32)
     with writing(folder, "train", ("en", "de"), 60) as writer:
         writer.append(ids.astype("<u2"), lengths, ids[::-1].astype("<u2"), lengths)
     whole = _contents(folder)
 
     def check(files: Files) -> None:
-        _lay(folder, files)
+        _write_only(folder, files)
         opened = PairStore.open(folder, "train")
         opened.verify()
         assert len(opened.source_lengths) == len(opened.target_lengths) == len(opened)
@@ -64,7 +65,7 @@ def store(folder: Path) -> Attempt:
 
 
 def _sealed_stores(whole: Files) -> SearchStrategy[Files]:
-    """Damaged arrays whose checksums and sizes were made to fit."""
+    """Return damaged arrays with matching checksums and sizes."""
 
     def seal(files: Files) -> Files:
         described = json.loads(whole["train.store.json"])
@@ -76,14 +77,14 @@ def _sealed_stores(whole: Files) -> SearchStrategy[Files]:
 
 
 def manifest(folder: Path) -> Attempt:
-    """The record of data preparation, which says which files are out of date: none elsewhere is touched."""
+    """Try manifests, which name the files to remove: files elsewhere must not be changed."""
     config = Config(data=DataConfig(corpus="data"), paths=PathsConfig(data=str(folder)))
     config.data_folder.mkdir()
-    names = [f"{what} {split}" for split in ("test", "valid", "train") for what in ("collect", "encode")]
-    steps = PreparationTasks(config.data_folder, {}, lambda _: None)
+    names = [f"{task} {split}" for split in ("test", "valid", "train") for task in ("collect", "encode")]
+    tasks = PreparationTasks(config.data_folder, {}, lambda _: None)
     for name in ("tokenizer", *names):
         (config.data_folder / name).write_text("text")
-        steps.run(name, {"settings": {}}, [name], dict)
+        tasks.run(name, {"settings": {}}, [name], dict)
     whole = _contents(config.data_folder)
     victim = folder.with_name("victim")
     victim.write_text("not to be touched")
@@ -93,11 +94,11 @@ def manifest(folder: Path) -> Attempt:
         return {}
 
     def check(files: Files) -> None:
-        _lay(config.data_folder, files)
-        read_records(config.data_folder)
+        _write_only(config.data_folder, files)
+        read_manifest(config.data_folder)
         again = PreparationTasks(config.data_folder, {}, lambda _: None)
         again.run("tokenizer", {"settings": {"new": 1}}, ["tokenizer"], write)
-        again.outputs("tokenizer"), again.result("tokenizer")
+        again.outputs("tokenizer")
         again.finish(["tokenizer"])
         require_prepared(config)
 
@@ -112,13 +113,13 @@ def manifest(folder: Path) -> Attempt:
 
 
 def tokenizer(folder: Path) -> Attempt:
-    """SentencePiece models: damaged ones are refused, or go on encoding and decoding."""
+    """Try SentencePiece models: damaged ones are refused, or still encode and decode."""
     models = [tiny_tokenizer("bpe"), tiny_tokenizer("unigram", normalization_rule_name="nmt_nfkc")]
 
     def check(value: tuple[list[bytes], list[str]]) -> None:
-        made, text = value
-        names = ["tokenizer.model"] if len(made) == 1 else ["tokenizer.source.model", "tokenizer.target.model"]
-        _lay(folder, dict(zip(names, made, strict=True)))
+        models_, text = value
+        names = ["tokenizer.model"] if len(models_) == 1 else ["tokenizer.source.model", "tokenizer.target.model"]
+        _write_only(folder, dict(zip(names, models_, strict=True)))
         loaded = Tokenizer.load(folder)
         for ids, size in (
             (loaded.encode_source(text), loaded.source_size),
@@ -135,7 +136,7 @@ def tokenizer(folder: Path) -> Attempt:
 
 
 def checkpoint(folder: Path) -> Attempt:
-    """Checkpoints: damage is seen, a forgery runs no code, and what loads becomes a model that translates."""
+    """Try checkpoints: damage is detected, forgeries run no code, and a model that loads can translate."""
     config = tiny_run(folder)
     home = resolve(config.run_folder, "last")
     whole = _contents(home)
@@ -146,7 +147,7 @@ def checkpoint(folder: Path) -> Attempt:
     }
 
     def check(files: Files) -> None:
-        _lay(home, files)
+        _write_only(home, files)
         unsealed = files.get(META) == whole[META]
         loaded = load(resolve(config.run_folder, "last"), trainer=True)
         if unsealed:
@@ -170,25 +171,25 @@ def checkpoint(folder: Path) -> Attempt:
 
 
 class Evil:
-    """Makes a folder when it is unpickled: code from a file."""
+    """Creates a folder when it is unpickled, as code from a file could."""
 
     def __init__(self, victim: Path) -> None:
         self.victim = victim
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """How pickle would bring it back."""
+        """Return the function that pickle calls, and its arguments."""
         return os.mkdir, (str(self.victim),)
 
     @classmethod
     def file(cls, victim: Path) -> bytes:
-        """A file that torch.save made of it."""
+        """Return this object as saved by torch.save."""
         content = io.BytesIO()
         torch.save({"trainer": cls(victim)}, content)
         return content.getvalue()
 
 
 def tiny_tokenizer(kind: str = "bpe", **more: Any) -> bytes:
-    """A SentencePiece model of few pieces."""
+    """Return a SentencePiece model of few pieces."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(["the small cat sees a dog", "die kleine Katze sieht einen Hund"] * 9),
@@ -208,7 +209,7 @@ def tiny_tokenizer(kind: str = "bpe", **more: Any) -> bytes:
 
 
 def tiny_run(folder: Path) -> Config:
-    """The settings of a run in `folder` that has one checkpoint."""
+    """Create a run with one checkpoint in `folder`; return its settings."""
     model = Tokenizer(tiny_tokenizer())
     config = Config(
         name="tiny",
@@ -236,7 +237,7 @@ def tiny_run(folder: Path) -> Config:
 
 
 def _settings(whole: Files) -> SearchStrategy[Files]:
-    """Settings that describe another model than the weights, one too large for any machine too."""
+    """Return settings of other models than that of the weights, some too large for any machine."""
     config = from_yaml(whole["config.yaml"].decode())
     sizes = st.sampled_from([1, 2, 3, 8, 64, 10**6, 10**12, 10**18])
     models = st.dictionaries(
@@ -255,7 +256,7 @@ def _settings(whole: Files) -> SearchStrategy[Files]:
 
 
 def _seal_checkpoint(files: Files) -> Files:
-    """Checksums that fit what the files hold, as whoever means harm would make them."""
+    """Write matching checksums into the meta.json, as an attacker would."""
     try:
         meta = json.loads(files[META])
         meta["files"] = {name: sha256(content).hexdigest() for name, content in files.items() if name != META}
@@ -265,7 +266,7 @@ def _seal_checkpoint(files: Files) -> Files:
 
 
 def sealed(meta: Any) -> bytes:
-    """A meta.json that bears the seal of its own content."""
+    """Return a meta.json with a valid seal."""
     if not isinstance(meta, dict):
         return _json(meta)
     meta = {key: value for key, value in meta.items() if key != "seal"}
@@ -273,7 +274,7 @@ def sealed(meta: Any) -> bytes:
 
 
 def _damages(whole: Files) -> SearchStrategy[Files]:
-    """One of the files damaged, swapped for another, or gone."""
+    """Return a strategy in which one file is damaged, replaced by another, or missing."""
 
     def of(name: str) -> SearchStrategy[Files]:
         content = damaged(whole[name]) | st.sampled_from(sorted(whole)).map(whole.__getitem__)
@@ -287,8 +288,8 @@ def _contents(folder: Path) -> Files:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def _lay(folder: Path, files: Files) -> None:
-    """Make a folder hold these files alone."""
+def _write_only(folder: Path, files: Files) -> None:
+    """Write these files to a folder and remove all others."""
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     for name, content in files.items():

@@ -18,18 +18,19 @@ from hypothesis.strategies import SearchStrategy
 
 from nmt.config.schema import DataConfig
 from nmt.data.sources import hub
-from nmt.data.sources.files import inputs, read_pairs, rows
+from nmt.data.sources.files import inputs, read_pairs
+from nmt.data.sources.parquet import count_rows
 from nmt.errors import UserError
 from nmt.text.lines import read_lines
 from scripts.fuzz.campaign import Attempt
-from scripts.fuzz.odd import FRAGMENTS, damaged, json_values, lines, raw_lines, texts
+from scripts.fuzz.strategies import FRAGMENTS, damaged, json_values, lines, raw_lines, texts
 
 LANGUAGES = ("en", "de")
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
 
 
 def text(folder: Path) -> Attempt:
-    """Two text files, packed or not: each line comes back as it was, and ends at a line feed alone."""
+    """Try two text files, compressed or not: lines come back unchanged and end only at line feeds."""
 
     def check(value: tuple[list[str], list[str], str, bytes, bool]) -> None:
         *sides, suffix, mark, windows = value
@@ -54,7 +55,7 @@ def text(folder: Path) -> Attempt:
 
 
 def packed(folder: Path) -> Attempt:
-    """Text files that are damaged, after or before they were packed: as many lines as line feeds, or one error."""
+    """Try text files damaged before or after compression: they give one line per line feed, or one error."""
     wholes = {suffix: pack("".join(FRAGMENTS * 20).encode() + b"\nline\n" * 50) for suffix, pack in PACKERS.items()}
 
     def check(value: tuple[str, bytes]) -> None:
@@ -73,7 +74,7 @@ def packed(folder: Path) -> Attempt:
 
 
 def tsv(folder: Path) -> Attempt:
-    """Two columns with a tab between: as they were, or one error."""
+    """Try tab-separated columns: they come back unchanged, or one error."""
     path = folder / "pairs.tsv"
     cells = texts().map(lambda cell: cell.replace("\t", " ").strip("\r\ufeff"))
     rows_ = st.lists(st.lists(cells, min_size=2, max_size=2) | st.lists(cells, max_size=4), max_size=6)
@@ -93,7 +94,7 @@ def tsv(folder: Path) -> Attempt:
 
 
 def sgm(folder: Path) -> Attempt:
-    """Marked-up test sets: one sentence for each segment that is closed, or one error."""
+    """Try sgm test sets: they give one sentence per closed segment, or one error."""
     path = folder / "set.sgm"
     tags = [
         *('<srcset setid="x" srclang="en">', '<refset trglang="de">', "<srcset srclang=any", "<doc docid='1'>", "<hl>"),
@@ -119,7 +120,7 @@ def sgm(folder: Path) -> Attempt:
 
 
 def json_lines(folder: Path) -> Attempt:
-    """JSON lines: what was written comes back with its lines marked, or one error."""
+    """Try JSON lines: texts come back with normalized line breaks, or one error."""
     path = folder / "pairs.jsonl"
     cells = texts() | st.sampled_from(["a\nb", "\r\n", "\ud800"])
     rows_ = st.lists(st.fixed_dictionaries({"en": cells, "de": cells | st.none()}), max_size=6)
@@ -128,7 +129,7 @@ def json_lines(folder: Path) -> Attempt:
     def check(content: list[dict[str, str | None]] | str | bytes) -> None:
         if isinstance(content, list):
             path.write_text("".join(f"{json.dumps(row)}\n" for row in content))
-            expected = [(_marked(row["en"]), _marked(row["de"])) for row in content]
+            expected = [(_normalized(row["en"]), _normalized(row["de"])) for row in content]
             assert list(read_pairs([path], LANGUAGES)) == expected
             return
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -140,7 +141,7 @@ def json_lines(folder: Path) -> Attempt:
 
 
 def comma_separated(folder: Path) -> Attempt:
-    """Comma-separated values: what was written comes back with its lines marked, or one error."""
+    """Try comma-separated values: cells come back with normalized line breaks, or one error."""
     path = folder / "pairs.csv"
     cells = texts() | st.sampled_from(["a\nb", "\n", 'a,"b"', '"'])
     rows_ = st.lists(st.tuples(cells, cells), max_size=6)
@@ -149,7 +150,7 @@ def comma_separated(folder: Path) -> Attempt:
         path.write_bytes(content if isinstance(content, bytes) else _csv([("de", "en"), *content]))
         found = list(read_pairs([path], LANGUAGES))
         if isinstance(content, list):
-            assert found == [(_marked(source), _marked(target)) for target, source in content]
+            assert found == [(_normalized(source), _normalized(target)) for target, source in content]
 
     whole = _csv([("en", "de"), *((fragment, fragment) for fragment in FRAGMENTS)])
     return Attempt(rows_ | damaged(whole) | raw_lines().map(lambda lines: b"en,de\n" + lines), check)
@@ -161,17 +162,17 @@ def _csv(rows_: list[tuple[str, str]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _marked(cell: str | None) -> str:
+def _normalized(cell: str | None) -> str:
     return "\n".join(line for line in (cell or "").splitlines() if line)
 
 
 def parquet(folder: Path) -> Attempt:
-    """Parquet files: damaged ones, and whole ones of other columns and types."""
+    """Try Parquet files: damaged ones, and valid ones with other columns and types."""
     path = folder / "train-00000-of-00001.parquet"
 
     def check(content: bytes | pyarrow.Table) -> None:
         _write_parquet(path, content)
-        rows(path)
+        count_rows(path)
         for pair in read_pairs([path], LANGUAGES):
             assert [type(side) for side in pair] == [str, str]
 
@@ -179,7 +180,7 @@ def parquet(folder: Path) -> Attempt:
 
 
 def local_hub(folder: Path) -> Attempt:
-    """The same in a folder of the Hub's layout, which the library of the Hub reads."""
+    """Try the same files in a folder of the Hub's layout, which the Hub's library reads."""
     path = folder / "de-en" / "train-00000-of-00001.parquet"
     path.parent.mkdir()
     config = DataConfig(hub_dataset=str(folder), hub_config="de-en", check_counts=False)
@@ -239,9 +240,9 @@ def _write_parquet(path: Path, content: bytes | pyarrow.Table) -> None:
         pyarrow.parquet.write_table(content, path)
 
 
-def _must_refuse(work: Callable[[], object]) -> None:
+def _must_refuse(read: Callable[[], object]) -> None:
     try:
-        work()
+        read()
     except UserError:
         return
-    raise AssertionError("taken for right")
+    raise AssertionError("invalid input was accepted")

@@ -4,7 +4,7 @@ import io
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from nmt import cli
 from nmt.config.compose import compose
 from nmt.config.saved import from_yaml, read_settings, to_yaml
 from nmt.config.schema import Config, DataConfig, EvaluationConfig, ModelConfig
-from nmt.data.manifest import MANIFEST, PreparationTasks, read_records
+from nmt.data.layout import MANIFEST
+from nmt.data.manifest import PreparationTasks, read_manifest
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
@@ -34,7 +35,7 @@ from scripts.fuzz.__main__ import TARGETS
 from scripts.fuzz.campaign import Attempt, run
 from scripts.fuzz.commands import YAML
 from scripts.fuzz.prepared import tiny_run
-from scripts.fuzz.watch import TrespassError, watching
+from scripts.fuzz.side_effects import SideEffectError, forbidding_side_effects
 
 QUICK = sorted(set(TARGETS) - {"hub"})
 EXAMPLES = 12
@@ -57,9 +58,9 @@ def test_fuzzer_detects_files_and_programs_outside_its_folder(tmp_path: Path) ->
 
     (tmp_path / "room").mkdir()
     outcome = run(lambda _: Attempt(st.integers(0, 9), escapes), tmp_path / "room", examples=100)
-    assert [type(failure) for failure in outcome.failures] == [TrespassError]
+    assert [type(failure) for failure in outcome.failures] == [SideEffectError]
     assert not (tmp_path / "elsewhere").exists()
-    with pytest.raises(TrespassError, match="subprocess"), watching(tmp_path):
+    with pytest.raises(SideEffectError, match="subprocess"), forbidding_side_effects(tmp_path):
         subprocess.run(["true"], check=True)
 
 
@@ -148,11 +149,11 @@ def test_manifest_cannot_name_files_outside_its_folder(tmp_path: Path) -> None:
     folder, victim = tmp_path / "data", tmp_path / "victim"
     folder.mkdir()
     victim.write_text("stays")
-    steps = PreparationTasks(folder, {}, lambda _: None)
+    tasks = PreparationTasks(folder, {}, lambda _: None)
     (folder / "out").write_text("text")
-    steps.run("step", {}, ["out"], dict)
+    tasks.run("step", {}, ["out"], dict)
     written = json.loads((folder / MANIFEST).read_text())
-    assert read_records(folder) == written["steps"]
+    assert {name: asdict(record) for name, record in read_manifest(folder).tasks.items()} == written["steps"]
     forged = json.loads((folder / MANIFEST).read_text())
     forged["steps"]["step"]["outputs"] = {str(victim): ""}
     for content in (forged, forged | {"seal": seal({"steps": forged["steps"]})}, {**forged, "seal": None}):
@@ -162,7 +163,7 @@ def test_manifest_cannot_name_files_outside_its_folder(tmp_path: Path) -> None:
     assert victim.read_text() == "stays"
     del written["seal"]  # as earlier versions wrote it
     (folder / MANIFEST).write_text(json.dumps(written))
-    assert read_records(folder) == written["steps"]
+    assert {name: asdict(record) for name, record in read_manifest(folder).tasks.items()} == written["steps"]
 
 
 def test_decreasing_offsets_are_damage_even_with_a_valid_checksum(tmp_path: Path) -> None:

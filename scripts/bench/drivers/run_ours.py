@@ -18,7 +18,7 @@ from nmt.config.compose import compose
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, Prefetcher, assemble, steps
+from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, Prefetcher, assemble, global_batches
 from nmt.data.store import PairStore
 from nmt.decoding import batches as decoding_batches
 from nmt.decoding.torch_engine import TorchEngine, load_model
@@ -93,7 +93,7 @@ def prepared_trainer(job: Job) -> tuple[Config, Trainer]:
 def batches_of(config: Config, rank: int = 0, devices: int = 1, parts: int = 1) -> Iterator[Iterator[GlobalBatch]]:
     """The batches of training, assembled in the background."""
     training, store = config.training, PairStore.open(config.data_folder, "train")
-    stream = steps(
+    stream = global_batches(
         store,
         batch_tokens=training.batch_tokens,
         device_tokens=training.device_tokens,
@@ -101,7 +101,7 @@ def batches_of(config: Config, rank: int = 0, devices: int = 1, parts: int = 1) 
         start=DataPosition(),
         rank=rank,
         devices=devices,
-        parts=parts,
+        threads=parts,
     )
     with Prefetcher(stream) as batches:
         yield batches

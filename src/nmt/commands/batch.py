@@ -1,4 +1,4 @@
-"""`nmt batch`: show the sentences that a step trained on."""
+"""`nmt batch`: print the sentence pairs of a training step."""
 
 import sys
 
@@ -12,17 +12,17 @@ from nmt.text.tokenizer import Tokenizer
 
 
 def run(config: Config) -> None:
-    """Print the pairs of the global batch of a step: source, tab, target."""
+    """Print the pairs of a step's global batch: source, tab, target."""
     step = config.batch.step
-    if step > config.training.steps:  # each epoch before it would have to be planned
+    if step > config.training.steps:  # later steps do not exist, and all epochs before them would have to be planned
         raise UserError(f"batch.step={step} lies beyond training.steps={config.training.steps} of this run")
     require_prepared(config)
     store = PairStore.open(config.data_folder, "train")
     tokenizer = Tokenizer.load(config.data_folder)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    place, pairs = find_batch(lengths, config.training.batch_tokens, config.seed, step)
+    position, pairs = find_batch(lengths, config.training.batch_tokens, config.seed, step)
     print(
-        f"step {step} is batch {place.batch + 1} of epoch {place.epoch + 1}: {len(pairs)} pairs of train, "
+        f"step {step} is batch {position.batch + 1} of epoch {position.epoch + 1}: {len(pairs)} pairs of train, "
         f"numbers {', '.join(map(str, pairs.tolist()))}",
         file=sys.stderr,
     )
@@ -32,7 +32,7 @@ def run(config: Config) -> None:
 
 
 def find_batch(lengths: PairLengths, batch_tokens: int, seed: int, step: int) -> tuple[DataPosition, IntArray]:
-    """Where a step's batch lies in the data, and its pairs: each step takes one batch, epoch after epoch."""
+    """Return the position and the pairs of a step's global batch; each step takes one, epoch after epoch."""
     epoch, left = 0, step - 1
     while True:
         plan = plan_epoch(lengths, batch_tokens, seed, epoch)

@@ -1,33 +1,33 @@
-"""`nmt data`: prepare the corpus."""
+"""`nmt data`: prepare a corpus."""
 
 import sys
-from typing import Any
 
 from nmt.config.schema import Config, DataConfig
 from nmt.data.filter_counts import filter_counts
-from nmt.data.manifest import MANIFEST
+from nmt.data.layout import CorpusLayout
 from nmt.data.prepare import prepare
+from nmt.data.records import Manifest
 from nmt.errors import UserError
 
 
 def run(config: Config) -> None:
-    """Prepare the corpus and print what there is."""
+    """Prepare the corpus and print its figures."""
     if config.data.source == "files":
         _check_order(config.data)
-    records = prepare(config)
+    manifest = prepare(config)
     print()
-    for line in table(records):
+    for line in table(manifest):
         print(line)
     print()
-    seconds = [f"{name} {record['seconds']:.1f}" for name, record in records.items()]
+    seconds = [f"{name} {record.seconds:.1f}" for name, record in manifest.tasks.items()]
     print(f"seconds: {', '.join(seconds)}")
-    print(f"prepared in {config.data_folder} (figures and checksums: {MANIFEST})")
-    for line in overlap_warnings(records):
+    print(f"prepared in {config.data_folder} (figures and checksums: {CorpusLayout(config.data_folder).manifest.name})")
+    for line in overlap_warnings(manifest):
         print(f"warning: {line}", file=sys.stderr, flush=True)
 
 
 def _check_order(data: DataConfig) -> None:
-    """Refuse two files where the name of one says that it is in the other one's language."""
+    """Refuse two files if the ending of one names the language of the other."""
     for split in ("train", "valid", "test"):
         files = getattr(data, split)
         endings = [file.removesuffix(".gz").removesuffix(".xz").rpartition(".")[2].lower() for file in files]
@@ -38,57 +38,52 @@ def _check_order(data: DataConfig) -> None:
             )
 
 
-def table(records: dict[str, Any]) -> list[str]:
-    """Lines that give the pairs and tokens of each split, what each filter left out, and what the tokenizer saw."""
+def table(manifest: Manifest) -> list[str]:
+    """Return lines with the pairs and tokens of each split, the pairs that filters dropped, and the tokenizer."""
     lines = [f"{'split':<8}{'read':>12}{'kept':>12}{'source tokens':>16}{'target tokens':>16}"]
-    for split in (name.removeprefix("encode ") for name in records if name.startswith("encode ")):
-        read, encoded = records[f"collect {split}"]["result"]["read"], records[f"encode {split}"]["result"]
-        tokens = f"{encoded['source']['tokens']:>16,}{encoded['target']['tokens']:>16,}"
-        lines.append(f"{split:<8}{read:>12,}{encoded['pairs']:>12,}{tokens}")
-    lines += [*_left_out(records), *_joined(records)]
-    lines += ["", *_filter_table(records), ""]
-    made = records["tokenizer"]["result"]
-    sizes = sorted({made["source_vocabulary"], made["target_vocabulary"]})
-    for seen in made["lines"]:
-        skipped = f"skipped {seen['too_long']:,} over-long, {seen['reserved']:,} reserved, {seen['empty']:,} empty"
-        lines.append(f"tokenizer learned from {seen['used']:,} of {seen['offered']:,} lines ({skipped})")
+    for split in manifest.splits("encode"):
+        read, encoded = manifest.collected(split).read, manifest.encoded(split)
+        tokens = f"{encoded.source.tokens:>16,}{encoded.target.tokens:>16,}"
+        lines.append(f"{split:<8}{read:>12,}{encoded.pairs:>12,}{tokens}")
+    lines += [*_left_out(manifest), *_joined(manifest)]
+    lines += ["", *_filter_table(manifest), ""]
+    trained = manifest.tokenizer()
+    sizes = sorted({trained.source_vocabulary, trained.target_vocabulary})
+    for seen in trained.lines:
+        skipped = f"skipped {seen.too_long:,} over-long, {seen.reserved:,} reserved, {seen.empty:,} empty"
+        lines.append(f"tokenizer learned from {seen.used:,} of {seen.offered:,} lines ({skipped})")
     lines.append(f"vocabulary: {' and '.join(f'{size:,}' for size in sizes)} word pieces")
     return lines
 
 
-def overlap_warnings(records: dict[str, Any]) -> list[str]:
-    """Return a line for each split of which sentences also stand in the training text."""
+def overlap_warnings(manifest: Manifest) -> list[str]:
+    """Return a line for each split that has sentences of the training text."""
     lines = []
-    for split, counts in records["overlap"]["result"].items():
-        found = {kind: counts[kind] for kind in ("source", "target", "pair")}
-        if any(found.values()):
-            total = counts["sentences"]
-            source, target, pair = (f"{count:,} ({count / total:.1%})" for count in found.values())
+    for split, overlap in manifest.overlap().items():
+        counts = (overlap.source, overlap.target, overlap.pair)
+        if any(counts):
+            source, target, pair = (f"{count:,} ({count / overlap.sentences:.1%})" for count in counts)
             lines.append(
-                f"of {total:,} {split} sentences, {source} also stand in the training text on the source side, "
-                f"{target} on the target side, and {pair} as the same pair: its scores may be too good"
+                f"of {overlap.sentences:,} {split} sentences, {source} are also in the training text on the source "
+                f"side, {target} on the target side, and {pair} as the same pair: the scores may be too good"
             )
     return lines
 
 
-def _left_out(records: dict[str, Any]) -> list[str]:
-    """Return lines that say what development and test text lost: pairs that cannot be scored."""
+def _left_out(manifest: Manifest) -> list[str]:
+    """Return a line for each development or test split that lost pairs because they cannot be scored."""
     lines = []
-    for split in (name.removeprefix("collect ") for name in records if name.startswith("collect ")):
-        dropped = {name: count for name, count in records[f"collect {split}"]["result"]["dropped"].items() if count}
+    for split in manifest.splits("collect"):
+        dropped = {name: count for name, count in manifest.collected(split).dropped.items() if count}
         if split != "train" and dropped:
             reasons = ", ".join(f"{count:,} {name}" for name, count in dropped.items())
             lines.append(f"left out of {split}: {sum(dropped.values()):,} pairs that cannot be scored ({reasons})")
     return lines
 
 
-def _joined(records: dict[str, Any]) -> list[str]:
-    """Return lines that say how many sentences of each split held line breaks."""
-    counts = {
-        name.removeprefix("collect "): record["result"].get("line_breaks", 0)
-        for name, record in records.items()
-        if name.startswith("collect ")
-    }
+def _joined(manifest: Manifest) -> list[str]:
+    """Return a line for each split whose sentences held line breaks."""
+    counts = {split: manifest.collected(split).line_breaks for split in manifest.splits("collect")}
     return [
         f"{count:,} sentences of {split} held line breaks, which became spaces"
         for split, count in counts.items()
@@ -96,9 +91,9 @@ def _joined(records: dict[str, Any]) -> list[str]:
     ]
 
 
-def _filter_table(records: dict[str, Any]) -> list[str]:
-    """Lines that give, in the order of the filters of the training text, what each dropped and what it left."""
-    first, *filters = filter_counts(records)
+def _filter_table(manifest: Manifest) -> list[str]:
+    """Return lines with the pairs of the training text that each filter dropped and left, in order."""
+    first, *filters = filter_counts(manifest)
     read, left = first.left, [first, *filters][-1].left
     lines = [f"{'filter of train':<36}{'dropped':>12}{'share':>9}{'left':>13}"]
     for each in filters:

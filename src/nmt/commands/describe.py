@@ -11,7 +11,7 @@ import torch
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
 from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.manifest import read_records
+from nmt.data.manifest import read_manifest
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError
 from nmt.estimate.hardware import EFFICIENCY, SUSTAINED, Estimate, estimate, find_device, precision_on
@@ -128,7 +128,8 @@ def _device_count(config: Config) -> int:
 
 
 def _epoch_figures(config: Config) -> EpochFigures | None:
-    if "encode train" not in read_records(config.data_folder):
+    """Return the figures of an epoch, or None if the data is not prepared."""
+    if "encode train" not in read_manifest(config.data_folder).tasks:
         return None
     store = PairStore.open(config.data_folder, "train")
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)

@@ -17,9 +17,9 @@ from nmt.compute.signals import Interruptible
 from nmt.compute.uptime import uptime
 from nmt.config.saved import flatten, read_settings, to_yaml
 from nmt.config.schema import Config
-from nmt.data.loader import Prefetcher, steps
-from nmt.data.manifest import MANIFEST
-from nmt.data.prepare import require_prepared, verify_step
+from nmt.data.layout import CorpusLayout
+from nmt.data.loader import Prefetcher, global_batches
+from nmt.data.prepare import require_prepared, verify_task
 from nmt.data.store import PairStore
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
@@ -55,7 +55,7 @@ def run(config: Config) -> None:
                 train.verify()
                 valid.verify()
                 for step in ("tokenizer", "collect valid"):
-                    verify_step(config.data_folder, step)
+                    verify_task(config.data_folder, step)
             tokenizer = Tokenizer.load(config.data_folder)
             resumed = load_last_good(config.run_folder)
             if resumed is not None:
@@ -160,7 +160,7 @@ def _tracker(config: Config, step: int) -> NullTracker:
     if not distributed.is_main():
         return NullTracker()
     write_text(config.run_folder / "config.yaml", to_yaml(config))
-    write_json(config.run_folder / "environment.json", environment(config, config.data_folder / MANIFEST))
+    write_json(config.run_folder / "environment.json", environment(config, CorpusLayout(config.data_folder).manifest))
     return Tracker(config.run_folder, config.tracking, name=config.name, settings=flatten(asdict(config)), step=step)
 
 
@@ -185,7 +185,7 @@ def _introduce(config: Config, trainer: Trainer, train: PairStore, machine: Mach
 
 def _train(loop: Loop, config: Config, train: PairStore) -> Ending:
     training = config.training
-    stream = steps(
+    stream = global_batches(
         train,
         batch_tokens=training.batch_tokens,
         device_tokens=training.device_tokens,
@@ -193,7 +193,7 @@ def _train(loop: Loop, config: Config, train: PairStore) -> Ending:
         start=loop.trainer.data_position,
         rank=distributed.rank(),
         devices=distributed.world_size(),
-        parts=loop.trainer.parts,
+        threads=loop.trainer.parts,
     )
     with Prefetcher(stream, pin_memory=loop.trainer.machine.device.type == "cuda") as batches:
         return loop.run(batches)
@@ -233,7 +233,7 @@ def _keeper(trainer: Trainer, config: Config, train: PairStore) -> CheckpointMan
 
 def _fingerprint(train: PairStore) -> str:
     """Stands for the training data, token by token."""
-    return " ".join(str(entry["sha256"]) for entry in train.description["files"].values())
+    return " ".join(entry.sha256 for entry in train.description.files.values())
 
 
 def _conclude(ending: Ending, config: Config, trainer: Trainer) -> None:

@@ -1,9 +1,9 @@
-"""Which sentences make up which batch: a pure function of (lengths, budget, seed, epoch).
+"""Plan the global batches of an epoch: a pure function of (lengths, token budget, seed, epoch).
 
-An epoch is a list of *global* batches, the same whatever the number of devices: sentences of like length
-together, at most so many source and so many target tokens each, in random order. Devices and accumulation
-only slice a global batch, so a step's gradient does not depend on them, and the place in an epoch is one
-number.
+A global batch holds sentences of similar length, with at most a given number of source tokens and of target tokens.
+The global batches of an epoch come in random order and do not depend on the number of devices. Devices and gradient
+accumulation split a global batch into micro-batches, so the gradient of a step does not depend on them either. The
+position in an epoch is one number.
 """
 
 from dataclasses import dataclass
@@ -17,41 +17,44 @@ IntArray = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, slots=True)
 class PairLengths:
-    """Tokens of each sentence pair as the model sees them, end marks included."""
+    """The lengths of sentence pairs in tokens, with the end marks that the model reads."""
 
     source: IntArray
     target: IntArray
 
     @classmethod
     def with_marks(cls, source: npt.NDArray[np.integer], target: npt.NDArray[np.integer]) -> "PairLengths":
-        """From lengths without special tokens: every side gets one, its end (or, decoding, its start)."""
+        """Add one special token to each source and target length: the end mark (the start mark in decoder input)."""
         return cls(source.astype(np.int32) + np.int32(1), target.astype(np.int32) + np.int32(1))
 
     def __len__(self) -> int:
+        """Return the number of pairs."""
         return len(self.source)
 
 
 @dataclass(frozen=True, slots=True)
 class EpochPlan:
-    """The global batches of one pass over the data, in the order they are trained on."""
+    """The global batches of one pass over the data, in training order."""
 
     order: IntArray
-    """Sentences, batch by batch; four bytes each, for there may be tens of millions."""
+    """Indices of sentence pairs, batch after batch; four bytes each, because there may be tens of millions."""
     bounds: npt.NDArray[np.int64]
-    """(batches, 2): batch i is order[bounds[i, 0]:bounds[i, 1]], longest target first to shortest or reverse."""
+    """(batches, 2): batch i is order[bounds[i, 0]:bounds[i, 1]], sorted by length."""
 
     def __len__(self) -> int:
+        """Return the number of global batches."""
         return len(self.bounds)
 
     def __getitem__(self, index: int) -> IntArray:
+        """Return the sentence pairs of a global batch."""
         start, end = self.bounds[index]
         return self.order[start:end]
 
 
 def plan_epoch(lengths: PairLengths, batch_tokens: int, seed: int, epoch: int) -> EpochPlan:
-    """Deal all sentences into batches of at most `batch_tokens` source and target tokens.
+    """Divide all sentence pairs into global batches of at most `batch_tokens` source and target tokens.
 
-    Every sentence is in just one batch; pairs of the same lengths change partners from epoch to epoch.
+    Every pair is in exactly one batch. Pairs of equal lengths are shuffled in each epoch, so batches differ.
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(np.arange(len(lengths), dtype=np.int32))
@@ -62,7 +65,7 @@ def plan_epoch(lengths: PairLengths, batch_tokens: int, seed: int, epoch: int) -
 
 
 def _short(lengths: IntArray) -> IntArray:
-    """Lengths as 16-bit numbers where they fit, which are sorted several times as fast."""
+    """Return lengths as 16-bit numbers if they are small enough: sorting these is several times faster."""
     return lengths.astype(np.uint16) if lengths.max(initial=0) < 1 << 16 else lengths
 
 
@@ -71,7 +74,7 @@ def _ends(lengths: IntArray) -> IntArray:
 
 
 def _cut(source_ends: IntArray, target_ends: IntArray, budget: int) -> IntArray:
-    """Where batches start, each as long as both budgets allow. A single longer sentence is a batch by itself."""
+    """Return where each batch starts; batches are as long as both budgets allow, with at least one sentence."""
     starts, start, source_before, target_before = [], 0, 0, 0
     while start < len(source_ends):
         starts.append(start)
@@ -83,20 +86,20 @@ def _cut(source_ends: IntArray, target_ends: IntArray, budget: int) -> IntArray:
 
 
 def split_batch(sentences: IntArray, lengths: PairLengths, devices: int, device_tokens: int) -> list[IntArray]:
-    """Slice a global batch for `devices`, each slice of at most `device_tokens` a side where one sentence allows.
+    """Split a global batch into micro-batches of at most `device_tokens` source and target tokens.
 
-    Slice i goes to device i % devices, so that all get the same number of slices; 0 tokens means one slice
-    a device. Slices take turns at the sentences, which lie by length, so they weigh nearly the same. There may
-    be empty ones, where sentences are fewer than devices.
+    A single longer sentence is a micro-batch of its own; 0 tokens means one micro-batch per device. Micro-batch i goes
+    to device i % devices, and all devices get the same number. Sentences are dealt out in turn: they are sorted by
+    length, so the micro-batches are nearly equal in size. Some are empty if there are fewer sentences than devices.
     """
     budget = device_tokens or max(int(lengths.source[sentences].sum()), int(lengths.target[sentences].sum()))
     count = devices
     while True:
         micro_batches = [sentences[first::count] for first in range(count)]
-        if all(len(part) <= 1 or _fits(part, lengths, budget) for part in micro_batches):
+        if all(len(each) <= 1 or _within_budget(each, lengths, budget) for each in micro_batches):
             return micro_batches
         count += devices
 
 
-def _fits(sentences: IntArray, lengths: PairLengths, budget: int) -> bool:
+def _within_budget(sentences: IntArray, lengths: PairLengths, budget: int) -> bool:
     return bool(lengths.source[sentences].sum() <= budget and lengths.target[sentences].sum() <= budget)

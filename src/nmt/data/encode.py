@@ -1,4 +1,4 @@
-"""Text files to token ids, in several processes. Workers import this module: nothing heavy may be imported here."""
+"""Encode text files as token ids in parallel processes, which import this module: it must not import torch."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -7,25 +7,27 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from itertools import chain, compress, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from nmt.compute.processes import SPAWN, follow_parent
+from nmt.data.filters import PIECES
+from nmt.data.layout import CorpusLayout
+from nmt.data.records import Encoded, EncodedSide
 from nmt.data.store import Ids, LengthArray, id_type, writing
 from nmt.errors import UserError
 from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer
 
-CHUNK = 10_000
-"""Pairs that a worker encodes at once."""
+CHUNK_PAIRS = 10_000
+"""Pairs that a worker encodes together."""
 
 Chunk = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
-    """A chunk's pairs as ids, and how many were left out for their length."""
+class EncodedChunk:
+    """The pairs of a chunk as ids, and how many were dropped because of their length."""
 
     source: Ids
     source_lengths: LengthArray
@@ -35,60 +37,64 @@ class Encoded:
 
 
 @dataclass(slots=True)
-class Side:
-    """Figures of one side of a split."""
+class SideCounts:
+    """Counts of one side of a split."""
 
     tokens: int = 0
     longest: int = 0
     unknown: int = 0
 
     def add(self, ids: Ids, lengths: LengthArray) -> None:
-        """Count a chunk."""
+        """Count the tokens of a chunk."""
         self.tokens += len(ids)
         self.longest = max(self.longest, int(lengths.max(initial=0)))
         self.unknown += int(np.count_nonzero(ids == UNK))
 
 
 @dataclass(slots=True)
-class Statistics:
-    """Figures of an encoded split."""
+class SplitCounts:
+    """Counts of an encoded split."""
 
     pairs: int = 0
     dropped: int = 0
-    source: Side = field(default_factory=Side)
-    target: Side = field(default_factory=Side)
+    source: SideCounts = field(default_factory=SideCounts)
+    target: SideCounts = field(default_factory=SideCounts)
 
-    def as_dict(self) -> dict[str, Any]:
-        """As the manifest has it."""
-        sides = {
-            name: {
-                "tokens": side.tokens,
-                "mean_length": round(side.tokens / max(self.pairs, 1), 2),
-                "max_length": side.longest,
-                "unknown": side.unknown,
-            }
-            for name, side in (("source", self.source), ("target", self.target))
-        }
-        return {"pairs": self.pairs, "dropped": {"pieces": self.dropped}, **sides}
+    def add(self, chunk: "EncodedChunk") -> None:
+        """Count a chunk."""
+        self.pairs += len(chunk.source_lengths)
+        self.dropped += chunk.dropped
+        self.source.add(chunk.source, chunk.source_lengths)
+        self.target.add(chunk.target, chunk.target_lengths)
+
+    def record(self) -> Encoded:
+        """Return the record for the manifest."""
+        source, target = (
+            EncodedSide(side.tokens, round(side.tokens / max(self.pairs, 1), 2), side.longest, side.unknown)
+            for side in (self.source, self.target)
+        )
+        return Encoded(self.pairs, {PIECES[0]: self.dropped}, source, target)
 
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """Encodes chunks of text; `max_pieces` drops longer pairs, 0 keeps all."""
+    """Encodes chunks of text and drops pairs with more than `max_pieces` on a side; 0 keeps all."""
 
     tokenizer: Tokenizer
     max_pieces: int
 
-    def encode(self, chunk: Chunk) -> Encoded:
-        """Encode a chunk: the lines of the source side, and those of the target side."""
+    def encode(self, chunk: Chunk) -> EncodedChunk:
+        """Encode a chunk: the lines of the source side and those of the target side."""
         source = self.tokenizer.encode_source(_lines(chunk[0]))
         target = self.tokenizer.encode_target(_lines(chunk[1]))
         dropped = 0
-        if most := self.max_pieces:
-            keep = [len(left) <= most and len(right) <= most for left, right in zip(source, target, strict=True)]
-            dropped = len(keep) - sum(keep)
-            source, target = list(compress(source, keep)), list(compress(target, keep))
-        return Encoded(*_flat(source, self.tokenizer.source_size), *_flat(target, self.tokenizer.target_size), dropped)
+        if limit := self.max_pieces:
+            kept = [len(left) <= limit and len(right) <= limit for left, right in zip(source, target, strict=True)]
+            dropped = len(kept) - sum(kept)
+            source, target = list(compress(source, kept)), list(compress(target, kept))
+        return EncodedChunk(
+            *_flat(source, self.tokenizer.source_size), *_flat(target, self.tokenizer.target_size), dropped
+        )
 
 
 def encode_split(
@@ -99,27 +105,33 @@ def encode_split(
     max_pieces: int,
     workers: int,
     advance: Callable[[int], None],
-) -> dict[str, Any]:
-    """Encode a split's text files into its store; give its figures."""
+) -> Encoded:
+    """Encode a split's text files into its store; return the record for the manifest.
+
+    Args:
+        folder: The folder of the corpus.
+        split: The split.
+        languages: The source and the target language.
+        max_pieces: Pairs with more word pieces on a side are dropped; 0 keeps all.
+        workers: How many processes to use.
+        advance: Called with the number of pairs done since the last call.
+    """
     encoder = Encoder(Tokenizer.load(folder), max_pieces)
     vocabulary = max(encoder.tokenizer.source_size, encoder.tokenizer.target_size)
-    figures = Statistics()
-    chunks = _chunks(*(folder / f"{split}.{language}" for language in languages))
+    counts = SplitCounts()
+    chunks = _chunks(*CorpusLayout(folder).texts(split, languages))
     with writing(folder, split, languages, vocabulary) as writer:
-        for encoded in _encode_all(chunks, encoder, folder, workers):
-            writer.append(encoded.source, encoded.source_lengths, encoded.target, encoded.target_lengths)
-            figures.pairs += len(encoded.source_lengths)
-            figures.dropped += encoded.dropped
-            figures.source.add(encoded.source, encoded.source_lengths)
-            figures.target.add(encoded.target, encoded.target_lengths)
-            advance(len(encoded.source_lengths) + encoded.dropped)
-        if not figures.pairs:
-            raise UserError(f"no pair of {split} has {max_pieces} pieces or fewer a side: raise data.max_pieces.")
-    return figures.as_dict()
+        for chunk in _encode_all(chunks, encoder, folder, workers):
+            writer.append(chunk.source, chunk.source_lengths, chunk.target, chunk.target_lengths)
+            counts.add(chunk)
+            advance(len(chunk.source_lengths) + chunk.dropped)
+        if not counts.pairs:
+            raise UserError(f"no pair of {split} has {max_pieces} pieces or fewer per side: raise data.max_pieces.")
+    return counts.record()
 
 
-def _encode_all(chunks: Iterator[Chunk], encoder: Encoder, folder: Path, workers: int) -> Iterator[Encoded]:
-    """Encode chunks in order; in this process where there is one worker or one chunk."""
+def _encode_all(chunks: Iterator[Chunk], encoder: Encoder, folder: Path, workers: int) -> Iterator[EncodedChunk]:
+    """Yield the chunks in order; encode in this process if there is one worker or one chunk."""
     first = list(islice(chunks, 2))
     chunks = chain(first, chunks)
     if workers == 1 or len(first) == 1:
@@ -127,17 +139,17 @@ def _encode_all(chunks: Iterator[Chunk], encoder: Encoder, folder: Path, workers
         return
     settings = (folder, encoder.max_pieces)
     with ProcessPoolExecutor(workers, SPAWN, initializer=_start_worker, initargs=settings) as pool:
-        waiting: deque[Future[Encoded]] = deque()
+        waiting: deque[Future[EncodedChunk]] = deque()
         try:
             for chunk in chunks:
-                waiting.append(pool.submit(_work, chunk))
+                waiting.append(pool.submit(_encode_chunk, chunk))
                 if len(waiting) > 2 * workers:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         except BrokenProcessPool as error:
             raise UserError(
-                "a process that encodes text was killed, perhaps for want of memory: try runtime.workers=1."
+                "a process that encodes text was killed, perhaps because memory ran out: try runtime.workers=1."
             ) from error
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -148,18 +160,19 @@ _worker: Encoder
 
 def _start_worker(folder: Path, max_pieces: int) -> None:
     follow_parent()
-    global _worker  # noqa: PLW0603 (a process pool has no other way to keep what its workers load once)
+    global _worker  # noqa: PLW0603 (a process pool offers no other place for what each worker loads once)
     _worker = Encoder(Tokenizer.load(folder), max_pieces)
 
 
-def _work(chunk: Chunk) -> Encoded:
+def _encode_chunk(chunk: Chunk) -> EncodedChunk:
     return _worker.encode(chunk)
 
 
 def _chunks(source: Path, target: Path) -> Iterator[Chunk]:
+    """Yield the lines of two text files in chunks, undecoded."""
     with source.open("rb") as left, target.open("rb") as right:
-        while lines := b"".join(islice(left, CHUNK)):
-            yield lines, b"".join(islice(right, CHUNK))
+        while lines := b"".join(islice(left, CHUNK_PAIRS)):
+            yield lines, b"".join(islice(right, CHUNK_PAIRS))
 
 
 def _lines(content: bytes) -> list[str]:
@@ -167,6 +180,7 @@ def _lines(content: bytes) -> list[str]:
 
 
 def _flat(sentences: list[list[int]], vocabulary: int) -> tuple[Ids, LengthArray]:
+    """Return the ids of sentences in one array, and the lengths of the sentences."""
     lengths = np.fromiter(map(len, sentences), np.int32, len(sentences))
     ids = np.fromiter(chain.from_iterable(sentences), id_type(vocabulary), int(lengths.sum(dtype=np.int64)))
     return ids, lengths

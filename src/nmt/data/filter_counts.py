@@ -1,34 +1,37 @@
-"""What each filter of a split took out and what it left, as the records of its preparation say."""
+"""The pairs that each filter dropped and left, from the records of preparation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-LIMITS = {"words": "max_words", "ratio": "max_ratio", "pieces": "max_pieces"}
-"""The setting that a filter's limit is."""
+from nmt.data.filters import setting_of
+from nmt.data.records import Manifest, collect_task, encode_task
 
 
 @dataclass(frozen=True, slots=True)
 class FilterCount:
-    """A step of the funnel."""
+    """The pairs that a filter dropped and those that it left."""
 
     name: str
     limit: str
-    """Its setting with the value it had; empty for a filter without one."""
+    """The filter's setting and its value; empty if the filter has no limit."""
     dropped: int
     left: int
     share: float
-    """Of what was read."""
+    """Pairs left, relative to the pairs read."""
 
 
-def filter_counts(records: Mapping[str, Any], split: str = "train") -> list[FilterCount]:
-    """What was read, then each filter in its order, the tokenizer's own limit last."""
-    collected, encoded = records[f"collect {split}"], records[f"encode {split}"]
-    limits = {**collected["inputs"].get("filters", {}), "max_pieces": encoded["inputs"]["max_pieces"]}
-    left = read = collected["result"]["read"]
-    steps = [FilterCount("read", "", 0, read, 1.0)]
-    for name, dropped in {**collected["result"]["dropped"], **encoded["result"]["dropped"]}.items():
-        key = LIMITS.get(name)
+def filter_counts(manifest: Manifest, split: str = "train") -> list[FilterCount]:
+    """Return the pairs read, then the counts of each filter in order; the tokenizer's own limit comes last."""
+    collected, encoded = manifest.collected(split), manifest.encoded(split)
+    filters = manifest.tasks[collect_task(split)].inputs.get("filters", {})
+    limits = dict(filters) if isinstance(filters, Mapping) else {}
+    limits["max_pieces"] = manifest.tasks[encode_task(split)].inputs["max_pieces"]
+    left = collected.read
+    counts = [FilterCount("read", "", 0, left, 1.0)]
+    for name, dropped in {**collected.dropped, **encoded.dropped}.items():
+        setting = setting_of(name)
+        limit = limits.get(setting, False)
         left -= dropped
-        steps.append(FilterCount(name, f"data.{key}={limits[key]}" if key else "", dropped, left, left / max(read, 1)))
-    return steps
+        shown = "" if isinstance(limit, bool) else f"data.{setting}={limit}"
+        counts.append(FilterCount(name, shown, dropped, left, left / max(collected.read, 1)))
+    return counts

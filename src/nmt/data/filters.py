@@ -1,4 +1,4 @@
-"""What is left out of the training text: explicit filters, applied in order, each counted."""
+"""The filters of text: registered by name, applied in order, each counted."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,106 +9,155 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import DataConfig
-from nmt.data.sources.files import Pair
-from nmt.data.sources.tables import on_one_line
+from nmt.data.sources.cells import on_one_line
+from nmt.data.sources.source import Pair
 from nmt.text.blocks import blocks
 
-CHUNK = 50_000
-"""Pairs that are read, filtered and written at once."""
-ROOM = 1 << 26
-"""Characters that are at most."""
+CHUNK_PAIRS = 50_000
+"""Pairs that are read, filtered and written together."""
+MAX_CHUNK_CHARACTERS = 1 << 26
+"""The largest number of characters in a chunk."""
+
+Keeps = Callable[[Sequence[Pair]], Sequence[bool]]
+"""Returns for each pair of a chunk whether it is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Says for each pair of a chunk whether it stays."""
+    """A registered filter."""
 
     name: str
-    keeps: Callable[[Sequence[Pair]], Sequence[bool]]
+    """The name in the manifest and in the tables of counts."""
+    setting: str
+    """The setting under `data.` that turns the filter on; empty if it is always on, for every split."""
+    make: Callable[[DataConfig], Keeps]
+    """Return the filter's function, given the settings."""
+
+
+def each_pair(keeps: Callable[[str, str], bool]) -> Keeps:
+    """Apply a function of source and target to every pair of a chunk."""
+    return lambda chunk: [keeps(source, target) for source, target in chunk]
+
+
+def _within_max_words(config: DataConfig) -> Keeps:
+    limit = config.max_words
+    return each_pair(lambda source, target: has_at_most(source, limit) and has_at_most(target, limit))
+
+
+FILTERS: tuple[Filter, ...] = (
+    Filter("empty", "", lambda _: each_pair(lambda source, target: bool(source.strip() and target.strip()))),
+    Filter(
+        "control characters",
+        "",
+        lambda _: each_pair(lambda source, target: not (breaks_lines(source) or breaks_lines(target))),
+    ),
+    Filter("copies", "drop_copies", lambda _: each_pair(lambda source, target: source.strip() != target.strip())),
+    Filter("words", "max_words", _within_max_words),
+    Filter(
+        "ratio",
+        "max_ratio",
+        lambda config: each_pair(lambda source, target: similar_lengths(source, target, config.max_ratio)),
+    ),
+    Filter("duplicates", "deduplicate", lambda _: FirstSeen().keeps),
+)
+"""All filters of text, in the order in which they are applied.
+
+To add a filter, add it here and its setting to the schema.
+"""
+
+PIECES = ("pieces", "max_pieces")
+"""Name and setting of the filter that the encoder applies, because it needs the tokenizer."""
 
 
 def sentence_filters() -> list[Filter]:
-    """Return the filters of held-out text: they drop what cannot be scored, and nothing because it is difficult."""
-    return [
-        Filter("empty", _each(lambda source, target: bool(source.strip() and target.strip()))),
-        Filter("control characters", _each(lambda source, target: not (breaks_lines(source) or breaks_lines(target)))),
-    ]
+    """Return the filters of held-out text: they drop only pairs that cannot be scored."""
+    return [each for each in FILTERS if not each.setting]
 
 
 def training_filters(config: DataConfig) -> list[Filter]:
-    """Return the filters of the training text, in the order in which they are applied."""
-    filters = sentence_filters()
-    if config.drop_copies:
-        filters.append(Filter("copies", _each(lambda source, target: source.strip() != target.strip())))
-    if most := config.max_words:
-        filters.append(Filter("words", _each(lambda source, target: within(source, most) and within(target, most))))
-    if ratio := config.max_ratio:
-        filters.append(Filter("ratio", _each(lambda source, target: alike(source, target, ratio))))
-    if config.deduplicate:
-        filters.append(Filter("duplicates", FirstSeen().keeps))
-    return filters
+    """Return the filters of the training text that the settings turn on, in order."""
+    return [each for each in FILTERS if not each.setting or getattr(config, each.setting)]
 
 
-def chunks(pairs: Iterator[Pair], size: int = CHUNK) -> Iterator[list[Pair]]:
-    """Take pairs together in lists."""
-    return blocks(pairs, size, lambda pair: len(pair[0]) + len(pair[1]), ROOM)
+def filter_settings() -> list[str]:
+    """Return the settings under `data.` that the filters of text depend on."""
+    return [each.setting for each in FILTERS if each.setting]
+
+
+def setting_of(name: str) -> str:
+    """Return the setting of a filter; empty if it has none."""
+    return {**{each.name: each.setting for each in FILTERS}, PIECES[0]: PIECES[1]}.get(name, "")
+
+
+class FilterChain:
+    """The filters of one split, applied chunk by chunk."""
+
+    def __init__(self, filters: Sequence[Filter], config: DataConfig) -> None:
+        """Start with nothing dropped."""
+        self._filters = [(each.name, each.make(config)) for each in filters]
+        self.dropped = dict.fromkeys((each.name for each in filters), 0)
+        """Pairs that each filter has dropped."""
+
+    def apply(self, chunk: list[Pair]) -> list[Pair]:
+        """Return the pairs of a chunk that pass all filters."""
+        for name, keeps in self._filters:
+            kept = list(compress(chunk, keeps(chunk)))
+            self.dropped[name] += len(chunk) - len(kept)
+            chunk = kept
+        return chunk
+
+
+def chunks(pairs: Iterator[Pair], size: int = CHUNK_PAIRS) -> Iterator[list[Pair]]:
+    """Group pairs into lists."""
+    return blocks(pairs, size, lambda pair: len(pair[0]) + len(pair[1]), MAX_CHUNK_CHARACTERS)
 
 
 def join_lines(chunk: list[Pair]) -> tuple[list[Pair], int]:
-    """Put each sentence on one line, and count those that had line breaks inside, as cells of tables may."""
+    """Put each sentence on one line; also return how many had line breaks inside, as cells of tables may."""
     broken = sum("\n" in side for pair in chunk for side in pair)
     if not broken:
         return chunk, 0
     return [(on_one_line(source), on_one_line(target)) for source, target in chunk], broken
 
 
-def apply(filters: Sequence[Filter], chunk: list[Pair], dropped: dict[str, int]) -> list[Pair]:
-    """Keep the pairs of a chunk that pass all filters; count in `dropped` what each took out."""
-    for filter_ in filters:
-        kept = list(compress(chunk, filter_.keeps(chunk)))
-        dropped[filter_.name] = dropped.get(filter_.name, 0) + len(chunk) - len(kept)
-        chunk = kept
-    return chunk
-
-
 def breaks_lines(text: str) -> bool:
-    """Whether a text cannot stand on one line of a text file."""
+    """Return whether a text cannot be one line of a text file."""
     return "\n" in text or "\0" in text
 
 
-def within(text: str, most: int) -> bool:
-    """Whether a text has at most so many words."""
-    return len(text) < 2 * most or len(text.split()) <= most
+def has_at_most(text: str, max_words: int) -> bool:
+    """Return whether a text has at most this number of words."""
+    return len(text) < 2 * max_words or len(text.split()) <= max_words
 
 
-def alike(source: str, target: str, ratio: float) -> bool:
-    """Whether neither side has more than `ratio` times the other's words."""
+def similar_lengths(source: str, target: str, ratio: float) -> bool:
+    """Return whether neither side has more than `ratio` times the words of the other."""
     shorter, longer = sorted((len(source.split()), len(target.split())))
     return longer <= ratio * shorter
 
 
 class FirstSeen:
-    """Keeps the first of equal pairs; remembers eight bytes a pair, in a few sorted arrays."""
+    """Keeps the first of equal pairs; stores eight bytes per pair, in a few sorted arrays."""
 
     def __init__(self) -> None:
         """Start with nothing seen."""
         self._runs: list[npt.NDArray[np.uint64]] = []
 
     def keeps(self, chunk: Sequence[Pair]) -> list[bool]:
-        """Whether each pair is seen for the first time."""
+        """Return for each pair whether it is seen for the first time."""
         hashes = np.frombuffer(b"".join(map(_hash, chunk)), np.uint64)
         new, first = np.unique(hashes, return_index=True)
         for run in self._runs:
-            places = np.minimum(np.searchsorted(run, new), len(run) - 1)
-            fresh = run[places] != new
-            new, first = new[fresh], first[fresh]
+            nearest = np.minimum(np.searchsorted(run, new), len(run) - 1)
+            unseen = run[nearest] != new
+            new, first = new[unseen], first[unseen]
         self._remember(new)
-        keep = np.zeros(len(chunk), dtype=bool)
-        keep[first] = True
-        return [bool(each) for each in keep]
+        is_first = np.zeros(len(chunk), dtype=bool)
+        is_first[first] = True
+        return [bool(each) for each in is_first]
 
     def _remember(self, new: npt.NDArray[np.uint64]) -> None:
-        """Add a run; merge runs of like size, so that there are few."""
+        """Add a sorted run of hashes; merge runs of similar size, so that there are few."""
         while self._runs and len(self._runs[-1]) <= 2 * len(new):
             new = np.sort(np.concatenate((self._runs.pop(), new)), kind="stable")
         if len(new):
@@ -117,7 +166,3 @@ class FirstSeen:
 
 def _hash(pair: Pair) -> bytes:
     return blake2b("\n".join(pair).encode(), digest_size=8).digest()
-
-
-def _each(keeps: Callable[[str, str], bool]) -> Callable[[Sequence[Pair]], list[bool]]:
-    return lambda chunk: [keeps(source, target) for source, target in chunk]

@@ -1,4 +1,4 @@
-"""Global batches as tensors, assembled in the background ahead of the step that trains on them."""
+"""Global batches as tensors, assembled in a background thread ahead of the training step that needs them."""
 
 import queue
 import sys
@@ -19,107 +19,126 @@ from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 
 PREFETCHED_BATCHES = 4
-"""Steps assembled ahead of the one that trains."""
+"""Global batches assembled ahead of the one that is being trained on."""
 TOKEN_MULTIPLE = 32
-"""Tokens of a stream come in multiples of this: a CPU's products are made anew, which can take longer than they do,
-for every number of rows that it has not had before."""
-WHOLE = (sys.maxsize, sys.maxsize)
-"""No limit to the word pieces of a source and of a target sentence."""
+"""Streams are filled up to a multiple of this many tokens.
+
+CPU matrix products set up a kernel for every number of rows not seen before, which can take longer than the product.
+"""
+NO_LIMIT = (sys.maxsize, sys.maxsize)
+"""The largest numbers of word pieces of a source and of a target sentence, if there is no limit."""
 CANDIDATES = 64
-"""Batches, heaviest first, that are sliced to find the heaviest slice: the heaviest batch need not hold it."""
+"""Heaviest global batches searched for the heaviest micro-batch, which need not lie in the heaviest of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """What a device takes at once."""
+    """The sentence pairs of one forward and backward pass on one device."""
 
     source: Packed
     """Source sentences, each with its end mark."""
     target: Packed
-    """What the decoder reads: a start mark, then the translation."""
+    """Input of the decoder: a start mark, then the translation."""
     labels: Tensor
-    """(T,) what it should say: the translation, then an end mark. PAD counts for nothing."""
+    """(T,) expected output of the decoder: the translation, then an end mark. PAD is left out of the loss."""
     sentences: IntArray
-    """Which sentence pairs of the corpus these are."""
+    """Indices of these sentence pairs in the corpus."""
 
     def to(self, device: torch.device) -> "MicroBatch":
-        """The same batch on another device."""
+        """Return this micro-batch on another device."""
         labels = self.labels.to(device, non_blocking=True)
         return MicroBatch(self.source.to(device), self.target.to(device), labels, self.sentences)
 
 
 class DataPosition(NamedTuple):
-    """A place in the stream of batches; training goes on from it in no time."""
+    """A position in the stream of global batches; training resumes from it without reading what comes before."""
 
     epoch: int = 0
     batch: int = 0
 
 
 class GlobalBatch(NamedTuple):
-    """A global batch, as far as this device is concerned."""
+    """The sentence pairs of one training step, as far as they concern this device."""
 
     micro_batches: list[MicroBatch]
-    """What this device accumulates its gradient over."""
+    """Micro-batches over which this device accumulates the gradient."""
     target_tokens: int
-    """Labels of the global batch, over all devices: what the loss is divided by."""
+    """Labels in the global batch, over all devices; the loss is divided by it."""
     tokens: int
-    """Source and target tokens of the global batch, special ones counted."""
+    """Source and target tokens in the global batch, special ones included."""
     after: DataPosition
-    """Where the next step begins."""
+    """Position of the next global batch."""
 
 
-def assemble(store: PairStore, sentences: IntArray, most: tuple[int, int] = WHOLE) -> MicroBatch:
-    """Pack sentence pairs, the first `most` pieces of each source and target; no pairs give a batch without weight."""
+def assemble(store: PairStore, sentences: IntArray, max_pieces: tuple[int, int] = NO_LIMIT) -> MicroBatch:
+    """Pack sentence pairs into a micro-batch.
+
+    Args:
+        store: The corpus.
+        sentences: Indices of the pairs. If there are none, the micro-batch has no labels and adds nothing to the loss.
+        max_pieces: Each source and each target sentence is cut after this many word pieces.
+    """
     if not len(sentences):
-        mark = Packed.from_sentences([[EOS]])
-        return MicroBatch(mark, Packed.from_sentences([[BOS]]), torch.tensor([PAD]), sentences)
-    words, lengths = _gather(store.source_tokens, store.source_offsets, sentences, most[0])
-    source = _with_mark(words, lengths, EOS, at_end=True)
-    target_words, target_lengths = _gather(store.target_tokens, store.target_offsets, sentences, most[1])
-    target, labels = (_with_mark(target_words, target_lengths, mark, at_end=mark == EOS) for mark in (BOS, EOS))
-    filling = _filling(lengths + 1, target_lengths + 1)
+        end_mark = Packed.from_sentences([[EOS]])
+        return MicroBatch(end_mark, Packed.from_sentences([[BOS]]), torch.tensor([PAD]), sentences)
+    source_pieces, source_lengths = _gather(store.source_tokens, store.source_offsets, sentences, max_pieces[0])
+    target_pieces, target_lengths = _gather(store.target_tokens, store.target_offsets, sentences, max_pieces[1])
+    source = _with_mark(source_pieces, source_lengths, EOS, at_end=True)
+    target = _with_mark(target_pieces, target_lengths, BOS, at_end=False)
+    labels = _with_mark(target_pieces, target_lengths, EOS, at_end=True)
+    source_lengths, target_lengths = source_lengths + 1, target_lengths + 1
+    source_filler, target_filler = _filler_pairs(source_lengths, target_lengths)
     return MicroBatch(
-        Packed.from_lengths(_filled(source, filling[0]), torch.from_numpy(np.append(lengths + 1, filling[0]))),
-        Packed.from_lengths(_filled(target, filling[1]), torch.from_numpy(np.append(target_lengths + 1, filling[1]))),
-        _filled(labels, filling[1]),
+        _packed(source, source_lengths, source_filler),
+        _packed(target, target_lengths, target_filler),
+        _with_filler(labels, target_filler),
         sentences,
     )
 
 
-def _filling(source: IntArray, target: IntArray) -> tuple[IntArray, IntArray]:
-    """Lengths of sentence pairs of padding that make both sides' tokens multiples of EVEN, given those of the text."""
+def _filler_pairs(source: IntArray, target: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the lengths of the padding pairs that fill both streams up to a multiple of TOKEN_MULTIPLE.
+
+    Args:
+        source: The lengths of the real source sentences.
+        target: The lengths of the real target sentences.
+    """
     missing = [-int(lengths.sum()) % TOKEN_MULTIPLE for lengths in (source, target)]
     if not any(missing):
         return source[:0], target[:0]
-    added = [lack or TOKEN_MULTIPLE for lack in missing]  # a pair has tokens on both sides
-    # not longer than those that are there, or attention would pad all of them to match
-    count = max(-(-tokens // int(lengths.max())) for tokens, lengths in zip(added, (source, target), strict=True))
-    added = [tokens if tokens >= count else tokens + TOKEN_MULTIPLE for tokens in added]
-    of_source, of_target = (np.diff(np.arange(count + 1) * tokens // count) for tokens in added)
+    tokens = [each or TOKEN_MULTIPLE for each in missing]  # each filler pair has tokens in both languages
+    # no filler may be longer than the longest real sentence, or attention would pad all sentences to its length
+    pairs = max(-(-each // int(lengths.max())) for each, lengths in zip(tokens, (source, target), strict=True))
+    tokens = [each if each >= pairs else each + TOKEN_MULTIPLE for each in tokens]
+    of_source, of_target = (np.diff(np.arange(pairs + 1) * each // pairs) for each in tokens)
     return of_source, of_target
 
 
-def _filled(tokens: Tensor, filling: IntArray) -> Tensor:
-    return F.pad(tokens, (0, int(filling.sum())), value=PAD)
+def _packed(tokens: Tensor, lengths: IntArray, filler: IntArray) -> Packed:
+    return Packed.from_lengths(_with_filler(tokens, filler), torch.from_numpy(np.append(lengths, filler)))
+
+
+def _with_filler(tokens: Tensor, filler: IntArray) -> Tensor:
+    return F.pad(tokens, (0, int(filler.sum())), value=PAD)
 
 
 def _gather(
-    tokens: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], sentences: IntArray, most: int
+    tokens: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], sentences: IntArray, max_pieces: int
 ) -> tuple[npt.NDArray[np.int64], IntArray]:
-    """Return the first tokens of some sentences end to end, at most `most` of each, and how many they are."""
+    """Return the first `max_pieces` tokens of each sentence, concatenated, and how many each sentence has."""
     starts = offsets[sentences]
-    lengths = np.minimum(offsets[sentences + 1] - starts, most)
-    places = np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
-    return tokens[places].astype(np.int64), lengths
+    lengths = np.minimum(offsets[sentences + 1] - starts, max_pieces)
+    indices = np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
+    return tokens[indices].astype(np.int64), lengths
 
 
-def _with_mark(words: npt.NDArray[np.int64], lengths: IntArray, mark: int, *, at_end: bool) -> Tensor:
-    """The same stream with a special token before or after each sentence."""
+def _with_mark(pieces: npt.NDArray[np.int64], lengths: IntArray, mark: int, *, at_end: bool) -> Tensor:
+    """Insert a special token before or after each sentence of a stream."""
     ends = lengths.cumsum()
-    return torch.from_numpy(np.insert(words, ends if at_end else ends - lengths, mark))
+    return torch.from_numpy(np.insert(pieces, ends if at_end else ends - lengths, mark))
 
 
-def steps(
+def global_batches(
     store: PairStore,
     *,
     batch_tokens: int,
@@ -128,89 +147,114 @@ def steps(
     start: DataPosition,
     rank: int,
     devices: int,
-    parts: int = 1,
+    threads: int = 1,
 ) -> Iterator[GlobalBatch]:
-    """The steps of training from a place on, without end, for one of `devices`, which takes so many parts at once."""
+    """Yield the global batches of training without end.
+
+    Args:
+        store: The training text.
+        batch_tokens: The largest number of source tokens, and of target tokens, in a global batch.
+        device_tokens: The same limit for what a device holds simultaneously; 0 for none.
+        seed: The seed of the order of batches.
+        start: The position of the first global batch.
+        rank: The device whose micro-batches are assembled.
+        devices: How many devices share each global batch.
+        threads: How many micro-batches a device runs in parallel.
+    """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     epoch, first = start
     while True:
         plan = plan_epoch(lengths, batch_tokens, seed, epoch)
         for index in range(first, len(plan)):
             sentences = plan[index]
-            mine = _slices(sentences, lengths, device_tokens, devices, parts)[rank::devices]
+            on_this_device = _micro_batches(sentences, lengths, device_tokens, devices, threads)[rank::devices]
             target_tokens = int(lengths.target[sentences].sum())
             tokens = target_tokens + int(lengths.source[sentences].sum())
             after = DataPosition(epoch, index + 1) if index + 1 < len(plan) else DataPosition(epoch + 1, 0)
-            yield GlobalBatch([assemble(store, part) for part in mine], target_tokens, tokens, after)
+            yield GlobalBatch([assemble(store, each) for each in on_this_device], target_tokens, tokens, after)
         epoch, first = epoch + 1, 0
 
 
-def largest(
-    store: PairStore, *, batch_tokens: int, device_tokens: int, seed: int, devices: int, parts: int = 1
+def largest_micro_batches(
+    store: PairStore, *, batch_tokens: int, device_tokens: int, seed: int, devices: int, threads: int = 1
 ) -> list[MicroBatch]:
-    """The slices of an epoch that take most memory: the one of most tokens, and of the longest sentences."""
+    """Return the two micro-batches of an epoch that need most memory: by tokens, and by tokens times longest sentence.
+
+    The arguments are those of `global_batches`.
+    """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     plan = plan_epoch(lengths, batch_tokens, seed, epoch=0)
     starts = np.sort(plan.bounds[:, 0])
     batches = np.split(plan.order, starts[1:])
-    both = lengths.source.astype(np.int64) + lengths.target
-    longest = np.maximum(lengths.source, lengths.target).astype(np.int64)
-    tokens, most = np.add.reduceat(both[plan.order], starts), np.maximum.reduceat(longest[plan.order], starts)
+    pair_tokens = lengths.source.astype(np.int64) + lengths.target
+    longer = np.maximum(lengths.source, lengths.target).astype(np.int64)
+    batch_sizes, longest = (
+        np.add.reduceat(pair_tokens[plan.order], starts),
+        np.maximum.reduceat(longer[plan.order], starts),
+    )
 
-    def heaviest(by: npt.NDArray[np.int64], weight: Callable[[IntArray], int]) -> MicroBatch:
-        candidates = (batches[index] for index in np.argsort(by)[-CANDIDATES:])
+    def heaviest(batch_weights: npt.NDArray[np.int64], weight: Callable[[IntArray], int]) -> MicroBatch:
+        candidates = (batches[index] for index in np.argsort(batch_weights)[-CANDIDATES:])
         micro_batches = (
-            part for batch in candidates for part in _slices(batch, lengths, device_tokens, devices, parts)
+            micro_batch
+            for batch in candidates
+            for micro_batch in _micro_batches(batch, lengths, device_tokens, devices, threads)
         )
         return assemble(store, max(micro_batches, key=weight))
 
     return [
-        heaviest(tokens, lambda part: int(both[part].sum())),
-        heaviest(tokens * most, lambda part: int(both[part].sum() * longest[part].max(initial=0))),
+        heaviest(batch_sizes, lambda pairs: int(pair_tokens[pairs].sum())),
+        heaviest(batch_sizes * longest, lambda pairs: int(pair_tokens[pairs].sum() * longer[pairs].max(initial=0))),
     ]
 
 
-def _slices(sentences: IntArray, lengths: PairLengths, device_tokens: int, devices: int, parts: int) -> list[IntArray]:
-    """A global batch, sliced for devices that each take so many parts of `device_tokens` at once."""
-    return split_batch(sentences, lengths, devices * parts, device_tokens // parts)
+def _micro_batches(
+    sentences: IntArray, lengths: PairLengths, device_tokens: int, devices: int, threads: int
+) -> list[IntArray]:
+    """Split a global batch for devices that each run `threads` micro-batches in parallel."""
+    return split_batch(sentences, lengths, devices * threads, device_tokens // threads)
 
 
 class Prefetcher(Iterator[GlobalBatch]):
-    """Takes steps from an iterator in a thread of its own, a few ahead of the training that uses them.
+    """Assembles global batches in a background thread, a few ahead of the training that uses them.
 
     Use it in a `with` block, whose end stops the thread.
     """
 
-    def __init__(self, steps: Iterator[GlobalBatch], *, pin_memory: bool = False) -> None:
+    def __init__(self, batches: Iterator[GlobalBatch], *, pin_memory: bool = False) -> None:
+        """Fetch from `batches`; `pin_memory` speeds up their copy to a GPU."""
         self._queue: queue.Queue[GlobalBatch | Exception] = queue.Queue(maxsize=PREFETCHED_BATCHES)
         self._stopped = threading.Event()
         self._pin_memory = pin_memory
-        self._thread = threading.Thread(target=self._fill, args=(steps,), name="batches", daemon=True)
+        self._thread = threading.Thread(target=self._fill, args=(batches,), name="batches", daemon=True)
 
     def __enter__(self) -> "Prefetcher":
+        """Start the thread."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Stop the thread."""
         self._stopped.set()
         self._thread.join()
 
     def __next__(self) -> GlobalBatch:
-        """The next step; an error met while assembling it is raised here."""
+        """Return the next global batch, or raise the error met while assembling it."""
         item = self._queue.get()
         if isinstance(item, Exception):
             raise item
         return item
 
-    def _fill(self, steps: Iterator[GlobalBatch]) -> None:
+    def _fill(self, batches: Iterator[GlobalBatch]) -> None:
         try:
-            for step in steps:
-                if not self._put(_pinned(step) if self._pin_memory else step):
+            for batch in batches:
+                if not self._put(_pinned(batch) if self._pin_memory else batch):
                     return
-        except Exception as error:  # whatever it is, the thread that waits for a batch must hear of it
+        except Exception as error:  # of any kind: it is raised again in the thread that waits for a batch
             self._put(error)
 
     def _put(self, item: GlobalBatch | Exception) -> bool:
+        """Put an item into the queue; return whether it was put before the thread was stopped."""
         while not self._stopped.is_set():
             try:
                 self._queue.put(item, timeout=0.1)
@@ -220,12 +264,12 @@ class Prefetcher(Iterator[GlobalBatch]):
         return False
 
 
-def _pinned(step: GlobalBatch) -> GlobalBatch:
-    """The same step in memory that a GPU copies from without waiting."""
-    return step._replace(
+def _pinned(batch: GlobalBatch) -> GlobalBatch:
+    """Copy a global batch to page-locked memory, from which a GPU copies asynchronously."""
+    return batch._replace(
         micro_batches=[
-            MicroBatch(_pin(batch.source), _pin(batch.target), batch.labels.pin_memory(), batch.sentences)
-            for batch in step.micro_batches
+            MicroBatch(_pin(each.source), _pin(each.target), each.labels.pin_memory(), each.sentences)
+            for each in batch.micro_batches
         ]
     )
 

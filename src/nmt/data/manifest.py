@@ -1,110 +1,119 @@
-"""Steps that are done once: skipped while their inputs stay the same and their outputs whole."""
+"""Run each task of preparation once: skip it while its inputs are unchanged and its outputs whole."""
 
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from nmt.data.layout import CorpusLayout
+from nmt.data.records import JsonObject, Manifest, TaskRecord
 from nmt.errors import UserError
 from nmt.storage.files import PARTIAL, checksums, is_plain_name, read_json, remove, seal, write_json
 from nmt.storage.lock import exclusive_folder
 
-MANIFEST = "manifest.json"
-
 
 class PreparationTasks:
-    """The steps of a folder and their record, its manifest."""
+    """The tasks of a corpus and their record, the manifest."""
 
-    def __init__(self, folder: Path, about: dict[str, Any], say: Callable[[str], None]) -> None:
-        """Go on with the steps recorded in a folder; `about` opens the manifest."""
+    def __init__(self, folder: Path, about: JsonObject, say: Callable[[str], None]) -> None:
+        """Continue from the tasks recorded in a folder.
+
+        Args:
+            folder: The folder of the corpus.
+            about: Entries at the beginning of the manifest.
+            say: Takes a line of progress.
+        """
         self._folder = folder
         self._about = about
         self._say = say
-        self._records = read_records(folder)
+        self.manifest = read_manifest(folder)
 
-    def run(
-        self, name: str, inputs: dict[str, Any], outputs: Sequence[str], work: Callable[[], dict[str, Any]]
-    ) -> dict[str, Any]:
-        """Do a step, unless its record says that it is done; give what `work` returned then or now."""
+    def run(self, name: str, inputs: JsonObject, outputs: Sequence[str], task: Callable[[], JsonObject]) -> None:
+        """Run a task unless its record says that it is done.
+
+        Args:
+            name: The task's name in the manifest.
+            inputs: Everything on which the outputs depend, as JSON.
+            outputs: The names of the files that the task writes.
+            task: Writes the outputs and returns the result for the manifest.
+        """
         inputs = json.loads(json.dumps(inputs))
-        before = self._records.get(name)
-        reason = self._reason(before, inputs, outputs)
-        if before and not reason:
+        earlier = self.manifest.tasks.get(name)
+        reason = self._reason(earlier, inputs, outputs)
+        if not reason:
             self._say(f"{name}: unchanged")
-            return dict(before["result"])
+            return
         self._say(f"{name}: {reason}")
         start = time.perf_counter()
-        result = work()
+        result = task()
         seconds = round(time.perf_counter() - start, 2)
         files = dict(zip(outputs, checksums([self._folder / output for output in outputs]), strict=True))
-        self._records[name] = {"inputs": inputs, "outputs": files, "result": result, "seconds": seconds}
+        self.manifest.tasks[name] = TaskRecord(inputs, files, result, seconds)
         self._save()
-        self._remove(before, outputs)
+        if earlier:
+            self._remove_outputs(earlier, kept=outputs)
         self._say(f"{name}: done in {seconds:.1f} s")
-        return result
 
-    def finish(self, names: Sequence[str]) -> dict[str, Any]:
-        """Forget steps that are no longer wanted, with their files; give the records of the others."""
-        for name in set(self._records) - set(names):
-            kept = {output for each in names for output in self._records[each]["outputs"]}
-            self._remove(self._records.pop(name), kept)
+    def finish(self, names: Sequence[str]) -> Manifest:
+        """Remove the records and files of all other tasks; return the manifest."""
+        for name in set(self.manifest.tasks) - set(names):
+            needed = {output for each in names for output in self.manifest.tasks[each].outputs}
+            self._remove_outputs(self.manifest.tasks.pop(name), needed)
         self._save()
-        return self._records
+        return self.manifest
 
     def outputs(self, name: str) -> dict[str, str]:
-        """Checksums of a step's files."""
-        return dict(self._records[name]["outputs"])
+        """Return the checksums of the files of a task, by name."""
+        return dict(self.manifest.tasks[name].outputs)
 
-    def result(self, name: str) -> dict[str, Any]:
-        """What a step returned when it was done."""
-        return dict(self._records[name]["result"])
-
-    def _reason(self, record: dict[str, Any] | None, inputs: dict[str, Any], outputs: Sequence[str]) -> str:
-        """Say why a step must be done; empty where it need not."""
+    def _reason(self, record: TaskRecord | None, inputs: JsonObject, outputs: Sequence[str]) -> str:
+        """Return why a task must run; empty if it need not."""
         if record is None:
             return "started"
-        changed = [key for key in sorted({*inputs, *record["inputs"]}) if inputs.get(key) != record["inputs"].get(key)]
-        if changed or list(record["outputs"]) != list(outputs):
-            return f"redone, for its {' and '.join(changed) or 'files'} changed"
+        changed = [key for key in sorted({*inputs, *record.inputs}) if inputs.get(key) != record.inputs.get(key)]
+        if changed or list(record.outputs) != list(outputs):
+            return f"running again: its {' and '.join(changed) or 'files'} changed"
         missing = [output for output in outputs if not (self._folder / output).is_file()]
         if missing:
-            return f"redone, for {missing[0]} is missing"
+            return f"running again: {missing[0]} is missing"
         found = checksums([self._folder / output for output in outputs])
-        damaged = [output for output, sum_ in zip(outputs, found, strict=True) if sum_ != record["outputs"][output]]
-        return f"redone, for {damaged[0]} is damaged" if damaged else ""
+        damaged = [output for output, sum_ in zip(outputs, found, strict=True) if sum_ != record.outputs[output]]
+        return f"running again: {damaged[0]} is damaged" if damaged else ""
 
     def _save(self) -> None:
-        path = self._folder / MANIFEST
-        content = {**self._about, "steps": self._records}
+        path = CorpusLayout(self._folder).manifest
+        content = {**self._about, "steps": {name: asdict(record) for name, record in self.manifest.tasks.items()}}
         content["seal"] = seal(content)
         if not path.exists() or read_json(path) != content:
             write_json(path, content)
 
-    def _remove(self, record: dict[str, Any] | None, kept: Sequence[str] | set[str]) -> None:
-        """Remove files that only an earlier form of a step has written."""
-        for output in (record or {"outputs": {}})["outputs"]:
+    def _remove_outputs(self, record: TaskRecord, kept: Sequence[str] | set[str]) -> None:
+        """Remove the files of an earlier record that no task writes any more."""
+        for output in record.outputs:
             if output not in kept:
                 remove(self._folder / output)
 
 
-def read_records(folder: Path) -> dict[str, Any]:
-    """Records of the steps done in a folder, by name; none where there is no manifest."""
-    path = folder / MANIFEST
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a corpus; it is empty if there is none."""
+    path = CorpusLayout(folder).manifest
     if not path.exists():
-        return {}
+        return Manifest()
     content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("steps"), dict):
         raise UserError(f"{path} is not a manifest of prepared data. Delete it and run again.")
-    sealed = content.pop("seal", None)  # manifests of earlier versions have none
-    if sealed not in (None, seal(content)) or not all(map(_is_record, content["steps"].values())):
-        raise UserError(f"{path} is not what was written: it is damaged. Delete it and run again.")
-    return dict(content["steps"])
+    recorded_seal = content.pop("seal", None)  # manifests of earlier versions have none
+    records = content["steps"]
+    if recorded_seal not in (None, seal(content)) or not all(map(_is_record, records.values())):
+        raise UserError(f"{path} is damaged: its content is not what was written. Delete it and run again.")
+    return Manifest({name: _read_record(record) for name, record in records.items()})
 
 
 def _is_record(record: Any) -> bool:
-    """Whether this can be the record of a step, whose outputs lie in the manifest's own folder."""
+    """Return whether a JSON value can be the record of a task whose outputs are in the manifest's folder."""
     return (
         isinstance(record, dict)
         and all(isinstance(record.get(key), dict) for key in ("inputs", "outputs", "result"))
@@ -112,9 +121,13 @@ def _is_record(record: Any) -> bool:
     )
 
 
+def _read_record(record: dict[str, Any]) -> TaskRecord:
+    return TaskRecord(record["inputs"], record["outputs"], record["result"], record.get("seconds", 0.0))
+
+
 @contextmanager
 def exclusive_corpus(folder: Path) -> Iterator[None]:
-    """Work alone in a folder, which is made where needed and cleared of what an interrupted run left."""
+    """Lock a corpus folder against other processes, create it if needed, and remove files of an interrupted run."""
     with exclusive_folder(
         folder, taken="is being prepared by another process: wait until it is done.", setting="paths.data"
     ):

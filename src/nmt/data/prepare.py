@@ -1,21 +1,32 @@
-"""From a source to token ids: collect the text, train the tokenizer, encode; each step done once."""
+"""Prepare a corpus, from its source to token ids: collect text, train the tokenizer, encode; each task runs once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from nmt.compute.cores import usable_cores
 from nmt.compute.processes import run_in_process
 from nmt.config.schema import Config, DataConfig, TokenizerConfig
 from nmt.data import encode, filters, store
-from nmt.data.manifest import PreparationTasks, exclusive_corpus, read_records
+from nmt.data.layout import CorpusLayout, text_names
+from nmt.data.manifest import PreparationTasks, exclusive_corpus, read_manifest
 from nmt.data.overlap import count_overlap
 from nmt.data.progress import PairProgress
+from nmt.data.records import (
+    OVERLAP_TASK,
+    TOKENIZER_TASK,
+    Collected,
+    JsonObject,
+    Manifest,
+    SampledLines,
+    TrainedTokenizer,
+    collect_task,
+    encode_task,
+)
 from nmt.data.sources import registry
-from nmt.data.sources.files import Languages
+from nmt.data.sources.source import Fingerprint, Pair, languages
 from nmt.errors import UserError
 from nmt.storage.files import checksum, replacing
 from nmt.text import tokenizer, train_tokenizer
@@ -23,95 +34,95 @@ from nmt.text.lines import read_lines
 from nmt.text.tokenizer import Tokenizer
 
 Say = Callable[[str], None]
+"""Takes a line of progress."""
 
 
-def prepare(config: Config, say: Say = print) -> dict[str, Any]:
-    """Bring the prepared corpus up to date with the settings; give the records of its steps."""
+def prepare(config: Config, say: Say = print) -> Manifest:
+    """Bring the prepared corpus up to date with the settings; return its manifest."""
     folder = config.data_folder
     with exclusive_corpus(folder):
         tasks = PreparationTasks(folder, _about(config), say)
         splits = registry.splits(config.data)
         fingerprints = {split: registry.fingerprint(config.data, config.seed, split) for split in splits}
-        done = [_collect(config, tasks, split, fingerprints[split]) for split in splits]
-        done.append(_count_overlap(config, tasks, [split for split in splits if split != "train"]))
-        done.append(_train_tokenizer(config, tasks))
-        done += [_encode(config, tasks, split) for split in splits]
-        return tasks.finish(done)
+        names = [_collect(config, tasks, split, fingerprints[split]) for split in splits]
+        names.append(_count_overlap(config, tasks, [split for split in splits if split != "train"]))
+        names.append(_train_tokenizer(config, tasks))
+        names += [_encode(config, tasks, split) for split in splits]
+        return tasks.finish(names)
 
 
 def require_prepared(config: Config) -> None:
-    """Refuse to go on with a corpus that was prepared with other settings, or not at all."""
-    records = read_records(config.data_folder)
+    """Refuse to continue with a corpus that is not prepared, or was prepared with other settings."""
+    records = read_manifest(config.data_folder).tasks
     data = config.data
-    wanted: dict[str, dict[str, Any]] = {"tokenizer": {"settings": asdict(config.tokenizer)}}
+    wanted: dict[str, JsonObject] = {TOKENIZER_TASK: {"settings": asdict(config.tokenizer)}}
     for split in registry.splits(data):
-        wanted[f"collect {split}"] = _collect_settings(data, split)
-        wanted[f"encode {split}"] = {"max_pieces": _max_pieces(data, split)}
+        wanted[collect_task(split)] = _collect_settings(data, split)
+        wanted[encode_task(split)] = {"max_pieces": _max_pieces(data, split)}
     for name, settings in wanted.items():
         if name not in records:
             raise UserError(f"{config.data_folder} is not prepared ({name}): run `make data` with the same settings.")
         for key, value in settings.items():
-            if records[name]["inputs"].get(key) != value:
+            if records[name].inputs.get(key) != value:
                 raise UserError(
                     f"{config.data_folder} was prepared with other settings ({name}: {key}): run `make data` with "
                     "these, or give this corpus a name of its own with data.corpus."
                 )
 
 
-def verify_step(folder: Path, name: str) -> None:
-    """Make sure that the files of a step are those that it wrote, where there is a record of it."""
-    outputs = read_records(folder).get(name, {"outputs": {}})["outputs"]
-    for output, digest in outputs.items():
+def verify_task(folder: Path, name: str) -> None:
+    """Check that the files of a task are those that it wrote; a task without a record passes."""
+    record = read_manifest(folder).tasks.get(name)
+    for output, digest in record.outputs.items() if record else ():
         if not (folder / output).is_file() or checksum(folder / output) != digest:
             raise UserError(f"{folder / output} is not what was prepared: run `make data` with the same settings")
 
 
-def _collect(config: Config, tasks: PreparationTasks, split: str, fingerprint: dict[str, Any]) -> str:
-    """Read a split from its source and write its text, one sentence a line, filtered as `_filters` says."""
-    name = f"collect {split}"
+def _collect(config: Config, tasks: PreparationTasks, split: str, fingerprint: Fingerprint) -> str:
+    """Read a split from its source and write its text, filtered, one sentence per line."""
+    name = collect_task(split)
     data = config.data
-    languages = _languages(data)
     tasks.run(
         name,
         {"source": fingerprint, **_collect_settings(data, split)},
-        [f"{split}.{language}" for language in languages],
-        lambda: _write_text(config.data_folder, data, config.seed, split),
+        text_names(split, languages(data)),
+        lambda: asdict(_write_text(config.data_folder, data, config.seed, split)),
     )
     return name
 
 
-def _collect_settings(data: DataConfig, split: str) -> dict[str, Any]:
-    keys = ("drop_copies", "max_words", "max_ratio", "deduplicate")
-    limits = {key: getattr(data, key) for key in keys}
-    aside = registry.held_out(data)
-    divided = aside and split in ("train", *aside)
+def _collect_settings(data: DataConfig, split: str) -> JsonObject:
+    """Return the settings on which the text of a split depends."""
+    held_out = registry.held_out(data)
+    is_divided = held_out and split in ("train", *held_out)
+    limits = {setting: getattr(data, setting) for setting in filters.filter_settings()}
     return {
-        "languages": list(_languages(data)),
+        "languages": list(languages(data)),
         "filters": limits if split == "train" else {},
-        "columns": data.columns or None,  # None equals a key that is missing, as in records of earlier versions
-        "hold_out": {"share": data.hold_out, "splits": aside} if divided else None,
+        "columns": data.columns or None,  # None equals a missing key, as in records of earlier versions
+        "hold_out": {"share": data.hold_out, "splits": held_out} if is_divided else None,
     }
 
 
 def _filters(data: DataConfig, split: str) -> list[filters.Filter]:
-    """Return what a split is filtered by: a test set that the user names is kept as it is."""
+    """Return the filters of a split; development and test text that the user names is kept as it is."""
     if split == "train":
         return filters.training_filters(data)
     return filters.sentence_filters() if split in registry.held_out(data) else []
 
 
-def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> dict[str, Any]:
-    wanted = _filters(data, split)
-    dropped = {each.name: 0 for each in wanted}
+def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> Collected:
+    chosen = filters.FilterChain(_filters(data, split), data)
     read = kept = line_breaks = 0
     with ExitStack() as stack:
-        partials = [stack.enter_context(replacing(folder / f"{split}.{language}")) for language in _languages(data)]
+        paths = CorpusLayout(folder).texts(split, languages(data))
+        partials = [stack.enter_context(replacing(path)) for path in paths]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
-        progress = stack.enter_context(PairProgress(f"collect {split}"))
+        progress = stack.enter_context(PairProgress(collect_task(split)))
         for cells in filters.chunks(registry.pairs(data, seed, split)):
             chunk, broken = filters.join_lines(cells)
-            pairs = filters.apply(wanted, chunk, dropped)
-            if not wanted:
+            pairs = chosen.apply(chunk)
+            if not chosen.dropped:
                 _refuse_control_characters(pairs, read, split)
             for side, file in enumerate(files):
                 file.write("".join(f"{pair[side]}\n" for pair in pairs).encode())
@@ -120,119 +131,105 @@ def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> dict[s
             line_breaks += broken
             progress.advance(len(chunk))
         if not kept:
-            raise UserError(_nothing(data, split, read, dropped))
-    return {"read": read, "kept": kept, "dropped": dropped, "line_breaks": line_breaks}
+            raise UserError(_no_pairs_message(data, split, read, chosen.dropped))
+    return Collected(read, kept, chosen.dropped, line_breaks)
 
 
-def _refuse_control_characters(pairs: list[tuple[str, str]], before: int, split: str) -> None:
-    for number, pair in enumerate(pairs, before + 1):
+def _refuse_control_characters(pairs: list[Pair], pairs_before: int, split: str) -> None:
+    for number, pair in enumerate(pairs, pairs_before + 1):
         if any(map(filters.breaks_lines, pair)):
-            raise UserError(f"pair {number} of {split} holds a NUL inside a sentence: mend it first.")
+            raise UserError(f"pair {number} of {split} holds a NUL inside a sentence: correct it first.")
 
 
-def _nothing(data: DataConfig, split: str, read: int, dropped: dict[str, int]) -> str:
+def _no_pairs_message(data: DataConfig, split: str, read: int, dropped: Mapping[str, int]) -> str:
     if not read and split in registry.held_out(data):
-        return f"data.hold_out={data.hold_out} sets no pair of the training text aside for {split}: raise it."
+        return f"data.hold_out={data.hold_out} takes no pair of the training text for {split}: raise it."
     if not read:
-        return f"{split} is empty: there is not one pair in it. Check data.{split}."
+        return f"{split} is empty: it has no pairs. Check data.{split}."
     counts = ", ".join(f"{name} {count}" for name, count in dropped.items())
     return f"the filters leave none of the {read} pairs of {split} (dropped: {counts}): loosen them."
 
 
 def _count_overlap(config: Config, tasks: PreparationTasks, splits: list[str]) -> str:
-    """Count the development and test sentences that the training text holds, too."""
-    name = "overlap"
-    languages = _languages(config.data)
+    """Count the development and test sentences that are also in the training text."""
 
-    def work() -> dict[str, Any]:
-        with PairProgress(name, tasks.result("collect train")["kept"]) as progress:
-            return count_overlap(config.data_folder, splits, languages, progress.advance)
+    def count() -> JsonObject:
+        with PairProgress(OVERLAP_TASK, tasks.manifest.collected("train").kept) as progress:
+            counts = count_overlap(config.data_folder, splits, languages(config.data), progress.advance)
+        return {split: asdict(overlap) for split, overlap in counts.items()}
 
-    tasks.run(name, {"text": {split: tasks.outputs(f"collect {split}") for split in ("train", *splits)}}, [], work)
-    return name
+    texts = {split: tasks.outputs(collect_task(split)) for split in ("train", *splits)}
+    tasks.run(OVERLAP_TASK, {"text": texts}, [], count)
+    return OVERLAP_TASK
 
 
 def _train_tokenizer(config: Config, tasks: PreparationTasks) -> str:
-    name = "tokenizer"
-    joint = config.tokenizer.joint
     tasks.run(
-        name,
-        {"settings": asdict(config.tokenizer), "text": tasks.outputs("collect train")},
-        tokenizer.file_names(joint=joint),
-        lambda: _write_tokenizer(config, tasks.result("collect train")["kept"]),
+        TOKENIZER_TASK,
+        {"settings": asdict(config.tokenizer), "text": tasks.outputs(collect_task("train"))},
+        tokenizer.file_names(joint=config.tokenizer.joint),
+        lambda: asdict(_write_tokenizer(config, tasks.manifest.collected("train").kept)),
     )
-    return name
+    return TOKENIZER_TASK
 
 
-def _write_tokenizer(config: Config, pairs: int) -> dict[str, Any]:
+def _write_tokenizer(config: Config, pairs: int) -> TrainedTokenizer:
+    """Train one model on both sides, or one per side, and save them."""
     folder = config.data_folder
-    sides = [folder / f"train.{language}" for language in _languages(config.data)]
-    groups = [sides] if config.tokenizer.joint else [[side] for side in sides]
-    trained = [run_in_process(_train_on, group, pairs * len(group), config.tokenizer) for group in groups]
-    made = Tokenizer(*(model for model, _ in trained))
-    made.save(folder)
-    return {
-        "checksum": made.checksum,
-        "source_vocabulary": made.source_size,
-        "target_vocabulary": made.target_size,
-        "lines": [asdict(seen) for _, seen in trained],
-    }
+    sides = CorpusLayout(folder).texts("train", languages(config.data))
+    texts = [list(sides)] if config.tokenizer.joint else [[side] for side in sides]
+    models = [run_in_process(_train_model, files, pairs * len(files), config.tokenizer) for files in texts]
+    trained = Tokenizer(*(model for model, _ in models))
+    trained.save(folder)
+    lines = [SampledLines(**asdict(seen)) for _, seen in models]
+    return TrainedTokenizer(trained.checksum, trained.source_size, trained.target_size, lines)
 
 
-def _train_on(files: list[Path], lines: int, settings: TokenizerConfig) -> tuple[bytes, train_tokenizer.LinesSeen]:
+def _train_model(files: list[Path], lines: int, settings: TokenizerConfig) -> tuple[bytes, train_tokenizer.LinesSeen]:
     return train_tokenizer.train(chain.from_iterable(map(read_lines, files)), lines, settings)
 
 
 def _encode(config: Config, tasks: PreparationTasks, split: str) -> str:
-    name = f"encode {split}"
-    languages = _languages(config.data)
-    most = _max_pieces(config.data, split)
+    name = encode_task(split)
+    max_pieces = _max_pieces(config.data, split)
 
-    def work() -> dict[str, Any]:
-        with PairProgress(name, tasks.result(f"collect {split}")["kept"]) as progress:
-            return encode.encode_split(
+    def encode_split() -> JsonObject:
+        with PairProgress(name, tasks.manifest.collected(split).kept) as progress:
+            record = encode.encode_split(
                 config.data_folder,
                 split,
-                languages,
-                max_pieces=most,
-                workers=_workers(config),
+                languages(config.data),
+                max_pieces=max_pieces,
+                workers=config.runtime.workers or usable_cores(),
                 advance=progress.advance,
             )
+        return asdict(record)
 
     tasks.run(
         name,
         {
-            "text": tasks.outputs(f"collect {split}"),
-            "tokenizer": tasks.result("tokenizer")["checksum"],
-            "max_pieces": most,
+            "text": tasks.outputs(collect_task(split)),
+            "tokenizer": tasks.manifest.tokenizer().checksum,
+            "max_pieces": max_pieces,
         },
-        store.file_names(split, languages),
-        work,
+        store.file_names(split, languages(config.data)),
+        encode_split,
     )
     return name
 
 
-def _languages(data: DataConfig) -> Languages:
-    return data.source_lang, data.target_lang
-
-
 def _max_pieces(data: DataConfig, split: str) -> int:
+    """Return the largest number of word pieces on a side; 0, no limit, for development and test text."""
     return data.max_pieces if split == "train" else 0
 
 
-def _workers(config: Config) -> int:
-    return config.runtime.workers or usable_cores()
-
-
-def _about(config: Config) -> dict[str, Any]:
-    """Return the head of the manifest: where the text comes from and how it is prepared."""
+def _about(config: Config) -> JsonObject:
+    """Return the head of the manifest: the source of the text and the settings of its preparation."""
     data = asdict(config.data)
-    hub = ("hub_dataset", "hub_config", "hub_revision")
-    paths = ("train", "valid", "test")
-    keys = {"hub": (*hub, *paths), "files": paths, "demo": ()}[config.data.source]
+    recorded = {setting: data[setting] for setting in registry.recorded_settings(config.data)}
     return {
         "corpus": config.data.corpus,
-        "source": {"kind": config.data.source, **{key: data[key] for key in keys}},
-        "languages": list(_languages(config.data)),
+        "source": {"kind": config.data.source, **recorded},
+        "languages": list(languages(config.data)),
         "settings": {"seed": config.seed, "data": data, "tokenizer": asdict(config.tokenizer)},
     }

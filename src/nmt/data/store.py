@@ -1,14 +1,16 @@
-"""Token ids on disk, memory-mapped: one flat array of ids and one of offsets for each side of the pairs."""
+"""Token ids on disk, memory-mapped: a flat array of ids and an array of offsets per side."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.layout import CorpusLayout, array_names, store_name
+from nmt.data.records import ArrayFile, StoreDescription
 from nmt.errors import UserError
 from nmt.storage.files import checksums, is_plain_name, read_json, remove, replacing, write_json
 
@@ -16,27 +18,26 @@ Ids = npt.NDArray[np.unsignedinteger[Any]]
 Offsets = npt.NDArray[np.int64]
 LengthArray = npt.NDArray[np.int32]
 
-OFFSET = np.dtype("<i8")
-TOKENS = (np.dtype("<u2"), np.dtype("<u4"))
+OFFSET_TYPE = np.dtype("<i8")
+TOKEN_TYPES = (np.dtype("<u2"), np.dtype("<u4"))
 
 
 def id_type(vocabulary: int) -> np.dtype[Any]:
-    """Smallest type that holds every id of a vocabulary."""
-    return TOKENS[vocabulary > 65_535]
+    """Return the smallest type that holds every id of a vocabulary."""
+    return TOKEN_TYPES[vocabulary > 65_535]
 
 
 def file_names(split: str, languages: tuple[str, str]) -> list[str]:
-    """Names of the files of a split's store; the last one is written last and describes the others."""
-    arrays = [f"{split}.{language}.{part}" for language in languages for part in ("tokens", "offsets")]
-    return [*arrays, f"{split}.store.json"]
+    """Return the names of the files of a split's store; the last one is written last and describes the others."""
+    return [*array_names(split, languages), store_name(split)]
 
 
 @dataclass(frozen=True)
 class PairStore:
-    """The pairs of a split as ids, without special ones; opening costs no memory."""
+    """The pairs of a split as ids without special tokens; opening it costs no memory."""
 
     folder: Path
-    description: dict[str, Any]
+    description: StoreDescription
     source_tokens: Ids
     source_offsets: Offsets
     target_tokens: Ids
@@ -44,21 +45,22 @@ class PairStore:
 
     @classmethod
     def open(cls, folder: Path, split: str) -> "PairStore":
-        """Map a split's arrays; a file that is missing or of the wrong size is named at once."""
-        path = folder / f"{split}.store.json"
+        """Map a split's arrays, after a check of the names and sizes of their files."""
+        path = CorpusLayout(folder).store(split)
         if not path.exists():
             raise UserError(f"there is no prepared {split} data in {folder}: run `make data` with the same settings.")
-        description = read_json(path)
         try:
-            names, pairs = list(description["files"]), int(description["pairs"])
-            arrays = [_map(folder, *described) for described in description["files"].items()]
+            description = StoreDescription.from_json(read_json(path))
+            arrays = [_map(folder, *described) for described in description.files.items()]
             store = cls(folder, description, *arrays)
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise _damaged(path) from error
         sides = ((store.source_tokens, store.source_offsets), (store.target_tokens, store.target_offsets))
-        for name, (tokens, offsets) in zip(names[1::2], sides, strict=True):
-            fits = tokens.dtype in TOKENS and offsets.dtype == OFFSET and len(offsets) == pairs + 1
-            if not fits or offsets[0] != 0 or offsets[-1] != len(tokens):
+        for name, (tokens, offsets) in zip(list(description.files)[1::2], sides, strict=True):
+            agree = (
+                tokens.dtype in TOKEN_TYPES and offsets.dtype == OFFSET_TYPE and len(offsets) == description.pairs + 1
+            )
+            if not agree or offsets[0] != 0 or offsets[-1] != len(tokens):
                 raise _damaged(folder / name)
         return store
 
@@ -68,27 +70,27 @@ class PairStore:
 
     @property
     def source_lengths(self) -> LengthArray:
-        """Pieces of each source sentence, worked out at each call."""
+        """The lengths of the source sentences in word pieces, computed at each call."""
         return np.diff(self.source_offsets).astype(np.int32)
 
     @property
     def target_lengths(self) -> LengthArray:
-        """Pieces of each target sentence, worked out at each call."""
+        """The lengths of the target sentences in word pieces, computed at each call."""
         return np.diff(self.target_offsets).astype(np.int32)
 
     def source(self, index: int) -> Ids:
-        """Ids of one source sentence."""
+        """Return the ids of a source sentence."""
         return self.source_tokens[self.source_offsets[index] : self.source_offsets[index + 1]]
 
     def target(self, index: int) -> Ids:
-        """Ids of one target sentence."""
+        """Return the ids of a target sentence."""
         return self.target_tokens[self.target_offsets[index] : self.target_offsets[index + 1]]
 
     def verify(self) -> None:
-        """Read every byte and compare with the checksums taken when it was written; see that sentences have lengths."""
-        files = self.description["files"]
+        """Compare all files with the checksums taken when they were written; check that no length is negative."""
+        files = self.description.files
         for name, found in zip(files, checksums([self.folder / name for name in files]), strict=True):
-            if found != files[name].get("sha256"):
+            if found != files[name].sha256:
                 raise _damaged(self.folder / name)
         for name, offsets in zip(list(files)[1::2], (self.source_offsets, self.target_offsets), strict=True):
             if (offsets[1:] < offsets[:-1]).any():
@@ -96,22 +98,22 @@ class PairStore:
 
 
 class PairWriter:
-    """Appends pairs to a store that is being written."""
+    """Appends pairs to a store."""
 
     def __init__(self, files: list[BinaryIO], dtype: np.dtype[Any]) -> None:
-        """Write to the four files: tokens and offsets of the source, then of the target."""
+        """Write to four files: tokens and offsets of the source, then of the target."""
         self._tokens = files[0::2]
         self._offsets = files[1::2]
         self._ends = [0, 0]
         self._dtype = dtype
         self.pairs = 0
         for file in self._offsets:
-            file.write(np.zeros(1, OFFSET).tobytes())
+            file.write(np.zeros(1, OFFSET_TYPE).tobytes())
 
     def append(self, source: Ids, source_lengths: LengthArray, target: Ids, target_lengths: LengthArray) -> None:
-        """Add pairs: the ids of their sentences one after the other, and the sentences' lengths."""
+        """Append pairs: the concatenated ids of their sentences, and the sentences' lengths."""
         for side, (ids, lengths) in enumerate(((source, source_lengths), (target, target_lengths))):
-            offsets = self._ends[side] + np.cumsum(lengths, dtype=OFFSET)
+            offsets = self._ends[side] + np.cumsum(lengths, dtype=OFFSET_TYPE)
             self._tokens[side].write(np.ascontiguousarray(ids, self._dtype).data)
             self._offsets[side].write(offsets.data)
             self._ends[side] += len(ids)
@@ -120,7 +122,7 @@ class PairWriter:
 
 @contextmanager
 def writing(folder: Path, split: str, languages: tuple[str, str], vocabulary: int) -> Iterator[PairWriter]:
-    """Write a split's store, whole or not at all."""
+    """Yield a writer of a split's store; the store is complete after the block, or missing if the block fails."""
     *arrays, description = file_names(split, languages)
     remove(folder / description)
     dtype = id_type(vocabulary)
@@ -131,23 +133,23 @@ def writing(folder: Path, split: str, languages: tuple[str, str], vocabulary: in
             yield writer
     sums = checksums([folder / name for name in arrays])
     entries = {
-        name: {"dtype": kind.str, "bytes": (folder / name).stat().st_size, "sha256": sum_}
-        for name, kind, sum_ in zip(arrays, (dtype, OFFSET, dtype, OFFSET), sums, strict=True)
+        name: ArrayFile(kind.str, (folder / name).stat().st_size, sum_)
+        for name, kind, sum_ in zip(arrays, (dtype, OFFSET_TYPE, dtype, OFFSET_TYPE), sums, strict=True)
     }
-    write_json(folder / description, {"pairs": writer.pairs, "files": entries})
+    write_json(folder / description, asdict(StoreDescription(writer.pairs, entries)))
 
 
-def _map(folder: Path, name: str, entry: dict[str, Any]) -> npt.NDArray[Any]:
+def _map(folder: Path, name: str, entry: ArrayFile) -> npt.NDArray[Any]:
     path = folder / name
-    if not is_plain_name(name) or not path.is_file() or path.stat().st_size != entry["bytes"]:
+    if not is_plain_name(name) or not path.is_file() or path.stat().st_size != entry.bytes:
         raise _damaged(path)
-    kind = np.dtype(entry["dtype"])
-    if kind not in (*TOKENS, OFFSET):
+    kind = np.dtype(entry.dtype)
+    if kind not in (*TOKEN_TYPES, OFFSET_TYPE):
         raise _damaged(path)
-    if not entry["bytes"]:
+    if not entry.bytes:
         return np.zeros(0, kind)
     return np.memmap(path, dtype=kind, mode="r").view(np.ndarray)
 
 
 def _damaged(path: Path) -> UserError:
-    return UserError(f"{path} is missing, damaged or of another preparation: run `make data` with the same settings.")
+    return UserError(f"{path} is missing, damaged or from another preparation: run `make data` with the same settings.")

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
-from nmt.data.prepare import verify_step
+from nmt.data.prepare import verify_task
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
 from nmt.evaluation.scores import Score, score
@@ -57,7 +57,7 @@ def read_split(folder: Path, name: str, languages: tuple[str, str]) -> Split:
     for path in paths:
         if not path.is_file():
             raise UserError(f"there is no {path}: run `make data` with the same settings, or name other splits")
-    verify_step(folder, f"collect {name}")
+    verify_task(folder, f"collect {name}")
     sources, references = (list(read_lines(path)) for path in paths)
     if len(sources) != len(references):
         raise UserError(

@@ -1,8 +1,9 @@
-"""The embedded demo corpus: English and German sentences from a grammar, so that nothing needs to be downloaded.
+"""The embedded demo corpus: English and German sentences from a grammar, which need no download.
 
-The lexicon knows words and what goes with what; `german` and `english` inflect; `phrases`, `verbgroup`, `clauses` and
-`sentences` are the tree of a sentence, each node of which says itself in both languages; `choosing`, `events`, `states`
-and `discourse` grow such trees at random; `holdout` says which combinations are kept from training.
+`lexicon` holds the words and which of them combine. `german` and `english` inflect words. `phrases`, `verbgroup`,
+`clauses` and `sentences` are the nodes of a sentence's tree; each renders itself in both languages. `choosing`,
+`things`, `dates`, `events`, `states`, `questions`, `reasons` and `discourse` build random trees: each extends the class
+of the one before, and the last is `Author`. `holdout` decides which combinations are kept out of the training text.
 """
 
 import hashlib
@@ -19,39 +20,39 @@ from nmt.grammar.lexicon.verbs import ALL as VERBS
 
 __all__ = ["fingerprint", "generate", "lemma_counts"]
 
-SHORTEST, LONGEST = 3, 25
-"""Words in a sentence of either language."""
+MIN_WORDS, MAX_WORDS = 3, 25
+"""Words in a sentence, in each language."""
 
-ENOUGH_FOR_EVERY_WORD = 5_000
-"""A training split of so many pairs shows nearly every word; from there on, the others use only words it shows."""
+PAIRS_WITH_NEARLY_ALL_WORDS = 5_000
+"""Training splits of at least this size have nearly all words; then the other splits use only words of training."""
 
 Pair = tuple[str, str]
 
 
 def generate(seed: int, train: int, valid: int, test: int) -> dict[str, list[Pair]]:
-    """Write so many distinct pairs a split; `unseen` is the half of test that has combinations new to training."""
+    """Generate distinct pairs per split; `unseen` is the half of test with combinations that training lacks."""
     stream = _distinct(seed)
-    new = test // 2
+    unseen = test // 2
     drawn: dict[str, list[Pair]] = {"train": _take(stream, train, unseen=False)}
-    complete = train >= ENOUGH_FOR_EVERY_WORD
+    complete = train >= PAIRS_WITH_NEARLY_ALL_WORDS
     known = tuple(_vocabulary(drawn["train"], side) for side in (0, 1)) if complete else None
     drawn["valid"] = _take(stream, valid, unseen=False, known=known)
-    ordinary = _take(stream, test - new, unseen=False, known=known)
-    drawn["unseen"] = _take(stream, new, unseen=True, known=known)
+    ordinary = _take(stream, test - unseen, unseen=False, known=known)
+    drawn["unseen"] = _take(stream, unseen, unseen=True, known=known)
     drawn["test"] = ordinary + drawn["unseen"]
     Random(seed).shuffle(drawn["test"])
     return drawn
 
 
 def _distinct(seed: int) -> Iterator[tuple[Pair, bool]]:
-    """Pairs without end, no sentence of either language twice, and whether each has a held-out combination."""
+    """Yield distinct pairs without end, each with whether it has a held-out combination."""
     author = Author(Random(seed))
     seen: tuple[set[str], set[str]] = set(), set()
     while True:
         sentence = author.sentence()
         pair = sentence.english(), sentence.german()
-        fits = all(SHORTEST <= len(side.split()) <= LONGEST for side in pair)
-        if fits and pair[0] not in seen[0] and pair[1] not in seen[1]:
+        is_short = all(MIN_WORDS <= len(side.split()) <= MAX_WORDS for side in pair)
+        if is_short and pair[0] not in seen[0] and pair[1] not in seen[1]:
             seen[0].add(pair[0])
             seen[1].add(pair[1])
             yield pair, is_unseen(sentence.pairings())
@@ -60,11 +61,11 @@ def _distinct(seed: int) -> Iterator[tuple[Pair, bool]]:
 def _take(
     stream: Iterator[tuple[Pair, bool]], count: int, unseen: bool, known: tuple[set[str], ...] | None = None
 ) -> list[Pair]:
-    """The next pairs that are, or are not, unseen, and whose words training has shown."""
+    """Return the next pairs that are, or are not, unseen and, if `known` is given, use only known words."""
     taken: list[Pair] = []
     while len(taken) < count:
-        pair, new = next(stream)
-        if new is unseen and (known is None or all(_words(pair[side]) <= known[side] for side in (0, 1))):
+        pair, is_new = next(stream)
+        if is_new is unseen and (known is None or all(_words(pair[side]) <= known[side] for side in (0, 1))):
             taken.append(pair)
     return taken
 
@@ -78,7 +79,7 @@ def _vocabulary(pairs: list[Pair], side: int) -> set[str]:
 
 
 def lemma_counts() -> tuple[int, int]:
-    """How many lemmas the lexicon has of English and of German, names apart."""
+    """Return the numbers of English and of German lemmas in the lexicon, without names."""
     entries: list[Noun | Adjective | Adverb] = [*NOUNS, *modifiers.ADJECTIVES]
     entries += [*modifiers.MANNER.values(), *modifiers.FREQUENCY, *modifiers.COMMENT, *modifiers.NUMBER]
     english = {entry.english for entry in entries}
@@ -89,7 +90,7 @@ def lemma_counts() -> tuple[int, int]:
 
 
 def fingerprint() -> str:
-    """A checksum of the grammar's source, so that what was made with another grammar is known to be stale."""
+    """Return a checksum of the grammar's source; text generated by another grammar is out of date."""
     digest = hashlib.sha256()
     folder = Path(__file__).parent
     for path in sorted(folder.rglob("*.py")):

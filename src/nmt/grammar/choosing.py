@@ -1,4 +1,4 @@
-"""Choosing noun phrases that make sense where they stand."""
+"""Choose noun phrases that make sense in their place."""
 
 from functools import cache
 from random import Random
@@ -62,12 +62,12 @@ UNIQUE = frozenset(
         "prize",
     ]
 )
-"""Nouns that want the definite (or indefinite) singular, and no counting."""
+"""Classes of nouns that are singular and not counted."""
 
 
 @cache
 def adjectives(noun: Noun, predicative: bool = False) -> tuple[Adjective, ...]:
-    """The adjectives that say something sensible about a noun, before it or of it."""
+    """Return the adjectives that make sense with a noun, as attributes or, if `predicative`, also after `is`."""
     return tuple(
         adjective
         for adjective in modifiers.ADJECTIVES
@@ -79,47 +79,47 @@ def adjectives(noun: Noun, predicative: bool = False) -> tuple[Adjective, ...]:
 
 @cache
 def candidates(classes: tuple[str, ...]) -> tuple[Noun, ...]:
-    """The nouns of some classes."""
+    """Return the nouns of some classes."""
     return nouns.of_class(*classes)
 
 
 class Chooser:
-    """Draws phrases from the lexicon; a noun or a name is used once a sentence."""
+    """Draws phrases from the lexicon; uses each noun or name at most once per sentence."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
         self.used: set[str] = set()
 
     def chance(self, probability: float) -> bool:
-        """True that often."""
+        """Return True with the given probability."""
         return self.random.random() < probability
 
     def one_of(self, weighted: dict[T, float]) -> T:
-        """One of the keys, by weight."""
+        """Draw one of the keys with probabilities proportional to the weights."""
         return self.random.choices(list(weighted), list(weighted.values()))[0]
 
-    def noun(self, classes: tuple[str, ...], apart: tuple[str, ...] = ()) -> Noun:
-        """A noun of these classes, and not of those, that the sentence has not used."""
-        pool = [noun for noun in candidates(classes) if noun.classes.isdisjoint(apart)]
+    def noun(self, classes: tuple[str, ...], excluded: tuple[str, ...] = ()) -> Noun:
+        """Draw a noun of some classes, and not of the excluded ones, that the sentence does not use yet."""
+        pool = [noun for noun in candidates(classes) if noun.classes.isdisjoint(excluded)]
         fresh = [noun for noun in pool if noun.english not in self.used]
         noun = self.random.choice(fresh or pool)
         self.used.add(noun.english)
         return noun
 
     def name(self) -> Name:
-        """Someone's name."""
+        """Draw a name of a person."""
         name = self.random.choice([name for name in NAMES if name.english_name not in self.used])
         self.used.add(name.english_name)
         return name
 
     def man(self) -> Name:
-        """The name of a man."""
+        """Draw a name of a man."""
         name = self.random.choice([name for name in MALE_NAMES if name.english_name not in self.used])
         self.used.add(name.english_name)
         return name
 
     def adjective(self, noun: Noun, probability: float) -> Adjective | None:
-        """An adjective for a noun, that often."""
+        """Draw an adjective for a noun with the given probability."""
         fitting = [word for word in adjectives(noun) if word.english not in self.used]
         if not fitting or not self.chance(probability):
             return None
@@ -128,7 +128,7 @@ class Chooser:
         return adjective
 
     def subject(self, classes: tuple[str, ...], full: bool = False) -> Nominal:
-        """A subject; `full` wants neither pronoun nor unknown."""
+        """Draw a subject; `full` excludes pronouns and indefinite phrases."""
         persons = "person" in classes
         if persons and not full and self.chance(0.25):
             return self.random.choice(PERSONS)
@@ -142,7 +142,7 @@ class Chooser:
         return self.known(self.noun(people), full)
 
     def known(self, noun: Noun, full: bool) -> Nominal:
-        """A subject noun with what may stand before it."""
+        """Draw determiner and adjective for a subject noun."""
         adjective = self.adjective(noun, 0.3)
         if noun.classes & {"mate", "family"}:
             return NounPhrase(self.random.choice(POSSESSIVES), noun, "pl" in noun.classes, adjective)
@@ -166,16 +166,16 @@ class Chooser:
             return NounPhrase(self.random.choice((MANY, SOME, MANY, SOME, ALL)), noun, True, adjective)
         return NounPhrase({"the": THE, "this": THIS, "every": EVERY, "a": A}[shape], noun, False, adjective)
 
-    def relation(self, owner: Determiner | None, apart: tuple[str, ...] = ()) -> Nominal:
-        """A member of someone's family."""
-        noun = self.noun(("family",), apart)
+    def relation(self, owner: Determiner | None, excluded: tuple[str, ...] = ()) -> Nominal:
+        """Draw a member of someone's family."""
+        noun = self.noun(("family",), excluded)
         plural = "pl" in noun.classes
         if owner is None and self.chance(0.15):
             return Owned(self.name(), noun, plural)
         return NounPhrase(owner or self.random.choice(POSSESSIVES), noun, plural)
 
     def person(self, subject: Nominal, generic: bool = False, kin: bool = True) -> Nominal:
-        """A person who is not the subject; `generic` wants someone known, as for what happens again and again."""
+        """Draw a person who is not the subject; `generic` draws a person the subject knows, for habitual actions."""
         owner = kin_owner(subject)
         shape = self.one_of({"pronoun": 20, "name": 20, "relation": 30 if kin else 0, "noun": 10 if generic else 30})
         if shape == "pronoun":
@@ -183,15 +183,15 @@ class Chooser:
         if shape == "name":
             return self.name()
         if shape == "relation":
-            apart = ("young",) if is_young(subject) else ()
-            return self.relation(owner if owner and self.chance(0.8) else None, apart)
+            excluded = ("young",) if is_young(subject) else ()
+            return self.relation(owner if owner and self.chance(0.8) else None, excluded)
         noun = self.noun(("mate",) if generic else ("person",))
         if "mate" in noun.classes:
             return NounPhrase(owner or self.random.choice(POSSESSIVES), noun, False, self.adjective(noun, 0.2))
         return NounPhrase(self.random.choice((THE, THE, THE, A)), noun, False, self.adjective(noun, 0.25))
 
     def other(self, subject: Nominal) -> Pronoun:
-        """A pronoun for someone who is not the subject, nor one of several."""
+        """Draw a pronoun for someone who is not the subject or a member of it."""
         agreement = subject.agreement
         return self.random.choice(
             [
@@ -204,7 +204,7 @@ class Chooser:
 
 
 def possessive(subject: Nominal) -> Determiner | None:
-    """The possessive that refers to the subject, where both languages agree on it."""
+    """Return the possessive that refers to the subject, if both languages agree on it."""
     agreement = subject.agreement
     if isinstance(subject, NounPhrase) and not agreement.plural:
         return {"he": HIS, "she": HER}.get(subject.noun.pronoun)
@@ -218,23 +218,23 @@ def possessive(subject: Nominal) -> Determiner | None:
 
 
 def is_each(subject: Nominal) -> bool:
-    """Whether the subject is every one of a kind, or all, of whom nothing is denied or explained."""
+    """Return whether the subject is `every` or `all` of a kind; clauses about these are not negated or explained."""
     return isinstance(subject, NounPhrase) and subject.determiner in (EVERY, ALL)
 
 
 def is_young(subject: Nominal) -> bool:
-    """Whether the subject is a child."""
+    """Return whether the subject is a child."""
     return isinstance(subject, NounPhrase | Owned) and "young" in subject.noun.classes
 
 
 def kin_owner(subject: Nominal) -> Determiner | None:
-    """The possessive for someone's relations: several teachers do not share a mother."""
+    """Return the possessive for relatives of the subject; groups get none, because they do not share a mother."""
     crowd = isinstance(subject, NounPhrase) and subject.agreement.plural
     return None if crowd else possessive(subject)
 
 
 def pronoun(subject: Nominal) -> Pronoun | None:
-    """The pronoun that takes a person up again, where both languages agree on it."""
+    """Return the pronoun that refers back to a person, if both languages agree on it."""
     if isinstance(subject, Pronoun):
         return subject
     if subject.agreement.plural:

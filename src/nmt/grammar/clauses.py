@@ -1,4 +1,4 @@
-"""Clauses: a subject, a verb group and parts, put in the order of either language."""
+"""Clauses: a subject, a verb group and parts, in the word order of each language."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,23 +7,23 @@ from enum import Enum
 from nmt.grammar import english, german
 from nmt.grammar.determiners import HOW_MANY, NO, NOT_A, WHICH
 from nmt.grammar.features import Agreement, Case, Order
-from nmt.grammar.phrases import Nominal, NounPhrase, Owned, Phrase, Prepositional, words
+from nmt.grammar.phrases import Nominal, NounPhrase, Owned, Phrase, Prepositional, RelativeClause, words
 from nmt.grammar.pronouns import Asked, There
 from nmt.grammar.verbgroup import LIKE_TO, VerbGroup
 
 
 class Role(Enum):
-    """What a part does in its clause. The order of the members is the English order."""
+    """The function of a part in its clause. The order of the members is the English word order."""
 
     FREQUENCY = "frequency"
     ALREADY = "already"
     RECIPIENT = "recipient"
     OBJECT = "object"
     SHIFTED = "shifted"
-    """A recipient that English puts after the object, with `to`."""
+    """A recipient that English places after the object, with `to`."""
     PREDICATE = "predicate"
     STANDARD = "standard"
-    """What something is compared with: German puts it behind the verb."""
+    """The standard of a comparison, which German places after the verb."""
     MANNER = "manner"
     OBLIQUE = "oblique"
     DIRECTION = "direction"
@@ -39,7 +39,7 @@ ENGLISH_RANK = {role: rank for rank, role in enumerate(Role)}
 BEFORE_MAIN_VERB = (Role.FREQUENCY, Role.ALREADY)
 RECIPIENTS = (Role.RECIPIENT, Role.SHIFTED)
 SEPARABLE_PARTICLES = ("up", "off", "on", "away", "along")
-"""English particles that a pronoun object comes before: picked him up."""
+"""English particles that follow a pronoun object: picked him up."""
 
 SUBJECT_PRONOUN, REFLEXIVE, SUBJECT, UNKNOWN_SUBJECT = 1, 2, 3, 7
 LIKE, NEGATION = 45, 80
@@ -60,55 +60,55 @@ GERMAN_RANK = {
     Role.PREDICATE: 120,
     Role.COMMENT: 10,
 }
-"""Time before manner before place; the known before the unknown; what belongs to the verb last."""
+"""German word order: time, manner, place; known before unknown; parts that belong to the verb last."""
 KNOWN_BEFORE_TIME = {Role.RECIPIENT: 15, Role.SHIFTED: 15, Role.OBJECT: 16}
-"""Where known objects stand before nicht, schon and oft: er hat das Buch gestern nicht gelesen."""
+"""Ranks of known objects in clauses with nicht, schon or oft: er hat das Buch gestern nicht gelesen."""
 UNKNOWN_OBJECT = 90
 FOCUS = (Role.FREQUENCY, Role.ALREADY, Role.YET)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A phrase in its role; `case` is what the verb wants of it in German."""
+    """A phrase in its role; `case` is the German case that the verb requires."""
 
     role: Role
     phrase: Phrase
     case: Case = Case.ACCUSATIVE
 
     def english(self) -> str:
-        """The phrase in English."""
+        """Return the phrase in English."""
         text = self.phrase.english(Case.ACCUSATIVE if self.role is not Role.PREDICATE else Case.NOMINATIVE)
         return f"to {text}" if self.role is Role.SHIFTED else text
 
     def german(self) -> str:
-        """The phrase in German, without its relative clause."""
+        """Return the phrase in German, without its relative clause."""
         return self.phrase.german(self.case)
 
 
 def noun_phrase(phrase: Phrase) -> NounPhrase | Owned | None:
-    """The noun phrase in a phrase, if there is one."""
+    """Return the noun phrase in a phrase, if there is one."""
     inner = phrase.nominal if isinstance(phrase, Prepositional) else phrase
     return inner if isinstance(inner, NounPhrase | Owned) else None
 
 
-def relative_of(phrase: Phrase) -> "Clause | None":
-    """The relative clause that hangs on a phrase."""
+def relative_of(phrase: Phrase) -> RelativeClause | None:
+    """Return the relative clause that modifies a phrase, if there is one."""
     inner = noun_phrase(phrase)
     return inner.relative if inner else None
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Who does what: rendered as a main clause, a question, a subordinate or relative clause, or an infinitive."""
+    """A clause that renders as a main clause, question, subordinate clause, relative clause or infinitive."""
 
     subject: Nominal
     group: VerbGroup
     parts: tuple[Part, ...] = ()
     front: Part | None = None
-    """What opens the clause in both languages: an adverbial, a question word, a relative pronoun."""
+    """The part that opens the clause in both languages: an adverbial, a question word or a relative pronoun."""
 
     def english(self, question: bool = False) -> str:
-        """The clause with the English order of words."""
+        """Return the clause with the English order of words."""
         agreement = self.subject.agreement
         if isinstance(self.subject, There):
             agreement = Agreement(3, self.subject.plural)
@@ -154,15 +154,15 @@ class Clause:
         return words(particle, *(part.english() for part in parts))
 
     def english_relative(self) -> str:
-        """The clause as a relative clause."""
+        """Return the clause as a relative clause."""
         return self.english()
 
     def english_infinitive(self) -> str:
-        """The clause without its subject, as an infinitive with `to`."""
+        """Return the clause without its subject, as an infinitive with `to`."""
         return words("to", self.group.verb.english[0], self._english_tail())
 
     def german(self, order: Order) -> str:
-        """The clause with the German order of words."""
+        """Return the clause with the German order of words."""
         opening, closing = self.group.german_order(self.subject.agreement, order)
         middle = [text for _, text in sorted(self._middle(order), key=lambda item: item[0])]
         front = self.front.german() if self.front else ""
@@ -179,7 +179,7 @@ class Clause:
         return f"{text} , {relative.german(Order.LAST)} ," if relative else text
 
     def _middle(self, order: Order) -> Iterator[tuple[float, str]]:
-        """What stands between the two parts of the verb, each with its rank."""
+        """Yield the words of the middle field, between the two parts of the German verb, each with its rank."""
         if order in (Order.FIRST, Order.LAST) or (order is Order.SECOND and self.front):
             early = self.subject.light or isinstance(self.subject, Asked)
             full = SUBJECT if self.subject.definite else UNKNOWN_SUBJECT
@@ -212,7 +212,7 @@ class Clause:
         return KNOWN_BEFORE_TIME[part.role] if focused else rank
 
     def pairings(self, order: Order) -> Iterator[tuple[str, str, str]]:
-        """Every combination of words and frames that may be held out: kind, word, frame or second word."""
+        """Yield the combinations that may be held out: kind, word, and frame or second word."""
         name = self.group.verb.name
         yield "frame", name, f"{order.value} {self.group.form()}"
         for phrase in (

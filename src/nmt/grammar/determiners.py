@@ -1,4 +1,4 @@
-"""Determiners: articles, possessives, numbers, with the endings they take and leave."""
+"""Determiners: articles, possessives and numbers, with their endings and those of the adjectives after them."""
 
 from dataclasses import dataclass
 
@@ -9,19 +9,19 @@ from nmt.grammar.german import Declension
 
 @dataclass(frozen=True, slots=True)
 class Determiner:
-    """What stands before adjective and noun."""
+    """A word before adjective and noun."""
 
     singular: str
-    """English, before a singular; `a` becomes `an` as needed."""
+    """English word before a singular; `a` becomes `an` if needed."""
     plural: str
     german: str
-    """German stem, or the whole word where it does not inflect; `der` is the article."""
+    """German stem, or the whole word if it does not inflect; `der` is the article."""
     declension: Declension
     inflects: bool = True
     definite: bool = True
 
     def ending(self, case: Case, gender: Gender, plural: bool) -> str:
-        """The German ending the determiner takes."""
+        """Return the German ending the determiner takes."""
         if not self.inflects:
             return ""
         if self.declension is Declension.MIXED:
@@ -29,7 +29,7 @@ class Determiner:
         return german.article_ending(case, gender, plural)
 
     def in_german(self, case: Case, gender: Gender, plural: bool) -> str:
-        """The German determiner, inflected."""
+        """Return the German determiner, inflected."""
         if self.german == "der":
             return german.definite(case, gender, plural)
         return self.german + self.ending(case, gender, plural)
@@ -59,5 +59,5 @@ THEIR = Determiner("their", "their", "ihr", Declension.MIXED)
 
 
 def numeral(english_word: str, german_word: str) -> Determiner:
-    """A cardinal number above one."""
+    """Return the determiner of a cardinal number above one."""
     return Determiner("", english_word, german_word, Declension.STRONG, inflects=False, definite=False)

@@ -1,10 +1,11 @@
-"""Building sentences: which clauses go together, so that they make sense together."""
+"""Build sentences from clauses that make sense together."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
 from nmt.grammar.choosing import HE, SHE
+from nmt.grammar.clause_spec import FUTURE, HABIT, MODAL, NOW, PAST, PAST_MODAL, PERFECT, PLUPERFECT, ClauseSpec
 from nmt.grammar.clauses import Clause, Part, Role
 from nmt.grammar.determiners import THE
 from nmt.grammar.events import suits
@@ -31,7 +32,6 @@ from nmt.grammar.sentences import (
 )
 from nmt.grammar.states import FEELINGS
 from nmt.grammar.verbgroup import CAN, WANT_TO, VerbGroup
-from nmt.grammar.wishes import FUTURE, HABIT, MODAL, NOW, PAST, PAST_MODAL, PERFECT, PLUPERFECT, Wish
 
 CONTROLLING = tuple(verb for verb in verbs.MATRIX if "control" in verb.flags)
 CLAIMING = tuple(verb for verb in verbs.MATRIX if "that" in verb.flags)
@@ -40,7 +40,7 @@ SCENES = ("household", "party", "office", "tour")
 TROUBLES = ("tired", "ill", "hungry", "thirsty")
 FAIR = NounPhrase(THE, nouns.BY_ENGLISH["weather"])
 CONDITIONS = {"rain": "indoor", "fine": "outdoor", "time": "", "money": "cash"}
-"""What a plan may depend on, and the verbs that depend on it."""
+"""Conditions of a plan, each with the flag of the verbs that depend on it."""
 YOUTHFUL = tuple(
     verbs.named(name) for name in ["play", "swim", "hike", "dance", "sing", "paint", "draw", "collect", "bake", "read"]
 )
@@ -74,16 +74,16 @@ class Author(Reasoner):
         }
 
     def sentence(self) -> Sentence:
-        """Any sentence."""
+        """Build a sentence of a random kind."""
         self.used.clear()
         return self.one_of(self.kinds)()
 
     def simple(self) -> Sentence:
-        """One clause about an event."""
-        return Sentence(self.event(Wish()))
+        """Build one clause about an event."""
+        return Sentence(self.event(ClauseSpec()))
 
     def described(self) -> Sentence:
-        """One clause about a state."""
+        """Build one clause about a state."""
         kinds: dict[Callable[[], Clause], float] = {
             self.quality: 25,
             self.state: 25,
@@ -98,12 +98,12 @@ class Author(Reasoner):
         return Sentence(self.one_of(kinds)())
 
     def anyone_feels(self) -> Clause:
-        """Someone is or was tired."""
+        """Build a clause: someone is or was tired."""
         tense = Tense.PRESENT if self.chance(0.6) else Tense.PAST
         return self.feeling(self.agent(full=False), tense, FEELINGS)
 
     def narrowed(self) -> Sentence:
-        """The man who bought the car lives in Berlin."""
+        """Build a sentence: the man who bought the car lives in Berlin."""
         noun = self.noun(("person",), ("mate",))
         plural = self.chance(0.25)
         bare = NounPhrase(THE, noun, plural, self.adjective(noun, 0.2))
@@ -115,66 +115,66 @@ class Author(Reasoner):
         return Sentence(self.event(brief(PAST, PERFECT, FUTURE, MODAL, subject=subject, negation=0.1)))
 
     def joined(self) -> Sentence:
-        """One does this and another does that."""
+        """Build a sentence: one does this and another does that."""
         first, second = self.pair(self.random.choice((PAST, PAST, FUTURE, NOW)))
         return Sentence(Linked(first, AND, second))
 
     def simultaneous(self) -> Sentence:
-        """While one does this, another does that."""
+        """Build a sentence: while one does this, another does that."""
         first, second = self.pair(PAST)
         return Sentence(Linked(first, WHILE, second, self.chance(0.5)))
 
-    def pair(self, telling: str) -> tuple[Clause, Clause]:
-        """Two people, each doing something of the same scene."""
+    def pair(self, mode: str) -> tuple[Clause, Clause]:
+        """Build two clauses about two people who do something in the same scene."""
         scene = self.random.choice(SCENES)
-        first = self.event(brief(telling, subject=self.agent(), scene=scene, time=True))
-        return first, self.event(brief(telling, subject=self.agent(), scene=scene))
+        first = self.event(brief(mode, subject=self.agent(), scene=scene, time=True))
+        return first, self.event(brief(mode, subject=self.agent(), scene=scene))
 
     def contrasted(self) -> Sentence:
-        """Someone wants to, but cannot."""
+        """Build a sentence: someone wants to, but cannot."""
         subject = self.agent(full=False)
         verb = self.suitable(subject)
-        telling, tense = (PAST_MODAL, Tense.PAST) if self.chance(0.6) else (MODAL, Tense.PRESENT)
-        told = self.clause(brief(time=True, front=0.3), subject, verb, telling)
-        first = Clause(subject, VerbGroup(verb, tense, WANT_TO), told.parts, told.front)
+        mode, tense = (PAST_MODAL, Tense.PAST) if self.chance(0.6) else (MODAL, Tense.PRESENT)
+        draft = self.clause(brief(time=True, front=0.3), subject, verb, mode)
+        first = Clause(subject, VerbGroup(verb, tense, WANT_TO), draft.parts, draft.front)
         return Sentence(Linked(first, BUT, self.hindrance(self.again(subject), verb, tense)))
 
     def excused(self) -> Sentence:
-        """Someone does not do it because there is no time; someone is happy because something happened."""
+        """Build a sentence: someone does not do it, or is happy, because of something."""
         kinds: dict[Callable[[], Linked], float] = {self.moved_by: 4, self.eased: 2, self.hindered: 5}
         return Sentence(self.one_of(kinds)())
 
     def moved(self) -> Sentence:
-        """Someone went somewhere because of a wish."""
+        """Build a sentence: someone went somewhere because they wanted to do something there."""
         subject = self.agent(full=False)
         way, deed = self.errand(subject, PAST)
-        wish = Clause(self.again(subject), VerbGroup(deed.group.verb, Tense.PAST, WANT_TO), deed.parts)
-        return Sentence(Linked(way, BECAUSE, wish))
+        wanted = Clause(self.again(subject), VerbGroup(deed.group.verb, Tense.PAST, WANT_TO), deed.parts)
+        return Sentence(Linked(way, BECAUSE, wanted))
 
     def purposeful(self) -> Sentence:
-        """Someone goes somewhere to do something."""
+        """Build a sentence: someone goes somewhere to do something."""
         way, deed = self.errand(self.agent(full=False), self.random.choice((PAST, FUTURE)))
         return Sentence(Linked(way, IN_ORDER_TO, deed))
 
     def although(self) -> Sentence:
-        """Although he is tired, he does it."""
+        """Build a sentence: although he is tired, he does it."""
         subject = self.agent(full=False)
         verb = self.suitable(subject, ("chance", "thing", "body"))
-        told = self.clause(brief(time=True), subject, verb, PAST)
+        draft = self.clause(brief(time=True), subject, verb, PAST)
         if "outdoor" in verb.flags and self.chance(0.6):
             trouble = self.weather(Tense.PAST, time=False)
         else:
             trouble = self.feeling(self.again(subject), Tense.PAST, ("ill",) if verb.english[0] in EASING else TROUBLES)
-        return Sentence(Linked(told, ALTHOUGH, trouble, self.chance(0.4)))
+        return Sentence(Linked(draft, ALTHOUGH, trouble, self.chance(0.4)))
 
     def conditional(self) -> Sentence:
-        """If it rains, we will stay at home."""
+        """Build a sentence: if it rains, we will stay at home."""
         subject = self.agent(full=False)
         case = self.random.choice(list(CONDITIONS))
         verb = self.suitable(subject, ("chance", "thing", "stiff"), CONDITIONS[case])
-        told = self.clause(brief(adverbials=int(case != "rain")), subject, verb, FUTURE)
-        group = told.group if self.chance(0.6) else VerbGroup(told.group.verb, modal=CAN)
-        first = Clause(subject, group, told.parts)
+        draft = self.clause(brief(adverbials=int(case != "rain")), subject, verb, FUTURE)
+        group = draft.group if self.chance(0.6) else VerbGroup(draft.group.verb, modal=CAN)
+        first = Clause(subject, group, draft.parts)
         if case == "rain":
             condition = self.weather(Tense.PRESENT)
         elif case == "fine":
@@ -184,7 +184,7 @@ class Author(Reasoner):
         return Sentence(Linked(first, IF, condition, self.chance(0.6)))
 
     def ordered(self) -> Sentence:
-        """Before or after."""
+        """Build a sentence: someone does something before or after something else."""
         subject = self.agent(full=False)
         scene = self.random.choice(SCENES)
         first = self.event(brief(PAST, subject=subject, scene=scene))
@@ -195,13 +195,13 @@ class Author(Reasoner):
         return Sentence(Linked(first, connector, second, self.chance(0.5)))
 
     def remembered(self) -> Sentence:
-        """When she was young, she often did it; when he was in Paris, he did it."""
+        """Build a sentence: when she was young, she often did it; when he was in Paris, he did it."""
         if self.chance(0.5):
             subject = self.random.choice((self.relation(None), self.relation(None), HE, SHE))
             then = self.being(self.again(subject), MOODS["young"], Tense.PAST, False)
             verb = self.random.choice(YOUTHFUL)
-            told = self.clause(brief(adverbials=0), subject, verb, HABIT)
-            first = Clause(subject, VerbGroup(verb, Tense.PAST), (*told.parts, self.often()))
+            draft = self.clause(brief(adverbials=0), subject, verb, HABIT)
+            first = Clause(subject, VerbGroup(verb, Tense.PAST), (*draft.parts, self.often()))
         else:
             subject = self.agent(full=False)
             place = Part(Role.PREDICATE, self.town(False, False))
@@ -211,11 +211,11 @@ class Author(Reasoner):
         return Sentence(Linked(first, WHEN, then, self.chance(0.6)))
 
     def often(self) -> Part:
-        """How often something was done."""
+        """Draw an adverb of frequency."""
         return Part(Role.FREQUENCY, self.random.choice(OFTEN))
 
     def claimed(self) -> Sentence:
-        """Someone believes that something is so."""
+        """Build a sentence: someone believes that something is so."""
         first = Clause(self.agent(full=False), VerbGroup(self.random.choice(CLAIMING)))
         hoped = first.group.verb.english[0] == "hope"
         if not hoped and self.chance(0.25):
@@ -226,13 +226,13 @@ class Author(Reasoner):
         return Sentence(Linked(first, THAT, self.event(brief(PAST, FUTURE, PERFECT, MODAL, time=True, negation=0.1))))
 
     def wondered(self) -> Sentence:
-        """Someone asks whether it is so."""
+        """Build a sentence: someone asks whether it is so."""
         verb = self.random.choice(WONDERING)
         first = Clause(self.agent(full=True), VerbGroup(verb, negated=verb.english[0] == "know"))
         return Sentence(Linked(first, WHETHER, self.event(brief(PAST, FUTURE, PERFECT, MODAL, time=True))))
 
     def attempted(self) -> Sentence:
-        """Someone tries to do it."""
+        """Build a sentence: someone tries to do it."""
         verb = self.random.choice(CONTROLLING)
         subject = self.agent(full=False)
         tense = Tense.PAST if self.chance(0.6) or "past" in verb.flags else Tense.PRESENT

@@ -1,4 +1,4 @@
-"""English inflection: rules, and the exceptions written out."""
+"""English inflection: rules, and lists of exceptions."""
 
 from nmt.grammar.features import Agreement, Tense
 
@@ -12,14 +12,14 @@ BE_PRESENT = {(1, False): "am", (2, False): "are", (3, False): "is"}
 
 
 def article(word: str) -> str:
-    """The indefinite article before `word`."""
+    """Return the indefinite article before `word`."""
     if word.startswith(VOWEL_SOUND):
         return "an"
     return "an" if word[0].lower() in VOWELS and not word.startswith(CONSONANT_SOUND) else "a"
 
 
 def _doubles(base: str) -> bool:
-    """Whether the last consonant doubles before -ed and -ing."""
+    """Return whether the last consonant doubles before -ed and -ing."""
     syllables = sum(letter in VOWELS and base[i - 1] not in VOWELS for i, letter in enumerate(base) if i) + (
         base[0] in VOWELS
     )
@@ -28,14 +28,14 @@ def _doubles(base: str) -> bool:
 
 
 def regular_past(base: str) -> str:
-    """Past tense and participle of a regular verb."""
+    """Return the past tense and participle of a regular verb."""
     if base.endswith("e"):
         return base + "d"
     return base + base[-1] * _doubles(base) + "ed"
 
 
 def third_person(base: str) -> str:
-    """Third person singular of the present."""
+    """Return the third person singular of the present."""
     if base == "have":
         return "has"
     if base.endswith("y") and base[-2] not in VOWELS:
@@ -44,7 +44,7 @@ def third_person(base: str) -> str:
 
 
 def gerund(base: str) -> str:
-    """The form in -ing."""
+    """Return the form in -ing."""
     if base == "lie":
         return "lying"
     if base == "travel":
@@ -55,29 +55,29 @@ def gerund(base: str) -> str:
 
 
 def be_present(agreement: Agreement) -> str:
-    """Am, are or is."""
+    """Return am, are or is."""
     return "are" if agreement.plural else BE_PRESENT[agreement.person, False]
 
 
 def be_past(agreement: Agreement) -> str:
-    """Was or were."""
+    """Return was or were."""
     return "were" if agreement.plural or agreement.person == 2 else "was"
 
 
 def have_present(agreement: Agreement) -> str:
-    """Have or has."""
+    """Return have or has."""
     return "has" if agreement.third_singular else "have"
 
 
 def do_support(tense: Tense, agreement: Agreement) -> str:
-    """The form of `do` that carries negation and questions."""
+    """Return the form of `do` that carries negation and questions."""
     if tense is Tense.PAST:
         return "did"
     return "does" if agreement.third_singular else "do"
 
 
 def comparative(adjective: str) -> str:
-    """The comparative of an adjective."""
+    """Return the comparative of an adjective."""
     if adjective.endswith("y") and len(adjective) < 8:
         return adjective[:-1] + "ier"
     if adjective.endswith("e") and len(adjective) < 7:

@@ -1,18 +1,9 @@
-"""Building clauses: a verb with a tense it can bear, objects it can have, and adverbials that go with both."""
+"""Build clauses about events: a verb with a possible tense, its objects, and adverbials that suit both."""
 
 from collections.abc import Iterable
 
 from nmt.grammar.choosing import is_each, is_young, kin_owner, possessive
-from nmt.grammar.clauses import Clause, Part, Role
-from nmt.grammar.dates import Calendar
-from nmt.grammar.determiners import THE
-from nmt.grammar.features import Case, Gender, Tense
-from nmt.grammar.lexicon import modifiers, verbs
-from nmt.grammar.lexicon.entries import Complement, Verb
-from nmt.grammar.phrases import Fixed, Nominal, NounPhrase, Owned, Prepositional
-from nmt.grammar.pronouns import Asked
-from nmt.grammar.verbgroup import CAN, LIKE_TO, SHOULD, Modal, VerbGroup
-from nmt.grammar.wishes import (
+from nmt.grammar.clause_spec import (
     ANY,
     FUTURE,
     HABIT,
@@ -26,8 +17,17 @@ from nmt.grammar.wishes import (
     PERFECT,
     PLUPERFECT,
     TENSES,
-    Wish,
+    ClauseSpec,
 )
+from nmt.grammar.clauses import Clause, Part, Role
+from nmt.grammar.dates import Calendar
+from nmt.grammar.determiners import THE
+from nmt.grammar.features import Case, Gender, Tense
+from nmt.grammar.lexicon import modifiers, verbs
+from nmt.grammar.lexicon.entries import Complement, Verb
+from nmt.grammar.phrases import Fixed, Nominal, NounPhrase, Owned, Prepositional
+from nmt.grammar.pronouns import Asked
+from nmt.grammar.verbgroup import CAN, LIKE_TO, SHOULD, Modal, VerbGroup
 
 STATIVE = tuple(verb for verb in verbs.ACTIVITIES if "state" in verb.flags)
 EVENTFUL = tuple(verb for verb in verbs.ACTIVITIES if not verb.flags & {"state", "posture"})
@@ -38,39 +38,39 @@ TRIES = 20
 class Narrator(Calendar):
     """Builds clauses about events."""
 
-    def event(self, wish: Wish) -> Clause:
-        """Someone does something."""
-        telling = self.one_of({tense: ANY.get(tense, 10.0) for tense in wish.tenses})
-        verb = wish.verb or self.suitable(wish.subject, self.barred(telling, wish), wish.scene)
-        subject = wish.subject or self.doer(verb, wish, telling)
-        return self.clause(wish, subject, verb, telling)
+    def event(self, spec: ClauseSpec) -> Clause:
+        """Build a clause: someone does something."""
+        mode = self.one_of({tense: ANY.get(tense, 10.0) for tense in spec.tenses})
+        verb = spec.verb or self.suitable(spec.subject, self.barred(mode, spec), spec.scene)
+        subject = spec.subject or self.doer(verb, spec, mode)
+        return self.clause(spec, subject, verb, mode)
 
-    def barred(self, telling: str, wish: Wish) -> set[str]:
-        """Flags of the verbs that cannot be told in this way."""
+    def barred(self, mode: str, spec: ClauseSpec) -> set[str]:
+        """Return the flags of the verbs that are impossible in this mode."""
         barred: set[str] = set()
-        if wish.planned or telling in (FUTURE, MODAL, PAST_MODAL, LIKING):
+        if spec.planned or mode in (FUTURE, MODAL, PAST_MODAL, LIKING):
             barred.add("chance")
-        if telling == LIKING:
+        if mode == LIKING:
             barred.add("stiff")
-        if telling in (NOW, LIKING):
+        if mode in (NOW, LIKING):
             barred |= {"event", "chance", "once"}
-        if telling in (MODAL, PAST_MODAL, LIKING):
+        if mode in (MODAL, PAST_MODAL, LIKING):
             barred.add("thing")
-        if telling in (HABIT, LIKING):
+        if mode in (HABIT, LIKING):
             barred |= {"once", "slow"}
         return barred
 
-    def doer(self, verb: Verb, wish: Wish, telling: str) -> Nominal:
-        """A subject; one neither tells people what they did nor asks them what one did oneself."""
+    def doer(self, verb: Verb, spec: ClauseSpec, mode: str) -> Nominal:
+        """Draw a subject; statements about `you` and questions about `I` are avoided."""
         for _ in range(TRIES):
             subject = self.subject(verb.subjects)
-            told_or_asked = subject.agreement.person == (1 if wish.question else 2) and subject.light
-            if suits(subject, verb) and (telling == MODAL or not told_or_asked):
+            told_or_asked = subject.agreement.person == (1 if spec.question else 2) and subject.light
+            if suits(subject, verb) and (mode == MODAL or not told_or_asked):
                 return subject
         return self.subject(verb.subjects, full=True)
 
     def suitable(self, subject: Nominal | None, barred: Iterable[str] = ("chance", "thing"), scene: str = "") -> Verb:
-        """An eventful verb, without these flags, that the subject can be the subject of."""
+        """Draw a verb of an event, without these flags, that makes sense with the subject."""
         pool = [
             verb
             for verb in EVENTFUL
@@ -83,36 +83,32 @@ class Narrator(Calendar):
         self.used.add(verb.name)
         return verb
 
-    def clause(self, wish: Wish, subject: Nominal, verb: Verb, telling: str) -> Clause:
-        """A clause of this subject and verb, told in this way."""
+    def clause(self, spec: ClauseSpec, subject: Nominal, verb: Verb, mode: str) -> Clause:
+        """Build a clause from a subject, a verb and a mode."""
         self.used.add(verb.name)
-        negated = (
-            telling not in (NOW, LIKING, PLUPERFECT, HABIT) and not is_each(subject) and self.chance(wish.negation)
-        )
-        telling = self.unambiguous(telling, subject, verb, wish.question or negated)
-        group = VerbGroup(verb, TENSES.get(telling, Tense.PRESENT), self.modal(telling, wish.question), negated)
+        negated = mode not in (NOW, LIKING, PLUPERFECT, HABIT) and not is_each(subject) and self.chance(spec.negation)
+        mode = self.unambiguous(mode, subject, verb, spec.question or negated)
+        group = VerbGroup(verb, TENSES.get(mode, Tense.PRESENT), self.modal(mode, spec.question), negated)
         parts = [
-            part
-            for complement in verb.complements
-            for part in self.complement(complement, verb, subject, group, telling)
+            part for complement in verb.complements for part in self.complement(complement, verb, subject, group, mode)
         ]
         front: list[Part] = []
-        extra = [] if negated or telling in (NOW, LIKING) else self.adverbials(group, parts, wish, subject)
-        relative = not extra and self.chance(wish.relatives)
-        time = self.time(telling, verb, wish, relative)
-        if time and (relative or self.chance(wish.front)) and time.role is Role.TIME and not wish.question:
+        extra = [] if negated or mode in (NOW, LIKING) else self.adverbials(group, parts, spec, subject)
+        relative = not extra and self.chance(spec.relatives)
+        time = self.time(mode, verb, spec, relative)
+        if time and (relative or self.chance(spec.front)) and time.role is Role.TIME and not spec.question:
             front.append(time)
         elif time:
             extra.append(time)
-        elif not wish.question and wish.front and telling in (PAST, FUTURE) and self.chance(0.1):
+        elif not spec.question and spec.front and mode in (PAST, FUTURE) and self.chance(0.1):
             front.append(self.comment(verb, negated))
-        extra.extend(self.focus(telling, negated, verb, [*parts, *extra]))
+        extra.extend(self.focus(mode, negated, verb, [*parts, *extra]))
         if relative and not any(part.role in (Role.NOW, Role.YET) for part in extra):
             parts = self.with_relative(parts)
         return Clause(subject, group, (*parts, *extra), front[0] if front else None)
 
     def comment(self, verb: Verb, negated: bool) -> Part:
-        """What one thinks of it: unfortunately, of course."""
+        """Draw a comment such as: unfortunately, of course."""
         lucky = "bad" not in verb.flags and not negated
         sad = "good" not in verb.flags
         open_ = [
@@ -121,27 +117,27 @@ class Narrator(Calendar):
         comment = self.random.choice(open_)
         return Part(Role.COMMENT, Fixed(comment.english, comment.german))
 
-    def unambiguous(self, telling: str, subject: Nominal, verb: Verb, supported: bool) -> str:
-        """Another tense where English would not tell present from past: they read."""
+    def unambiguous(self, mode: str, subject: Nominal, verb: Verb, supported: bool) -> str:
+        """Replace a mode in which the English present and past look the same, as in: they read."""
         base, past, _ = verb.english
         same = base == past and not supported and not subject.agreement.third_singular
-        return self.random.choice((FUTURE, MODAL)) if same and telling in (PAST, HABIT) else telling
+        return self.random.choice((FUTURE, MODAL)) if same and mode in (PAST, HABIT) else mode
 
-    def modal(self, telling: str, question: bool = False) -> Modal | None:
-        """The modal of a way of telling."""
-        if telling == LIKING:
+    def modal(self, mode: str, question: bool = False) -> Modal | None:
+        """Draw the modal verb of a mode, or none."""
+        if mode == LIKING:
             return LIKE_TO
-        choices = {MODAL: MODALS, PAST_MODAL: PAST_MODALS}.get(telling)
+        choices = {MODAL: MODALS, PAST_MODAL: PAST_MODALS}.get(mode)
         return (
             self.random.choice([modal for modal in choices if not question or modal is not SHOULD]) if choices else None
         )
 
     def complement(
-        self, complement: Complement, verb: Verb, subject: Nominal, group: VerbGroup, telling: str
+        self, complement: Complement, verb: Verb, subject: Nominal, group: VerbGroup, mode: str
     ) -> list[Part]:
-        """The parts that fill one place in the verb's frame."""
+        """Build the parts that fill a complement of the verb."""
         owner = possessive(subject)
-        generic = telling in (HABIT, LIKING) or "presentonly" in verb.flags
+        generic = mode in (HABIT, LIKING) or "presentonly" in verb.flags
         match complement.kind:
             case "acc":
                 return [Part(Role.OBJECT, self.object(complement.classes, subject, group.negated, verb, generic))]
@@ -160,7 +156,7 @@ class Narrator(Calendar):
                 return [Part(Role.OBLIQUE, phrase)]
 
     def object(self, classes: tuple[str, ...], subject: Nominal, negated: bool, verb: Verb, generic: bool) -> Nominal:
-        """An object of these classes."""
+        """Draw an object of some classes."""
         if "body" in verb.flags:
             return self.own_clothing(subject, negated, "state" in verb.flags)
         persons = [name for name in classes if name in ("person", "family")]
@@ -172,19 +168,19 @@ class Narrator(Calendar):
                 else self.relation(kin_owner(subject))
             )
         woman = subject.agreement.gender is Gender.FEMININE and not subject.agreement.plural
-        apart = (("alcohol",) if is_young(subject) else ()) + (() if woman else ("womens",))
+        excluded = (("alcohol",) if is_young(subject) else ()) + (() if woman else ("womens",))
         owner = possessive(subject)
         if "make" in verb.flags:
             owner = None
             self.used.add("old")
         if generic and "one" not in verb.flags:
-            return self.generic(tuple(name for name in things if name != "town"), apart)
-        return self.thing(things, owner, negated, "one" in verb.flags, apart)
+            return self.generic(tuple(name for name in things if name != "town"), excluded)
+        return self.thing(things, owner, negated, "one" in verb.flags, excluded)
 
-    def adverbials(self, group: VerbGroup, parts: list[Part], wish: Wish, subject: Nominal) -> list[Part]:
-        """Manner, company and place, where the verb allows them."""
+    def adverbials(self, group: VerbGroup, parts: list[Part], spec: ClauseSpec, subject: Nominal) -> list[Part]:
+        """Draw adverbials of manner, company and place that the verb allows."""
         extra: list[Part] = []
-        if not wish.adverbials:
+        if not spec.adverbials:
             return extra
         verb = group.verb
         known = all(getattr(part.phrase, "definite", True) for part in parts)
@@ -193,20 +189,20 @@ class Narrator(Calendar):
         if manners and known and self.chance(0.25):
             adverb = modifiers.MANNER[self.random.choice(manners)]
             extra.append(Part(Role.MANNER, Fixed(adverb.english, adverb.german)))
-        if len(extra) < wish.adverbials and "with" in verb.flags and self.chance(0.35):
+        if len(extra) < spec.adverbials and "with" in verb.flags and self.chance(0.35):
             extra.append(Part(Role.COMPANION, Prepositional("with", "mit", Case.DATIVE, self.person(subject, True))))
-        elif len(extra) < wish.adverbials and "for" in verb.flags and self.chance(0.35):
+        elif len(extra) < spec.adverbials and "for" in verb.flags and self.chance(0.35):
             extra.append(Part(Role.COMPANION, Prepositional("for", "für", Case.ACCUSATIVE, self.person(subject, True))))
-        if len(extra) < wish.adverbials and verb.places and self.chance(0.55):
+        if len(extra) < spec.adverbials and verb.places and self.chance(0.55):
             extra.append(Part(Role.PLACE, self.place(verb.places, possessive(subject), False)))
         return extra
 
-    def focus(self, telling: str, negated: bool, verb: Verb, parts: list[Part]) -> list[Part]:
-        """Right now; already; not yet."""
-        if telling == NOW:
+    def focus(self, mode: str, negated: bool, verb: Verb, parts: list[Part]) -> list[Part]:
+        """Return the focus adverb of a mode, if any: right now, already, yet."""
+        if mode == NOW:
             return [Part(Role.NOW, Fixed("right now", "gerade"))]
         ends = verb.complements or "clock" in verb.flags
-        if telling != PERFECT or "chance" in verb.flags or not ends:
+        if mode != PERFECT or "chance" in verb.flags or not ends:
             return []
         if negated:
             return [Part(Role.YET, Fixed("yet", "noch"))]
@@ -214,7 +210,7 @@ class Narrator(Calendar):
         return [Part(Role.ALREADY, Fixed("already", "schon"))] if known and self.chance(0.6) else []
 
     def with_relative(self, parts: list[Part]) -> list[Part]:
-        """Hang a relative clause on the last part, where that is a noun phrase that can bear one."""
+        """Add a relative clause to the last part if that is a noun phrase that can have one."""
         if not parts or parts[-1].role is not Role.OBJECT:
             return parts
         phrase = parts[-1].phrase
@@ -227,7 +223,7 @@ class Narrator(Calendar):
         return [*parts[:-1], Part(Role.OBJECT, linked)]
 
     def object_relative(self, phrase: NounPhrase) -> Clause | None:
-        """That someone has bought: a relative clause in which the noun is the object."""
+        """Build a relative clause in which the noun is the object: that someone has bought."""
         takers = [
             verb
             for verb in EVENTFUL
@@ -242,21 +238,21 @@ class Narrator(Calendar):
             return None
         verb = self.random.choice(takers)
         human = bool(phrase.noun.classes & {"person", "family"})
-        subject = self.doer(verb, Wish(), PAST)
-        telling = self.unambiguous(self.random.choice((PAST, PAST, PERFECT)), subject, verb, False)
-        group = VerbGroup(verb, TENSES.get(telling, Tense.PRESENT), self.modal(telling))
+        subject = self.doer(verb, ClauseSpec(), PAST)
+        mode = self.unambiguous(self.random.choice((PAST, PAST, PERFECT)), subject, verb, False)
+        group = VerbGroup(verb, TENSES.get(mode, Tense.PRESENT), self.modal(mode))
         return Clause(subject, group, (), Part(Role.OBJECT, Asked(phrase.agreement, human, True)))
 
     def subject_relative(self, phrase: NounPhrase) -> Clause:
-        """Who has bought something: a relative clause in which the person is the subject."""
+        """Build a relative clause in which the person is the subject: who has bought something."""
         verb = self.suitable(phrase)
-        wish = Wish(adverbials=1, negation=0, front=0, relatives=0)
-        told = self.clause(wish, phrase, verb, self.one_of({PAST: 3, PERFECT: 1}))
-        return Clause(Asked(phrase.agreement, True, True), told.group, told.parts)
+        spec = ClauseSpec(adverbials=1, negation=0, front=0, relatives=0)
+        draft = self.clause(spec, phrase, verb, self.one_of({PAST: 3, PERFECT: 1}))
+        return Clause(Asked(phrase.agreement, True, True), draft.group, draft.parts)
 
 
 def suits(subject: Nominal | None, verb: Verb) -> bool:
-    """Whether the subject can do this; nobody in particular stands for a person."""
+    """Return whether the verb makes sense with the subject; no subject counts as a person."""
     if not isinstance(subject, NounPhrase | Owned):
         return "person" in verb.subjects or subject is None
     if "adult" in verb.flags and "young" in subject.noun.classes:

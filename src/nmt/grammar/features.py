@@ -1,4 +1,4 @@
-"""The grammatical categories both languages share."""
+"""The grammatical categories of both languages."""
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -22,7 +22,7 @@ class Gender(Enum):
 
 
 class Tense(Enum):
-    """Tense and aspect of the English verb; `german.py` says which German tense answers to it."""
+    """Tense and aspect of the English verb; `german.py` has the corresponding German tense."""
 
     PRESENT = "present"
     PAST = "past"
@@ -31,13 +31,13 @@ class Tense(Enum):
     FUTURE = "future"
     PROGRESSIVE = "progressive"
     SINCE = "since"
-    """Has been doing, for so long: the plain present in German."""
+    """Has been doing for some time; the simple present in German."""
     PASSIVE = "passive"
     """Simple past, passive voice."""
 
 
 class Order(Enum):
-    """Where the verb stands in a German clause."""
+    """The position of the verb in a German clause."""
 
     FIRST = "first"
     SECOND = "second"
@@ -47,7 +47,7 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What a noun phrase imposes on the words that agree with it."""
+    """The features of a noun phrase that verbs and pronouns agree with."""
 
     person: int
     plural: bool

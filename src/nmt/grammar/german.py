@@ -1,4 +1,4 @@
-"""German inflection: rules, and the exceptions written out."""
+"""German inflection: rules, and lists of exceptions."""
 
 from enum import Enum
 
@@ -54,7 +54,7 @@ PRESENT = {
     "dürfen": {(1, False): "darf", (2, False): "darfst", (3, False): "darf"},
     "mögen": {(1, False): "mag", (2, False): "magst", (3, False): "mag"},
 }
-"""Presents that do not follow from the principal parts; plurals are the infinitive unless given."""
+"""Irregular presents; plurals are the infinitive unless given."""
 
 PRETERITE_STEMS = {
     "sein": "war",
@@ -68,11 +68,11 @@ PRETERITE_STEMS = {
     "möchten": "möchte",
     "geben": "gab",
 }
-"""Preterites and the two modals that are used in a form that looks like one (sollte, möchte)."""
+"""Preterites, and two modals used in a form that looks like one (sollte, möchte)."""
 
 
 class Declension(Enum):
-    """Which endings the word before an adjective leaves it."""
+    """Declension of an adjective; the word before it decides."""
 
     WEAK = "weak"
     MIXED = "mixed"
@@ -80,12 +80,12 @@ class Declension(Enum):
 
 
 def article_ending(case: Case, gender: Gender, plural: bool) -> str:
-    """The ending of dieser, jeder, welcher, viele, einige."""
+    """Return the ending of dieser, jeder, welcher, viele, einige."""
     return STRONG_PLURAL[case] if plural else STRONG[gender][case]
 
 
 def ein_ending(case: Case, gender: Gender, plural: bool) -> str:
-    """The ending of ein, kein and the possessives."""
+    """Return the ending of ein, kein and the possessives."""
     bare = not plural and (
         (gender is not Gender.FEMININE and case is Case.NOMINATIVE)
         or (gender is Gender.NEUTER and case is Case.ACCUSATIVE)
@@ -94,19 +94,19 @@ def ein_ending(case: Case, gender: Gender, plural: bool) -> str:
 
 
 def definite(case: Case, gender: Gender, plural: bool) -> str:
-    """The definite article."""
+    """Return the definite article."""
     return DEFINITE_PLURAL[case] if plural else DEFINITE[gender][case]
 
 
 def relative(case: Case, gender: Gender, plural: bool) -> str:
-    """The relative pronoun (never needed in the genitive)."""
+    """Return the relative pronoun (never needed in the genitive)."""
     if plural and case is Case.DATIVE:
         return RELATIVE_PLURAL_DATIVE
     return definite(case, gender, plural)
 
 
 def adjective_ending(declension: Declension, case: Case, gender: Gender, plural: bool) -> str:
-    """The ending of an attributive adjective."""
+    """Return the ending of an attributive adjective."""
     if declension is Declension.STRONG or (declension is Declension.MIXED and not ein_ending(case, gender, plural)):
         genitive = case is Case.GENITIVE and not plural and gender is not Gender.FEMININE
         return "en" if genitive else article_ending(case, gender, plural)
@@ -115,13 +115,13 @@ def adjective_ending(declension: Declension, case: Case, gender: Gender, plural:
 
 
 def adjective(word: str, ending: str) -> str:
-    """An adjective with its ending."""
+    """Return an adjective with its ending."""
     stem = IRREGULAR_STEMS.get(word, word)
     return stem + (ending[1:] if stem.endswith("e") else ending)
 
 
 def comparative(word: str) -> str:
-    """The comparative of an adjective, without an ending."""
+    """Return the comparative of an adjective, without an ending."""
     if word in IRREGULAR_COMPARATIVES:
         return IRREGULAR_COMPARATIVES[word]
     stem = word.translate(UMLAUTS) if word in UMLAUT_COMPARATIVES else word
@@ -129,7 +129,7 @@ def comparative(word: str) -> str:
 
 
 def genitive(word: str) -> str:
-    """The genitive singular of a strong masculine or neuter noun."""
+    """Return the genitive singular of a strong masculine or neuter noun."""
     if word.endswith(("s", "ß", "x", "z")):
         return word + "es"
     vowels = [letter in "aeiouäöüy" for letter in word.lower()]
@@ -138,10 +138,10 @@ def genitive(word: str) -> str:
 
 
 def contract(preposition: str, phrase: str) -> str:
-    """Put a preposition before a phrase, melting it with a definite article where German does."""
+    """Put a preposition before a phrase, contracted with a definite article if German does so."""
     first, _, rest = phrase.partition(" ")
-    melted = CONTRACTIONS.get((preposition, first))
-    return f"{melted} {rest}" if melted and rest else f"{preposition} {phrase}"
+    contracted = CONTRACTIONS.get((preposition, first))
+    return f"{contracted} {rest}" if contracted and rest else f"{preposition} {phrase}"
 
 
 def _stem(infinitive: str) -> str:
@@ -149,7 +149,7 @@ def _stem(infinitive: str) -> str:
 
 
 def weak_parts(infinitive: str, prefix: str) -> list[str]:
-    """Third person singular and participle of a weak verb."""
+    """Return the third person singular and the participle of a weak verb."""
     stem = _stem(infinitive)
     link = "e" if stem.endswith(("d", "t", "chn", "ffn", "gn")) else ""
     bare = infinitive.endswith("ieren") or infinitive.startswith(INSEPARABLE)
@@ -157,13 +157,13 @@ def weak_parts(infinitive: str, prefix: str) -> list[str]:
 
 
 def second_person(third: str) -> str:
-    """The form with du, where it follows from the third person."""
+    """Return the form with du of verbs that derive it from the third person."""
     stem = third[:-1]
     return stem + ("t" if stem.endswith(("s", "ß", "z", "x")) else "st")
 
 
 def present(infinitive: str, third: str, du: str, agreement: Agreement) -> str:
-    """The present of a verb from its principal parts."""
+    """Return the present of a verb from its principal parts."""
     cell = agreement.person, agreement.plural
     if infinitive in PRESENT and cell in PRESENT[infinitive]:
         return PRESENT[infinitive][cell]
@@ -177,7 +177,7 @@ def present(infinitive: str, third: str, du: str, agreement: Agreement) -> str:
 
 
 def preterite(infinitive: str, agreement: Agreement) -> str:
-    """The preterite of the few verbs that keep it."""
+    """Return the preterite of the few verbs that keep it."""
     stem = PRETERITE_STEMS[infinitive]
     if agreement.plural:
         return stem + ("n" if stem.endswith("e") else "en")
@@ -185,5 +185,5 @@ def preterite(infinitive: str, agreement: Agreement) -> str:
 
 
 def zu_infinitive(infinitive: str, prefix: str) -> str:
-    """The infinitive with zu, inside the verb where a prefix separates."""
+    """Return the infinitive with zu, which comes after a separable prefix."""
     return f"{prefix}zu{infinitive}" if prefix else f"zu {infinitive}"

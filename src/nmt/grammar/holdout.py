@@ -1,7 +1,7 @@
-"""Which combinations of words and frames the training text never shows: a rule, not a list.
+"""Choose by a rule the combinations of words and frames that are kept out of the training text.
 
-Every word and every frame is in the training text; what is held out is that they meet. A combination is held out where
-a hash of its spelling says so, which depends on neither the seed nor the interpreter.
+Every word and every frame is in the training text; only some of their combinations are held out. A hash of its
+spelling decides about each combination, so the choice depends on neither the seed nor the interpreter.
 """
 
 import hashlib
@@ -16,20 +16,20 @@ from nmt.grammar.lexicon.verbs import ACTIVITIES
 from nmt.grammar.lexicon.verbs import ALL as VERBS
 
 FREE = frozenset(verb.name for verb in ACTIVITIES)
-"""Verbs found in every frame; the others have few frames, and need them all in training."""
+"""Verbs used in every frame; the others have few frames and need them all in training."""
 NOTHING = Complement("", ())
-SHARE = 12
-"""One in so many pairs of adjective and noun, and of verb and object, is held out."""
+PAIRINGS_PER_HELD_OUT = 12
+"""One in this many pairs of adjective and noun, and of verb and object, is held out."""
 FRAMES = tuple(
     f"{order.value} {form}"
     for order in (Order.FIRST, Order.SECOND, Order.LAST)
     for form in ("simple", "participle", "infinitive")
     if order is not Order.SECOND or form == "infinitive"
 )
-"""Order and shape of the German verb; of these, each verb lacks one in training. Main clauses in the present and the
-perfect are not among them: some verbs are hardly used in another."""
-WIDE = 8
-"""A word that goes with fewer others than this meets all of them in training."""
+"""Order and shape of the German verb; each verb lacks one of these in training. Main clauses in the present and the
+perfect are left out because some verbs have hardly any other form."""
+MIN_PARTNERS = 8
+"""Words that combine with fewer others than this meet all of them in training."""
 
 
 def _number(text: str) -> int:
@@ -38,16 +38,16 @@ def _number(text: str) -> int:
 
 @cache
 def held_out(pairing: tuple[str, str, str]) -> bool:
-    """Whether a combination (kind, word, frame or second word) is kept from training."""
+    """Return whether a combination (kind, word, and frame or second word) is kept out of the training text."""
     kind, word, other = pairing
     if kind == "frame":
         return word in FREE and other == FRAMES[_number(word) % len(FRAMES)]
-    return _number(" ".join(pairing)) % SHARE == 0 and _width(kind, word) >= WIDE
+    return _number(" ".join(pairing)) % PAIRINGS_PER_HELD_OUT == 0 and _partners(kind, word) >= MIN_PARTNERS
 
 
 @cache
-def _width(kind: str, word: str) -> int:
-    """How many nouns go with an adjective, or with a verb as its object."""
+def _partners(kind: str, word: str) -> int:
+    """Return how many nouns combine with an adjective, or with a verb as its object."""
     if kind == "adjective":
         classes = next(adjective.classes for adjective in ADJECTIVES if adjective.english == word)
         return len(of_class(*classes))
@@ -56,5 +56,5 @@ def _width(kind: str, word: str) -> int:
 
 
 def is_unseen(pairings: Iterable[tuple[str, str, str]]) -> bool:
-    """Whether a sentence has a combination that training lacks."""
+    """Return whether a sentence has a combination that training lacks."""
     return any(held_out(pairing) for pairing in pairings)

@@ -1,25 +1,36 @@
-"""Phrases: noun phrases, pronouns, names, prepositional phrases, adverbs. Each says itself in both languages."""
+"""Phrases: noun phrases, names, prepositional phrases and adverbs. Each one renders itself in both languages."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from nmt.grammar import english, german
 from nmt.grammar.determiners import BARE, NOT_A, Determiner
-from nmt.grammar.features import Agreement, Case, Gender
+from nmt.grammar.features import Agreement, Case, Gender, Order
 from nmt.grammar.lexicon.entries import Adjective, Noun
-
-if TYPE_CHECKING:
-    from nmt.grammar.clauses import Clause
 
 
 class Phrase(Protocol):
     """Anything that fills a place in a clause."""
 
     def english(self, case: Case) -> str:
-        """The phrase in English."""
+        """Return the phrase in English."""
 
     def german(self, case: Case) -> str:
-        """The phrase in German, in this case."""
+        """Return the phrase in German, in this case."""
+
+
+class RelativeClause(Protocol):
+    """A clause that modifies a noun; `nmt.grammar.clauses.Clause` is one."""
+
+    def english_relative(self) -> str:
+        """Return the clause in English."""
+
+    def german(self, order: Order) -> str:
+        """Return the clause in German, in this order."""
+
+    def pairings(self, order: Order) -> Iterator[tuple[str, str, str]]:
+        """Yield the combinations of words and frames that may be held out."""
 
 
 class Nominal(Phrase, Protocol):
@@ -31,11 +42,11 @@ class Nominal(Phrase, Protocol):
 
     @property
     def light(self) -> bool:
-        """Whether it is a pronoun, which German places early."""
+        """Whether the phrase is a pronoun, which German places early."""
 
     @property
     def definite(self) -> bool:
-        """Whether it speaks of something known, which German places before the unknown."""
+        """Whether the phrase refers to something known, which German places before the unknown."""
 
 
 def words(*parts: str) -> str:
@@ -45,14 +56,14 @@ def words(*parts: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NounPhrase:
-    """Determiner, adjective, noun; perhaps a possessor before the noun (in German after it) and a relative clause."""
+    """Determiner, adjective and noun, with an optional possessor (in German after the noun) and relative clause."""
 
     determiner: Determiner
     noun: Noun
     plural: bool = False
     adjective: Adjective | None = None
     possessor: "Nominal | None" = None
-    relative: "Clause | None" = None
+    relative: RelativeClause | None = None
 
     @property
     def agreement(self) -> Agreement:
@@ -66,11 +77,11 @@ class NounPhrase:
 
     @property
     def definite(self) -> bool:
-        """As the determiner says."""
+        """The definiteness of the determiner."""
         return self.determiner.definite
 
     def english(self, case: Case) -> str:
-        """The phrase with its relative clause."""
+        """Return the phrase with its relative clause."""
         noun = self.noun.english_plural if self.plural else self.noun.english
         adjective = self.adjective.english if self.adjective else ""
         if self.possessor:
@@ -89,7 +100,7 @@ class NounPhrase:
         return english.article(rest) if self.determiner.singular == "a" else self.determiner.singular
 
     def german(self, case: Case) -> str:
-        """The phrase without its relative clause, which the clause around it places."""
+        """Return the phrase without its relative clause, which the surrounding clause places."""
         gender = self.noun.gender
         determiner = self.determiner.in_german(case, gender, self.plural)
         adjective = ""
@@ -100,7 +111,7 @@ class NounPhrase:
         return words(determiner, adjective, self.german_noun(case), owner)
 
     def german_noun(self, case: Case) -> str:
-        """The German noun in case and number."""
+        """Return the German noun in case and number."""
         noun = self.noun
         if self.plural:
             dative = case is Case.DATIVE and not noun.german_plural.endswith(("n", "s"))
@@ -116,13 +127,13 @@ class NounPhrase:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """A thing that belongs to someone called by name: Anna's car, Annas Auto."""
+    """A thing with a named owner: Anna's car, Annas Auto."""
 
     owner: "Name"
     noun: Noun
     plural: bool = False
     adjective: Adjective | None = None
-    relative: "Clause | None" = None
+    relative: RelativeClause | None = None
 
     @property
     def agreement(self) -> Agreement:
@@ -136,18 +147,18 @@ class Owned:
 
     @property
     def definite(self) -> bool:
-        """A possessor makes definite."""
+        """A possessor makes a phrase definite."""
         return True
 
     def _phrase(self) -> NounPhrase:
         return NounPhrase(BARE, self.noun, self.plural, self.adjective)
 
     def english(self, case: Case) -> str:
-        """Owner, then the thing."""
+        """Return the owner, then the thing."""
         return f"{self.owner.english(case)}'s {self._phrase().english(case)}"
 
     def german(self, case: Case) -> str:
-        """Owner, then the thing, its adjective declined as without an article."""
+        """Return the owner, then the thing, with the adjective declined as without an article."""
         return f"{self.owner.german(case)}s {self._phrase().german(case)}"
 
 
@@ -175,11 +186,11 @@ class Name:
         return True
 
     def english(self, case: Case) -> str:
-        """The name."""
+        """Return the name."""
         return self.english_name
 
     def german(self, case: Case) -> str:
-        """The name."""
+        """Return the name."""
         return self.german_name
 
 
@@ -202,15 +213,15 @@ class Both:
 
     @property
     def definite(self) -> bool:
-        """Definite when both are."""
+        """Definite if both are."""
         return self.first.definite and self.second.definite
 
     def english(self, case: Case) -> str:
-        """First and second."""
+        """Return both, joined by `and`."""
         return f"{self.first.english(case)} and {self.second.english(case)}"
 
     def german(self, case: Case) -> str:
-        """First und second."""
+        """Return both, joined by `und`."""
         return f"{self.first.german(case)} und {self.second.german(case)}"
 
 
@@ -222,11 +233,11 @@ class Fixed:
     german_words: str
 
     def english(self, case: Case) -> str:
-        """The English words."""
+        """Return the English words."""
         return self.english_words
 
     def german(self, case: Case) -> str:
-        """The German words."""
+        """Return the German words."""
         return self.german_words
 
 
@@ -240,9 +251,9 @@ class Prepositional:
     nominal: Phrase
 
     def english(self, case: Case) -> str:
-        """Preposition and object form."""
+        """Return preposition and object form."""
         return words(self.english_preposition, self.nominal.english(Case.ACCUSATIVE))
 
     def german(self, case: Case) -> str:
-        """Preposition and nominal in the case it governs, melted with an article where German does."""
+        """Return preposition and nominal in the case it governs, contracted with an article if German does so."""
         return german.contract(self.german_preposition, self.nominal.german(self.governs))

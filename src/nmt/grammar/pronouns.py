@@ -31,13 +31,13 @@ class Pronoun:
         return True
 
     def english(self, case: Case) -> str:
-        """Subject or object form."""
+        """Return the subject or the object form."""
         agreement = self.agreement
         forms = ENGLISH_PRONOUNS.get((agreement.person, agreement.plural)) or ENGLISH_THIRD[agreement.gender]
         return forms[case is not Case.NOMINATIVE]
 
     def german(self, case: Case) -> str:
-        """The form of the case."""
+        """Return the form of the case."""
         agreement = self.agreement
         forms = german.PRONOUNS.get((agreement.person, agreement.plural)) or german.THIRD_PERSON[agreement.gender]
         return forms[case]
@@ -45,7 +45,7 @@ class Pronoun:
 
 @dataclass(frozen=True, slots=True)
 class There:
-    """The subject of there is, es gibt: English agrees with what there is, German with es."""
+    """The subject of `there is` and `es gibt`; the English verb agrees with the object, the German one with es."""
 
     plural: bool
     light: bool = True
@@ -57,11 +57,11 @@ class There:
         return Agreement(3, False, Gender.NEUTER)
 
     def english(self, case: Case) -> str:
-        """The English expletive."""
+        """Return the English expletive."""
         return "there"
 
     def german(self, case: Case) -> str:
-        """The German expletive."""
+        """Return the German expletive."""
         return "es"
 
 
@@ -76,13 +76,13 @@ class Asked:
     definite: bool = True
 
     def english(self, case: Case) -> str:
-        """Who, whom, what or that."""
+        """Return who, whom, what or that."""
         if self.human:
             return "who" if case is Case.NOMINATIVE else "whom"
         return "that" if self.relative else "what"
 
     def german(self, case: Case) -> str:
-        """The relative pronoun of the agreement, or wer, wen, wem, was."""
+        """Return the relative pronoun of the agreement, or wer, wen, wem, was."""
         if self.relative:
             return german.relative(case, self.agreement.gender, self.agreement.plural)
         return ("wer", "wen", "wem")[case] if self.human else "was"

@@ -1,5 +1,6 @@
-"""Building questions: yes or no, and those that a question word opens."""
+"""Build yes-or-no questions, and questions with a question word."""
 
+from nmt.grammar.clause_spec import FUTURE, HABIT, MODAL, PAST, PAST_MODAL, PERFECT, TENSES, ClauseSpec
 from nmt.grammar.clauses import Clause, Part, Role
 from nmt.grammar.determiners import HOW_MANY, WHICH
 from nmt.grammar.features import Agreement, Tense
@@ -11,7 +12,6 @@ from nmt.grammar.sentences import Sentence
 from nmt.grammar.states import Describer
 from nmt.grammar.things import COUNTABLE
 from nmt.grammar.verbgroup import VerbGroup
-from nmt.grammar.wishes import FUTURE, HABIT, MODAL, PAST, PAST_MODAL, PERFECT, TENSES, Wish
 
 TRANSITIVE = tuple(
     verb
@@ -36,29 +36,31 @@ class Questioner(Describer):
     """Builds questions."""
 
     def yes_or_no(self) -> Sentence:
-        """Does he do it?"""
+        """Build a yes-or-no question."""
         if self.chance(0.25):
             return Sentence(self.state(question=True), question=True)
         tenses = (PAST, PERFECT, FUTURE, MODAL, PAST_MODAL, HABIT)
-        return Sentence(self.event(Wish(tenses, question=True, adverbials=1, negation=0, relatives=0)), question=True)
+        return Sentence(
+            self.event(ClauseSpec(tenses, question=True, adverbials=1, negation=0, relatives=0)), question=True
+        )
 
     def asking(self) -> Sentence:
-        """Who, what, which, where, when, why?"""
+        """Build a question with a question word."""
         kinds = (self.who, self.what, self.which, self.where, self.when, self.when)
         return Sentence(self.random.choice(kinds)(), question=True)
 
     def who(self) -> Clause:
-        """Who has done it?"""
+        """Build a question: who has done it?"""
         tenses = (PAST, PERFECT, FUTURE, MODAL)
-        return self.event(Wish(tenses, WHO, question=True, adverbials=1, negation=0, relatives=0))
+        return self.event(ClauseSpec(tenses, WHO, question=True, adverbials=1, negation=0, relatives=0))
 
     def what(self) -> Clause:
-        """What, or whom?"""
+        """Build a question with what or whom."""
         verb = self.random.choice(TRANSITIVE)
         return self.opened(verb, WHO if PEOPLE & set(verb.complements[0].classes) else WHAT)
 
     def which(self) -> Clause:
-        """Which one, or how many?"""
+        """Build a question with which or how many."""
         verb = self.random.choice([verb for verb in TRANSITIVE if not PEOPLE & set(verb.complements[0].classes)])
         noun = self.noun(tuple(name for name in verb.complements[0].classes if name != "town"))
         if noun.mass:
@@ -68,23 +70,23 @@ class Questioner(Describer):
         return self.opened(verb, NounPhrase(HOW_MANY if counted else WHICH, noun, plural))
 
     def opened(self, verb: Verb, asked: Asked | NounPhrase) -> Clause:
-        """A question about the object of the verb."""
-        subject = self.doer(verb, Wish(question=True), PAST)
-        telling = self.random.choice((PAST, PERFECT, FUTURE, MODAL))
-        time = self.time(telling, verb, Wish(question=True), False)
-        group = VerbGroup(verb, TENSES.get(telling, Tense.PRESENT), self.modal(telling, question=True))
+        """Build a question about the object of a verb."""
+        subject = self.doer(verb, ClauseSpec(question=True), PAST)
+        mode = self.random.choice((PAST, PERFECT, FUTURE, MODAL))
+        time = self.time(mode, verb, ClauseSpec(question=True), False)
+        group = VerbGroup(verb, TENSES.get(mode, Tense.PRESENT), self.modal(mode, question=True))
         return Clause(subject, group, (time,) if time else (), Part(Role.OBJECT, asked))
 
     def where(self) -> Clause:
-        """Where does he do it?"""
+        """Build a question: where does he do it?"""
         verb = self.random.choice(LOCATED)
-        wish = Wish((PAST, FUTURE), None, verb, question=True, adverbials=0, negation=0, relatives=0)
-        return self.fronted(self.event(wish), WHERE)
+        spec = ClauseSpec((PAST, FUTURE), None, verb, question=True, adverbials=0, negation=0, relatives=0)
+        return self.fronted(self.event(spec), WHERE)
 
     def when(self) -> Clause:
-        """When, or why, does he do it?"""
+        """Build a question with when or why."""
         word = self.random.choice(ADVERBIAL)
-        wish = Wish(
+        spec = ClauseSpec(
             (PAST, FUTURE),
             question=True,
             adverbials=0,
@@ -92,8 +94,8 @@ class Questioner(Describer):
             relatives=0,
             time=word.english_words == "why",
         )
-        return self.fronted(self.event(wish), word)
+        return self.fronted(self.event(spec), word)
 
     def fronted(self, clause: Clause, word: Fixed) -> Clause:
-        """The clause as a question about its circumstances."""
+        """Return a clause as a question that opens with a question word."""
         return Clause(clause.subject, clause.group, clause.parts, Part(Role.PLACE, word))

@@ -1,6 +1,7 @@
-"""Why people do things and why they do not: clauses that explain one another."""
+"""Build clauses that give the reasons of others."""
 
 from nmt.grammar.choosing import THEY, YOU, is_each, possessive, pronoun
+from nmt.grammar.clause_spec import PAST, PERFECT, TENSES, ClauseSpec
 from nmt.grammar.clauses import Clause, Part, Role
 from nmt.grammar.events import suits
 from nmt.grammar.features import Tense
@@ -12,16 +13,15 @@ from nmt.grammar.questions import Questioner
 from nmt.grammar.sentences import BECAUSE, Linked
 from nmt.grammar.states import VERY
 from nmt.grammar.verbgroup import CAN, VerbGroup
-from nmt.grammar.wishes import PAST, PERFECT, TENSES, Wish
 
 GOOD = tuple(verb for verb in verbs.ACTIVITIES if "good" in verb.flags)
 BAD = tuple(verb for verb in verbs.ACTIVITIES if "bad" in verb.flags)
 MOODS = {word.english: word for word in modifiers.ADJECTIVES}
 EASING = {"sleep": "tired", "rest": "tired", "eat": "hungry", "drink": "thirsty"}
-"""What one does against a need."""
+"""Verbs that satisfy a need."""
 MISSING = {"drive": "car", "hike": "map", "write": "pen", "sign": "pen", "cut": "knife", "repair": "hammer"}
 MISSING |= {"photograph": "camera", "lock": "key", "travel": "passport", "fly": "passport", "park": "time"}
-"""What one cannot do without."""
+"""Verbs, and a thing that each of them requires."""
 SIGHTS = tuple(verbs.named(name) for name in ("visit", "meet", "work", "shop"))
 ERRANDS = tuple(
     verbs.named(name)
@@ -49,9 +49,9 @@ def brief(
     negation: float = 0.0,
     front: float = 0.0,
     time: bool = False,
-) -> Wish:
-    """A wish for a short clause about something done on purpose."""
-    return Wish(
+) -> ClauseSpec:
+    """Return the specification of a short clause about something done on purpose."""
+    return ClauseSpec(
         tenses,
         subject,
         adverbials=adverbials,
@@ -68,18 +68,18 @@ class Reasoner(Questioner):
     """Builds clauses that give reasons for others."""
 
     def agent(self, full: bool = True) -> Nominal:
-        """A person that a pronoun can take up again."""
+        """Draw a person to whom a pronoun can refer back."""
         while True:
             subject = self.subject(("person", "family"), full)
             if pronoun(subject) and subject.definite and subject is not YOU and not is_each(subject):
                 return subject
 
     def again(self, subject: Nominal) -> Pronoun:
-        """The pronoun for a subject chosen by `agent`."""
+        """Return the pronoun for a subject chosen by `agent`."""
         return pronoun(subject) or THEY
 
     def hindrance(self, subject: Pronoun, verb: Verb, tense: Tense) -> Clause:
-        """What keeps someone from doing something, or should."""
+        """Build a clause that explains why someone does not do something, or should not."""
         if "outdoor" in verb.flags and self.chance(0.5):
             return self.weather(Tense.PAST if tense is Tense.PAST else Tense.PROGRESSIVE, time=False)
         if self.chance(0.5) and verb.english[0] not in EASING:
@@ -89,7 +89,7 @@ class Reasoner(Questioner):
         return self.being(subject, word, tense, False, ("too", "zu") if self.chance(0.3) else VERY)
 
     def moved_by(self) -> Linked:
-        """Someone is sad because something is lost."""
+        """Build a clause: someone is sad because something is lost."""
         subject = self.agent(full=False)
         mood, pool = self.random.choice((("happy", GOOD), ("sad", BAD), ("angry", BAD), ("worried", BAD)))
         verb = self.random.choice([verb for verb in pool if suits(subject, verb)])
@@ -97,23 +97,23 @@ class Reasoner(Questioner):
         return Linked(self.being(subject, MOODS[mood], Tense.PRESENT, False), BECAUSE, cause)
 
     def eased(self) -> Linked:
-        """Someone ate because of hunger."""
+        """Build a clause: someone ate because of hunger."""
         subject = self.agent(full=False)
         name, need = self.random.choice(list(EASING.items()))
         first = self.clause(brief(), subject, verbs.named(name), PAST)
         return Linked(first, BECAUSE, self.feeling(self.again(subject), Tense.PAST, (need,)), self.chance(0.3))
 
     def hindered(self) -> Linked:
-        """Someone could not do it because it rained."""
+        """Build a clause: someone could not do it because it rained."""
         subject = self.agent(full=False)
         verb = self.suitable(subject)
-        told = self.clause(brief(negation=1), subject, verb, PAST)
+        draft = self.clause(brief(negation=1), subject, verb, PAST)
         group = VerbGroup(verb, Tense.PAST, CAN if self.chance(0.5) else None, negated=True)
         cause = self.hindrance(self.again(subject), verb, Tense.PAST)
-        return Linked(Clause(subject, group, told.parts), BECAUSE, cause, self.chance(0.25))
+        return Linked(Clause(subject, group, draft.parts), BECAUSE, cause, self.chance(0.25))
 
-    def errand(self, subject: Nominal, telling: str) -> tuple[Clause, Clause]:
-        """A way to a place, and what is done there."""
+    def errand(self, subject: Nominal, mode: str) -> tuple[Clause, Clause]:
+        """Build a clause about going to a place and one about the errand there."""
         if self.chance(0.3):
             verb = self.random.choice([verb for verb in SIGHTS if suits(subject, verb)])
             goal = self.town(True, True)
@@ -122,14 +122,14 @@ class Reasoner(Questioner):
             verb = self.random.choice([verb for verb in ERRANDS if suits(subject, verb)])
             goal = self.place(verb.places, possessive(subject), True, within="place")
             means = verbs.named("go")
-        time = self.time(telling, means, Wish(), False)
+        time = self.time(mode, means, ClauseSpec(), False)
         parts = (Part(Role.DIRECTION, goal),)
-        group = VerbGroup(means, TENSES[telling])
+        group = VerbGroup(means, TENSES[mode])
         way = Clause(subject, group, parts, time) if time and self.chance(0.5) else Clause(subject, group, parts)
         return way, self.deed(subject, verb)
 
     def deed(self, subject: Nominal, verb: Verb | None = None) -> Clause:
-        """A clause to be put in the infinitive; with a verb given, it says no place."""
+        """Build a clause for an infinitive; it names no place if a verb is given."""
         chosen = verb or self.suitable(subject, ("chance", "thing", "body"))
-        told = self.clause(brief(adverbials=0 if verb else 1), subject, chosen, PAST)
-        return Clause(subject, VerbGroup(chosen), told.parts)
+        draft = self.clause(brief(adverbials=0 if verb else 1), subject, chosen, PAST)
+        return Clause(subject, VerbGroup(chosen), draft.parts)

@@ -1,4 +1,4 @@
-"""Sentences: one clause, or a clause and what hangs on it, spelt out with commas, capitals and a full stop."""
+"""Sentences: one clause or several linked ones, with commas, capitals and a final mark."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from nmt.grammar.phrases import words
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """What joins a second clause to the first; `order` is the German order of the second."""
+    """A word that joins a second clause to the first; `order` is the German order of the second."""
 
     english: str
     german: str
@@ -26,7 +26,7 @@ BECAUSE = Connector("because", "weil")
 ALTHOUGH = Connector("although", "obwohl")
 IF = Connector("if", "wenn")
 WHEN = Connector("when", "als")
-"""Only of the past: the present has `if`."""
+"""Only for the past: the present uses `if`."""
 WHILE = Connector("while", "während")
 BEFORE = Connector("before", "bevor")
 AFTER = Connector("after", "nachdem")
@@ -46,7 +46,7 @@ class Linked:
     reversed: bool = False
 
     def english(self, question: bool = False) -> str:
-        """First and second in English."""
+        """Return both clauses in English."""
         second = self.second.english()
         if self.connector.order is Order.ZU and isinstance(self.second, Clause):
             second = self.second.english_infinitive()
@@ -56,20 +56,20 @@ class Linked:
         return words(self.first.english(question), "," if self.connector.english_comma else "", second)
 
     def german(self, order: Order) -> str:
-        """First and second in German; the first takes the order."""
+        """Return both clauses in German; `order` is that of the first."""
         second = words(self.connector.german, self.second.german(self.connector.order))
         if self.reversed:
             return f"{second} , {self.first.german(Order.FIRST)}"
         return words(self.first.german(order), "," if self.connector.german_comma else "", second)
 
     def pairings(self, order: Order) -> Iterator[tuple[str, str, str]]:
-        """The pairings of all the clauses."""
+        """Yield the pairings of all clauses."""
         yield from self.first.pairings(Order.FIRST if self.reversed else order)
         yield from self.second.pairings(self.connector.order)
 
 
 def spell(text: str, mark: str) -> str:
-    """Join tokens into a sentence: commas close up, none stands twice or before the end."""
+    """Join tokens into a sentence: attach commas to words, and remove double and final ones."""
     text = re.sub(r"(?: ,)+", ",", text + " ").strip().rstrip(",")
     return text[0].upper() + text[1:] + mark
 
@@ -82,12 +82,12 @@ class Sentence:
     question: bool = False
 
     def english(self) -> str:
-        """The English sentence."""
+        """Return the English sentence."""
         text = self.body.english(self.question).replace("can not", "cannot")
         return spell(text, "?" if self.question else ".")
 
     def german(self) -> str:
-        """The German sentence."""
+        """Return the German sentence."""
         return spell(self.body.german(self._order), "?" if self.question else ".")
 
     @property
@@ -96,5 +96,5 @@ class Sentence:
         return Order.FIRST if self.question and not clause.asks else Order.SECOND
 
     def pairings(self) -> set[tuple[str, str, str]]:
-        """Every combination of words and frames in the sentence."""
+        """Return the combinations of words and frames that may be held out."""
         return set(self.body.pairings(self._order))

@@ -1,9 +1,10 @@
-"""Building clauses about how things are: being, having, lying, costing, raining."""
+"""Build clauses about states: being, having, lying, costing, raining."""
 
 from dataclasses import dataclass
 
 from nmt.grammar import english, german
 from nmt.grammar.choosing import POSSESSIVES, adjectives, candidates
+from nmt.grammar.clause_spec import PAST, STATE, ClauseSpec
 from nmt.grammar.clauses import Clause, Part, Role
 from nmt.grammar.determiners import BARE, MANY, NO, SOME, THE, THIS, A, Determiner
 from nmt.grammar.events import POSTURES, STATIVE, Narrator, suits
@@ -15,7 +16,6 @@ from nmt.grammar.phrases import Fixed, Nominal, NounPhrase, Prepositional
 from nmt.grammar.pronouns import Pronoun, There
 from nmt.grammar.things import SMALL_NUMERALS
 from nmt.grammar.verbgroup import WANT_TO, VerbGroup
-from nmt.grammar.wishes import PAST, STATE, Wish
 
 AS_A_JOB = Determiner("a", "", "", Declension.STRONG, inflects=False, definite=False)
 """He is a teacher: no article in German."""
@@ -49,16 +49,16 @@ COUNTED_THINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Than:
-    """What something is compared with."""
+    """The standard of a comparison."""
 
     standard: Nominal
 
     def english(self, case: Case) -> str:
-        """Than and the standard."""
+        """Return `than` and the standard of comparison."""
         return f"than {self.standard.english(case)}"
 
     def german(self, case: Case) -> str:
-        """Als and the standard, in the case of what is compared."""
+        """Return `als` and the standard, in the case of what is compared."""
         return f"als {self.standard.german(case)}"
 
 
@@ -66,21 +66,21 @@ class Describer(Narrator):
     """Builds clauses about states."""
 
     def feeling(self, subject: Nominal, tense: Tense, feelings: tuple[str, ...]) -> Clause:
-        """Someone is tired."""
+        """Build a clause: someone is tired."""
         word = self.random.choice([word for word in modifiers.ADJECTIVES if word.english in feelings])
         return self.being(subject, word, tense, False)
 
     def being(
         self, subject: Nominal, word: Adjective, tense: Tense, negated: bool, degree: tuple[str, str] = VERY
     ) -> Clause:
-        """Something is somehow, perhaps very much so."""
+        """Build a clause: something has a quality, perhaps to a high degree."""
         if negated or "absolute" in word.flags or (degree is VERY and self.chance(0.75)):
             degree = ("", "")
         phrase = Fixed(f"{degree[0]} {word.english}".strip(), f"{degree[1]} {word.german}".strip())
         return Clause(subject, VerbGroup(verbs.BE, tense, negated=negated), (Part(Role.PREDICATE, phrase),))
 
     def quality(self) -> Clause:
-        """The house is old; perhaps older than the church."""
+        """Build a clause: the house is old; perhaps older than the church."""
         noun = self.noun(tuple(QUALIFIED))
         word = self.random.choice(adjectives(noun, predicative=True))
         self.used.add(word.english)
@@ -100,7 +100,7 @@ class Describer(Narrator):
         return self.being(subject, word, tense, self.chance(0.15))
 
     def job(self) -> Clause:
-        """Someone is, or becomes, a baker."""
+        """Build a clause: someone is, or becomes, a baker."""
         owner = self.random.choice(POSSESSIVES)
         subject = NounPhrase(owner, self.random.choice(MALE_RELATIVES)) if self.chance(0.6) else self.man()
         noun = self.noun(("job",))
@@ -115,7 +115,7 @@ class Describer(Narrator):
         return Clause(subject, group, (part,))
 
     def existence(self) -> Clause:
-        """In this town there are three museums."""
+        """Build a clause: in this town there are three museums."""
         noun = self.noun(COUNTED_THINGS)
         determiner = self.random.choice((A, A, MANY, SOME, NO, *SMALL_NUMERALS))
         plural = determiner is not A and not (determiner is NO and self.chance(0.5))
@@ -126,7 +126,7 @@ class Describer(Narrator):
         return Clause(There(plural), VerbGroup(verbs.EXIST, tense), (Part(Role.OBJECT, thing),), place)
 
     def posture(self) -> Clause:
-        """Something lies, stands or hangs somewhere."""
+        """Build a clause: something lies, stands or hangs somewhere."""
         verb = self.random.choice(POSTURES)
         subject = self.subject(verb.subjects)
         complement = verb.complements[0]
@@ -136,17 +136,19 @@ class Describer(Narrator):
         return Clause(subject, VerbGroup(verb, Tense.PROGRESSIVE), (Part(Role.OBLIQUE, phrase),))
 
     def state(self, subject: Nominal | None = None, question: bool = False) -> Clause:
-        """Someone knows, loves, needs, owns or wears something."""
+        """Build a clause: someone knows, loves, needs, owns or wears something."""
         verb = self.random.choice([verb for verb in STATIVE if subject is None or suits(subject, verb)])
-        subject = subject or self.doer(verb, Wish(question=question), STATE)
-        telling = PAST if self.chance(0.25) and "presentonly" not in verb.flags else STATE
-        return self.clause(Wish(time=False, adverbials=1, front=0, question=question), subject, verb, telling)
+        subject = subject or self.doer(verb, ClauseSpec(question=question), STATE)
+        mode = PAST if self.chance(0.25) and "presentonly" not in verb.flags else STATE
+        return self.clause(ClauseSpec(time=False, adverbials=1, front=0, question=question), subject, verb, mode)
 
     def lasting(self) -> Clause:
-        """Someone has been doing something for three years."""
+        """Build a clause: someone has been doing something for three years."""
         verb = self.random.choice(LASTING)
-        subject = self.doer(verb, Wish(), STATE)
-        clause = self.clause(Wish(time=False, adverbials=1, front=0, negation=0, relatives=0), subject, verb, STATE)
+        subject = self.doer(verb, ClauseSpec(), STATE)
+        clause = self.clause(
+            ClauseSpec(time=False, adverbials=1, front=0, negation=0, relatives=0), subject, verb, STATE
+        )
         number = self.random.choice(modifiers.NUMBER)
         unit, einheit = self.random.choice((("years", "Jahren"), ("months", "Monaten"), ("weeks", "Wochen")))
         since = Fixed(f"for {number.english} {unit}", f"seit {number.german} {einheit}")
@@ -156,7 +158,7 @@ class Describer(Narrator):
         return Clause(subject, VerbGroup(verb, Tense.SINCE), (*clause.parts, Part(Role.TIME, since)))
 
     def built(self) -> Clause:
-        """The bridge was built in 1987."""
+        """Build a clause: the bridge was built in 1987."""
         verb = self.random.choice(BUILT)
         noun = self.noun(verb.complements[0].classes)
         subject = NounPhrase(self.random.choice((THE, THE, THIS)), noun, self.chance(0.15), self.adjective(noun, 0.3))
@@ -168,7 +170,7 @@ class Describer(Narrator):
         return Clause(subject, VerbGroup(verb, Tense.PASSIVE), tuple(parts))
 
     def price(self) -> Clause:
-        """Something costs so much."""
+        """Build a clause: something costs an amount."""
         noun = self.noun(("clothing", "furniture", "toy", "device", "jewel"))
         plural = "pair" in noun.classes
         subject = NounPhrase(self.random.choice((THE, THIS)), noun, plural, self.adjective(noun, 0.4))
@@ -178,7 +180,7 @@ class Describer(Narrator):
         return Clause(subject, VerbGroup(verbs.COST, tense), (price,))
 
     def weather(self, tense: Tense, time: bool = True) -> Clause:
-        """It rains."""
+        """Build a clause: it rains."""
         use = {Tense.PAST: "past", Tense.FUTURE: "future"}.get(tense)
         parts: tuple[Part, ...] = ()
         if use and time and self.chance(0.6):
@@ -186,11 +188,11 @@ class Describer(Narrator):
         return Clause(IT, VerbGroup(self.random.choice((verbs.RAIN, verbs.RAIN, verbs.SNOW)), tense), parts)
 
     def lack(self, subject: Nominal, tense: Tense, missing: str) -> Clause:
-        """Someone has no time."""
+        """Build a clause: someone has no time."""
         return Clause(subject, VerbGroup(HAVE, tense), (Part(Role.OBJECT, NounPhrase(NO, nouns.BY_ENGLISH[missing])),))
 
     def owning(self, subject: Nominal, owned: str) -> Clause:
-        """Someone has time."""
+        """Build a clause: someone has time."""
         return Clause(subject, VerbGroup(HAVE), (Part(Role.OBJECT, NounPhrase(BARE, nouns.BY_ENGLISH[owned])),))
 
 
@@ -235,5 +237,5 @@ MALE_RELATIVES = tuple(noun for noun in candidates(("family",)) if noun.pronoun 
 
 
 def kind(classes: frozenset[str]) -> str:
-    """The class within which things are compared."""
+    """Return the class within which a noun is compared with others."""
     return next((name for name in KINDS if name in classes), "")

@@ -1,4 +1,4 @@
-"""Choosing things and places that make sense where they stand."""
+"""Choose things and places that make sense in their place."""
 
 from nmt.grammar.choosing import POSSESSIVES, UNIQUE, Chooser, candidates, possessive
 from nmt.grammar.determiners import BARE, MANY, MEAL, NOT_A, OUR, SOME, THE, THEIR, THIS, A, Determiner, numeral
@@ -33,17 +33,17 @@ POSSESSABLE = frozenset(
 )
 WITHOUT_ARTICLE = frozenset(["sport", "subject", "studies", "time", "aid", "money"])
 COUNTABLE = frozenset(["fruit", "collectible", "animal", "flower", "baked", "text"])
-"""Nouns of which one may well have a dozen."""
+"""Classes of nouns that can be counted up to a dozen."""
 
 
 class Supplier(Chooser):
     """Draws things and places."""
 
     def own_clothing(self, subject: Nominal, negated: bool, worn: bool) -> NounPhrase:
-        """Something to wear: one each, and no skirts for men."""
+        """Draw a piece of clothing that suits the subject."""
         woman = subject.agreement.gender is Gender.FEMININE and not subject.agreement.plural
-        apart = (() if woman else ("womens",)) + (() if worn else ("headwear",))
-        noun = self.noun(("clothing",), apart)
+        excluded = (() if woman else ("womens",)) + (() if worn else ("headwear",))
+        noun = self.noun(("clothing",), excluded)
         plural = subject.agreement.plural or "pair" in noun.classes
         owner = possessive(subject)
         determiner = owner if owner and self.chance(0.6) else THE
@@ -51,9 +51,9 @@ class Supplier(Chooser):
             determiner = NOT_A if negated else (BARE if plural else A)
         return NounPhrase(determiner, noun, plural, self.adjective(noun, 0.4))
 
-    def generic(self, classes: tuple[str, ...], apart: tuple[str, ...] = ()) -> NounPhrase:
-        """Things of a kind: books, cold milk."""
-        noun = self.noun(classes, apart)
+    def generic(self, classes: tuple[str, ...], excluded: tuple[str, ...] = ()) -> NounPhrase:
+        """Draw things of a kind, such as books or cold milk."""
+        noun = self.noun(classes, excluded)
         if "meal" in noun.classes:
             return NounPhrase(MEAL, noun)
         article = noun.classes & UNIQUE and not noun.classes & WITHOUT_ARTICLE
@@ -65,12 +65,12 @@ class Supplier(Chooser):
         owner: Determiner | None,
         negated: bool,
         one: bool = False,
-        apart: tuple[str, ...] = (),
+        excluded: tuple[str, ...] = (),
     ) -> Nominal:
-        """An object that is not a person."""
+        """Draw an object that is not a person."""
         if "town" in classes and self.chance(0.5):
             return self.random.choice(TOWNS)
-        noun = self.noun(tuple(name for name in classes if name not in ("town", "land")), apart)
+        noun = self.noun(tuple(name for name in classes if name not in ("town", "land")), excluded)
         adjective = self.adjective(noun, 0.38)
         if noun.classes & WITHOUT_ARTICLE:
             return NounPhrase(NOT_A if negated and noun.classes & {"time", "aid", "money"} else BARE, noun)
@@ -82,7 +82,7 @@ class Supplier(Chooser):
         return self._counted(noun, adjective, possessed, negated, one)
 
     def single(self, noun: Noun, negated: bool) -> Determiner:
-        """The determiner of what is not counted: the definite article, or what says that it is unknown."""
+        """Draw the determiner of a noun that is not counted."""
         if noun.classes & UNIQUE:
             return THE if noun.mass else self.random.choice((THE, THE, NOT_A if negated else A))
         return self.random.choice((THE, NOT_A if negated else BARE))
@@ -118,7 +118,7 @@ class Supplier(Chooser):
     def place(
         self, classes: tuple[str, ...], owner: Determiner | None, direction: bool, within: str = ""
     ) -> Prepositional:
-        """Where, or where to."""
+        """Draw a place or a direction."""
         if "town" in classes and self.chance(0.4 if len(classes) < 3 else 0.5):
             return self.town("land" in classes, direction)
         pool = tuple(
@@ -141,6 +141,6 @@ class Supplier(Chooser):
         return Prepositional(noun.place.english, noun.place.where, Case.DATIVE, nominal)
 
     def town(self, land: bool, direction: bool) -> Prepositional:
-        """In or to a town, or a country."""
+        """Draw a town or a country as a place or a direction."""
         name = self.random.choice(TOWNS + LANDS if land else TOWNS)
         return Prepositional("to" if direction else "in", "nach" if direction else "in", Case.DATIVE, name)

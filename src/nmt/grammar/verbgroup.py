@@ -1,4 +1,4 @@
-"""The verb of a clause with its tense, modal and negation: finite part and the rest, in both languages."""
+"""The verb of a clause with tense, modal and negation: the finite part and the rest, in both languages."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ class Modal:
 
     name: str
     english_present: str
-    """The finite word of a true modal; the base where it inflects (have, want, like, be)."""
+    """The finite word of a true modal; the base of a modal that inflects (have, want, like, be)."""
     english_past: str
     rest: tuple[str, ...]
     """Words between the finite word and the infinitive."""
     german: str
-    """Infinitive; empty where German says it with gern."""
+    """Infinitive; empty if German uses gern instead."""
 
 
 CAN = Modal("can", "can", "could", (), "können")
@@ -36,7 +36,7 @@ KEEPS_PRETERITE = ("sein", "haben")
 
 @dataclass(frozen=True, slots=True)
 class EnglishChain:
-    """The English verb forms; `base` is set where negation and questions call for `do`."""
+    """The English verb forms; `base` is set if negation and questions need `do`."""
 
     finite: str
     rest: tuple[str, ...]
@@ -45,7 +45,7 @@ class EnglishChain:
 
 @dataclass(frozen=True, slots=True)
 class GermanBracket:
-    """The finite verb and what closes the bracket; `prefix` is the part that separates from the finite verb."""
+    """The finite verb and the words that close the bracket; `prefix` separates from the finite verb."""
 
     finite: str
     closing: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class GermanBracket:
 
 @dataclass(frozen=True, slots=True)
 class VerbGroup:
-    """A verb in a tense, perhaps under a modal, perhaps negated."""
+    """A verb in a tense, with an optional modal and negation."""
 
     verb: Verb
     tense: Tense = Tense.PRESENT
@@ -62,7 +62,7 @@ class VerbGroup:
     negated: bool = False
 
     def form(self) -> str:
-        """The German shape of the group: simple, infinitive or participle. Held-out combinations count by it."""
+        """Return the shape of the German group (simple, infinitive, participle), by which combinations are held out."""
         if (self.modal and self.modal.german) or self.tense is Tense.FUTURE:
             return "infinitive"
         if self.tense in (Tense.PERFECT, Tense.PLUPERFECT, Tense.PASSIVE):
@@ -79,7 +79,7 @@ class VerbGroup:
         return self.verb.prefix + self.verb.german[0]
 
     def english_chain(self, agreement: Agreement) -> EnglishChain:  # noqa: PLR0911
-        """The English verb forms for a subject."""
+        """Return the English verb forms for a subject."""
         base, past, participle = self.verb.english
         if self.modal:
             return self._english_modal(self.modal, agreement)
@@ -117,7 +117,7 @@ class VerbGroup:
         return EnglishChain(modal.english_past if past else present, rest, base)
 
     def german_bracket(self, agreement: Agreement) -> GermanBracket:  # noqa: PLR0911
-        """The German verb forms for a subject."""
+        """Return the German verb forms for a subject."""
         infinitive, third, participle = self.verb.german
         if self.modal and self.modal.german:
             return GermanBracket(self._german_modal(self.modal.german, agreement), (self.infinitive,))
@@ -148,7 +148,7 @@ class VerbGroup:
         return german.present(modal, "", "", agreement)
 
     def german_order(self, agreement: Agreement, order: Order) -> tuple[str, str]:
-        """What opens the German bracket and what closes it."""
+        """Return the words that open and close the German verb bracket."""
         if order is Order.ZU:
             return "", german.zu_infinitive(self.verb.german[0], self.verb.prefix)
         bracket = self.german_bracket(agreement)

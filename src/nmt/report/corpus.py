@@ -1,8 +1,8 @@
 """What a run was trained on: filters, lengths, batches and word pieces."""
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.records import Manifest
 from nmt.data.store import PairStore
 from nmt.report.charts import Spec, histogram
 from nmt.report.run import Run
@@ -39,11 +40,10 @@ class Pieces:
     longest: list[str]
 
 
-def splits(records: Mapping[str, Any]) -> list[dict[str, Any]]:
+def splits(manifest: Manifest) -> list[dict[str, Any]]:
     """Pairs and tokens of each split, training first."""
-    names = [name.removeprefix("encode ") for name in records if name.startswith("encode ")]
-    names.sort(key=lambda name: (name != "train", name != "valid", name))
-    return [{"split": name, **records[f"encode {name}"]["result"]} for name in names]
+    names = sorted(manifest.splits("encode"), key=lambda name: (name != "train", name != "valid", name))
+    return [{"split": name, **asdict(manifest.encoded(name))} for name in names]
 
 
 def length_histogram(store: PairStore, languages: tuple[str, str]) -> Spec:
@@ -101,7 +101,7 @@ def _share_of_all(counts: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
     return 100 * counts / max(int(counts.sum()), 1)
 
 
-def piece_statistics(run: Run, tokenizer: Tokenizer, records: Mapping[str, Any]) -> list[Pieces]:
+def piece_statistics(run: Run, tokenizer: Tokenizer, manifest: Manifest) -> list[Pieces]:
     """How the training text falls into word pieces, on either side."""
     encoders = (tokenizer.encode_source, tokenizer.encode_target)
     written = (tokenizer.source_pieces, tokenizer.target_pieces)
@@ -111,14 +111,15 @@ def piece_statistics(run: Run, tokenizer: Tokenizer, records: Mapping[str, Any])
         lines = list(_sample(run.data_folder / f"train.{language}"))
         pieces = sum(map(len, encoders[side](lines)))
         words = sum(len(line.split()) for line in lines)
-        result = records["encode train"]["result"][("source", "target")[side]]
+        encoded = manifest.encoded("train")
+        result = (encoded.source, encoded.target)[side]
         found.append(
             Pieces(
                 language,
                 pieces / max(words, 1),
                 sum(map(len, lines)) / max(pieces, 1),
-                result["unknown"],
-                result["tokens"],
+                result.unknown,
+                result.tokens,
                 sizes[side],
                 sorted(written[side](range(sizes[side])), key=len, reverse=True)[:LONGEST],
             )

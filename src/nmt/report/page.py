@@ -128,8 +128,8 @@ def _attention(found: Mapping[str, Any], load_model: LoadModel) -> list[dict[str
 
 
 def _model(run: Run) -> dict[str, Any]:
-    made = run.records()["tokenizer"]["result"]
-    sizes = made["source_vocabulary"], made["target_vocabulary"]
+    trained = run.records().tokenizer()
+    sizes = trained.source_vocabulary, trained.target_vocabulary
     parameters = about.parameters(run.config, *sizes)
     return {
         "parameters": parameters,

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from nmt.config.schema import Config
-from nmt.data.manifest import MANIFEST, read_records
+from nmt.data.layout import CorpusLayout
+from nmt.data.manifest import read_manifest
+from nmt.data.records import Manifest
 from nmt.errors import UserError, nearest
 from nmt.runs.scores import FOLDER
 from nmt.runs.tracking import METRICS, read_metrics
@@ -86,17 +88,17 @@ class Run:
             raise UserError(f"the files of {split} differ in length; its text has changed since: run `make eval` again")
         return Evaluated(split, self.scores(split), *lines)
 
-    def records(self) -> dict[str, Any]:
-        """What the manifest says of each step of the data's preparation."""
-        records = read_records(self.data_folder)
-        if not records:
+    def records(self) -> Manifest:
+        """Return the manifest of the prepared data."""
+        manifest = read_manifest(self.data_folder)
+        if not manifest.tasks:
             raise UserError(f"there is no prepared data in {self.data_folder}: run `make data` with the same settings")
-        return records
+        return manifest
 
     def data_has_changed(self) -> bool:
         """Whether the data was prepared anew since the run began."""
         then = (self.environment.get("data") or {}).get("manifest")
-        manifest = self.data_folder / MANIFEST
+        manifest = CorpusLayout(self.data_folder).manifest
         return bool(then) and manifest.is_file() and checksum(manifest) != then
 
     def seconds(self) -> float:

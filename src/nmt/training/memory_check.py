@@ -8,7 +8,7 @@ import torch
 from nmt.compute import distributed
 from nmt.compute.machine import Machine, is_out_of_memory, memory_of
 from nmt.config.schema import ModelConfig
-from nmt.data.loader import MicroBatch, largest
+from nmt.data.loader import MicroBatch, largest_micro_batches
 from nmt.data.store import PairStore
 from nmt.errors import CommonError
 from nmt.estimate.memory import activation_storage, training_memory
@@ -57,13 +57,13 @@ def check_memory(trainer: Trainer, store: PairStore, least: int) -> None:
 def _fits(trainer: Trainer, store: PairStore, device_tokens: int) -> bool:
     """Whether the largest batches, so divided, fit on all devices."""
     config = trainer.config
-    batches = largest(
+    batches = largest_micro_batches(
         store,
         batch_tokens=config.batch_tokens,
         device_tokens=device_tokens,
         seed=trainer.seed,
         devices=distributed.world_size(),
-        parts=trainer.parts,
+        threads=trainer.parts,
     )
     full = 0
     try:

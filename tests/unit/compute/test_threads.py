@@ -12,7 +12,7 @@ import torch
 from nmt.compute.machine import Machine
 from nmt.compute.threads import concurrent_workers, run_in_threads, run_tasks_in_threads
 from nmt.config.schema import ModelConfig, TrainingConfig
-from nmt.data.loader import DataPosition, steps
+from nmt.data.loader import DataPosition, global_batches
 from nmt.data.store import PairStore
 from nmt.model.build import build_model
 from nmt.training.trainer import Trainer
@@ -41,8 +41,8 @@ def test_training_in_threads_equals_training_without(store: PairStore, precision
         machine = Machine(CPU.device, precision)
         trainers.append(Trainer(build_model(model, VOCABULARY, VOCABULARY), training, machine, seed=1))
         trainers[-1].parts = parts
-    stream = steps(
-        store, batch_tokens=60, device_tokens=40, seed=1, start=DataPosition(), rank=0, devices=1, parts=2
+    stream = global_batches(
+        store, batch_tokens=60, device_tokens=40, seed=1, start=DataPosition(), rank=0, devices=1, threads=2
     )  # fmt: skip
     for _ in range(4):
         work = next(stream)

@@ -10,7 +10,7 @@ def random_lengths(pairs: int, seed: int = 0, longest: int = 60) -> PairLengths:
     return PairLengths.with_marks(source, np.clip(source + random.integers(-5, 6, pairs), 1, None))
 
 
-def test_every_sentence_once_and_no_batch_over_budget() -> None:
+def test_each_sentence_is_in_one_batch_and_no_batch_exceeds_the_budget() -> None:
     lengths = random_lengths(5000)
     epoch = plan_epoch(lengths, 700, seed=3, epoch=1)
     assert sorted(np.concatenate([epoch[i] for i in range(len(epoch))])) == list(range(5000))
@@ -19,7 +19,7 @@ def test_every_sentence_once_and_no_batch_over_budget() -> None:
         assert lengths.target[epoch[index]].sum() <= 700
 
 
-def test_batches_are_full_and_of_like_length() -> None:
+def test_batches_are_full_and_hold_sentences_of_similar_length() -> None:
     lengths = random_lengths(20_000)
     epoch = plan_epoch(lengths, 2000, seed=3, epoch=1)
     fill = [max(lengths.source[epoch[i]].sum(), lengths.target[epoch[i]].sum()) / 2000 for i in range(len(epoch))]
@@ -28,7 +28,7 @@ def test_batches_are_full_and_of_like_length() -> None:
     assert np.mean(spread) < 1
 
 
-def test_equals_the_plain_greedy_rule() -> None:
+def test_plan_equals_a_plain_greedy_loop() -> None:
     lengths = random_lengths(500)
     epoch = plan_epoch(lengths, 150, seed=1, epoch=0)
     expected: list[list[int]] = [[]]
@@ -40,7 +40,7 @@ def test_equals_the_plain_greedy_rule() -> None:
     assert sorted(epoch[i].tolist() for i in range(len(epoch))) == sorted(expected)
 
 
-def test_pure_and_different_each_epoch() -> None:
+def test_plan_depends_on_seed_and_epoch_only() -> None:
     lengths = random_lengths(1000)
     first, again, next_epoch, other_seed = (
         plan_epoch(lengths, 500, seed, epoch) for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0))
@@ -58,7 +58,7 @@ def test_batches_come_in_random_order() -> None:
     assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.2
 
 
-def test_a_sentence_over_budget_is_a_batch_by_itself() -> None:
+def test_a_sentence_over_budget_is_a_batch_of_its_own() -> None:
     lengths = PairLengths(np.array([3, 50, 3]), np.array([3, 4, 3]))
     epoch = plan_epoch(lengths, 10, seed=1, epoch=0)
     assert sorted(sorted(epoch[i].tolist()) for i in range(len(epoch))) == [[0, 2], [1]]
@@ -66,26 +66,26 @@ def test_a_sentence_over_budget_is_a_batch_by_itself() -> None:
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 8])
 @pytest.mark.parametrize("device_tokens", [0, 100, 333])
-def test_slices_lose_nothing_and_fit(devices: int, device_tokens: int) -> None:
+def test_micro_batches_hold_all_sentences_within_their_budget(devices: int, device_tokens: int) -> None:
     lengths = random_lengths(3000)
     epoch = plan_epoch(lengths, 1000, seed=3, epoch=1)
     for index in range(len(epoch)):
         micro_batches = split_batch(epoch[index], lengths, devices, device_tokens)
         assert len(micro_batches) % devices == 0
         assert sorted(np.concatenate(micro_batches)) == sorted(epoch[index])
-        weights = [lengths.target[part].sum() for part in micro_batches]
+        weights = [lengths.target[micro_batch].sum() for micro_batch in micro_batches]
         assert max(weights) - min(weights) <= lengths.target[epoch[index]].max() + len(epoch[index])
-        for part in micro_batches:
-            if device_tokens and len(part) > 1:
-                assert max(lengths.source[part].sum(), lengths.target[part].sum()) <= device_tokens
+        for micro_batch in micro_batches:
+            if device_tokens and len(micro_batch) > 1:
+                assert max(lengths.source[micro_batch].sum(), lengths.target[micro_batch].sum()) <= device_tokens
 
 
-def test_fewer_sentences_than_devices_leave_empty_slices() -> None:
+def test_fewer_sentences_than_devices_leave_empty_micro_batches() -> None:
     micro_batches = split_batch(np.arange(3), random_lengths(3), devices=8, device_tokens=0)
-    assert [len(part) for part in micro_batches] == [1, 1, 1, 0, 0, 0, 0, 0]
+    assert [len(micro_batch) for micro_batch in micro_batches] == [1, 1, 1, 0, 0, 0, 0, 0]
 
 
-def test_no_more_slices_than_needed() -> None:
+def test_there_are_no_more_micro_batches_than_needed() -> None:
     lengths = PairLengths(np.full(100, 10), np.full(100, 10))
     assert len(split_batch(np.arange(100), lengths, devices=2, device_tokens=250)) == 4
 

@@ -5,7 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.data.loader import TOKEN_MULTIPLE, DataPosition, GlobalBatch, Prefetcher, _filling, assemble, steps
+from nmt.data.loader import (
+    TOKEN_MULTIPLE,
+    DataPosition,
+    GlobalBatch,
+    Prefetcher,
+    _filler_pairs,
+    assemble,
+    global_batches,
+)
 from nmt.data.store import PairStore, writing
 from nmt.text.special import BOS, EOS, PAD
 
@@ -26,7 +34,7 @@ def store(tmp_path: Path) -> PairStore:
     return PairStore.open(tmp_path, "train")
 
 
-def test_assemble_packs_with_marks(store: PairStore) -> None:
+def test_assemble_packs_sentences_with_start_and_end_marks(store: PairStore) -> None:
     batch = assemble(store, np.array([2, 0, 3]))
     assert batch.source.tokens[:8].tolist() == [8, 9, 10, EOS, 5, 6, EOS, EOS]
     assert batch.source.offsets[:4].tolist() == [0, 4, 7, 8]
@@ -34,11 +42,11 @@ def test_assemble_packs_with_marks(store: PairStore) -> None:
     assert batch.source.longest == 4
     assert batch.target.tokens[:8].tolist() == [BOS, 19, 20, BOS, 15, BOS, 21, 22]
     assert batch.labels[:8].tolist() == [19, 20, EOS, 15, EOS, 21, 22, EOS]
-    for filling in (batch.source.tokens[8:], batch.target.tokens[8:], batch.labels[8:]):
-        assert set(filling.tolist()) == {PAD}
+    for filler in (batch.source.tokens[8:], batch.target.tokens[8:], batch.labels[8:]):
+        assert set(filler.tolist()) == {PAD}
 
 
-def test_assemble_cuts_sentences_longer_than_asked_for(store: PairStore) -> None:
+def test_assemble_cuts_sentences_after_max_pieces(store: PairStore) -> None:
     batch = assemble(store, np.array([2, 1]), (2, 1))
     assert batch.source.tokens[:5].tolist() == [8, 9, EOS, 7, EOS]
     assert batch.target.tokens[:4].tolist() == [BOS, 19, BOS, 16]
@@ -49,65 +57,67 @@ def test_assemble_cuts_sentences_longer_than_asked_for(store: PairStore) -> None
     ("source", "target"),
     [
         ([TOKEN_MULTIPLE], [TOKEN_MULTIPLE]),  # nothing is missing
-        ([TOKEN_MULTIPLE], [TOKEN_MULTIPLE - 1]),  # on one side only
+        ([TOKEN_MULTIPLE], [TOKEN_MULTIPLE - 1]),  # in one language only
         ([3, 2], [4, 3]),
         ([20, 13], [20, 12]),
         ([TOKEN_MULTIPLE - 1], [3]),
         ([2] * 16, [40, 7]),
     ],
 )
-def test_streams_are_filled_up_with_pairs_no_longer_than_the_text(source: list[int], target: list[int]) -> None:
-    of_source, of_target = _filling(np.array(source), np.array(target))
+def test_filler_pairs_are_no_longer_than_the_real_ones(source: list[int], target: list[int]) -> None:
+    of_source, of_target = _filler_pairs(np.array(source), np.array(target))
     assert len(of_source) == len(of_target)
-    for lengths, filling in ((source, of_source), (target, of_target)):
-        assert (sum(lengths) + filling.sum()) % TOKEN_MULTIPLE == 0
-        assert filling.sum() <= 2 * TOKEN_MULTIPLE
-        assert filling.min(initial=1) >= 1
-        assert filling.max(initial=0) <= max(lengths)
+    for lengths, filler in ((source, of_source), (target, of_target)):
+        assert (sum(lengths) + filler.sum()) % TOKEN_MULTIPLE == 0
+        assert filler.sum() <= 2 * TOKEN_MULTIPLE
+        assert filler.min(initial=1) >= 1
+        assert filler.max(initial=0) <= max(lengths)
 
 
 def stream(store: PairStore, start: DataPosition = START, rank: int = 0, devices: int = 1) -> Iterator[GlobalBatch]:
-    return steps(store, batch_tokens=6, device_tokens=0, seed=1, start=start, rank=rank, devices=devices)
+    return global_batches(store, batch_tokens=6, device_tokens=0, seed=1, start=start, rank=rank, devices=devices)
 
 
-def told(step: GlobalBatch) -> tuple[list[list[int]], int, int, DataPosition]:
-    return [batch.sentences.tolist() for batch in step.micro_batches], step.target_tokens, step.tokens, step.after
+def summary(batch: GlobalBatch) -> tuple[list[list[int]], int, int, DataPosition]:
+    return [each.sentences.tolist() for each in batch.micro_batches], batch.target_tokens, batch.tokens, batch.after
 
 
-def test_goes_on_from_any_place(store: PairStore) -> None:
-    whole = [told(step) for step in islice(stream(store), 12)]
-    assert {place.epoch for *_, place in whole} >= {0, 1, 2}
+def test_stream_resumes_from_any_position(store: PairStore) -> None:
+    whole = [summary(batch) for batch in islice(stream(store), 12)]
+    assert {position.epoch for *_, position in whole} >= {0, 1, 2}
     for done in range(11):
-        assert [told(step) for step in islice(stream(store, whole[done][3]), 11 - done)] == whole[done + 1 :]
+        assert [summary(batch) for batch in islice(stream(store, whole[done][3]), 11 - done)] == whole[done + 1 :]
 
 
 def test_devices_share_the_same_global_batches(store: PairStore) -> None:
-    alone = [told(step) for step in islice(stream(store), 8)]
-    ranks = [[told(step) for step in islice(stream(store, rank=rank, devices=2), 8)] for rank in range(2)]
-    for one, first, second in zip(alone, *ranks, strict=True):
+    on_one_device = [summary(batch) for batch in islice(stream(store), 8)]
+    ranks = [[summary(batch) for batch in islice(stream(store, rank=rank, devices=2), 8)] for rank in range(2)]
+    for one, first, second in zip(on_one_device, *ranks, strict=True):
         assert one[1:] == first[1:] == second[1:]
         assert len(first[0]) == len(second[0])
         assert sorted(chain(*one[0])) == sorted(chain(*first[0], *second[0]))
 
 
-def test_tokens_count_marks(store: PairStore) -> None:
-    epoch = [step for step in islice(stream(store), 10) if step.after.epoch == 0 or step.after == (1, 0)]
-    assert sum(step.target_tokens for step in epoch) == sum(len(target) + 1 for target in TARGETS)
-    assert sum(step.tokens - step.target_tokens for step in epoch) == sum(len(source) + 1 for source in SOURCES)
+def test_token_counts_include_special_tokens(store: PairStore) -> None:
+    epoch = [batch for batch in islice(stream(store), 10) if batch.after.epoch == 0 or batch.after == (1, 0)]
+    assert sum(batch.target_tokens for batch in epoch) == sum(len(target) + 1 for target in TARGETS)
+    assert sum(batch.tokens - batch.target_tokens for batch in epoch) == sum(len(source) + 1 for source in SOURCES)
 
 
-def test_ahead_gives_the_same_and_stops(store: PairStore) -> None:
-    with Prefetcher(stream(store)) as ahead:
-        assert [told(step) for step in islice(ahead, 9)] == [told(step) for step in islice(stream(store), 9)]
-    assert not ahead._thread.is_alive()
+def test_prefetcher_yields_the_same_batches_and_stops(store: PairStore) -> None:
+    with Prefetcher(stream(store)) as prefetcher:
+        assert [summary(batch) for batch in islice(prefetcher, 9)] == [
+            summary(batch) for batch in islice(stream(store), 9)
+        ]
+    assert not prefetcher._thread.is_alive()
 
 
-def test_ahead_passes_errors_on(store: PairStore) -> None:
+def test_prefetcher_raises_errors_of_its_thread(store: PairStore) -> None:
     def failing() -> Iterator[GlobalBatch]:
         yield from islice(stream(store), 2)
         raise OSError("the disk is gone")
 
-    with Prefetcher(failing()) as ahead:
-        list(islice(ahead, 2))
+    with Prefetcher(failing()) as prefetcher:
+        list(islice(prefetcher, 2))
         with pytest.raises(OSError, match="the disk is gone"):
-            next(ahead)
+            next(prefetcher)

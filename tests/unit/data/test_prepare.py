@@ -1,4 +1,4 @@
-"""The chain from text to ids: each step once, redone when its content changes, whole after any interruption."""
+"""Preparation from text to ids: each task runs once, runs again when its inputs change, and survives interruption."""
 
 import fcntl
 import json
@@ -11,16 +11,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nmt.commands import data as stage
+from nmt.commands import data as command
 from nmt.compute.processes import run_in_process
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
 from nmt.data import encode, filters, overlap, prepare
+from nmt.data.manifest import read_manifest
 from nmt.data.sources import registry
 from nmt.data.store import PairStore
 from nmt.errors import UserError
@@ -35,7 +36,7 @@ ALL = [*COLLECTED, "tokenizer", *ENCODED]
 
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Train tokenizers here, which is quicker; one test does it apart, as the chain does."""
+    """Train tokenizers in this process, which is faster; one test does it in another process, as `nmt data` does."""
     monkeypatch.setattr(prepare, "run_in_process", lambda function, *args: function(*args))
 
 
@@ -47,7 +48,7 @@ def text(count: int, seed: int) -> list[str]:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    """Give a corpus of 300 + 20 + 20 pairs, with one odd pair of each kind."""
+    """Give a corpus of 300 + 20 + 20 pairs, with one pair of each unusual kind."""
     raw = tmp_path / "raw"
     raw.mkdir()
     names: dict[str, Any] = {}
@@ -67,14 +68,14 @@ def config(tmp_path: Path) -> Config:
 
 
 def run(config: Config) -> list[str]:
-    """Prepare, and say which steps were done."""
+    """Prepare, and return the names of the tasks that ran."""
     said: list[str] = []
     prepare.prepare(config, said.append)
     return [line.split(":")[0] for line in said if ": done" in line]
 
 
 def content(config: Config) -> dict[str, str]:
-    """Checksums of all the prepared files but the manifest, which tells the time."""
+    """Return the checksums of all the prepared files except the manifest, which holds times."""
     return {path.name: checksum(path) for path in config.data_folder.iterdir() if path.name != "manifest.json"}
 
 
@@ -100,14 +101,14 @@ def test_text_and_ids_agree_with_the_source(config: Config) -> None:
         assert [(store.source(i).tolist(), store.target(i).tolist()) for i in range(len(store))] == expected
 
 
-def test_manifest_counts(config: Config) -> None:
+def test_manifest_records_the_counts_of_each_task(config: Config) -> None:
     run(config)
     folder = config.data_folder
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["source"] == {"kind": "files", **{s: getattr(config.data, s) for s in ("train", "valid", "test")}}
-    steps_ = manifest["steps"]
-    assert list(steps_) == ALL
-    collected, encoded = steps_["collect train"]["result"], steps_["encode train"]["result"]
+    tasks = manifest["steps"]
+    assert list(tasks) == ALL
+    collected, encoded = tasks["collect train"]["result"], tasks["encode train"]["result"]
     assert (collected["read"], collected["kept"]) == (303, 301)
     assert collected["dropped"] == {"empty": 2, "control characters": 0, "words": 0}
     assert (encoded["pairs"], encoded["dropped"]) == (300, {"pieces": 1})
@@ -116,17 +117,17 @@ def test_manifest_counts(config: Config) -> None:
     assert encoded["source"]["max_length"] == store.source_lengths.max()
     assert encoded["source"]["unknown"] == 0
     assert (
-        steps_["encode test"]["result"]["target"]["unknown"]
+        tasks["encode test"]["result"]["target"]["unknown"]
         == (PairStore.open(folder, "test").target_tokens == 0).sum()
         > 0
     )
-    for record in steps_.values():
+    for record in tasks.values():
         for name, sum_ in record["outputs"].items():
             assert checksum(folder / name) == sum_
-    assert steps_["tokenizer"]["result"]["lines"][0]["offered"] == 602
+    assert tasks["tokenizer"]["result"]["lines"][0]["offered"] == 602
 
 
-def test_nothing_changed_does_nothing(config: Config) -> None:
+def test_second_run_without_changes_does_nothing(config: Config) -> None:
     run(config)
     before = {path: path.stat().st_mtime_ns for path in config.data_folder.iterdir()}
     for raw in config.data.train:
@@ -135,13 +136,13 @@ def test_nothing_changed_does_nothing(config: Config) -> None:
     assert {path: path.stat().st_mtime_ns for path in config.data_folder.iterdir()} == before
 
 
-def test_preparation_without_an_affinity(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_preparation_works_without_cpu_affinity(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)  # as on macOS
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert run(replace(config, runtime=RuntimeConfig(workers=0))) == ALL
 
 
-def test_seed_of_a_run_leaves_its_corpus_alone(config: Config) -> None:
+def test_seed_of_a_run_does_not_change_the_corpus(config: Config) -> None:
     run(config)
     assert run(replace(config, seed=9)) == []
 
@@ -155,7 +156,7 @@ def append(path: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "redone"),
+    ("change", "expected"),
     [
         (lambda c: replace(c, tokenizer=replace(c.tokenizer, vocab_size=90)), ["tokenizer", *ENCODED]),
         (lambda c: with_data(c, max_pieces=50), ["encode train"]),
@@ -164,16 +165,16 @@ def append(path: str, line: str) -> None:
         (lambda c: with_data(c, source_lang="de", target_lang="en"), ALL),
     ],
 )
-def test_settings_redo_what_depends_on_them(
-    config: Config, change: Callable[[Config], Config], redone: list[str]
+def test_changed_settings_run_dependent_tasks_again(
+    config: Config, change: Callable[[Config], Config], expected: list[str]
 ) -> None:
     run(config)
     changed = change(config)
-    assert run(changed) == redone
+    assert run(changed) == expected
     assert run(changed) == []
 
 
-def test_content_redoes_what_depends_on_it(config: Config) -> None:
+def test_changed_text_runs_dependent_tasks_again(config: Config) -> None:
     run(config)
     size = Path(config.data.test[0]).stat()
     Path(config.data.test[0]).write_text(Path(config.data.test[0]).read_text().swapcase())
@@ -185,7 +186,7 @@ def test_content_redoes_what_depends_on_it(config: Config) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "redone"),
+    ("name", "expected"),
     [
         ("train.en", ["collect train"]),
         ("tokenizer.model", ["tokenizer"]),
@@ -194,7 +195,7 @@ def test_content_redoes_what_depends_on_it(config: Config) -> None:
     ],
 )
 @pytest.mark.parametrize("damage", ["gone", "flipped"])
-def test_damaged_output_is_made_again(config: Config, name: str, redone: list[str], damage: str) -> None:
+def test_damaged_output_is_written_again(config: Config, name: str, expected: list[str], damage: str) -> None:
     run(config)
     before = content(config)
     path = config.data_folder / name
@@ -204,11 +205,11 @@ def test_damaged_output_is_made_again(config: Config, name: str, redone: list[st
         whole = bytearray(path.read_bytes())
         whole[len(whole) // 2] ^= 1
         path.write_bytes(whole)
-    assert run(config) == redone
+    assert run(config) == expected
     assert content(config) == before
 
 
-def test_files_of_an_earlier_form_are_removed(config: Config) -> None:
+def test_files_of_earlier_settings_are_removed(config: Config) -> None:
     run(
         replace(
             config, tokenizer=replace(config.tokenizer, joint=False), model=replace(config.model, tie_embeddings=False)
@@ -221,12 +222,14 @@ def test_files_of_an_earlier_form_are_removed(config: Config) -> None:
 
 
 class KilledError(BaseException):
-    """Stands for the end of the process: nothing in the chain may catch it."""
+    """Simulates the end of the process: no code may catch it."""
 
 
 @pytest.mark.parametrize("write", range(1, 30, 4))
-def test_interrupted_at_any_write(config: Config, monkeypatch: pytest.MonkeyPatch, write: int) -> None:
-    """Stop at the n-th file put in place; the next run ends as an undisturbed one does."""
+def test_interrupted_run_resumes_to_the_same_corpus(
+    config: Config, monkeypatch: pytest.MonkeyPatch, write: int
+) -> None:
+    """Stop at the n-th rename; the next run gives the same corpus as an uninterrupted one."""
     whole = with_data(config, corpus="whole")
     run(whole)
     left = write
@@ -264,12 +267,14 @@ prepare(config, lambda line: None)
 @pytest.mark.parametrize(
     ("module", "function", "done"),
     [
-        ("filters", "apply", []),
+        ("filters", "join_lines", []),
         ("prepare", "run_in_process", COLLECTED),
         ("encode", "_flat", [*COLLECTED, "tokenizer"]),
     ],
 )
-def test_killed_in_each_step(config: Config, tmp_path: Path, module: str, function: str, done: list[str]) -> None:
+def test_killed_run_repeats_unfinished_tasks(
+    config: Config, tmp_path: Path, module: str, function: str, done: list[str]
+) -> None:
     (tmp_path / "tests_config.py").write_text(f"from nmt.config.schema import *\nconfig = {config!r}\n")
     script = SCRIPT.format(module=module, function=function)
     process = subprocess.Popen(
@@ -284,31 +289,30 @@ def test_killed_in_each_step(config: Config, tmp_path: Path, module: str, functi
     process.wait()
     assert list(records(config) if done else {}) == done
     assert list(config.data_folder.glob("*.partial")) or module == "prepare"
-    assert run(config) == [step for step in ALL if step not in done]
+    assert run(config) == [task for task in ALL if task not in done]
     assert not list(config.data_folder.glob("*.partial"))
     run(with_data(config, corpus="whole"))
     assert content(config) == content(with_data(config, corpus="whole"))
 
 
-def test_processes_make_what_one_process_makes(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_give_the_same_corpus_as_one(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     run(config)
-    monkeypatch.setattr(encode, "CHUNK", 40)
+    monkeypatch.setattr(encode, "CHUNK_PAIRS", 40)
     monkeypatch.setattr(prepare, "run_in_process", run_in_process)
     several = with_data(replace(config, runtime=RuntimeConfig(workers=2)), corpus="several")
     run(several)
     assert content(several) == content(config)
 
 
-def test_chunks_do_not_show(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_corpus_does_not_depend_on_the_size_of_chunks(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     run(config)
-    monkeypatch.setattr(filters, "CHUNK", 7)
     monkeypatch.setattr(filters.chunks, "__defaults__", (7,))
     other = with_data(config, corpus="other")
     run(other)
     assert content(other) == content(config)
 
 
-def test_two_at_once(config: Config) -> None:
+def test_second_process_is_refused(config: Config) -> None:
     config.data_folder.mkdir(parents=True)
     with (config.data_folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -317,7 +321,7 @@ def test_two_at_once(config: Config) -> None:
     assert run(config) == ALL
 
 
-def test_folder_that_cannot_be_made(config: Config, tmp_path: Path) -> None:
+def test_folder_that_cannot_be_created_is_named(config: Config, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"cannot write to .*file.toy: Not a directory.* paths\.data"):
         run(replace(config, paths=PathsConfig(data=str(tmp_path / "file"))))
@@ -333,7 +337,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_full_disk_keeps_nothing_half_written(config: Config) -> None:
+def test_full_disk_leaves_no_incomplete_file(config: Config) -> None:
     with files_of_at_most(5000), pytest.raises(UserError, match=r"cannot write .*train\.(en|de): "):
         run(config)
     assert not list(config.data_folder.glob("train*"))
@@ -341,7 +345,7 @@ def test_full_disk_keeps_nothing_half_written(config: Config) -> None:
     assert run(config) == ALL[2:]
 
 
-def test_bad_input_shows_before_anything_is_written(config: Config) -> None:
+def test_missing_input_is_found_before_anything_is_written(config: Config) -> None:
     Path(config.data.train[0]).unlink()
     with pytest.raises(UserError, match=r"train\.en does not exist"):
         run(config)
@@ -355,21 +359,21 @@ def test_failed_collection_leaves_no_text(config: Config) -> None:
     assert not list(config.data_folder.glob("train*"))
 
 
-def test_filters_that_leave_nothing(config: Config) -> None:
+def test_filters_that_leave_no_pair_are_an_error(config: Config) -> None:
     with pytest.raises(UserError, match=r"leave none of the 303 pairs of train .*words 301.*loosen"):
         run(with_data(config, max_words=1))
     with pytest.raises(UserError, match="no pair of train has 2 pieces or fewer"):
         run(with_data(config, max_pieces=2))
 
 
-def test_test_pair_with_a_nul_inside(config: Config, tmp_path: Path) -> None:
+def test_nul_in_a_test_pair_is_refused(config: Config, tmp_path: Path) -> None:
     for side, content_ in zip((0, 1), ("a\nb\0c\n", "a\nb\n"), strict=True):
         Path(config.data.test[side]).write_text(content_)
     with pytest.raises(UserError, match="pair 2 of test holds a NUL"):
         run(config)
 
 
-def test_vocabulary_too_large_for_the_text(config: Config) -> None:
+def test_vocabulary_too_large_for_the_text_is_refused(config: Config) -> None:
     with pytest.raises(UserError, match="vocab_size=9000 is more than the text allows: set it to"):
         run(replace(config, tokenizer=replace(config.tokenizer, vocab_size=9000)))
 
@@ -381,7 +385,7 @@ def test_damaged_manifest_is_named(config: Config) -> None:
         run(config)
 
 
-def test_later_stages_ask_for_the_same_settings(config: Config) -> None:
+def test_corpus_of_other_settings_is_refused(config: Config) -> None:
     with pytest.raises(UserError, match=r"is not prepared .* run `make data`"):
         prepare.require_prepared(config)
     run(config)
@@ -392,18 +396,18 @@ def test_later_stages_ask_for_the_same_settings(config: Config) -> None:
         prepare.require_prepared(with_data(config, max_pieces=41))
 
 
-def test_two_files_are_enough(config: Config) -> None:
-    aside = with_data(config, valid=[], test=[], hold_out=0.1)
-    run(aside)
-    kept = {split: records(aside)[f"collect {split}"]["result"] for split in ("train", "valid", "test")}
+def test_two_files_and_hold_out_make_three_splits(config: Config) -> None:
+    held_out = with_data(config, valid=[], test=[], hold_out=0.1)
+    run(held_out)
+    kept = {split: records(held_out)[f"collect {split}"]["result"] for split in ("train", "valid", "test")}
     assert sum(result["read"] for result in kept.values()) == 303
     assert sum(result["dropped"]["empty"] for result in kept.values()) == 2
-    prepare.require_prepared(aside)
-    assert run(aside) == []
+    prepare.require_prepared(held_out)
+    assert run(held_out) == []
     with pytest.raises(UserError, match=r"other settings \(collect test: hold_out\)"):
-        prepare.require_prepared(with_data(aside, hold_out=0.2))
-    with pytest.raises(UserError, match=r"data\.hold_out=1e-06 sets no pair of the training text aside for test"):
-        run(with_data(aside, hold_out=1e-6))
+        prepare.require_prepared(with_data(held_out, hold_out=0.2))
+    with pytest.raises(UserError, match=r"data\.hold_out=1e-06 takes no pair of the training text for test"):
+        run(with_data(held_out, hold_out=1e-6))
 
 
 def tsv(folder: Path, name: str, pairs: list[tuple[str, str]]) -> str:
@@ -413,16 +417,16 @@ def tsv(folder: Path, name: str, pairs: list[tuple[str, str]]) -> str:
 
 def test_held_out_text_keeps_what_training_drops(config: Config, tmp_path: Path) -> None:
     pairs = list(zip(text(600, 1), text(600, 2), strict=True))
-    pairs += [(f"long {number} " + "ba ken " * 30, "til") for number in range(100)]  # too many words, unlike lengths
+    pairs += [(f"long {number} " + "ba ken " * 30, "til") for number in range(100)]  # too many words
     pairs += [(f"ken {number}", f"ken {number}") for number in range(100)]  # copies
     pairs += [(f"ver {number}", " ") for number in range(100)]  # no reference
     strict = {"max_words": 20, "max_ratio": 2.0, "drop_copies": True, "deduplicate": True, "max_pieces": 40}
     train = [tsv(tmp_path, "own.tsv", [*pairs, *pairs[:300]])]
-    aside = with_data(config, train=train, valid=[], test=[], hold_out=0.2, **strict)
-    run(aside)
+    held_out = with_data(config, train=train, valid=[], test=[], hold_out=0.2, **strict)
+    run(held_out)
     for split in ("valid", "test"):
-        result, folder = records(aside)[f"collect {split}"]["result"], aside.data_folder
-        drawn = list(registry.pairs(aside.data, aside.seed, split))
+        result, folder = records(held_out)[f"collect {split}"]["result"], held_out.data_folder
+        drawn = list(registry.pairs(held_out.data, held_out.seed, split))
         whole = [pair for pair in drawn if pair[1].strip()]
         sides = [(folder / f"{split}.{language}").read_text().split("\n")[:-1] for language in ("en", "de")]
         assert list(zip(*sides, strict=True)) == whole
@@ -430,13 +434,13 @@ def test_held_out_text_keeps_what_training_drops(config: Config, tmp_path: Path)
         assert (result["read"], result["dropped"]["empty"]) == (len(drawn), len(drawn) - len(whole))
         assert any(source.startswith("long") for source, _ in whole)
         assert any(source == target for source, target in whole)
-    assert records(aside)["collect train"]["result"]["dropped"]["words"] > 0
-    assert f"left out of test: {records(aside)['collect test']['result']['dropped']['empty']} pairs" in "\n".join(
-        stage.table(records(aside))
+    assert records(held_out)["collect train"]["result"]["dropped"]["words"] > 0
+    assert f"left out of test: {records(held_out)['collect test']['result']['dropped']['empty']} pairs" in "\n".join(
+        command.table(read_manifest(held_out.data_folder))
     )
 
 
-def test_sentences_that_are_trained_on_and_tested_on_are_counted(
+def test_test_sentences_in_the_training_text_are_counted(
     config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     train = [*zip(text(200, 1), text(200, 2), strict=True), ("a b", "c d"), ("twice", "one"), ("twice", "two")]
@@ -446,16 +450,14 @@ def test_sentences_that_are_trained_on_and_tested_on_are_counted(
         valid=[tsv(tmp_path, "valid.tsv", [("a b", "new"), (" a b ", "c d"), ("new", "one"), ("c d", "a b")])],
         test=[tsv(tmp_path, "test.tsv", [("dropped " * 300, "y"), ("nothing", "of it"), ("", "")])],
     )
-    stage.run(own)
+    command.run(own)
     assert records(own)["overlap"]["result"] == {
         "test": {"sentences": 3, "source": 0, "target": 0, "pair": 0},
         "valid": {"sentences": 4, "source": 2, "target": 2, "pair": 1},
     }
     warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
     assert len(warnings) == 1
-    assert (
-        "of 4 valid sentences, 2 (50.0%) also stand in the training text on the source side, 2 (50.0%)" in warnings[0]
-    )
+    assert "of 4 valid sentences, 2 (50.0%) are also in the training text on the source side, 2 (50.0%)" in warnings[0]
     assert "1 (25.0%) as the same pair" in warnings[0]
 
 
@@ -469,7 +471,7 @@ def test_cells_with_line_breaks_are_one_line_each(
     (tmp_path / "own.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     own = with_data(config, train=[str(tmp_path / "own.jsonl")], columns=["src", "tgt"])
     own = with_data(own, valid=own.data.train, test=own.data.train)
-    stage.run(own)
+    command.run(own)
     for split in ("train", "test"):
         sides = [(own.data_folder / f"{split}.{language}").read_text() for language in ("en", "de")]
         assert [side.splitlines()[-2:] for side in sides] == [["one two", "three"], ["eins zwei", "drei"]]
@@ -497,12 +499,13 @@ def test_overlap_does_not_depend_on_chunks(config: Config, monkeypatch: pytest.M
     run(copied)
     whole = records(copied)["overlap"]["result"]
     assert whole["test"] == {"sentences": 303, "source": 301, "target": 301, "pair": 301}
-    monkeypatch.setattr(overlap, "CHUNK", 7)
-    assert overlap.count_overlap(copied.data_folder, ["test", "valid"], ("en", "de"), lambda _: None) == whole
+    monkeypatch.setattr(overlap, "CHUNK_PAIRS", 7)
+    counts = overlap.count_overlap(copied.data_folder, ["test", "valid"], ("en", "de"), lambda _: None)
+    assert {split: asdict(overlap_) for split, overlap_ in counts.items()} == whole
 
 
-def test_stage_prints_what_there_is(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
-    stage.run(config)
+def test_command_prints_the_figures_of_the_corpus(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
+    command.run(config)
     lines = capsys.readouterr().out.splitlines()
     train = next(line for line in lines if line.startswith("train "))
     tokens = records(config)["encode train"]["result"]["source"]["tokens"]
@@ -518,7 +521,7 @@ def test_stage_prints_what_there_is(config: Config, capsys: pytest.CaptureFixtur
     assert any("learned from 602 of 602 lines (skipped 0 over-long" in line for line in lines)
 
 
-def test_helping_process_that_dies_is_said() -> None:
+def test_killed_worker_process_is_an_error() -> None:
     with pytest.raises(UserError, match=r"ended early \(code 7\), perhaps because memory ran out"):
         run_in_process(os._exit, 7)
     with pytest.raises(ZeroDivisionError):
@@ -526,7 +529,7 @@ def test_helping_process_that_dies_is_said() -> None:
     assert run_in_process(divmod, 7, 2) == (3, 1)
 
 
-def test_helping_process_does_not_outlive_its_parent(tmp_path: Path) -> None:
+def test_worker_process_ends_with_its_parent(tmp_path: Path) -> None:
     script = (
         "import os, sys\nfrom nmt.compute.processes import run_in_process\n"
         "import test_helper\nrun_in_process(test_helper.wait, sys.argv[1])"
@@ -535,13 +538,13 @@ def test_helping_process_does_not_outlive_its_parent(tmp_path: Path) -> None:
         "import os, time, pathlib\n"
         "def wait(path):\n    pathlib.Path(path).write_text(str(os.getpid()))\n    time.sleep(60)\n"
     )
-    told = tmp_path / "pid"
+    pid_file = tmp_path / "pid"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(tmp_path)])}
-    parent = subprocess.Popen([sys.executable, "-c", script, str(told)], env=environment)
-    until(lambda: told.exists() and bool(told.read_text()))
+    parent = subprocess.Popen([sys.executable, "-c", script, str(pid_file)], env=environment)
+    until(lambda: pid_file.exists() and bool(pid_file.read_text()))
     parent.kill()
     parent.wait()
-    until(lambda: not Path(f"/proc/{told.read_text()}").exists())
+    until(lambda: not Path(f"/proc/{pid_file.read_text()}").exists())
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -1,4 +1,4 @@
-"""Token stores: what is written is read, and what is damaged is named."""
+"""Token stores: they are read as written, and errors name damaged files."""
 
 from itertools import chain
 from pathlib import Path
@@ -12,14 +12,14 @@ from nmt.errors import UserError
 SENTENCES = [([5, 6], [7]), ([], [8, 9]), ([10], []), ([400, 65_534], [11, 12, 13])]
 
 
-def fill(folder: Path, vocabulary: int = 65_535, at_once: int = 2) -> PairStore:
+def fill(folder: Path, vocabulary: int = 65_535, pairs_per_append: int = 2) -> PairStore:
     folder.mkdir(exist_ok=True)
     dtype = id_type(vocabulary)
     with writing(folder, "train", ("en", "de"), vocabulary) as writer:
-        for start in range(0, len(SENTENCES), at_once):
+        for start in range(0, len(SENTENCES), pairs_per_append):
             sides: list[np.ndarray] = []
             for side in (0, 1):
-                ids = [pair[side] for pair in SENTENCES[start : start + at_once]]
+                ids = [pair[side] for pair in SENTENCES[start : start + pairs_per_append]]
                 sides += [
                     np.array(list(chain.from_iterable(ids)), dtype),
                     np.array([len(each) for each in ids], np.int32),
@@ -28,10 +28,10 @@ def fill(folder: Path, vocabulary: int = 65_535, at_once: int = 2) -> PairStore:
     return PairStore.open(folder, "train")
 
 
-@pytest.mark.parametrize("at_once", [1, 3, 4])
+@pytest.mark.parametrize("pairs_per_append", [1, 3, 4])
 @pytest.mark.parametrize(("vocabulary", "width"), [(65_535, 2), (65_536, 4)])
-def test_read_as_written(tmp_path: Path, at_once: int, vocabulary: int, width: int) -> None:
-    store = fill(tmp_path, vocabulary, at_once)
+def test_store_reads_back_what_was_written(tmp_path: Path, pairs_per_append: int, vocabulary: int, width: int) -> None:
+    store = fill(tmp_path, vocabulary, pairs_per_append)
     assert len(store) == 4
     assert [(store.source(i).tolist(), store.target(i).tolist()) for i in range(4)] == SENTENCES
     assert store.source_lengths.tolist() == [2, 0, 1, 2]
@@ -42,7 +42,7 @@ def test_read_as_written(tmp_path: Path, at_once: int, vocabulary: int, width: i
     store.verify()
 
 
-def test_store_without_a_token(tmp_path: Path) -> None:
+def test_store_of_empty_sentences(tmp_path: Path) -> None:
     nothing = np.zeros(0, np.uint16), np.zeros(3, np.int32)
     with writing(tmp_path, "valid", ("en", "de"), 100) as writer:
         writer.append(*nothing, *nothing)
@@ -51,14 +51,14 @@ def test_store_without_a_token(tmp_path: Path) -> None:
     assert store.source(2).tolist() == []
 
 
-def test_missing_split(tmp_path: Path) -> None:
+def test_missing_split_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no prepared train data in .*: run `make data`"):
         PairStore.open(tmp_path, "train")
 
 
 @pytest.mark.parametrize("name", ["train.en.tokens", "train.en.offsets", "train.de.tokens", "train.de.offsets"])
 @pytest.mark.parametrize("damage", ["cut", "gone", "longer"])
-def test_wrong_size_is_seen_at_once(tmp_path: Path, name: str, damage: str) -> None:
+def test_file_of_the_wrong_size_is_refused_on_opening(tmp_path: Path, name: str, damage: str) -> None:
     fill(tmp_path)
     path = tmp_path / name
     content = path.read_bytes()
@@ -69,14 +69,14 @@ def test_wrong_size_is_seen_at_once(tmp_path: Path, name: str, damage: str) -> N
         PairStore.open(tmp_path, "train")
 
 
-def test_offsets_of_another_store(tmp_path: Path) -> None:
+def test_offsets_of_another_store_are_refused(tmp_path: Path) -> None:
     fill(tmp_path)
     np.array([0, 1, 1, 1, 2], "<i8").tofile(tmp_path / "train.en.offsets")
     with pytest.raises(UserError, match=r"train\.en\.offsets is missing, damaged"):
         PairStore.open(tmp_path, "train")
 
 
-def test_verify_sees_a_changed_byte(tmp_path: Path) -> None:
+def test_verify_detects_a_changed_byte(tmp_path: Path) -> None:
     store = fill(tmp_path)
     path = tmp_path / "train.de.tokens"
     content = bytearray(path.read_bytes())
@@ -87,14 +87,14 @@ def test_verify_sees_a_changed_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "{}", "[]", '{"files": {}, "pairs": 4}', '{"files": [], "pairs": 4}'])
-def test_damaged_description(tmp_path: Path, content: str) -> None:
+def test_damaged_description_is_refused(tmp_path: Path, content: str) -> None:
     fill(tmp_path)
     (tmp_path / "train.store.json").write_text(content)
     with pytest.raises(UserError, match=r"train\.store\.json"):
         PairStore.open(tmp_path, "train")
 
 
-def test_numbers_of_an_unknown_kind(tmp_path: Path) -> None:
+def test_unknown_number_type_is_refused(tmp_path: Path) -> None:
     fill(tmp_path)
     path = tmp_path / "train.store.json"
     path.write_text(path.read_text().replace('"<u2"', "[]"))
@@ -102,7 +102,7 @@ def test_numbers_of_an_unknown_kind(tmp_path: Path) -> None:
         PairStore.open(tmp_path, "train")
 
 
-def test_nothing_is_left_of_a_failed_write(tmp_path: Path) -> None:
+def test_failed_write_leaves_no_files(tmp_path: Path) -> None:
     class StopError(Exception):
         pass
 

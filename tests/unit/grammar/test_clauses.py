@@ -1,4 +1,4 @@
-"""Sentences put together from the grammar's objects, against translations written by hand."""
+"""Sentences built from the grammar's objects, compared with translations written by hand."""
 
 import pytest
 
@@ -302,30 +302,30 @@ def relative(noun: str, plural: bool, clause: Clause) -> NounPhrase:
 def test_a_relative_clause_stays_with_its_subject() -> None:
     man = np(THE, "man")
     who = Asked(man.agreement, True, True)
-    told = Clause(who, does("buy", Tense.PAST), (obj(np(THE, "car")),))
-    sentence = Sentence(Clause(relative("man", False, told), does("have"), (obj(np(HIS, "key")),)))
+    clause = Clause(who, does("buy", Tense.PAST), (obj(np(THE, "car")),))
+    sentence = Sentence(Clause(relative("man", False, clause), does("have"), (obj(np(HIS, "key")),)))
     assert sentence.english() == "The man who bought the car has his key."
     assert sentence.german() == "Der Mann, der das Auto gekauft hat, hat seinen Schlüssel."
 
 
 def test_a_relative_clause_of_an_object_follows_the_verb() -> None:
     books = np(THE, "book", True)
-    told = Clause(ANNA, does("buy", Tense.PAST), (), Part(Role.OBJECT, Asked(books.agreement, False, True)))
-    sentence = Sentence(Clause(HE, does("read", Tense.PERFECT), (obj(relative("book", True, told)),)))
+    clause = Clause(ANNA, does("buy", Tense.PAST), (), Part(Role.OBJECT, Asked(books.agreement, False, True)))
+    sentence = Sentence(Clause(HE, does("read", Tense.PERFECT), (obj(relative("book", True, clause)),)))
     assert sentence.english() == "He has read the books that Anna bought."
     assert sentence.german() == "Er hat die Bücher gelesen, die Anna gekauft hat."
 
 
 def test_a_relative_pronoun_takes_the_case_of_its_clause() -> None:
-    told = Clause(
+    clause = Clause(
         ANNA, does("help", Tense.PAST), (), Part(Role.RECIPIENT, Asked(CHILDREN.agreement, True, True), Case.DATIVE)
     )
-    sentence = Sentence(Clause(relative("child", True, told), does("sleep")))
+    sentence = Sentence(Clause(relative("child", True, clause), does("sleep")))
     assert sentence.english() == "The children whom Anna helped sleep."
     assert sentence.german() == "Die Kinder, denen Anna geholfen hat, schlafen."
 
 
-def test_what_is_compared_with_stands_behind_the_verb() -> None:
+def test_standard_of_comparison_follows_the_german_verb() -> None:
     parts = (
         Part(Role.PREDICATE, Fixed("older", "älter")),
         Part(Role.STANDARD, Than(np(THE, "church")), Case.NOMINATIVE),

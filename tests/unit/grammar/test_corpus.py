@@ -1,4 +1,4 @@
-"""The corpus: what its splits share and do not share, how long sentences are, and that it is always the same."""
+"""The corpus: overlap of its splits, lengths of sentences, and reproducibility."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ def sentences() -> list[Sentence]:
     return [author.sentence() for _ in range(20000)]
 
 
-def test_counts(splits: Splits) -> None:
+def test_splits_have_the_requested_sizes(splits: Splits) -> None:
     assert {name: len(pairs) for name, pairs in splits.items()} == {
         "train": 6000,
         "valid": 100,
@@ -56,34 +56,34 @@ def test_counts(splits: Splits) -> None:
     }
 
 
-def test_no_sentence_twice_in_either_language(splits: Splits) -> None:
+def test_no_sentence_occurs_twice_in_either_language(splits: Splits) -> None:
     pairs = [*splits["train"], *splits["valid"], *splits["test"]]
     assert len({english for english, _ in pairs}) == len(pairs)
     assert len({german for _, german in pairs}) == len(pairs)
 
 
-def test_test_holds_all_of_unseen(splits: Splits) -> None:
+def test_test_split_contains_unseen(splits: Splits) -> None:
     assert set(splits["unseen"]) < set(splits["test"])
 
 
-def test_lengths(splits: Splits) -> None:
+def test_sentences_have_3_to_25_words(splits: Splits) -> None:
     lengths = [len(side.split()) for pairs in splits.values() for pair in pairs for side in pair]
     assert min(lengths) >= 3
     assert max(lengths) <= 25
     assert 8 < sum(lengths) / len(lengths) < 13
 
 
-def test_a_seed_writes_these_sentences() -> None:
-    """A golden sample: a change here is a change of the corpus, and wants a look at fifty sentences by eye."""
+def test_seed_gives_known_sentences() -> None:
+    """A golden sample: after a change of the corpus, read fifty sentences before you update it."""
     assert grammar.generate(seed=7, train=6, valid=0, test=0)["train"] == GOLDEN
 
 
-def test_the_same_seed_writes_the_same_and_another_does_not(splits: Splits) -> None:
+def test_text_depends_on_the_seed(splits: Splits) -> None:
     assert grammar.generate(seed=1, train=300, valid=0, test=0)["train"] == splits["train"][:300]
     assert grammar.generate(seed=2, train=300, valid=0, test=0)["train"] != splits["train"][:300]
 
 
-def test_the_text_does_not_depend_on_the_interpreters_hash_seed() -> None:
+def test_text_does_not_depend_on_the_hash_seed() -> None:
     code = "from nmt.grammar import generate; print(generate(3, 200, 20, 40))"
     written = {
         subprocess.run(
@@ -98,7 +98,7 @@ def test_the_text_does_not_depend_on_the_interpreters_hash_seed() -> None:
     assert len(written) == 1
 
 
-def test_training_shows_no_held_out_combination() -> None:
+def test_training_has_no_held_out_combination() -> None:
     known = {}
     author = Author(Random(1))
     for _ in range(9000):
@@ -111,7 +111,7 @@ def test_training_shows_no_held_out_combination() -> None:
         assert known[english] - shown, english
 
 
-def test_training_shows_every_word_and_every_frame(sentences: list[Sentence]) -> None:
+def test_training_has_every_word_and_every_frame(sentences: list[Sentence]) -> None:
     trained = [sentence.pairings() for sentence in sentences if not is_unseen(sentence.pairings())]
     shown = set().union(*trained)
     assert {other for kind, _, other in shown if kind == "frame"} >= set(FRAMES)
@@ -119,7 +119,7 @@ def test_training_shows_every_word_and_every_frame(sentences: list[Sentence]) ->
     assert verbs >= {verb.name for verb in ALL}
 
 
-def test_test_uses_only_words_that_training_shows(splits: Splits) -> None:
+def test_test_split_uses_only_words_of_training(splits: Splits) -> None:
     for side in (0, 1):
         shown = {word.strip(",.?").lower() for pair in splits["train"] for word in pair[side].split()}
         used = {word.strip(",.?").lower() for pair in splits["valid"] + splits["test"] for word in pair[side].split()}
@@ -131,14 +131,14 @@ def test_every_noun_is_used(sentences: list[Sentence]) -> None:
     assert [noun.english for noun in NOUNS if noun.english not in text and noun.english_plural not in text] == []
 
 
-def test_german_is_a_function_of_english(sentences: list[Sentence]) -> None:
+def test_equal_english_has_equal_german(sentences: list[Sentence]) -> None:
     translations: dict[str, str] = {}
     for sentence in sentences:
         german = sentence.german()
         assert translations.setdefault(sentence.english(), german) == german
 
 
-def test_spelling(sentences: list[Sentence]) -> None:
+def test_sentences_are_spelt_correctly(sentences: list[Sentence]) -> None:
     for sentence in sentences:
         for text in (sentence.english(), sentence.german()):
             assert text[0].isupper()
@@ -146,14 +146,14 @@ def test_spelling(sentences: list[Sentence]) -> None:
             assert not {"  ", " ,", ",,", ",.", " ."} & {text[i : i + 2] for i in range(len(text))}
 
 
-def test_lemmas() -> None:
+def test_lexicon_has_enough_lemmas() -> None:
     english, german = grammar.lemma_counts()
     assert english >= 500
     assert german >= 500
     assert "become" in SPECIAL
 
 
-def test_the_fingerprint_is_of_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fingerprint_changes_with_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = grammar.fingerprint()
     assert before == grammar.fingerprint()
     (tmp_path / "nouns.py").write_text("other words")

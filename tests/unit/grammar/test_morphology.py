@@ -1,4 +1,4 @@
-"""Inflection against forms written by hand."""
+"""Inflection, compared with forms written by hand."""
 
 import pytest
 

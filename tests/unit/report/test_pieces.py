@@ -13,7 +13,7 @@ from nmt.config.compose import compose
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, ModelConfig
 from nmt.data.filter_counts import filter_counts
-from nmt.data.manifest import read_records
+from nmt.data.manifest import read_manifest
 from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.model.attention import Recorder
@@ -138,12 +138,12 @@ def test_operations_in_words(count: float, words: str) -> None:
     assert about.operations(count) == words
 
 
-def test_the_funnel_adds_up(first: Config) -> None:
-    steps = filter_counts(read_records(first.data_folder))
-    assert (steps[0].left, steps[-1].left) == (200, len(PairStore.open(first.data_folder, "train")))
-    for before, after in pairwise(steps):
+def test_filter_counts_add_up(first: Config) -> None:
+    counts = filter_counts(read_manifest(first.data_folder))
+    assert (counts[0].left, counts[-1].left) == (200, len(PairStore.open(first.data_folder, "train")))
+    for before, after in pairwise(counts):
         assert before.left - after.dropped == after.left
-    assert {step.name: step.limit for step in steps}["pieces"].startswith("data.max_pieces=")
+    assert {count.name: count.limit for count in counts}["pieces"].startswith("data.max_pieces=")
 
 
 def test_batch_fill_counts_every_token_once(first: Config) -> None:

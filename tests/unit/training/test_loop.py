@@ -10,7 +10,7 @@ import pytest
 
 from nmt.compute.signals import Interruptible, StopRequest
 from nmt.config.schema import TrainingConfig
-from nmt.data.loader import steps
+from nmt.data.loader import global_batches
 from nmt.data.store import PairStore
 from nmt.estimate.parameters import count_parameters
 from nmt.runs.checkpoints import Checkpoints, load_last_good
@@ -47,8 +47,8 @@ class Training(Loop):
     def train(self, store: PairStore) -> Ending:
         config = self.config
         return self.run(
-            steps(store, batch_tokens=config.batch_tokens, device_tokens=0, seed=1, start=self.trainer.data_position,
-                  rank=0, devices=1)
+            global_batches(store, batch_tokens=config.batch_tokens, device_tokens=0, seed=1,
+                           start=self.trainer.data_position, rank=0, devices=1)
         )  # fmt: skip
 
 

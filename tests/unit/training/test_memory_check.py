@@ -11,7 +11,8 @@ import torch
 from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch, split_batch
-from nmt.data.loader import GlobalBatch, MicroBatch, largest, steps
+from nmt.data.loader import GlobalBatch, MicroBatch, global_batches, largest_micro_batches
+from nmt.data.records import StoreDescription
 from nmt.data.store import PairStore
 from nmt.errors import CommonError
 from nmt.model.build import build_model
@@ -28,7 +29,7 @@ def store(count: int = 200) -> PairStore:
     arrays = []
     for lengths in (source, target):
         arrays += [random.integers(4, WORDS, lengths.sum()).astype(np.uint16), np.append(0, lengths.cumsum())]
-    return PairStore(Path("nowhere"), {}, *arrays)
+    return PairStore(Path("nowhere"), StoreDescription(count, {}), *arrays)
 
 
 def trainer(config: TrainingConfig) -> Trainer:
@@ -38,7 +39,7 @@ def trainer(config: TrainingConfig) -> Trainer:
 
 
 def first_steps(config: TrainingConfig, text: PairStore, count: int = 3) -> list[GlobalBatch]:
-    stream = steps(
+    stream = global_batches(
         text,
         batch_tokens=config.batch_tokens,
         device_tokens=0,
@@ -70,7 +71,7 @@ def test_the_largest_are_the_largest(devices: int, device_tokens: int) -> None:
     text, budget = store(), 300
     lengths = PairLengths.with_marks(text.source_lengths, text.target_lengths)
     plan = plan_epoch(lengths, budget, seed=1, epoch=0)
-    found = largest(text, batch_tokens=budget, device_tokens=device_tokens, seed=1, devices=devices)
+    found = largest_micro_batches(text, batch_tokens=budget, device_tokens=device_tokens, seed=1, devices=devices)
     micro_batches = [
         part for index in range(len(plan)) for part in split_batch(plan[index], lengths, devices, device_tokens)
     ]

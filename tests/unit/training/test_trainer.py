@@ -13,7 +13,7 @@ from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data import loader
 from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.loader import DataPosition, GlobalBatch, assemble, steps
+from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
 from nmt.data.store import PairStore, writing
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
@@ -48,7 +48,7 @@ def trainer(training: TrainingConfig = TRAINING, model: ModelConfig = MODEL) -> 
 
 
 def work(store: PairStore, training: TrainingConfig, count: int, start: DataPosition = START) -> list[GlobalBatch]:
-    stream = steps(
+    stream = global_batches(
         store,
         batch_tokens=training.batch_tokens, device_tokens=training.device_tokens,
         seed=1, start=start, rank=0, devices=1,

@@ -1,4 +1,4 @@
-"""What the lexicon knows about a word, and how the lines of its tables are read."""
+"""The entries of the lexicon, and the reader of its tables."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from nmt.grammar.features import Case, Gender
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """The prepositions a noun wants as a place: `at` in English; where and whereto in German."""
+    """The prepositions of a noun as a place: `at` in English; those of place and of direction in German."""
 
     english: str
     where: str
@@ -39,13 +39,13 @@ class Noun:
 
     @property
     def pronoun(self) -> str:
-        """The English pronoun that takes the noun up again; empty where the languages would differ."""
+        """The English pronoun that refers back to the noun; empty if the languages would differ."""
         return next((word for word in ("he", "she") if word in self.classes), "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjective:
-    """An adjective and the classes of nouns it says something sensible about."""
+    """An adjective and the classes of nouns it makes sense with."""
 
     english: str
     german: str
@@ -55,7 +55,7 @@ class Adjective:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adverb:
-    """An adverbial that does not inflect; `uses` says with which tenses or verbs it goes."""
+    """An adverbial that does not inflect; `uses` lists the tenses or verbs it goes with."""
 
     english: str
     german: str
@@ -64,7 +64,7 @@ class Adverb:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Complement:
-    """What a verb wants beside its subject."""
+    """A constituent that a verb requires besides its subject."""
 
     kind: str
     """`acc`, `dat`, `oblique`, `to` (direction), `at` (place), `predicate`."""
@@ -79,7 +79,7 @@ class Verb:
     """A verb of both languages with its principal parts and its frame."""
 
     name: str
-    """The English verb with its German counterpart: verbs that share it differ in their frames alone."""
+    """The English verb with its German counterpart: verbs with the same name differ only in their frames."""
     english: tuple[str, str, str]
     """Base, past and past participle, without the particle."""
     particle: str
@@ -100,7 +100,7 @@ class Verb:
 
 
 def rows(table: str) -> Iterator[list[str]]:
-    """Split a table into lines and the lines at their bars."""
+    """Yield the lines of a table, split at their bars."""
     for line in table.strip().splitlines():
         if line.strip():
             yield [cell.strip() for cell in line.split("|")]

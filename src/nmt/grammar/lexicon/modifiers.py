@@ -1,7 +1,7 @@
 """Adjectives, adverbs, numbers and names.
 
-Adjectives: English | German | classes of nouns, `-class` for those it is not said of | flags: `compare` has a
-comparative, `state` and `mood` pass, `predicative` stands after `is` alone, `absolute` knows no `very`.
+Adjectives: English | German | classes of nouns, `-class` for excluded ones | flags: `compare` has a
+comparative, `state` and `mood` are temporary, `predicative` is used only after `is`, `absolute` excludes `very`.
 """
 
 from nmt.grammar.lexicon.entries import Adjective, Adverb, rows

@@ -1,7 +1,7 @@
 """Nouns: English (and an irregular plural) | German with article | plural, - for none | classes.
 
-A person carries the pronoun that takes it up again (he, she). `weak` marks the n-declension, `at=` the prepositions
-of a place: English, German where, German whereto. `pl` marks nouns used in the plural alone.
+Persons have the pronoun that refers back to them (he, she). `weak` marks the n-declension, `at=` the prepositions
+of a place: English, German where, German whereto. `pl` marks nouns used only in the plural.
 """
 
 from nmt.grammar.features import Gender
@@ -359,5 +359,5 @@ BY_ENGLISH = {noun.english: noun for noun in NOUNS}
 
 
 def of_class(*classes: str) -> tuple[Noun, ...]:
-    """The nouns that belong to one of the classes, in the order of the tables."""
+    """Return the nouns that belong to one of the classes, in the order of the tables."""
     return tuple(noun for noun in NOUNS if not noun.classes.isdisjoint(classes))

@@ -1,26 +1,26 @@
 """Verbs: English parts | German parts | subjects | complements | marks.
 
-English parts are base, past and past participle, or the base alone where it is regular; `turn~on` has a particle.
-German parts are infinitive, third person and participle, or the infinitive alone where it is weak; `ein-laden` has a
-separable prefix, and `du:lädst` stands where the second person does not follow from the third.
+English parts are base, past and past participle; a regular verb has the base only; `turn~on` has a particle.
+German parts are infinitive, third person and participle; a weak verb has the infinitive only. `ein-laden` has a
+separable prefix; `du:lädst` gives a second person that does not follow from the third.
 Complements: `acc=classes`, `dat=classes`, `to=classes` (direction), `at=classes` (place), `predicate`,
 `for/auf/acc=classes` (English preposition, German one, its case).
 Marks: `@place` (class of places), `%manner` (English adverb) and the flags
   sein      perfect with sein                    sich      reflexive in German
-  state     no event: neither progressive nor told in sequence; `presentonly` never past
-  passive   makes a good passive                 long      can go on for years
+  state     a state, not an event: no progressive, no sequence of events; `presentonly` never past
+  passive   used in the passive                  long      can go on for years
   shift     recipient with `to` in English       for       can be done for someone
-  with      can be done with someone             good, bad what it does to one's mood
-  chance    happens to one: nobody wants, plans or promises it
-  once      nothing one does habitually
+  with      can be done with someone             good, bad its effect on the mood
+  chance    happens by accident: not wanted, planned or promised
+  once      not a habit
   one       its object is one thing, not a number of things
   body      its object is one's own clothing
   adult     not for children
-  stiff     nothing one likes to do
-  make      brings its object into being, or picks it, so that nobody owns it yet
-  thing     a thing does it, so no modal; `timed` always says when, `slow` takes long
-  cash      needs money             indoor, outdoor where one does it, and so what the weather means for it
-  household, party, office, tour   scenes of things that are done together
+  stiff     not something people like to do
+  make      creates or chooses its object, so the object has no owner yet
+  thing     its subject is a thing, so no modal; `timed` always has a time, `slow` takes long
+  cash      needs money             indoor, outdoor its place, for clauses about the weather
+  household, party, office, tour   scenes of actions that belong together
 """
 
 from nmt.grammar import english, german
@@ -305,5 +305,5 @@ ALL = (*ACTIVITIES, RAIN, SNOW, BE, COST, BECOME, EXIST, *MATRIX)
 
 
 def named(name: str) -> Verb:
-    """The first verb of this English base (with its particle)."""
+    """Return the first verb of this English base (with its particle)."""
     return next(verb for verb in ALL if " ".join([verb.english[0], verb.particle]).strip() == name)

@@ -1,4 +1,4 @@
-"""A small Hub on 127.0.0.1: the paths of the real one that its client asks for, and its failures, on demand."""
+"""A small Hub on 127.0.0.1 with the paths that the real client requests, and with failures on demand."""
 
 import hashlib
 import io
@@ -18,7 +18,7 @@ REVISION = "b199e406369ec1b7634206d3ded5ba45de2fe696"
 
 
 def shard(languages: tuple[str, str], name: str, rows: int) -> bytes:
-    """A Parquet file with the features of WMT14: {"translation": Translation(languages)}."""
+    """Return a Parquet file with the features of WMT14: {"translation": Translation(languages)}."""
     kind = pyarrow.struct([(language, pyarrow.string()) for language in languages])
     values = [{language: f"{name} {row} {language}" for language in languages} for row in range(rows)]
     features = {"translation": {"languages": list(languages), "_type": "Translation"}}
@@ -33,7 +33,7 @@ def shard(languages: tuple[str, str], name: str, rows: int) -> bytes:
 
 
 class SmallHub(ThreadingHTTPServer):
-    """Serves `files` by their path in the repository; the other attributes make it misbehave."""
+    """Serves `files` by their path in the repository; the other attributes cause failures."""
 
     daemon_threads = True
 
@@ -46,25 +46,25 @@ class SmallHub(ThreadingHTTPServer):
         self.answers: list[int] = []
         """Status codes to answer the next requests with."""
         self.refused: Counter[str] = Counter()
-        """How many more downloads of a path are answered with 503."""
+        """Number of further downloads of a path to answer with 503."""
         self.cut_after: dict[str, int] = {}
-        """Bytes after which the next download of a path breaks off."""
+        """Bytes after which the next download of a path is interrupted."""
         self.sent: dict[str, bytes] = {}
-        """What is sent of a path instead of its content, under the content's length and checksum."""
+        """Content sent for a path instead of its own, with the length and checksum of its own."""
 
     @property
     def url(self) -> str:
-        """What HF_ENDPOINT must be."""
+        """The value for HF_ENDPOINT."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def downloads(self, path: str) -> list[str]:
-        """Ranges in which a path was downloaded."""
+        """Return the ranges in which a path was downloaded."""
         return [span for method, asked, span in self.log if method == "GET" and asked.endswith(path)]
 
 
 @contextmanager
 def serving(files: dict[str, bytes]) -> Iterator[SmallHub]:
-    """Serve files while the block runs."""
+    """Serve files during the block."""
     hub = SmallHub(files)
     thread = threading.Thread(target=hub.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _answer(self) -> None:
         path, _, query = self.path.partition("?")

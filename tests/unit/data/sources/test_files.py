@@ -1,4 +1,4 @@
-"""Pairs from files of every kind, and one clear line for every bad one."""
+"""Pairs from files of every format, and one clear error for every bad file."""
 
 import gzip
 import lzma
@@ -9,8 +9,9 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from nmt.data.sources import files
-from nmt.data.sources.files import Pair, inputs, read_pairs
+from nmt.data.sources import parquet
+from nmt.data.sources.files import inputs, read_pairs
+from nmt.data.sources.source import Pair
 from nmt.errors import UserError
 from nmt.text.lines import MAX_LINE_BYTES
 
@@ -38,18 +39,18 @@ def read(*files: str, languages: tuple[str, str] = ("en", "de"), split: str = "t
 
 @pytest.mark.parametrize(("suffix", "opened"), [("", open), (".gz", gzip.open), (".xz", lzma.open)])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_two_text_files(tmp_path: Path, suffix: str, opened: Callable[..., object], end: str) -> None:
+def test_text_files_are_read_line_by_line(tmp_path: Path, suffix: str, opened: Callable[..., object], end: str) -> None:
     files = [write(tmp_path / f"t.{i}{suffix}", [pair[i] for pair in PAIRS], opened, end) for i in (0, 1)]
     assert read(*files) == PAIRS
 
 
-def test_last_line_may_lack_its_end_and_a_mark_of_order_is_no_text(tmp_path: Path) -> None:
+def test_byte_order_mark_and_missing_last_line_end_are_accepted(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\ntwo")
     (tmp_path / "b").write_bytes(b"eins\nzwei\n")
     assert read(str(tmp_path / "a"), str(tmp_path / "b")) == [("one", "eins"), ("two", "zwei")]
 
 
-def test_tsv_files_follow_each_other(tmp_path: Path) -> None:
+def test_tsv_files_are_read_one_after_another(tmp_path: Path) -> None:
     first = write(tmp_path / "a.tsv", ["a\tb", "\t"])
     second = write(tmp_path / "b.tsv.gz", ["c\td"], gzip.open)
     assert read(first, second) == [("a", "b"), ("", ""), ("c", "d")]
@@ -100,7 +101,7 @@ still love each other</seg></hl></DOC>
 
 
 @pytest.mark.parametrize("opened", [open, gzip.open])
-def test_newstest_sets_as_wmt_gives_them(tmp_path: Path, opened: Callable[..., object]) -> None:
+def test_newstest_sets_of_wmt(tmp_path: Path, opened: Callable[..., object]) -> None:
     end = ".gz" if opened is gzip.open else ""
     source = write(tmp_path / f"newstest2014-deen-src.de.sgm{end}", SOURCE_SET.splitlines(), opened)
     reference = write(tmp_path / f"newstest2014-deen-ref.en.sgm{end}", REFERENCE_SET.splitlines(), opened)
@@ -119,7 +120,7 @@ def test_newstest_sets_as_wmt_gives_them(tmp_path: Path, opened: Callable[..., o
         read(short, reference, languages=("de", "en"))
 
 
-def test_parquet_by_language(tmp_path: Path) -> None:
+def test_parquet_columns_are_found_by_language(tmp_path: Path) -> None:
     pairs = [("one\n", "eins"), ("two", "zwei")]
     file = write_parquet(tmp_path / "x.parquet", pairs)
     assert read(file) == [("one", "eins"), ("two", "zwei")]
@@ -136,7 +137,7 @@ def test_folder_of_shards_gives_the_split_in_order(tmp_path: Path) -> None:
         read(str(tmp_path), split="test")
 
 
-def test_line_counts_differ(tmp_path: Path) -> None:
+def test_files_of_different_lengths_are_refused(tmp_path: Path) -> None:
     long, short = write(tmp_path / "long", ["x"] * 7), write(tmp_path / "short", ["x"] * 4)
     with pytest.raises(UserError, match=r"long has 7 sentences, but .*short has 4"):
         read(long, short)
@@ -144,7 +145,7 @@ def test_line_counts_differ(tmp_path: Path) -> None:
         read(short, long)
 
 
-def test_missing_empty_and_lone_files(tmp_path: Path) -> None:
+def test_missing_empty_and_single_files_are_refused(tmp_path: Path) -> None:
     good, empty = write(tmp_path / "good", ["x"]), write(tmp_path / "empty", [])
     with pytest.raises(UserError, match=r"nowhere does not exist .* check data\.train"):
         read(good, str(tmp_path / "nowhere"))
@@ -169,7 +170,7 @@ def test_wrong_columns_name_file_and_line(tmp_path: Path, line: str) -> None:
 
 
 @pytest.mark.parametrize(("suffix", "opened"), [(".gz", gzip.open), (".xz", lzma.open)])
-def test_compressed_file_cut_short(tmp_path: Path, suffix: str, opened: Callable[..., object]) -> None:
+def test_truncated_compressed_file_is_refused(tmp_path: Path, suffix: str, opened: Callable[..., object]) -> None:
     path = tmp_path / f"a{suffix}"
     write(path, [f"line {number * 7919 % 1000}" for number in range(5000)], opened)
     path.write_bytes(path.read_bytes()[:-200])
@@ -180,7 +181,7 @@ def test_compressed_file_cut_short(tmp_path: Path, suffix: str, opened: Callable
         read(str(path), str(path))
 
 
-def test_bad_parquet(tmp_path: Path) -> None:
+def test_damaged_parquet_is_refused(tmp_path: Path) -> None:
     whole = Path(write_parquet(tmp_path / "x.parquet", [("one", "eins")] * 500))
     with pytest.raises(UserError, match=r"x\.parquet has no text in the language fr: choose from de, en"):
         read(str(whole), languages=("en", "fr"))
@@ -192,8 +193,8 @@ def test_bad_parquet(tmp_path: Path) -> None:
         read(str(whole))
 
 
-def test_parquet_whose_names_are_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_COLUMN_BYTES", 1)
+def test_parquet_with_damaged_names_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "MAX_COLUMN_BYTES", 1)
     file = Path(write_parquet(tmp_path / "x.parquet", [("one", "eins")]))
     before, name, after = file.read_bytes().partition(b"\x19\x28\x0btranslation")  # the path of the first column
     file.write_bytes(before + name.replace(b"trans", b"\xff" * 5) + after)
@@ -201,26 +202,26 @@ def test_parquet_whose_names_are_damaged(tmp_path: Path, monkeypatch: pytest.Mon
         list(read_pairs([file], ("en", "de")))
 
 
-def test_parquet_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_with_huge_columns_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long = write_parquet(tmp_path / "long.parquet", [("x" * (MAX_LINE_BYTES + 100), "eins")])
-    with pytest.raises(UserError, match=r"long\.parquet has 1,\d+,\d+ bytes in 1 texts of row group 1: write it anew"):
+    with pytest.raises(UserError, match=r"long\.parquet has 1,\d+,\d+ bytes in 1 texts of row group 1: write it again"):
         read(long)
     pairs = [(f"number {number}", "eins") for number in range(500)]
     many = write_parquet(tmp_path / "many.parquet", pairs)
     assert read(many) == pairs
-    monkeypatch.setattr(files, "MAX_COLUMN_BYTES", 2000)
+    monkeypatch.setattr(parquet, "MAX_COLUMN_BYTES", 2000)
     with pytest.raises(UserError, match=r"many\.parquet has \d,\d+ bytes in 500 texts of row group 1"):
         read(many)
 
 
-def test_parquet_whose_other_columns_are_large_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_with_huge_unused_columns_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"translation": {"de": "eins", "en": "one"}, "other": "x" * 5000}] * 3
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "x.parquet")
-    monkeypatch.setattr(files, "MAX_COLUMN_BYTES", 2000)
+    monkeypatch.setattr(parquet, "MAX_COLUMN_BYTES", 2000)
     assert read(str(tmp_path / "x.parquet")) == [("one", "eins")] * 3
 
 
-def test_sgm_without_segments(tmp_path: Path) -> None:
+def test_sgm_without_segments_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "x.sgm", ["just text"])
     with pytest.raises(UserError, match=r"x\.sgm holds no <seg> lines"):
         read(file, file)

@@ -1,4 +1,4 @@
-"""The Hub's real client against a small Hub of our own: broken lines, busy answers, damaged files, no network."""
+"""The Hub's real client with a local Hub: broken connections, busy answers, damaged files, no network."""
 
 import json
 import os
@@ -29,7 +29,7 @@ COUNTS = {"train": 1200, "validation": 7, "test": 5}
 
 
 def repository() -> dict[str, bytes]:
-    """Two configurations in the layout of WMT14."""
+    """Return two configurations in the layout of WMT14."""
     files = {"README.md": b"# WMT14\n"}
     for languages in (("de", "en"), ("fr", "en")):
         for name, rows in ROWS.items():
@@ -39,7 +39,7 @@ def repository() -> dict[str, bytes]:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the client an empty cache of its own, and no time to lose."""
+    """Give the client an empty cache, and remove all waiting."""
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 4096)
@@ -51,7 +51,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def small_hub(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallHub]:
-    """Point the client at a small Hub."""
+    """Connect the client to a small Hub."""
     with serving(repository()) as server:
         use(server.url, monkeypatch)
         yield server
@@ -82,7 +82,7 @@ def test_known_counts_are_those_of_wmt14() -> None:
     assert all(key[:2] == (DataConfig().hub_dataset, DataConfig().hub_revision) for key in hub.KNOWN_PAIRS)
 
 
-def test_pairs_come_in_order_and_in_the_direction_asked_for(small_hub: SmallHub) -> None:
+def test_pairs_come_in_order_and_in_the_configured_direction(small_hub: SmallHub) -> None:
     pairs = train()
     assert len(pairs) == 1200
     assert pairs[0] == ("train-00000 0 en", "train-00000 0 de")
@@ -112,7 +112,7 @@ def test_tables_of_other_forms_are_fetched_once(cache: Path, monkeypatch: pytest
         }  # fmt: skip
 
 
-def test_connection_cut_in_mid_file_is_taken_up_where_it_broke(small_hub: SmallHub, cache: Path) -> None:
+def test_interrupted_download_is_resumed(small_hub: SmallHub, cache: Path) -> None:
     small_hub.cut_after[FIRST] = 20_000
     assert len(train()) == 1200
     assert small_hub.downloads(FIRST) == ["", "bytes=16384-"]
@@ -121,27 +121,27 @@ def test_connection_cut_in_mid_file_is_taken_up_where_it_broke(small_hub: SmallH
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_busy_hub_is_asked_again(small_hub: SmallHub, status: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_busy_hub_is_retried(small_hub: SmallHub, status: int, capfd: pytest.CaptureFixture[str]) -> None:
     small_hub.answers = [status, status]
     assert len(train()) == 1200
     assert capfd.readouterr().err.count(f"{status} ") >= 2
 
 
-def test_download_refused_for_a_while_keeps_what_came_whole(small_hub: SmallHub) -> None:
+def test_retry_keeps_complete_files(small_hub: SmallHub) -> None:
     small_hub.refused[SECOND] = 2
     assert len(train()) == 1200
     assert small_hub.downloads(FIRST) == [""]
     assert small_hub.downloads(SECOND) == ["", "", ""]
 
 
-def test_hub_that_stays_broken_is_given_up(small_hub: SmallHub, cache: Path) -> None:
+def test_retries_end_if_the_hub_stays_broken(small_hub: SmallHub, cache: Path) -> None:
     small_hub.answers = [503] * 99
     with pytest.raises(UserError, match=r"cannot fetch wmt/wmt14 at b199e4\w+ from the Hub \(.*503.*experiment=demo"):
         train()
     assert 99 - len(small_hub.answers) == 1 + len(hub.WAITS)
 
 
-def test_answer_that_will_not_change_is_not_asked_for_again(small_hub: SmallHub) -> None:
+def test_permanent_errors_are_not_retried(small_hub: SmallHub) -> None:
     with pytest.raises(UserError, match=r"cannot fetch wmt/other .*\(.*404"):
         train(DataConfig(hub_dataset="wmt/other"))
     assert len(small_hub.log) == 1
@@ -149,7 +149,7 @@ def test_answer_that_will_not_change_is_not_asked_for_again(small_hub: SmallHub)
         train(DataConfig(hub_config="cs-en"))
 
 
-def test_short_file_is_never_taken_for_whole(small_hub: SmallHub, cache: Path) -> None:
+def test_truncated_file_is_never_accepted(small_hub: SmallHub, cache: Path) -> None:
     small_hub.sent[FIRST] = small_hub.files[FIRST][:-1000]
     with pytest.raises(UserError, match=r"cannot fetch .*(size|[Ii]ncomplete|closed|end)") as error:
         train()
@@ -159,11 +159,11 @@ def test_short_file_is_never_taken_for_whole(small_hub: SmallHub, cache: Path) -
     assert len(train()) == 1200
 
 
-def test_wrong_checksum_is_fetched_again_and_then_refused(small_hub: SmallHub) -> None:
+def test_file_with_a_wrong_checksum_is_fetched_again_then_refused(small_hub: SmallHub) -> None:
     content = bytearray(small_hub.files[FIRST])
     content[5000] ^= 1
     small_hub.sent[FIRST] = bytes(content)
-    with pytest.raises(UserError, match=rf"{FIRST} came damaged: the checksum is not the Hub's"):
+    with pytest.raises(UserError, match=rf"{FIRST} arrived damaged: the checksum is not the Hub's"):
         train()
     assert small_hub.downloads(FIRST) == [""] * (1 + len(hub.WAITS))
     assert small_hub.downloads(SECOND) == [""]
@@ -171,7 +171,7 @@ def test_wrong_checksum_is_fetched_again_and_then_refused(small_hub: SmallHub) -
     assert len(train()) == 1200
 
 
-def test_cache_needs_no_network_and_a_damaged_one_is_mended(small_hub: SmallHub, cache: Path) -> None:
+def test_cache_works_offline_and_is_repaired_online(small_hub: SmallHub, cache: Path) -> None:
     train()
     small_hub.log.clear()
     assert len(train()) == 1200
@@ -184,7 +184,7 @@ def test_cache_needs_no_network_and_a_damaged_one_is_mended(small_hub: SmallHub,
     assert small_hub.downloads(SECOND) == []
 
 
-def test_offline_with_half_a_cache(small_hub: SmallHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_cache_offline_is_an_error(small_hub: SmallHub, monkeypatch: pytest.MonkeyPatch) -> None:
     list(registry.pairs(DataConfig(), 1, "test"))
     small_hub.log.clear()
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
@@ -195,7 +195,7 @@ def test_offline_with_half_a_cache(small_hub: SmallHub, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("cache")
-def test_no_network_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_network_fails_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         use(f"http://127.0.0.1:{unused.getsockname()[1]}", monkeypatch)
@@ -207,7 +207,7 @@ def test_no_network_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_wrong_count_is_refused_unless_allowed(small_hub: SmallHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_number_of_pairs_is_refused_unless_allowed(small_hub: SmallHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(hub.KNOWN_PAIRS, (DATASET, REVISION, "de-en"), {**COUNTS, "train": 1201})
     with pytest.raises(UserError, match=r"1,200 pairs of train, but de-en at revision b199e4\w+ has 1,201: .*=false"):
         train()

@@ -1,4 +1,4 @@
-"""Sources: each gives pairs in the direction asked for, and a fingerprint of their content."""
+"""Sources: each gives pairs in the configured direction, and a fingerprint of their content."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from nmt.config.schema import DataConfig
-from nmt.data.sources import registry
+from nmt.data.sources import demo, registry
 from nmt.errors import UserError
 
 
@@ -25,7 +25,7 @@ def shard(path: Path, name: str, rows: int = 3) -> None:
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Path:
-    """Give a local folder in the Hub's layout."""
+    """Return a local folder in the Hub's layout."""
     root = tmp_path / "wmt"
     for split, count in (("train", 2), ("validation", 1), ("test", 1)):
         for number in range(count):
@@ -61,7 +61,7 @@ def test_hub_direction_is_swapped_by_the_languages(hub: Path) -> None:
     assert next(registry.pairs(config, 1, "test")) == ("test 0 0 deutsch", "test 0 0 english")
 
 
-def test_hub_errors_are_said(hub: Path) -> None:
+def test_hub_errors_name_the_cause(hub: Path) -> None:
     with pytest.raises(UserError, match="no text in the language fr: choose from de, en"):
         next(registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub), target_lang="fr"), 1, "train"))
     with pytest.raises(UserError, match="no shards of dev"):
@@ -75,7 +75,7 @@ def test_hub_errors_are_said(hub: Path) -> None:
         registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub)), 1, "train")
 
 
-def test_hub_without_network_says_how_to_go_on() -> None:
+def test_hub_without_network_names_alternatives() -> None:
     with pytest.raises(UserError, match=r"cannot fetch wmt/wmt14 .*data\.source=files.*experiment=demo") as error:
         registry.pairs(DataConfig(), 1, "train")
     assert "\n" not in str(error.value)
@@ -101,14 +101,14 @@ def files_config(folder: Path) -> DataConfig:
     return DataConfig(source="files", train=names, valid=names, test=[])
 
 
-def test_files(tmp_path: Path) -> None:
+def test_files_give_pairs(tmp_path: Path) -> None:
     config = files_config(tmp_path)
     assert list(registry.pairs(config, 1, "train")) == [("one", "eins"), ("two", "zwei")]
     with pytest.raises(UserError, match=r"data\.test is empty: name its files"):
         registry.fingerprint(config, 1, "test")
 
 
-def test_hub_training_beside_a_test_set_of_files(hub: Path, tmp_path: Path) -> None:
+def test_hub_training_with_a_test_set_of_files(hub: Path, tmp_path: Path) -> None:
     files = files_config(tmp_path).train
     config = DataConfig(check_counts=False, hub_dataset=str(hub), test=files)
     assert list(registry.pairs(config, 1, "test")) == [("one", "eins"), ("two", "zwei")]
@@ -117,14 +117,14 @@ def test_hub_training_beside_a_test_set_of_files(hub: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("named", [{"valid": [], "test": []}, {"test": []}, {"valid": []}])
-def test_what_is_set_aside_is_no_longer_in_the_training_text(tmp_path: Path, named: dict[str, Any]) -> None:
+def test_held_out_pairs_are_not_in_the_training_text(tmp_path: Path, named: dict[str, Any]) -> None:
     pairs = [(f"sentence {number // 2}", f"Satz {number}") for number in range(2000)]
     (tmp_path / "own.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
     whole = DataConfig(source="files", train=[str(tmp_path / "own.tsv")], valid=["v.tsv"], test=["t.tsv"])
     config = replace(whole, hold_out=0.1, **named)
     found = {split: list(registry.pairs(config, 1, split)) for split in ("train", *named)}
-    assert sorted(pair for part in found.values() for pair in part) == sorted(pairs)
-    places = [{source for source, _ in part} for part in found.values()]
+    assert sorted(pair for split_pairs in found.values() for pair in split_pairs) == sorted(pairs)
+    places = [{source for source, _ in split_pairs} for split_pairs in found.values()]
     assert sum(map(len, places)) == 1000  # both pairs of a source sentence are in one split
     for split in named:
         assert 140 <= len(found[split]) <= 260
@@ -150,17 +150,17 @@ def test_fingerprint_of_files_is_their_content(tmp_path: Path, change: Callable[
 
 @pytest.fixture
 def grammar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a grammar of one sentence in place of the real one."""
+    """Replace the grammar by one with a single sentence."""
     module = ModuleType("nmt.grammar")
     module.fingerprint = lambda: "v1"  # type: ignore[attr-defined]
     module.generate = lambda seed, **sizes: {split: [(f"{seed} en", f"{seed} de")] for split in (*sizes, "unseen")}  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "nmt.grammar", module)
     monkeypatch.setattr("nmt.grammar", module, raising=False)
-    registry._demo.cache_clear()
+    demo._generate.cache_clear()
 
 
 @pytest.mark.usefixtures("grammar")
-def test_demo() -> None:
+def test_demo_gives_pairs_in_both_directions() -> None:
     config = DataConfig(source="demo")
     assert registry.splits(config) == ["test", "unseen", "valid", "train"]
     assert list(registry.pairs(config, 7, "unseen")) == [("7 en", "7 de")]
@@ -169,3 +169,16 @@ def test_demo() -> None:
     assert registry.fingerprint(config, 7, "train") != registry.fingerprint(config, 8, "train")
     with pytest.raises(UserError, match="English and German, not en and fr"):
         registry.pairs(DataConfig(source="demo", target_lang="fr"), 7, "train")
+
+
+def test_schema_accepts_the_registered_sources() -> None:
+    for name in registry.SOURCES:
+        assert DataConfig(source=name).source == name
+    with pytest.raises(UserError, match=", ".join(registry.SOURCES)):
+        DataConfig(source="none")
+
+
+@pytest.mark.parametrize("source", registry.SOURCES)
+def test_recorded_settings_exist(source: str) -> None:
+    config = DataConfig(source=source)
+    assert all(hasattr(config, setting) for setting in registry.recorded_settings(config))

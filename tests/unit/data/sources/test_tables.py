@@ -12,11 +12,11 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from nmt.data.sources import files
-from nmt.data.sources.files import Pair, inputs, read_pairs
-from nmt.data.sources.tables import cell_text
+from nmt.data.sources import parquet as parquet_format
+from nmt.data.sources.cells import cell_text
+from nmt.data.sources.files import inputs, read_pairs
+from nmt.data.sources.source import Pair
 from nmt.errors import UserError
-from nmt.text.lines import MAX_LINE_BYTES
 
 PAIRS = [("a house", "ein Haus"), ('said "no", and left', "tab\there"), ("", "x"), ("ünïcode 👩‍👩‍👧", "\x00 NUL")]
 Row = dict[str, str | None]
@@ -66,7 +66,7 @@ def test_columns_are_found_by_language_or_by_name(tmp_path: Path, name: str) -> 
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_columns_that_are_not_there_name_those_that_are(tmp_path: Path, name: str) -> None:
+def test_missing_columns_are_an_error_that_lists_the_others(tmp_path: Path, name: str) -> None:
     WRITERS[name](tmp_path / name, [{"source": "a", "target": "b"}])
     where = rf"x\.{name[2:].replace('.', '[.]')}(, line 1)?"
     neither = (
@@ -100,11 +100,6 @@ def test_missing_cells_are_empty(tmp_path: Path) -> None:
         assert read(tmp_path / name) == [("", "b"), ("a", "")]
 
 
-def test_json_lines_in_the_form_of_the_hub(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_text('{"translation": {"de": "eins", "en": "one"}}\n\n{"de": "zwei", "en": "two"}\n')
-    assert read(tmp_path / "x.jsonl") == [("one", "eins"), ("two", "zwei")]
-
-
 def test_tab_separated_columns_by_name(tmp_path: Path) -> None:
     (tmp_path / "x.tsv").write_text('id\ttext_de\ttext_en\n1\t"eins\tone\n')
     assert read(tmp_path / "x.tsv", "text_en", "text_de") == [("one", '"eins')]
@@ -113,28 +108,6 @@ def test_tab_separated_columns_by_name(tmp_path: Path) -> None:
     (tmp_path / "x.tsv").write_text("en\tde\none\n")
     with pytest.raises(UserError, match=r"x\.tsv, line 2: 1 column\(s\), but the first line names 2"):
         read(tmp_path / "x.tsv", "en", "de")
-
-
-@pytest.mark.parametrize(
-    ("line", "complaint"),
-    [
-        ("not json", "not JSON"),
-        ("[" * 200_000, "not JSON"),
-        ('{"en": ' + "9" * 5000 + ', "de": "x"}', "not JSON"),
-        ('["one", "eins"]', "not a JSON object"),
-        ('{"en": 7, "de": "x"}', "en holds 7, not text"),
-        ('{"en": "x", "de": {"text": "y"}}', 'de holds {"text": "y"}, not text'),
-        ('{"en": "x", "de": true}', "de holds true, not text"),
-        ('{"en": "\\ud800", "de": "x"}', "en holds half of a surrogate pair"),
-        ('{"en": "' + "x" * MAX_LINE_BYTES + '", "de": "x"}', "longer than 1,048,576 bytes"),
-        ('{"en": "x", ' + ", ".join(f'"column {number}": 1' for number in range(500)) + "}", r"\.\.\. \(501 in all\)"),
-    ],
-)
-def test_bad_json_names_file_and_line(tmp_path: Path, line: str, complaint: str) -> None:
-    (tmp_path / "x.jsonl").write_text('{"en": "one", "de": "eins"}\n' + line + "\n")
-    with pytest.raises(UserError, match=f"x.jsonl, line 2:? ?.*{complaint}") as error:
-        read(tmp_path / "x.jsonl")
-    assert len(str(error.value)) < 1500
 
 
 @pytest.mark.parametrize(
@@ -151,13 +124,13 @@ def test_bad_json_names_file_and_line(tmp_path: Path, line: str, complaint: str)
         ("en,de,en\na,b,c\n", "has several columns en: leave one"),
     ],
 )
-def test_bad_csv_says_where(tmp_path: Path, content: str, complaint: str) -> None:
+def test_bad_csv_names_file_and_line(tmp_path: Path, content: str, complaint: str) -> None:
     (tmp_path / "x.csv").write_text(content, newline="")
     with pytest.raises(UserError, match=rf"x\.csv.*{complaint}"):
         read(tmp_path / "x.csv")
 
 
-def test_bad_parquet_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_parquet_columns_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"en": [1, 2], "de": ["a", "b"]}), path)
     with pytest.raises(UserError, match="has int64, not text, in the column en"):
@@ -167,9 +140,9 @@ def test_bad_parquet_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         read(path)
     rows: list[Row] = [{"en": f"number {number}", "de": "x", "body": "long " * 900} for number in range(500)]
     parquet(path, rows)
-    monkeypatch.setattr(files, "MAX_COLUMN_BYTES", 20_000)
+    monkeypatch.setattr(parquet_format, "MAX_COLUMN_BYTES", 20_000)
     assert len(read(path)) == 500
-    monkeypatch.setattr(files, "MAX_COLUMN_BYTES", 2000)
+    monkeypatch.setattr(parquet_format, "MAX_COLUMN_BYTES", 2000)
     with pytest.raises(UserError, match=r"bytes in 500 texts of row group 1"):
         read(path)
 

@@ -1,4 +1,7 @@
-"""What a clause should be like: how it is told, by whom, with how much beside it."""
+"""The specification of a random clause: its mode, subject, verb and extras.
+
+A mode combines tense, aspect and modality: past, future, habit, liking and others.
+"""
 
 from dataclasses import dataclass
 
@@ -26,8 +29,8 @@ TIME_CHANCES = {PAST: 0.6, PAST_MODAL: 0.35, FUTURE: 0.6, MODAL: 0.3, HABIT: 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a clause should be like."""
+class ClauseSpec:
+    """Requirements and probabilities of a clause."""
 
     tenses: tuple[str, ...] = tuple(ANY)
     subject: Nominal | None = None
@@ -39,6 +42,6 @@ class Wish:
     relatives: float = 0.25
     time: bool = True
     planned: bool = False
-    """Only what people do on purpose."""
+    """Restrict the verb to actions that people plan."""
     scene: str = ""
-    """Only verbs of this scene."""
+    """Restrict the verb to those of this scene."""

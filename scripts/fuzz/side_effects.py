@@ -1,4 +1,4 @@
-"""Sees what code does that ought to do nothing but read: files written elsewhere, programs started."""
+"""Detect side effects of code that should only read: files written elsewhere, programs started."""
 
 import os
 import sys
@@ -11,44 +11,44 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CHANGING = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod"}
 STARTING = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "pty.spawn"}
 
-_room: Path | None = None
+_sandbox: Path | None = None
 _seen: list[str] = []
 _installed = False
 
 
-class TrespassError(AssertionError):
-    """A file was changed that nobody gave leave to change, or a program was started."""
+class SideEffectError(AssertionError):
+    """A file outside the sandbox was changed, or a program was started."""
 
 
 @contextmanager
-def watching(room: Path) -> Iterator[None]:
-    """Fail where the block writes outside `room` or starts a program, even if it hides the error it is given."""
-    global _room, _installed  # noqa: PLW0603 (Python's audit hooks can neither be told anything nor be taken away)
+def forbidding_side_effects(sandbox: Path) -> Iterator[None]:
+    """Raise an error if the block writes outside the sandbox or starts a program, even if it hides that error."""
+    global _sandbox, _installed  # noqa: PLW0603 (Python's audit hooks take no arguments and cannot be removed)
     if not _installed:
         sys.addaudithook(_look)
         _installed = True
     _seen.clear()
     writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    _room = room.resolve()
+    _sandbox = sandbox.resolve()
     try:
         yield
     finally:
-        _room = None
+        _sandbox = None
         sys.dont_write_bytecode = writes_bytecode
     if _seen:
-        raise TrespassError(_seen[0])
+        raise SideEffectError(_seen[0])
 
 
 def _look(event: str, arguments: tuple[Any, ...]) -> None:
-    if _room is None:
+    if _sandbox is None:
         return
     if event in STARTING:
         _refuse(f"{event} {arguments!r}")
     elif event in CHANGING or (event == "open" and _writes(*arguments)):
-        # a link is made at its second name, and what moves does so from the first to the second
+        # a link is created at its second name; a rename changes both names
         paths = {"os.rename": arguments[:2], "os.link": arguments[1:2], "os.symlink": arguments[1:2]}
         for path in paths.get(event, arguments[:1]):
-            if not isinstance(path, int) and not _is_inside(Path(os.fsdecode(path)), _room):
+            if not isinstance(path, int) and not _is_inside(Path(os.fsdecode(path)), _sandbox):
                 _refuse(f"{event} {os.fsdecode(path)!r}")
 
 
@@ -56,13 +56,13 @@ def _writes(_: Any, mode: str | None, flags: int) -> bool:
     return bool(flags & WRITING) if mode is None else bool(set(mode) & set("wax+"))
 
 
-def _is_inside(path: Path, room: Path) -> bool:
+def _is_inside(path: Path, folder: Path) -> bool:
     if str(path) == os.devnull:
         return True
     resolved = Path(os.path.abspath(path)).parent.resolve() / path.name  # noqa: PTH100 (as the system reads it)
-    return room in (resolved, *resolved.parents)
+    return folder in (resolved, *resolved.parents)
 
 
-def _refuse(what: str) -> None:
-    _seen.append(what)
-    raise TrespassError(what)
+def _refuse(event: str) -> None:
+    _seen.append(event)
+    raise SideEffectError(event)

@@ -1,4 +1,4 @@
-"""Odd text and damaged files, drawn at random."""
+"""Random unusual text and damaged files."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,25 +13,25 @@ FRAGMENTS = (
     *("e\u0301\u0323" * 9, "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1ea\U0001f1fa", "\U0001d518"),
     *("\U0010ffff", "\ufffd", "\u01c5", "\u0130", "\u00df"),
 )
-"""What has broken readers of text: controls, separators that end no line, right to left, long clusters, emoji."""
+"""Text that often breaks readers: controls, separators that are not line ends, right to left, long clusters, emoji."""
 NOT_UTF_8 = (b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x80", b"\xfe\xff", b"caf\xe9")
-"""Bytes that are no UTF-8: Latin-1, overlong, lone surrogates, beyond the last character, cut short."""
+"""Bytes that are not UTF-8: Latin-1, overlong, lone surrogates, beyond the last character, cut short."""
 NUMBERS = (b"\xff" * 8, b"\0" * 8, b"\x7f" + b"\xff" * 7, b"\xff" * 4, b"\0\0\0\x80", b"999999999999", b"-1", b"1e999")
 
 
 def texts() -> SearchStrategy[str]:
-    """Texts of one line, which ends at a line feed and nowhere else."""
+    """Return a strategy for texts of one line, without a line feed."""
     anything = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=20)
     return st.lists(st.sampled_from(FRAGMENTS) | anything, max_size=8).map("".join)
 
 
 def lines() -> SearchStrategy[list[str]]:
-    """Lines as they come back from a file: the carriage return before an end belongs to the end."""
+    """Return a strategy for lines as read from a file, without carriage returns at their ends."""
     return st.lists(texts().map(lambda text: text.rstrip("\r")), max_size=8)
 
 
 def raw_lines() -> SearchStrategy[bytes]:
-    """A stream of lines, good and bad."""
+    """Return a strategy for streams of lines, valid and invalid."""
     ends = st.sampled_from([b"\n", b"\r\n", b"\n\n", b""])
     some = texts().map(str.encode) | st.sampled_from(NOT_UTF_8) | st.binary(max_size=30)
     return st.lists(st.tuples(some, ends).map(b"".join), max_size=8).map(b"".join)
@@ -39,33 +39,33 @@ def raw_lines() -> SearchStrategy[bytes]:
 
 @st.composite
 def damaged(draw: DrawFn, content: bytes, extra: Sequence[bytes] = NUMBERS) -> bytes:
-    """A file with a few of the damages that disks, networks and enemies do."""
+    """Draw a file with random damage: flipped, lost, repeated and inserted bytes."""
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(content)))
         length = draw(st.sampled_from([1, 1, 2, 4, 8, 64, 1024, len(content)]))
-        part, rest = content[start : start + length], content[start + length :]
+        chunk, rest = content[start : start + length], content[start + length :]
         match draw(st.sampled_from(["flip", "cut", "lose", "repeat", "zero", "put", "insert"])):
             case "flip":
-                part = bytes([part[0] ^ 1 << draw(st.integers(0, 7))]) + part[1:] if part else part
+                chunk = bytes([chunk[0] ^ 1 << draw(st.integers(0, 7))]) + chunk[1:] if chunk else chunk
             case "cut":
-                part, rest = b"", b""
+                chunk, rest = b"", b""
             case "lose":
-                part = b""
+                chunk = b""
             case "repeat":
-                part *= 2
+                chunk *= 2
             case "zero":
-                part = bytes(len(part))
+                chunk = bytes(len(chunk))
             case "put":
                 put = draw(st.sampled_from(extra) | st.binary(max_size=8))
-                part, rest = put, content[start + len(put) :]
+                chunk, rest = put, content[start + len(put) :]
             case "insert":
-                part = draw(st.sampled_from(extra) | st.binary(max_size=8)) + part
-        content = content[:start] + part + rest
+                chunk = draw(st.sampled_from(extra) | st.binary(max_size=8)) + chunk
+        content = content[:start] + chunk + rest
     return content
 
 
 def json_values() -> SearchStrategy[Any]:
-    """Values of every kind, some nested."""
+    """Return a strategy for JSON values of every type, some nested."""
     leaves = (
         st.none() | st.booleans() | st.integers() | st.floats() | texts() | st.sampled_from(["../../x", "/x", "<u2"])
     )
@@ -74,7 +74,7 @@ def json_values() -> SearchStrategy[Any]:
 
 @st.composite
 def altered(draw: DrawFn, value: Any) -> Any:
-    """A JSON value of which one part is another, has another name, or is gone."""
+    """Draw a JSON value with one entry changed, renamed or removed."""
     if not isinstance(value, dict | list) or not value or draw(st.integers(0, 4)) == 0:
         return draw(json_values())
     keys = list(value) if isinstance(value, dict) else list(range(len(value)))

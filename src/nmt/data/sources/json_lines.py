@@ -1,0 +1,49 @@
+"""JSON lines: one object per line, with the two sides under the names of columns or in the Hub's form."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from nmt.data.sources.cells import MAX_LETTERS_SHOWN, TRANSLATION, cell_text, find_columns
+from nmt.data.sources.file_format import PairFormat, also_compressed
+from nmt.data.sources.source import Languages, Pair
+from nmt.errors import UserError
+from nmt.text.lines import read_lines
+
+
+def pairs(path: Path, languages: Languages, columns: Sequence[str]) -> Iterator[Pair]:
+    """Yield the pairs of a file; lines of white space are skipped."""
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        row = _parse(line, where)
+        nested = row.get(TRANSLATION)
+        if isinstance(nested, dict) and not columns:
+            row = nested
+        source, target = find_columns(list(row), languages, columns, where)
+        yield _text(row[source], f"{where}: {source}"), _text(row[target], f"{where}: {target}")
+
+
+def _parse(line: str, where: str) -> dict[str, object]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: not JSON ({error}): give one object per line.") from error
+    if not isinstance(row, dict):
+        raise UserError(f"{where}: not a JSON object with the two sides as keys: give one object per line.")
+    return row
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str | None):
+        raise UserError(f"{where} holds {json.dumps(value)[:MAX_LETTERS_SHOWN]}, not text.")
+    text = cell_text(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UserError(f"{where} holds half of a surrogate pair, which is not a character: correct it.") from error
+    return text
+
+
+FORMAT = PairFormat("json", (".jsonl", ".json", ".ndjson"), pairs, also_compressed(".jsonl", ".json"))

@@ -1,0 +1,44 @@
+"""A source of parallel text, as the rest of data preparation sees it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from nmt.config.schema import DataConfig
+from nmt.errors import UserError
+
+Pair = tuple[str, str]
+"""A sentence and its translation."""
+Languages = tuple[str, str]
+"""The language of the source side and of the target side."""
+Fingerprint = Mapping[str, object]
+"""A JSON object that identifies the text of a split: equal fingerprints mean equal text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The functions of a source; each takes the settings, the seed and the name of a split."""
+
+    fingerprint: Callable[[DataConfig, int, str], Fingerprint]
+    """Return the fingerprint of a split without reading its pairs."""
+    pairs: Callable[[DataConfig, int, str], Iterator[Pair]]
+    """Yield the pairs of a split, source side first."""
+    settings: tuple[str, ...] = ()
+    """Settings under `data.` that name the text; the manifest records them."""
+    splits: tuple[str, ...] = ("test", "valid", "train")
+    """Splits in the order of preparation: small ones first, so that their errors show early."""
+    can_hold_out: bool = True
+    """Whether `data.hold_out` can take development and test pairs from the training text."""
+
+
+def languages(config: DataConfig) -> Languages:
+    """Return the source and the target language."""
+    return config.source_lang, config.target_lang
+
+
+def split_names(config: DataConfig, split: str, wanted: str) -> list[str]:
+    """Return the files or the Hub's splits that the settings name for a split; `wanted` says which of the two."""
+    names = {"train": config.train, "valid": config.valid, "test": config.test}[split]
+    if not names:
+        hint = "" if split == "train" else ", or hold out some of the training text: data.hold_out=0.01"
+        raise UserError(f"data.{split} is empty: name {wanted}{hint}.")
+    return names

@@ -1,0 +1,51 @@
+"""The manifest: typed results of existing manifests, and one line for damaged ones."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.data.layout import MANIFEST
+from nmt.data.manifest import PreparationTasks, read_manifest
+from nmt.data.store import PairStore
+from nmt.errors import UserError
+
+CORPUS = Path(__file__).parents[2] / "golden" / "format-1" / "data" / "toy"
+
+
+def test_results_of_an_existing_manifest_are_read_without_loss() -> None:
+    manifest, written = read_manifest(CORPUS), json.loads((CORPUS / MANIFEST).read_text())["steps"]
+    assert {name: asdict(record) for name, record in manifest.tasks.items()} == written
+    for split in ("train", "valid", "test"):
+        collected = {"line_breaks": 0, **written[f"collect {split}"]["result"]}
+        assert asdict(manifest.collected(split)) == collected
+        assert asdict(manifest.encoded(split)) == written[f"encode {split}"]["result"]
+        assert manifest.encoded(split).pairs == len(PairStore.open(CORPUS, split))
+    assert asdict(manifest.tokenizer()) == written["tokenizer"]["result"]
+
+
+@pytest.mark.parametrize("result", [{}, {"read": 1}, {"read": 1, "kept": 1, "dropped": {}, "more": 1}])
+def test_result_of_another_form_is_one_error(tmp_path: Path, result: dict[str, Any]) -> None:
+    PreparationTasks(tmp_path, {}, lambda _: None).run("collect train", {}, [], lambda: result)
+    with pytest.raises(UserError, match=r"manifest .* delete it and run `make data`"):
+        read_manifest(tmp_path).collected("train")
+
+
+def test_tasks_say_why_they_run_again(tmp_path: Path) -> None:
+    lines: list[str] = []
+
+    def run(setting: int) -> str:
+        lines.clear()
+        task = PreparationTasks(tmp_path, {}, lines.append)
+        task.run("task", {"setting": setting}, ["out"], lambda: {"size": (tmp_path / "out").write_text("text")})
+        return lines[0]
+
+    assert run(1) == "task: started"
+    assert run(1) == "task: unchanged"
+    assert run(2) == "task: running again: its setting changed"
+    (tmp_path / "out").unlink()
+    assert run(2) == "task: running again: out is missing"
+    (tmp_path / "out").write_text("other")
+    assert run(2) == "task: running again: out is damaged"
