@@ -67,9 +67,9 @@ def _without_tracker(shop: Workshop, folder: Path) -> Outcome:
 def of_pairs(rng: random.Random) -> Iterator[Trial]:
     """Faults of one of two processes."""
     acts: dict[str, tuple[Callable[..., None], str]] = {
-        "rank killed": (lambda _: injuries.kill(), "nmt: rank 0 stops, for another process has ended"),
+        "rank killed": (lambda _: injuries.kill(), "nmt: rank 0 stops because another process has ended"),
         "rank hung": (lambda _: os.kill(os.getpid(), signal.SIGSTOP), "has not answered"),
-        "rank with an error of its own": (injuries.go_mad, "nmt: rank 0 stops, for another process has ended"),
+        "rank with an error of its own": (injuries.go_mad, "nmt: rank 0 stops because another process has ended"),
         "rank that drifts": (injuries.drift, "the weights of rank 1 are not those of rank 0"),
     }
     for kind, (act, words) in acts.items():

@@ -64,7 +64,7 @@ def test_one_is_killed_in_a_step(pair: Pair, whole_pair: Pair) -> None:
     done = pair.train("kill", 13)
     assert done.returncode == 137
     assert "rank 1 was killed by SIGKILL" in done.stderr
-    assert "nmt: rank 0 stops, for another process has ended" in done.stderr
+    assert "nmt: rank 0 stops because another process has ended" in done.stderr
     assert "Traceback" not in done.stderr
     done = pair.train()
     assert done.returncode == 0, done.stderr

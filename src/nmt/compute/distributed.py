@@ -1,6 +1,6 @@
-"""Several processes that train one model; the only module that knows torch.distributed.
+"""Processes that train one model together. This is the only module that imports torch.distributed.
 
-Every function also works in a process on its own, where it costs nothing.
+Every function also works in a single process, where it costs nothing.
 """
 
 import os
@@ -25,67 +25,72 @@ from nmt.config.schema import RuntimeConfig
 from nmt.errors import CommonError, UserError
 
 T = TypeVar("T")
+Record = TypeVar("Record", bound=tuple[int, ...])
+"""A NamedTuple of integers, booleans or IntEnums."""
+
+POLL_SECONDS = 0.05
+"""How often rank 0 looks for processes that have not answered yet."""
 
 
 def rank() -> int:
-    """Number of this process, from 0."""
+    """Return the number of this process, counted from 0."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def world_size() -> int:
-    """How many processes there are."""
+    """Return the number of processes."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def is_main() -> bool:
-    """Whether this is the process that writes and reports."""
+    """Return whether this is the process that writes files and reports progress."""
     return rank() == 0
 
 
 @contextmanager
 def session(config: RuntimeConfig) -> Iterator[Machine]:
-    """Join the other processes that torchrun started, if it did, and choose this process's device."""
+    """Choose this process's device, and join the other processes if torchrun started several."""
     local_rank, local_processes = os.environ.get("LOCAL_RANK", "0"), os.environ.get("LOCAL_WORLD_SIZE", "1")
     machine = prepare_machine(config, int(local_rank), int(local_processes))
     if os.environ.get("WORLD_SIZE", "1") == "1":
         yield machine
         return
-    # the second backend carries what never touches a device: flags, counts, text
+    # gloo carries what never touches a GPU: flags, counts and text
     backend = "cpu:gloo,cuda:nccl" if machine.device.type == "cuda" else "gloo"
     try:
         _join(backend, timedelta(minutes=config.timeout_minutes))
         yield machine
-    except (SystemExit, CommonError):  # all leave together
+    except (SystemExit, CommonError):  # every process raises these, so all can leave the group
         dist.destroy_process_group()
         raise
     except RuntimeError as error:
-        if not _is_lost(error):
+        if not _is_lost_connection(error):
             raise
         message = (
-            f"nmt: rank {os.environ['RANK']} stops, for another process has ended (its own error says why) "
+            f"nmt: rank {os.environ['RANK']} stops because another process has ended (its own error says why) "
             f"or has not answered for runtime.timeout_minutes={config.timeout_minutes:g}; "
-            "the same command goes on from the last checkpoint"
+            "the same command resumes from the last checkpoint"
         )
-        print(message, file=sys.stderr, flush=True)  # now: the launcher is about to end this process, too
+        print(message, file=sys.stderr, flush=True)  # now, because torchrun is about to kill this process too
         raise SystemExit(1) from error
-    dist.destroy_process_group()  # not after an error: it would wait for processes that may have ended
+    dist.destroy_process_group()  # not after other errors: it would wait for processes that may have ended
 
 
 @contextmanager
 def together() -> Iterator[None]:
-    """What a user can mend and any process meets in the block, all processes raise, in the same words."""
-    met = ""
+    """Raise in all processes, with the same message, a UserError that any process meets in this block."""
+    message = ""
     try:
         yield
     except UserError as error:
-        met = str(error)
-    for message in gather_objects(met):
-        if message:
-            raise CommonError(message)
+        message = str(error)
+    for each in gather_objects(message):
+        if each:
+            raise CommonError(each)
 
 
 def check_same(values: Mapping[str, object], what: str) -> None:
-    """Refuse to go on where a process has other values than the first; all processes refuse together."""
+    """Raise in all processes if the values of one differ from those of rank 0; `what` names them in the error."""
     first, *others = gather_objects(dict(values))
     for number, theirs in enumerate(others, start=1):
         for key in sorted(first.keys() | theirs.keys()):
@@ -96,13 +101,13 @@ def check_same(values: Mapping[str, object], what: str) -> None:
                 )
 
 
-def _is_lost(error: RuntimeError) -> bool:
-    """Whether an error says that another process cannot be reached; gloo's have no type of their own."""
+def _is_lost_connection(error: RuntimeError) -> bool:
+    """Return whether an error means that another process is unreachable; gloo has no error type for that."""
     return isinstance(error, dist.DistError) or "gloo" in str(error)
 
 
 def _join(backend: str, timeout: timedelta) -> None:
-    """Meet the others through the store of which torchrun has told us."""
+    """Form a process group through the store whose address torchrun put into the environment."""
     try:
         store, own_rank, size = next(rendezvous("env://", timeout=timeout))
     except ValueError as error:
@@ -116,11 +121,11 @@ def _join(backend: str, timeout: timedelta) -> None:
 
 
 def _attempt(store: Store, own_rank: int, size: int, timeout: timedelta) -> str:
-    """A name that the processes of this attempt share, and none of an attempt before it.
+    """Return a name that the processes of this attempt share, and that no earlier attempt had.
 
-    When torchrun starts processes again, the store still holds what those before them wrote, their addresses too; and
-    its count of attempts differs between machines. So each process asks under a name that is new, and only a first
-    process that lives answers that.
+    After torchrun restarts processes, the store still holds what the earlier ones wrote, including their addresses.
+    Its counter of attempts differs between machines, so it cannot tell the attempts apart. Therefore every process
+    asks a question under a new key, which only a rank 0 that is alive answers.
     """
     if own_rank > 0:
         question = uuid4().hex
@@ -129,30 +134,30 @@ def _attempt(store: Store, own_rank: int, size: int, timeout: timedelta) -> str:
         store.set(f"heard/{name}/{own_rank}", "")
         return name
     name, deadline = uuid4().hex, time.monotonic() + timeout.total_seconds()
-    deaf = set(range(1, size))
-    while deaf:
-        for other in deaf:
+    missing = set(range(1, size))
+    while missing:
+        for other in missing:
             store.set(f"answer/{str(store.get(f'question/{other}'), 'ascii')}", name)
-        deaf = {other for other in deaf if not store.check([f"heard/{name}/{other}"])}
+        missing = {other for other in missing if not store.check([f"heard/{name}/{other}"])}
         if time.monotonic() > deadline:
-            raise dist.DistStoreError(f"ranks {sorted(deaf)} have not come")
-        time.sleep(0.05)
+            raise dist.DistStoreError(f"ranks {sorted(missing)} did not join")
+        time.sleep(POLL_SECONDS)
     return name
 
 
 def parallel(model: nn.Module, *, rounded: bool) -> nn.Module:
-    """The same model, its gradients averaged over the processes during each backward pass; in bf16 if `rounded`."""
+    """Return the model wrapped to average its gradients over all processes; in bf16 if `rounded`."""
     if world_size() == 1:
         return model
-    with warnings.catch_warnings():  # PyTorch 2.13 calls broadcast_buffers otherwise, and 2.11 knows no other name
+    with warnings.catch_warnings():  # PyTorch 2.13 renames broadcast_buffers, but 2.11 knows no other name
         warnings.simplefilter("ignore", FutureWarning)
         shared = DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
-    if rounded:  # PyTorch's own hook for it takes no CPU
-        shared.register_comm_hook(None, _average_rounded)
+    if rounded:  # PyTorch's own bf16 hook does not support CPUs
+        shared.register_comm_hook(None, _average_in_bf16)
     return shared
 
 
-def _average_rounded(
+def _average_in_bf16(
     _: None,
     bucket: dist.GradBucket,  # type: ignore[name-defined]
 ) -> torch.futures.Future[Tensor]:
@@ -164,7 +169,7 @@ def _average_rounded(
 
 @contextmanager
 def last_only(model: nn.Module, last: bool) -> Iterator[None]:
-    """Average gradients over the processes only in the `last` of the backward passes of a step."""
+    """Average gradients over the processes only in the `last` backward pass of a step."""
     if last or not isinstance(model, DistributedDataParallel):
         yield
     else:
@@ -173,14 +178,14 @@ def last_only(model: nn.Module, last: bool) -> Iterator[None]:
 
 
 def sum_over_processes(values: Tensor) -> Tensor:
-    """Elementwise sum over all processes, in place."""
+    """Replace each element by its sum over all processes, in place."""
     if dist.is_initialized():
         dist.all_reduce(values)
     return values
 
 
 def highest(value: int) -> int:
-    """The highest value that any process has: all agree on it."""
+    """Return the highest value of any process."""
     if not dist.is_initialized():
         return value
     shared = torch.tensor(value)
@@ -188,8 +193,21 @@ def highest(value: int) -> int:
     return int(shared)
 
 
+def agree(record: Record) -> Record:
+    """Return the element-wise maximum of a record over all processes, so that all decide the same.
+
+    Each field keeps its type, so a boolean is true if it is true in any process.
+    """
+    if not dist.is_initialized():
+        return record
+    shared = torch.tensor([int(value) for value in record])
+    dist.all_reduce(shared, dist.ReduceOp.MAX)
+    fields = (type(value)(highest) for value, highest in zip(record, shared.tolist(), strict=True))
+    return type(record)(*fields)  # type: ignore[arg-type]  # mypy takes it for a plain tuple
+
+
 def gather_objects(value: T) -> list[T]:
-    """The value of every process, in order of rank."""
+    """Return the values of all processes, in the order of their ranks."""
     if not dist.is_initialized():
         return [value]
     values: list[T | None] = [None] * world_size()
@@ -198,6 +216,6 @@ def gather_objects(value: T) -> list[T]:
 
 
 def barrier() -> None:
-    """Wait for the others."""
+    """Wait until all processes are here."""
     if dist.is_initialized():
         dist.barrier()

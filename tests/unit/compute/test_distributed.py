@@ -1,15 +1,19 @@
-"""How processes find each other."""
+"""Processes find each other and agree."""
 
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from enum import IntEnum
+from typing import NamedTuple
 
 import pytest
+import torch
 import torch.distributed as dist
+from torch import Tensor
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-from nmt.compute.distributed import _attempt, session
+from nmt.compute.distributed import _attempt, agree, session
 from nmt.config.schema import RuntimeConfig
 from nmt.errors import UserError
 
@@ -18,24 +22,24 @@ SOON = timedelta(seconds=20)
 
 @pytest.fixture
 def server() -> TCPStore:
-    """The store that torchrun keeps from attempt to attempt."""
+    """Return a store such as torchrun keeps over all attempts."""
     return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, timeout=SOON)
 
 
 def meet(server: TCPStore, late: Sequence[float], timeout: timedelta = SOON, size: int = 0) -> list[str]:
-    """The name that each process of an attempt comes to, where each is late by some seconds."""
+    """Return the name that each process of an attempt gets; process i starts after `late[i]` seconds."""
 
-    def come(rank: int) -> str:
+    def join(rank: int) -> str:
         store = TCPStore("127.0.0.1", server.port, is_master=False, timeout=SOON)
         time.sleep(late[rank])
         return _attempt(store, rank, size or len(late), timeout)
 
     with ThreadPoolExecutor(len(late)) as processes:
-        return list(processes.map(come, range(len(late))))
+        return list(processes.map(join, range(len(late))))
 
 
 @pytest.mark.parametrize("others", [{}, {"RANK": "0"}, {"RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "x"}])
-def test_an_environment_that_is_not_torchruns(others: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_not_set_by_torchrun_is_refused(others: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"WORLD_SIZE": "2", **others}.items():
@@ -45,20 +49,52 @@ def test_an_environment_that_is_not_torchruns(others: dict[str, str], monkeypatc
 
 
 @pytest.mark.parametrize("late", [(0, 0, 0), (0.3, 0, 0), (0, 0.3, 0), (0, 0.2, 0.4)])
-def test_an_attempt_shares_a_name_that_none_before_it_had(server: TCPStore, late: Sequence[float]) -> None:
+def test_processes_of_an_attempt_share_a_new_name(server: TCPStore, late: Sequence[float]) -> None:
     names = [meet(server, late) for _ in range(3)]
     assert all(len(set(attempt)) == 1 for attempt in names)
     assert len({attempt[0] for attempt in names}) == 3
 
 
 def test_a_process_that_asked_and_ended_is_not_waited_for(server: TCPStore) -> None:
-    """As in an attempt that failed while its processes were still coming."""
+    """This happens when an attempt fails while its processes are still joining."""
     server.set("question/1", "of a process that has ended")
     first, second = meet(server, (0, 0.2))
     assert first == second
 
 
-def test_one_that_never_comes_is_given_up(server: TCPStore) -> None:
-    meet(server, (0, 0))  # what it wrote in an earlier attempt does not stand for it
-    with pytest.raises(dist.DistStoreError, match=r"ranks \[1\] have not come"):
+def test_a_process_that_never_joins_ends_the_attempt(server: TCPStore) -> None:
+    meet(server, (0, 0))  # what it wrote in an earlier attempt must not count
+    with pytest.raises(dist.DistStoreError, match=r"ranks \[1\] did not join"):
         meet(server, (0,), timedelta(seconds=0.3), size=2)
+
+
+class Kind(IntEnum):
+    NONE = 0
+    SIGNAL = 3
+
+
+class Decision(NamedTuple):
+    ending: Kind
+    save: bool
+    bad_steps: int
+
+
+def test_processes_agree_on_the_highest_of_each_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = torch.tensor([[0, 1, 7], [3, 0, 2]])
+    reductions = []
+
+    def reduce_with_others(values: Tensor, operation: object) -> None:
+        reductions.append(operation)
+        values.copy_(torch.cat([values[None], others]).amax(0))
+
+    monkeypatch.setattr(dist, "is_initialized", lambda: True)
+    monkeypatch.setattr(dist, "all_reduce", reduce_with_others)
+    agreed = agree(Decision(Kind.NONE, save=False, bad_steps=4))
+    assert agreed == Decision(Kind.SIGNAL, save=True, bad_steps=7)
+    assert [type(value) for value in agreed] == [Kind, bool, int]
+    assert reductions == [dist.ReduceOp.MAX]
+
+
+def test_a_single_process_agrees_with_itself() -> None:
+    decision = Decision(Kind.SIGNAL, save=False, bad_steps=-1)
+    assert agree(decision) == decision
