@@ -1,13 +1,15 @@
-"""Which settings may change between the parts of an interrupted run, and which may not."""
+"""The settings that may change when a run is resumed, and those that may not."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
 from fnmatch import fnmatchcase
-from typing import Any
 
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.errors import UserError
+
+Settings = Mapping[str, object]
+"""The values of settings by dotted key."""
 
 MAY_CHANGE = (
     *("name", "checkpoint", "input", "output", "compare", "engine", "format", "prefix"),
@@ -19,11 +21,13 @@ MAY_CHANGE = (
     *("training.log_every", "training.valid_every", "training.valid_sentences"),
     *("training.save_every", "training.save_minutes", "training.keep_*", "training.best_by"),
 )
-"""Settings that do not touch what is learned from which batches; patterns over dotted keys."""
+"""Patterns of the settings that do not affect what the model learns from which batches."""
+SCHEDULES_WITH_AN_END = ("cosine", "wsd")
+"""Schedules in which the rate of a step depends on the number of steps."""
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """The settings that differ, with both values; one that was not there yet had today's default."""
+def differences(before: Settings, after: Settings) -> dict[str, tuple[object, object]]:
+    """Return the settings that differ, each with both values; a missing setting has today's default."""
     defaults = flatten(asdict(Config()))
     pairs = {
         key: (before.get(key, defaults.get(key)), after.get(key, defaults.get(key)))
@@ -32,27 +36,27 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
     return {key: (old, new) for key, (old, new) in pairs.items() if old != new}
 
 
-def check_resumable(saved: Mapping[str, Any], current: Mapping[str, Any]) -> None:
-    """Make sure that a run goes on with the settings it was started with.
+def check_resumable(saved: Settings, current: Settings) -> None:
+    """Refuse to resume a run if a setting has changed that affects what the model learns.
 
     Args:
-        saved: The settings of the checkpoint, as dotted keys.
-        current: The settings now, as dotted keys.
+        saved: The settings in the checkpoint.
+        current: The settings now.
     """
     fixed = {
         key: values
         for key, values in differences(saved, current).items()
-        if not any(fnmatchcase(key, pattern) for pattern in MAY_CHANGE) or _bends_schedule(key, current)
+        if not any(fnmatchcase(key, pattern) for pattern in MAY_CHANGE) or _changes_schedule(key, current)
     }
     if fixed:
         changes = ", ".join(f"{key} was {old} and is now {new}" for key, (old, new) in fixed.items())
         way_back = " ".join(f"{key}={old}" for key, (old, _) in fixed.items())
         raise UserError(
-            f"this run cannot go on with other settings: {changes}. "
-            f"Give it another name= to start anew, or set {way_back}"
+            f"this run cannot be resumed with other settings: {changes}. "
+            f"Give it another name= to start a new run, or set {way_back}"
         )
 
 
-def _bends_schedule(key: str, current: Mapping[str, Any]) -> bool:
-    """A cosine ends at the last step, so another last step changes the rate of all the others."""
-    return key == "training.steps" and current.get("training.schedule") == "cosine"
+def _changes_schedule(key: str, current: Settings) -> bool:
+    """Return whether a setting is the number of steps, and the schedule depends on it."""
+    return key == "training.steps" and current.get("training.schedule") in SCHEDULES_WITH_AN_END

@@ -20,6 +20,7 @@ from nmt.model.cpu.dropout import seed_thread_dropout
 from nmt.model.transformer import Transformer
 from nmt.text.special import PAD
 from nmt.training.loss import Losses, smoothed_cross_entropy
+from nmt.training.optimizer import build_optimizer
 from nmt.training.schedule import learning_rate
 
 MIN_MICRO_BATCH_TOKENS = 512
@@ -60,7 +61,7 @@ class Trainer:
         self.objective = distributed.parallel(
             Objective(model, config.label_smoothing), rounded=config.reduce_precision == "bf16"
         )
-        self.optimizer = _adam(model, config)
+        self.optimizer = build_optimizer(model, config)
         self.parts = _parts_at_once(config, machine)
         self.step = 0
         self.data_position = DataPosition()
@@ -235,19 +236,6 @@ def _add(gradients: list[Tensor], parameters: list[nn.Parameter]) -> None:
             parameter.grad = gradient
     else:
         torch._foreach_add_([parameter.grad for parameter in parameters if parameter.grad is not None], gradients)
-
-
-def _adam(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Adam as the paper sets it; weight decay, where asked for, spares biases and gains."""
-    matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
-    others = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
-    return torch.optim.AdamW(
-        [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}],
-        lr=0.0,
-        betas=(config.adam_beta1, config.adam_beta2),
-        eps=config.adam_eps,
-        fused=True,
-    )
 
 
 def held_out_loss(
