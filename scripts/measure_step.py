@@ -26,13 +26,13 @@ def main() -> None:
     words = config.tokenizer.vocab_size
     trainer = Trainer(Transformer(config.model, words, words).to(machine.device), config.training, machine, config.seed)
     training = config.training
-    text = MadeUp(words, training.batch_tokens, training.device_tokens, config.seed, trainer.parts)
+    text = MadeUp(words, training.batch_tokens, training.device_tokens, config.seed, trainer.concurrency)
     sentences = text.middling()
     small, whole = text.step(sentences[:8]), text.step(sentences)
     trainer.update(small)  # brings up the optimizer's state and the libraries
     started = time.perf_counter()
     trainer.update(whole)
-    loss = trainer.means().loss  # waits for the device
+    loss = trainer.take_statistics().loss  # waits for the device
     seconds = time.perf_counter() - started
     foretold, measured = describe(config, 1)["memory"]["total"], peak_memory(machine.device)
     print(f"{config.name}, {machine}, {torch.get_num_threads()} threads, loss {loss:.3f}")

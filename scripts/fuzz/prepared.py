@@ -150,8 +150,8 @@ def checkpoint(folder: Path) -> Attempt:
         unsealed = files.get(META) == whole[META]
         loaded = load(resolve(config.run_folder, "last"), trainer=True)
         if unsealed:
-            assert {name: files[name] for name in loaded.meta["files"]} == {
-                name: whole[name] for name in loaded.meta["files"]
+            assert {name: files[name] for name in loaded.meta.files} == {
+                name: whole[name] for name in loaded.meta.files
             }
         assert isinstance(loaded.trainer, dict)
         load_model(loaded, from_yaml(loaded.config_text).model, torch.device("cpu"))

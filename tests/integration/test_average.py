@@ -76,7 +76,7 @@ def test_the_development_loss_chooses(settings: list[str], corpus: Path, run: Pa
 def test_what_is_asked_for_is_averaged_whatever_its_loss(settings: list[str], run: Path, given: str) -> None:
     said = average(settings, run, given)
     assert "nll" not in said
-    averaged = read_meta(run / "toy" / "checkpoints" / "averaged")["averaged_from"]
+    averaged = read_meta(run / "toy" / "checkpoints" / "averaged").averaged_from
     assert averaged == ["step-00000040", "step-00000050"]
 
 
@@ -105,5 +105,5 @@ def test_an_interrupted_run_is_averaged_without_its_interim_checkpoint(settings:
     assert call(["train", *command, *more]).returncode == 0
     assert (tmp_path / "toy" / "checkpoints" / "last").resolve().name == "step-00000004"
     average(command, tmp_path)
-    averaged = read_meta(tmp_path / "toy" / "checkpoints" / "averaged")["averaged_from"]
+    averaged = read_meta(tmp_path / "toy" / "checkpoints" / "averaged").averaged_from
     assert averaged == ["step-00000002", "step-00000003"]

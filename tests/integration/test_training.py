@@ -192,7 +192,7 @@ def test_early_stopping_and_time_limit(settings: list[str], tmp_path: Path) -> N
     done = call([*command, "training.max_minutes=1e-6", "name=b"])
     assert done.returncode == 0, done.stderr
     assert "stopped at step 1 of 40, " in done.stdout
-    assert "within training.max_minutes=1e-06 there is no room for more" in done.stdout
+    assert "within training.max_minutes=1e-06 there is no time for more" in done.stdout
     assert (tmp_path / "b" / "checkpoints" / "step-00000001").exists()
 
 

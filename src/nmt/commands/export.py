@@ -121,7 +121,7 @@ def _write(partial: Path, config: Config, trained: Config, checkpoint: Checkpoin
             trainer=None,
             tokenizer_files=checkpoint.tokenizer_files,
             config_text=checkpoint.config_text,
-            valid=checkpoint.meta["valid"],
+            valid=checkpoint.meta.valid,
         )
 
 

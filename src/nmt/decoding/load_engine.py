@@ -15,6 +15,7 @@ from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.export.record import RECORD, export_files, read_record
 from nmt.runs.checkpoints import Checkpoint, load, resolve
+from nmt.runs.layout import WEIGHTS
 
 
 class LoadedEngine(NamedTuple):
@@ -41,8 +42,8 @@ def describe_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
         "name": checkpoint.path.name,
         "path": str(checkpoint.path),
         "step": checkpoint.step,
-        "sha256": checkpoint.meta["files"]["model.safetensors"],
-        **({"averaged_from": averaged} if (averaged := checkpoint.meta.get("averaged_from")) else {}),
+        "sha256": checkpoint.meta.files[WEIGHTS],
+        **({"averaged_from": list(averaged)} if (averaged := checkpoint.meta.averaged_from) else {}),
     }
 
 

@@ -81,7 +81,7 @@ def test_what_is_saved_is_what_is_loaded(run: Path, save: Save) -> None:
     assert checkpoint.config_text == "seed: 1234\n"
     assert (checkpoint.tokenizer_folder / "tokenizer.model").read_bytes() == b"pieces"
     assert checkpoint.tokenizer_files == [path / "tokenizer.model"]
-    assert checkpoint.meta["valid"] == {"loss": 1.5}
+    assert checkpoint.meta.valid == {"loss": 1.5}
     assert load(path).trainer is None
 
 
