@@ -65,7 +65,7 @@ def test_the_development_loss_chooses(settings: list[str], corpus: Path, run: Pa
     assert f"chosen by the lowest nll: {chosen}" in said
     assert "50" not in found[chosen][1]
     meta = read_meta(run / "toy" / "checkpoints" / "averaged")
-    assert sorted(meta["averaged_from"]) == sorted(f"step-{int(step):08}" for step in found[chosen][1])
+    assert sorted(meta.averaged_from) == sorted(f"step-{int(step):08}" for step in found[chosen][1])
     assert scored(settings, corpus, run) == pytest.approx(found[chosen][0], abs=2e-4)
     for nll, steps in found.values():
         average(settings, run, f"averaging.checkpoints=[{','.join(steps)}]")

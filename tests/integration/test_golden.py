@@ -46,7 +46,7 @@ def test_it_is_evaluated(golden: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "remedy"), [(FORMAT + 1, "update nmt"), (0, "no format of nmt"), (-3, "no format of nmt")]
+    ("number", "remedy"), [(FORMAT + 1, "update nmt"), (0, "not a format of nmt"), (-3, "not a format of nmt")]
 )
 def test_unknown_formats_are_refused(golden: Path, number: int, remedy: str) -> None:
     folder = golden / f"outputs/golden/checkpoints/step-{KEPT_AT:08}"

@@ -40,9 +40,8 @@ def _choose_by_loss(config: Config, checkpoints: Checkpoints) -> list[Path]:
     print("on the development set, per token (without label smoothing):", flush=True)
     best, lowest = None, math.inf
     for candidate, statistics in _measured(config, found):
-        print(
-            f"  nll {statistics.nll:.4f}  perplexity {statistics.perplexity:8.2f}  {_described(candidate)}", flush=True
-        )
+        figures = f"nll {statistics.nll:.4f}  perplexity {statistics.perplexity:8.2f}"
+        print(f"  {figures}  {_described(candidate)}", flush=True)
         if statistics.nll < lowest:
             best, lowest = candidate, statistics.nll
     if best is None:
@@ -64,7 +63,7 @@ def _measured(config: Config, found: list[Candidate]) -> Iterator[tuple[Candidat
     model, tokenizer = load_model(first, from_yaml(first.config_text).model, machine.device)
     if tokenizer.checksum != Tokenizer.load(config.data_folder).checksum:
         raise UserError(
-            f"the tokenizer of {first.path} is not the one in {config.data_folder}, so their losses cannot be compared: "
+            f"the tokenizer of {first.path} is not the one in {config.data_folder}, so its loss there is meaningless: "
             "prepare the old data again, or set averaging.last=5 to average without it"
         )
     mean = Mean()

@@ -24,7 +24,7 @@ from nmt.export.record import RECORD
 from nmt.export.verify import Quality, Verification, accept, compare_quality, verify
 from nmt.runs import checkpoint_files as checkpoint_format
 from nmt.runs.checkpoints import Checkpoint, load, resolve
-from nmt.runs.scores import FOLDER
+from nmt.runs.layout import RunLayout
 from nmt.storage.files import read_json, replacing_folder, write_json, write_text
 from nmt.text.tokenizer import Tokenizer
 
@@ -161,7 +161,7 @@ def _record(
 
 def _facts(partial: Path, config: Config, trained: Config, tokenizer: Tokenizer, record: dict[str, Any]) -> Facts:
     manifest = config.data_folder / "manifest.json"
-    reports = [read_json(path) for path in sorted((config.run_folder / FOLDER).rglob("*.json"))]
+    reports = [read_json(path) for path in sorted(RunLayout(config.run_folder).evaluation.rglob("*.json"))]
     return Facts(
         target=config.export.target,
         trained=trained,

@@ -19,6 +19,7 @@ from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.model.packed import Packed
 from nmt.model.transformer import Transformer
+from nmt.runs.checkpoint_files import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
@@ -261,7 +262,7 @@ def test_batches_hold_sentences_of_like_length_within_the_budget() -> None:
 def checkpoint(folder: Path, model: Transformer, tokenizer: Tokenizer) -> Checkpoint:
     tokenizer.save(folder)
     return Checkpoint(
-        path=folder, step=1, weights=dict(model.state_dict()), trainer=None, config_text="", meta={"files": {}}
+        path=folder, step=1, weights=dict(model.state_dict()), trainer=None, config_text="", meta=CheckpointMeta(step=1)
     )
 
 
@@ -278,7 +279,7 @@ def test_a_checkpoint_becomes_its_model(tokenizer: Tokenizer, tmp_path: Path) ->
 def test_a_checkpoint_of_another_vocabulary_or_shape_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
     model = random_model(tokenizer)
     larger = Transformer(model.config, tokenizer.source_size + 8, tokenizer.target_size + 8)
-    with pytest.raises(UserError, match=r"vectors\.source is \[52, 16\] where the model has \[44, 16\]"):
+    with pytest.raises(UserError, match=r"vectors\.source is \[52, 16\] but the model has \[44, 16\]"):
         load_model(checkpoint(tmp_path, larger, tokenizer), model.config, CPU)
     with pytest.raises(UserError, match="another vocabulary or model shape"):
         load_model(checkpoint(tmp_path, model, tokenizer), ModelConfig(layers=3, d_model=16, d_ff=32, heads=2), CPU)

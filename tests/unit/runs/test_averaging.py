@@ -81,7 +81,7 @@ def test_the_averaged_checkpoint_loads_as_any_other(run: Path) -> None:
     assert checkpoint.meta.averaged_from == ["step-00000300", "step-00000200", "step-00000100"]
     assert checkpoint.tokenizer_files[0].read_bytes() == b"pieces"
     assert checkpoint.config_text == load(paths[2]).config_text
-    with pytest.raises(UserError, match="holds weights alone"):
+    with pytest.raises(UserError, match="contains only weights"):
         load(folder, trainer=True)
     resumed = load_last_good(run)
     assert resumed is not None
