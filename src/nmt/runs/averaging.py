@@ -31,7 +31,7 @@ class Candidate:
 
 
 def choose(checkpoints: Checkpoints, config: AveragingConfig) -> list[Path]:
-    """Return the checkpoints to average, earliest step first: those named in the settings, else the best, else the last.
+    """Return the checkpoints to average, earliest step first: those named, else the best, else the last.
 
     If the run has fewer checkpoints than the settings ask for, return those that it has.
     """
