@@ -100,11 +100,15 @@ class Checkpoints:
             best_by=self.best_by,
             interim=interim,
         )
-        for later in _step_folders(self.folder):
-            if _step_of(later) > step:  # damaged, so training resumed from an earlier one
-                remove_folder(later)
+        self._remove_later(step)
         self._link(self.steps())
         return path
+
+    def _remove_later(self, step: int) -> None:
+        """Delete the checkpoints of later steps; training has resumed before them because they are damaged."""
+        for folder in _step_folders(self.folder):
+            if _step_of(folder) > step:
+                remove_folder(folder)
 
     def steps(self, *, strict: bool = False) -> list[Saved]:
         """Return the checkpoints with a good meta.json, earliest step first; if strict, a damaged one is an error."""

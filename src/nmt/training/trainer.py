@@ -86,12 +86,12 @@ class Trainer:
 
         An exception in the `interruptible` block leaves everything that a checkpoint stores unchanged.
         """
-        self.model.train()  # residual dropout (section 5.4)
+        self.model.train()  # 5.4: residual dropout
         with interruptible():
-            losses = self._add_gradients(batch)
+            losses = self._add_gradients(batch)  # 5.1: the batch; 5.4: label smoothing
         self.step += 1
         finite = self._clip_gradient()
-        self._step_optimizer(finite)
+        self._step_optimizer(finite)  # 5.3: Adam and its learning rate
         self._sums.add_step(losses, batch.target_tokens, finite)
         self.data_position = batch.after
 
