@@ -26,13 +26,13 @@ def main() -> None:
     words = config.tokenizer.vocab_size
     trainer = Trainer(build_model(config.model, words, words).to(machine.device), config.training, machine, config.seed)
     training = config.training
-    text = SyntheticText(words, training.batch_tokens, training.device_tokens, config.seed, trainer.parts)
+    text = SyntheticText(words, training.batch_tokens, training.device_tokens, config.seed, trainer.concurrency)
     sentences = text.median_batch()
     small, whole = text.step(sentences[:8]), text.step(sentences)
     trainer.update(small)  # allocates the optimizer state and loads libraries
     started = time.perf_counter()
     trainer.update(whole)
-    loss = trainer.means().loss  # waits for the device
+    loss = trainer.take_statistics().loss  # waits for the device
     seconds = time.perf_counter() - started
     estimated, measured = describe(config, 1).memory.total, peak_memory(machine.device)
     print(f"{config.name}, {machine}, {torch.get_num_threads()} threads, loss {loss:.3f}")

@@ -31,8 +31,9 @@ from nmt.data.prepare import require_prepared
 from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
 from nmt.model.build import build_model
-from nmt.runs.checkpoint_files import META, TRAINER, WEIGHTS, write
+from nmt.runs.checkpoint_files import write
 from nmt.runs.checkpoints import load, load_last_good, resolve
+from nmt.runs.layout import META, TRAINER, WEIGHTS
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
 from scripts.fuzz.campaign import Attempt
@@ -151,8 +152,8 @@ def checkpoint(folder: Path) -> Attempt:
         unsealed = files.get(META) == whole[META]
         loaded = load(resolve(config.run_folder, "last"), trainer=True)
         if unsealed:
-            assert {name: files[name] for name in loaded.meta["files"]} == {
-                name: whole[name] for name in loaded.meta["files"]
+            assert {name: files[name] for name in loaded.meta.files} == {
+                name: whole[name] for name in loaded.meta.files
             }
         assert isinstance(loaded.trainer, dict)
         load_model(loaded, from_yaml(loaded.config_text).model, torch.device("cpu"))

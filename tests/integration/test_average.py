@@ -65,7 +65,7 @@ def test_average_with_the_lowest_development_loss_is_written(settings: list[str]
     assert f"chosen by the lowest nll: {chosen}" in said
     assert "50" not in found[chosen][1]
     meta = read_meta(run / "toy" / "checkpoints" / "averaged")
-    assert sorted(meta["averaged_from"]) == sorted(f"step-{int(step):08}" for step in found[chosen][1])
+    assert sorted(meta.averaged_from) == sorted(f"step-{int(step):08}" for step in found[chosen][1])
     assert scored(settings, corpus, run) == pytest.approx(found[chosen][0], abs=2e-4)
     for nll, steps in found.values():
         average(settings, run, f"averaging.checkpoints=[{','.join(steps)}]")
@@ -78,7 +78,7 @@ def test_requested_checkpoints_are_averaged_regardless_of_their_loss(
 ) -> None:
     said = average(settings, run, given)
     assert "nll" not in said
-    averaged = read_meta(run / "toy" / "checkpoints" / "averaged")["averaged_from"]
+    averaged = read_meta(run / "toy" / "checkpoints" / "averaged").averaged_from
     assert averaged == ["step-00000040", "step-00000050"]
 
 
@@ -107,5 +107,5 @@ def test_interim_checkpoint_of_an_interrupted_run_is_not_averaged(settings: list
     assert call(["train", *command, *more]).returncode == 0
     assert (tmp_path / "toy" / "checkpoints" / "last").resolve().name == "step-00000004"
     average(command, tmp_path)
-    averaged = read_meta(tmp_path / "toy" / "checkpoints" / "averaged")["averaged_from"]
+    averaged = read_meta(tmp_path / "toy" / "checkpoints" / "averaged").averaged_from
     assert averaged == ["step-00000002", "step-00000003"]

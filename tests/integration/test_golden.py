@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from nmt.errors import UserError
-from nmt.runs.checkpoint_files import FORMAT, META
+from nmt.runs.checkpoint_files import FORMAT
 from nmt.runs.checkpoints import load
+from nmt.runs.layout import META
 from tests.golden.__main__ import END, HOME, KEPT_AT, SETTINGS
 from tests.integration.toy import call
 
@@ -46,7 +47,7 @@ def test_golden_checkpoint_can_be_evaluated(golden: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "remedy"), [(FORMAT + 1, "update nmt"), (0, "no format of nmt"), (-3, "no format of nmt")]
+    ("number", "remedy"), [(FORMAT + 1, "update nmt"), (0, "not a format of nmt"), (-3, "not a format of nmt")]
 )
 def test_unknown_checkpoint_formats_are_refused(golden: Path, number: int, remedy: str) -> None:
     folder = golden / f"outputs/golden/checkpoints/step-{KEPT_AT:08}"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import nmt.commands.train as stage
 from nmt.compute.signals import Interruptible
 from nmt.config.schema import Config
 from nmt.data.loader import MicroBatch
 from nmt.model.transformer import Transformer
 from nmt.text.tokenizer import Tokenizer
+from nmt.training import validation
 from nmt.training.loss import Losses
 from nmt.training.trainer import Objective, Trainer
 from tests.integration.test_training import events, losses
@@ -52,7 +52,7 @@ def in_a_decode(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_the_last_validation(monkeypatch: pytest.MonkeyPatch) -> None:
-    decode = stage._decoded_bleu
+    decode = validation.decoded_bleu
 
     def slow(trainer: Trainer, config: Config, tokenizer: Tokenizer, interruptible_together: Interruptible) -> float:
         if trainer.step == config.training.steps:
@@ -60,7 +60,7 @@ def in_the_last_validation(monkeypatch: pytest.MonkeyPatch) -> None:
                 stop_here()
         return decode(trainer, config, tokenizer, interruptible_together)
 
-    monkeypatch.setattr(stage, "_decoded_bleu", slow)
+    monkeypatch.setattr(validation, "decoded_bleu", slow)
 
 
 @pytest.mark.parametrize("where", [in_a_step, in_a_validation, in_a_decode, in_the_last_validation])

@@ -196,7 +196,7 @@ def test_patience_and_time_limit_end_the_run(settings: list[str], tmp_path: Path
     done = call([*command, "training.max_minutes=1e-6", "name=b"])
     assert done.returncode == 0, done.stderr
     assert "stopped at step 1 of 40, " in done.stdout
-    assert "within training.max_minutes=1e-06 there is no room for more" in done.stdout
+    assert "within training.max_minutes=1e-06 there is no time for more" in done.stdout
     assert (tmp_path / "b" / "checkpoints" / "step-00000001").exists()
 
 

@@ -12,7 +12,6 @@ import torch
 from protocol import Counts, Job, Result, Stretch, serve
 from translating import in_batches
 
-from nmt.commands.train import make_trainer
 from nmt.compute.machine import keep_memory, prepare_machine
 from nmt.config.compose import compose
 from nmt.config.saved import from_yaml
@@ -24,6 +23,7 @@ from nmt.decoding import batches as decoding_batches
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.runs.checkpoints import load
 from nmt.text.tokenizer import Tokenizer
+from nmt.training.build import build_trainer
 from nmt.training.trainer import Trainer, held_out_loss
 
 
@@ -31,12 +31,12 @@ def speed(job: Job) -> Result:
     """Train for a stretch of time, as `nmt train` does."""
     config, trainer = prepared_trainer(job)
     stretch = Stretch(job)
-    with batches_of(config, parts=trainer.parts) as batches:
+    with batches_of(config, parts=trainer.concurrency) as batches:
         for work in batches:
             trainer.update(work)
             if stretch.update(counts(work)):
                 break
-    return {**stretch.result(), "loss": trainer.means().loss}
+    return {**stretch.result(), "loss": trainer.take_statistics().loss}
 
 
 def curve(job: Job) -> Result:
@@ -44,7 +44,7 @@ def curve(job: Job) -> Result:
     config, trainer = prepared_trainer(job)
     valid = list(_held_out(config))
     points, seconds, source, target = [], 0.0, 0, 0
-    with batches_of(config, parts=trainer.parts) as batches:
+    with batches_of(config, parts=trainer.concurrency) as batches:
         for work in batches:
             began = time.perf_counter()
             trainer.update(work)
@@ -86,7 +86,7 @@ def prepared_trainer(job: Job) -> tuple[Config, Trainer]:
     """Settings and trainer as `nmt train` has them."""
     config = compose(job["overrides"])
     machine = prepare_machine(config.runtime)
-    return config, make_trainer(config, machine, Tokenizer.load(config.data_folder))
+    return config, build_trainer(config, machine, Tokenizer.load(config.data_folder))
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from protocol import Job, Result, Stretch, serve
 from run_ours import batches_of, counts, prepared_trainer
 from torch.profiler import ProfilerActivity, profile
 
-from nmt.commands.train import make_trainer
 from nmt.compute import distributed
 from nmt.config.compose import compose
 from nmt.text.tokenizer import Tokenizer
 from nmt.training import trainer as training_step
+from nmt.training.build import build_trainer
 
 PROFILED = 10
 """Steps under the profiler, which slows them."""
@@ -48,7 +48,7 @@ class Times(dict[str, float]):
 def breakdown(job: Job) -> Result:
     """Seconds of a step by part, and its dearest operators; all threads share each, so that one clock can follow."""
     config, trainer = prepared_trainer(job)
-    trainer.parts = 1
+    trainer.concurrency = 1
     times, steps, tokens = Times(), 0, 0
     times.wrap(trainer.objective, "forward", "forward and loss")
     times.wrap(training_step, "smoothed_cross_entropy", "loss")
@@ -102,9 +102,9 @@ def processes(job: Job) -> Result:
     """Train for a stretch of updates, with others where torchrun started some."""
     config = compose(job["overrides"])
     with distributed.session(config.runtime) as machine:
-        trainer = make_trainer(config, machine, Tokenizer.load(config.data_folder))
+        trainer = build_trainer(config, machine, Tokenizer.load(config.data_folder))
         tokens, began = 0, 0.0
-        with batches_of(config, distributed.rank(), distributed.world_size(), trainer.parts) as batches:
+        with batches_of(config, distributed.rank(), distributed.world_size(), trainer.concurrency) as batches:
             for index in range(job["updates"] + job["warmup_updates"]):
                 if index == job["warmup_updates"]:
                     distributed.barrier()

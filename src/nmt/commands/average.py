@@ -1,4 +1,4 @@
-"""`nmt average`: make one checkpoint out of the last or best of a run."""
+"""`nmt average`: average the last or best checkpoints of a run."""
 
 import math
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from nmt.runs.averaging import Candidate, Mean, candidates, choose, write_averag
 from nmt.runs.checkpoint_files import read_meta
 from nmt.runs.checkpoints import Checkpoints, load
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.trainer import Means
+from nmt.training.trainer import Statistics
 from nmt.training.validation import development_loss
 
 
 def run(config: Config) -> None:
-    """Average the checkpoints that the settings or the development loss choose, and say which they were."""
+    """Average the checkpoints that the settings or the development loss choose, and print their names."""
     checkpoints, settings = Checkpoints(config.run_folder, config.training.best_by), config.averaging
     by_loss = not (settings.checkpoints or settings.best or settings.last)
     paths = _choose_by_loss(config, checkpoints) if by_loss else choose(checkpoints, settings)
@@ -34,15 +34,16 @@ def run(config: Config) -> None:
 
 
 def _choose_by_loss(config: Config, checkpoints: Checkpoints) -> list[Path]:
-    """Return the checkpoints of the candidate that is best on the development set, earliest step first."""
+    """Return the checkpoints of the candidate with the lowest development loss, earliest step first."""
     training = config.training
     found = candidates(checkpoints, training.keep_last, training.keep_best)
     print("on the development set, per token (without label smoothing):", flush=True)
     best, lowest = None, math.inf
-    for candidate, means in _measured(config, found):
-        print(f"  nll {means.nll:.4f}  perplexity {means.perplexity:8.2f}  {_described(candidate)}", flush=True)
-        if means.nll < lowest:
-            best, lowest = candidate, means.nll
+    for candidate, statistics in _measured(config, found):
+        figures = f"nll {statistics.nll:.4f}  perplexity {statistics.perplexity:8.2f}"
+        print(f"  {figures}  {_described(candidate)}", flush=True)
+        if statistics.nll < lowest:
+            best, lowest = candidate, statistics.nll
     if best is None:
         raise UserError(
             f"no checkpoint in {checkpoints.folder} has a finite loss on the development set, so training has "
@@ -52,8 +53,8 @@ def _choose_by_loss(config: Config, checkpoints: Checkpoints) -> list[Path]:
     return [each.path for each in sorted(best.checkpoints, key=lambda checkpoint: checkpoint.step)]
 
 
-def _measured(config: Config, found: list[Candidate]) -> Iterator[tuple[Candidate, Means]]:
-    """Yield the candidates, each with its losses on the development set; one of them is in memory at a time."""
+def _measured(config: Config, found: list[Candidate]) -> Iterator[tuple[Candidate, Statistics]]:
+    """Yield the candidates with their losses on the development set, with one of them in memory at a time."""
     require_prepared(config)
     valid = PairStore.open(config.data_folder, "valid")
     valid.verify()
@@ -62,7 +63,7 @@ def _measured(config: Config, found: list[Candidate]) -> Iterator[tuple[Candidat
     model, tokenizer = load_model(first, from_yaml(first.config_text).model, machine.device)
     if tokenizer.checksum != Tokenizer.load(config.data_folder).checksum:
         raise UserError(
-            f"the tokenizer of {first.path} is not the one in {config.data_folder}, so its loss there means nothing: "
+            f"the tokenizer of {first.path} is not the one in {config.data_folder}, so its loss there is meaningless: "
             "prepare the old data again, or set averaging.last=5 to average without it"
         )
     mean = Mean()
@@ -77,11 +78,11 @@ def _described(candidate: Candidate) -> str:
 
 
 def _note(config: AveragingConfig, paths: list[Path]) -> str:
-    """Return what to say if the run has fewer checkpoints than are asked for."""
+    """Return a note if the run has fewer checkpoints than the settings ask for, else an empty string."""
     key, wanted = ("best", config.best) if config.best else ("last", config.last)
     if config.checkpoints:
         return ""
-    if read_meta(paths[0]).get("interim"):
+    if read_meta(paths[0]).interim:
         return f"note: the run has only {paths[0].name}, which was saved because it was interrupted"
     if len(paths) >= wanted:
         return ""

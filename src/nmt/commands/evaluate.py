@@ -10,7 +10,8 @@ from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.decoding.load_engine import LoadedEngine, check_languages, load_engine
 from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split, write_evaluation
-from nmt.runs.scores import FOLDER, scores_folder
+from nmt.runs.layout import RunLayout
+from nmt.runs.scores import scores_folder
 from nmt.runs.tracking import Scored, tell_scored
 
 SAMPLES = 100
@@ -48,7 +49,7 @@ def _about(config: Config, loaded: LoadedEngine, machine: Machine) -> dict[str, 
 
 def _tell(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedEngine) -> None:
     scored = Scored(
-        split=str((scores_folder(config) / split.name).relative_to(config.run_folder / FOLDER)),
+        split=str((scores_folder(config) / split.name).relative_to(RunLayout(config.run_folder).evaluation)),
         step=loaded.checkpoint.step,
         scores={name: score.score for name, score in evaluation.scores.items()},
         signatures={name: score.signature for name, score in evaluation.scores.items()},

@@ -23,7 +23,7 @@ from nmt.export.marian_engine import MarianEngine, check_tokenizer
 from nmt.export.verify import Quality, Verification, accept, compare_quality, verify
 from nmt.runs import checkpoint_files as checkpoint_format
 from nmt.runs.checkpoints import Checkpoint, load, resolve
-from nmt.runs.scores import FOLDER
+from nmt.runs.layout import SETTINGS, RunLayout
 from nmt.storage.files import read_json, replacing_folder, write_json, write_text
 from nmt.text.lines import read_lines
 from nmt.text.tokenizer import Tokenizer
@@ -54,7 +54,7 @@ def run(config: Config) -> None:
         accept(found, config.export.quantization)
         quality = _quality(usual, native, found, sample)
         record = _record(config, trained, checkpoint, found, quality)
-        write_text(partial / checkpoint_format.SETTINGS, checkpoint.config_text)
+        write_text(partial / SETTINGS, checkpoint.config_text)
         write_text(partial / "README.md", card(_facts(partial, config, trained, tokenizer, record)))
         write_json(partial / RECORD, record | {"files": sorted(file.name for file in partial.iterdir())})
     print(f"{config.export_folder}: {record['verified']['said']}")
@@ -121,7 +121,7 @@ def _write(partial: Path, config: Config, trained: Config, checkpoint: Checkpoin
             trainer=None,
             tokenizer_files=checkpoint.tokenizer_files,
             config_text=checkpoint.config_text,
-            valid=checkpoint.meta["valid"],
+            valid=checkpoint.meta.valid,
         )
 
 
@@ -161,7 +161,7 @@ def _record(
 
 def _facts(partial: Path, config: Config, trained: Config, tokenizer: Tokenizer, record: dict[str, Any]) -> Facts:
     manifest = config.data_folder / "manifest.json"
-    reports = [read_json(path) for path in sorted((config.run_folder / FOLDER).rglob("*.json"))]
+    reports = [read_json(path) for path in sorted(RunLayout(config.run_folder).evaluation.rglob("*.json"))]
     return Facts(
         target=config.export.target,
         trained=trained,

@@ -16,6 +16,10 @@ from nmt.errors import ConfigError, nearest
 ADJUSTABLE = {"adjustable": True}
 """Metadata of a setting, or a group, that may change when a run is resumed: at each step the weights are the same, but
 for rounding."""
+SCHEDULES = ("inverse_sqrt", "cosine", "constant", "wsd")
+"""The functions that are registered in nmt.training.schedule."""
+OPTIMIZERS = ("adam",)
+"""The functions that are registered in nmt.training.optimizer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,13 +204,18 @@ class TrainingConfig:
     """Most source tokens, and most target tokens, in a micro-batch on one device; larger shares accumulate
     gradients. 0 for no limit."""
     schedule: str = "inverse_sqrt"
-    """Learning rate after the warmup: inverse_sqrt (the paper's), cosine (to zero) or constant."""
+    """Learning rate after the warmup: inverse_sqrt (the paper's), cosine (to zero), constant, or wsd (constant, then a
+    linear decay to zero over the last decay_steps)."""
     warmup_steps: int = 4000
-    """Steps over which the learning rate rises linearly."""
+    """Steps over which the rate rises linearly."""
+    decay_steps: int = 0
+    """Steps at the end over which schedule=wsd lowers the rate to zero; 0: a fifth of all steps."""
     learning_rate: float = 0.0
     """Peak learning rate; 0 for the paper's (d_model * warmup_steps)^-0.5."""
     label_smoothing: float = 0.1
     """epsilon_ls: probability spread evenly over the vocabulary."""
+    optimizer: str = "adam"
+    """The optimizer: adam."""
     adam_beta1: float = 0.9
     """Adam's decay rate of the mean gradient."""
     adam_beta2: float = 0.98
@@ -251,18 +260,32 @@ class TrainingConfig:
         for name in ("steps", "batch_tokens", "warmup_steps", "log_every", "valid_every", "keep_last"):
             _at_least(f"training.{name}", getattr(self, name), 1)
         for name in (
-            *("device_tokens", "learning_rate", "weight_decay", "clip_norm", "valid_sentences", "save_every"),
+            *(
+                "device_tokens",
+                "decay_steps",
+                "learning_rate",
+                "weight_decay",
+                "clip_norm",
+                "valid_sentences",
+                "save_every",
+            ),
             *("save_minutes", "keep_best", "patience", "max_minutes", "max_training_minutes", "max_bad_steps"),
         ):
             _at_least(f"training.{name}", getattr(self, name), 0)
         for name in ("label_smoothing", "adam_beta1", "adam_beta2"):
             _fraction(f"training.{name}", getattr(self, name))
-        _choice("training.schedule", self.schedule, ("inverse_sqrt", "cosine", "constant"))
+        _choice("training.schedule", self.schedule, SCHEDULES)
+        _choice("training.optimizer", self.optimizer, OPTIMIZERS)
         _choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
         _choice("training.best_by", self.best_by, ("loss", "bleu"))
         _choice("training.on_divergence", self.on_divergence, ("stop", "rewind"))
         if not self.adam_eps > 0:
             raise ConfigError(f"training.adam_eps={self.adam_eps} must be above 0")
+        if self.schedule == "wsd" and self.decay_steps and self.warmup_steps + self.decay_steps > self.steps:
+            raise ConfigError(
+                f"training.warmup_steps={self.warmup_steps} and training.decay_steps={self.decay_steps} together are "
+                f"more than training.steps={self.steps}: lower one of them"
+            )
         if not (self.save_every or self.save_minutes):
             raise ConfigError(
                 "training.save_every and training.save_minutes are both 0: set one, or no checkpoint is saved"

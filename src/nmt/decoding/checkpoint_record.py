@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from nmt.runs.checkpoints import Checkpoint
-
-WEIGHTS_FILE = "model.safetensors"
+from nmt.runs.layout import WEIGHTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +32,8 @@ class CheckpointRecord:
             name=checkpoint.path.name,
             path=str(checkpoint.path),
             step=checkpoint.step,
-            sha256=checkpoint.meta["files"][WEIGHTS_FILE],
-            averaged_from=tuple(checkpoint.meta.get("averaged_from", ())),
+            sha256=checkpoint.meta.files[WEIGHTS],
+            averaged_from=tuple(checkpoint.meta.averaged_from),
         )
 
     @classmethod

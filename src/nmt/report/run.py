@@ -12,7 +12,7 @@ from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.data.records import Manifest
 from nmt.errors import UserError, nearest
-from nmt.runs.scores import FOLDER
+from nmt.runs.layout import RunLayout
 from nmt.runs.tracking import METRICS, read_metrics
 from nmt.storage.files import checksum, read_json
 from nmt.text.lines import read_lines
@@ -71,7 +71,7 @@ class Run:
 
     def all_scores(self) -> dict[str, Mapping[str, Any]]:
         """Return all scores of the run, first those of `splits`, by their place in eval/: test, last/test."""
-        root = self.folder / FOLDER
+        root = RunLayout(self.folder).evaluation
         files = [self.scores_folder / f"{split}.json" for split in self.splits()]
         files += sorted(file for file in root.rglob("*.json") if file.parent != self.scores_folder)
         return {str(file.relative_to(root)).removesuffix(".json"): _read_scores(file) for file in files}
@@ -134,7 +134,7 @@ def read_run(folder: Path, data: Path, parse: Callable[[str], Config], scores: P
         config,
         read_json(environment) if environment.is_file() else {},
         read_metrics(metrics) if metrics.is_file() else [],
-        scores or folder / FOLDER,
+        scores or RunLayout(folder).evaluation,
     )
 
 

@@ -1,4 +1,4 @@
-"""The average of a run's last or best checkpoints, which the paper evaluates (section 6.1)."""
+"""Average a run's last or best checkpoints, which the paper evaluates (section 6.1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,19 +9,20 @@ from torch import Tensor
 from nmt.config.saved import read_settings
 from nmt.config.schema import AveragingConfig
 from nmt.errors import UserError
-from nmt.runs.checkpoint_files import read_meta, tokenizer_checksums, write
-from nmt.runs.checkpoints import AVERAGED, Checkpoint, Checkpoints, Saved, check_weights, load, rank, resolve
+from nmt.runs.checkpoint_files import read_meta, write
+from nmt.runs.checkpoints import Checkpoint, Checkpoints, Saved, check_weights, load, rank, resolve
 from nmt.runs.compatibility import differences
+from nmt.runs.layout import RunLayout
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Checkpoints whose average, or which alone, may be what a run leaves."""
+    """A checkpoint, or several to average, that may be chosen as the result of a run."""
 
     name: str
-    """What they are: the last, the average of the best 3, ..."""
+    """A description: last, average of the best 3, ..."""
     checkpoints: list[Saved]
-    """Newest or best first."""
+    """The checkpoints, newest or best first."""
 
     @property
     def paths(self) -> list[Path]:
@@ -30,9 +31,9 @@ class Candidate:
 
 
 def choose(checkpoints: Checkpoints, config: AveragingConfig) -> list[Path]:
-    """Return the checkpoints to average: those named, else the best, else the last; earliest step first.
+    """Return the checkpoints to average, earliest step first: those named, else the best, else the last.
 
-    There are fewer than asked for if the run has no more, such as one that was stopped early.
+    If the run has fewer checkpoints than the settings ask for, return those that it has.
     """
     if config.checkpoints:
         return _named(checkpoints.run_folder, config.checkpoints)
@@ -48,10 +49,10 @@ def choose(checkpoints: Checkpoints, config: AveragingConfig) -> list[Path]:
 
 
 def candidates(checkpoints: Checkpoints, keep_last: int, keep_best: int) -> list[Candidate]:
-    """Return what may be chosen by the development loss, each set of checkpoints once.
+    """Return the candidates among which the development loss chooses, each set of checkpoints once.
 
     Args:
-        checkpoints: The run's.
+        checkpoints: The checkpoints of the run.
         keep_last: The largest number of last checkpoints to average.
         keep_best: The largest number of best checkpoints to average.
     """
@@ -75,14 +76,14 @@ def _averages(name: str, ordered: list[Saved]) -> list[tuple[str, list[Saved]]]:
 
 
 def _saved(checkpoints: Checkpoints) -> list[Saved]:
-    saved = checkpoints.steps(strict=True)  # the last of those that are left are not the last
+    saved = checkpoints.steps(strict=True)  # without a damaged one, others would count as the last
     if not saved:
         raise UserError(f"no checkpoints in {checkpoints.folder}: run `make train` first (with the same ARGS)")
     return saved
 
 
 def _regular(saved: list[Saved]) -> list[Saved]:
-    """Leave out the checkpoint that only an interruption called for, unless there is no other."""
+    """Return the checkpoints that are not interim, or the last one if all are."""
     return [checkpoint for checkpoint in saved if not checkpoint.interim] or saved[-1:]
 
 
@@ -94,10 +95,10 @@ class Mean:
         self._first: Checkpoint
         self._sums: dict[str, Tensor] = {}
         self._like: dict[str, Tensor] = {}
-        """Shapes and types of the weights, without their values."""
+        """The weights on the meta device, for their shapes and types."""
 
     def of(self, paths: Sequence[Path]) -> dict[str, Tensor]:
-        """Return the mean of these; only what comes after the paths of the last call is read."""
+        """Return the mean of these checkpoints; those that the previous call has read are not read again."""
         if self._paths != list(paths[: len(self._paths)]):
             self._paths, self._sums = [], {}
         for path in paths[len(self._paths) :]:
@@ -124,10 +125,10 @@ def average(paths: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def write_averaged(run_folder: Path, paths: Sequence[Path]) -> Path:
-    """Average checkpoints into the run's `averaged`, which loads wherever a checkpoint does."""
+    """Write the average of checkpoints to the run's folder `averaged`, and return that folder."""
     weights = average(paths)
-    newest = load(max(paths, key=lambda path: int(read_meta(path)["step"])))
-    folder = Checkpoints(run_folder).folder / AVERAGED
+    newest = load(max(paths, key=lambda path: read_meta(path).step))
+    folder = RunLayout(run_folder).averaged
     write(
         folder,
         step=newest.step,
@@ -152,8 +153,8 @@ def _named(run_folder: Path, names: Sequence[str]) -> list[Path]:
 
 
 def _check_same_kind(first: Checkpoint, other: Checkpoint) -> None:
-    """Refuse to mix models that mean different things by their weights, even where the shapes agree."""
-    if tokenizer_checksums(first.meta) != tokenizer_checksums(other.meta):
+    """Refuse to average checkpoints whose tokenizers or model settings differ, even if the shapes are equal."""
+    if first.meta.tokenizer_files != other.meta.tokenizer_files:
         raise UserError(f"cannot average {other.path} with {first.path}: their tokenizers differ. Choose others")
     changed = differences(read_settings(first.config_text), read_settings(other.config_text))
     model = [f"{key} is {new}, not {old}" for key, (old, new) in changed.items() if key.startswith("model.")]

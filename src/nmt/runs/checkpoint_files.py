@@ -1,14 +1,13 @@
-"""One checkpoint: a folder of weights, trainer state, tokenizer, settings, and checksums of it all."""
+"""The files of one checkpoint: weights, training state, tokenizer, settings, and checksums of them all."""
 
 import errno
 import json
 import math
-import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,38 @@ from torch import Tensor
 
 from nmt import __version__
 from nmt.errors import UserError
+from nmt.runs.layout import META, SETTINGS, TRAINER, WEIGHTS, step_of_folder_name
 from nmt.storage.files import checksum, is_plain_name, replacing_folder, seal
 
 FORMAT = 1
-"""Version of the layout; raised by a change that older code cannot read."""
-WEIGHTS, TRAINER, SETTINGS, META = "model.safetensors", "trainer.pt", "config.yaml", "meta.json"
-STEP_FOLDER = re.compile(r"step-([0-9]{8,})")
+"""The version of the format; it is raised by a change that older versions of nmt cannot read."""
 
 
 class DamagedError(UserError):
-    """A checkpoint that is not what was written; another one may still be whole."""
+    """The content of a checkpoint is not what was written; another checkpoint may still be good."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointMeta:
+    """The content of a checkpoint's meta.json."""
+
+    step: int
+    """The number of updates so far."""
+    valid: Mapping[str, float] = field(default_factory=dict)
+    """The figures of the validation of this step; empty if it was not validated."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The checksums of the other files, by name."""
+    best_by: str = "loss"
+    """The figure by which the run chose its best checkpoint: loss or bleu."""
+    interim: bool = False
+    """Whether it was saved only because the run was interrupted; the next checkpoint replaces it."""
+    averaged_from: Sequence[str] = ()
+    """The names of the checkpoints of which this is the average; empty if it is not an average."""
+
+    @property
+    def tokenizer_files(self) -> dict[str, str]:
+        """The checksums of the tokenizer's files, by name."""
+        return {name: digest for name, digest in self.files.items() if name.startswith("tokenizer")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,40 +59,30 @@ class Checkpoint:
     path: Path
     """Its folder."""
     step: int
-    """Updates made so far."""
+    """The number of updates so far."""
     weights: dict[str, Tensor]
     """The model's parameters by name, on the CPU."""
-    trainer: dict[str, Any] | None
-    """What training needs besides to go on; None where it was not asked for."""
+    trainer: Mapping[str, Any] | None
+    """The training state in trainer.pt; None if it was not requested."""
     config_text: str
-    """The settings it was trained with, as YAML."""
-    meta: Mapping[str, Any]
+    """The settings of the training, as YAML."""
+    meta: CheckpointMeta
     """The content of meta.json."""
 
     @property
     def files(self) -> list[Path]:
-        """Its files as its meta.json lists them, and that itself; without the state of training."""
-        return [self.path / name for name in sorted({META, *self.meta["files"]} - {TRAINER})]
+        """Its files without the training state."""
+        return [self.path / name for name in sorted({META, *self.meta.files} - {TRAINER})]
 
     @property
     def tokenizer_folder(self) -> Path:
-        """Where its tokenizer lies."""
+        """The folder of its tokenizer."""
         return self.path
 
     @property
     def tokenizer_files(self) -> list[Path]:
         """The files of its tokenizer."""
-        return [self.path / name for name in sorted(tokenizer_checksums(self.meta))]
-
-
-def step_folder_name(step: int) -> str:
-    """Name of the folder of a step's checkpoint."""
-    return f"step-{step:08d}"
-
-
-def tokenizer_checksums(meta: Mapping[str, Any]) -> dict[str, str]:
-    """The checksums of a checkpoint's tokenizer files, by name."""
-    return {name: digest for name, digest in meta["files"].items() if name.startswith("tokenizer")}
+        return [self.path / name for name in sorted(self.meta.tokenizer_files)]
 
 
 def write(
@@ -79,15 +90,15 @@ def write(
     *,
     step: int,
     weights: Mapping[str, Tensor],
-    trainer: Mapping[str, Any] | None,
+    trainer: Mapping[str, object] | None,
     tokenizer_files: Sequence[Path],
     config_text: str,
     valid: Mapping[str, float],
-    **more: Any,
+    **more: str | bool | Sequence[str],
 ) -> None:
-    """Write a checkpoint, whole or not at all; `more` goes into meta.json."""
+    """Write a checkpoint completely or not at all; `more` are further fields of CheckpointMeta."""
     with replacing_folder(folder) as partial, _torch_errors_as_disk_errors():
-        save_file(_separate(weights), partial / WEIGHTS)
+        save_file(_unshared(weights), partial / WEIGHTS)
         if trainer is not None:
             _save_trainer(trainer, partial / TRAINER)
         for file in tokenizer_files:
@@ -107,25 +118,25 @@ def write(
 
 
 def load(path: Path, trainer: bool = False) -> Checkpoint:
-    """Read a checkpoint once the checksums of all that is read have been verified.
+    """Read a checkpoint after verifying the checksums of all files that are read.
 
     Args:
-        path: Its folder.
-        trainer: Whether to read what training needs to go on, too.
+        path: The folder of the checkpoint.
+        trainer: Whether to read the training state, too.
     """
     meta = read_meta(path)
-    if trainer and TRAINER not in meta["files"]:
+    if trainer and TRAINER not in meta.files:
         raise UserError(
-            f"{path} holds weights alone, so training cannot go on from it: use a checkpoint of `make train` instead"
+            f"{path} contains only weights, so training cannot resume from it: use a checkpoint of `make train` instead"
         )
     with _explaining_read_errors(path):
-        for name, digest in meta["files"].items():
+        for name, digest in meta.files.items():
             if (trainer or name != TRAINER) and checksum(path / name) != digest:
                 raise _damaged(path / name, "its checksum is not the one in meta.json")
         try:
             return Checkpoint(
                 path=path,
-                step=meta["step"],
+                step=meta.step,
                 weights=load_file(path / WEIGHTS),
                 trainer=_load_trainer(path / TRAINER) if trainer else None,
                 config_text=(path / SETTINGS).read_text(encoding="utf-8"),
@@ -133,7 +144,7 @@ def load(path: Path, trainer: bool = False) -> Checkpoint:
             )
         except OSError:
             raise
-        except Exception as error:  # neither library says what it raises on a file that was forged
+        except Exception as error:  # neither library documents what it raises on a forged file
             reason = str(error).strip().partition("\n")[0]
             raise UserError(
                 f"{path} has the right checksums but cannot be loaded ({reason}): "
@@ -141,15 +152,15 @@ def load(path: Path, trainer: bool = False) -> Checkpoint:
             ) from error
 
 
-def _load_trainer(path: Path) -> dict[str, Any]:
+def _load_trainer(path: Path) -> dict[str, object]:
     trainer = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(trainer, dict):
-        raise TypeError(f"{path.name} holds no names")
+        raise TypeError(f"{path.name} contains no dictionary")
     return trainer
 
 
-def read_meta(path: Path) -> dict[str, Any]:
-    """Read a checkpoint's meta.json, which tells by itself whether it is what was written."""
+def read_meta(path: Path) -> CheckpointMeta:
+    """Read a checkpoint's meta.json, which contains its own checksum."""
     file = path / META
     with _explaining_read_errors(path):
         content = file.read_bytes()
@@ -158,9 +169,9 @@ def read_meta(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise _damaged(file, "it is not JSON") from error
     if not isinstance(meta, dict) or not isinstance(meta.get("format"), int):
-        raise _damaged(file, "it names no format")
+        raise _damaged(file, "it has no format")
     if meta["format"] < 1:
-        raise UserError(f"{file} has format {meta['format']}, which is no format of nmt: restore it or delete it")
+        raise UserError(f"{file} has format {meta['format']}, which is not a format of nmt: restore it or delete it")
     if meta["format"] > FORMAT:
         raise UserError(
             f"{file} has format {meta['format']}, written by nmt {meta.get('nmt')}; "
@@ -168,24 +179,30 @@ def read_meta(path: Path) -> dict[str, Any]:
         )
     if meta.pop("seal", None) != seal(meta) or not _is_complete(meta):
         raise _damaged(file, "its content is not the one that was written")
-    named = STEP_FOLDER.fullmatch(path.name)
-    if named and int(named[1]) != meta["step"]:
+    if step_of_folder_name(path.name) not in (None, meta["step"]):
         raise _damaged(file, f"it belongs to step {meta['step']}, not to this folder")
-    return meta
+    return CheckpointMeta(
+        step=meta["step"],
+        valid=meta["valid"],
+        files=meta["files"],
+        best_by=meta.get("best_by", "loss"),
+        interim=meta.get("interim") is True,
+        averaged_from=meta.get("averaged_from", ()),
+    )
 
 
 def check_weights(expected: Mapping[str, torch.Size], weights: Mapping[str, Tensor], path: Path) -> None:
-    """Make sure that a checkpoint's weights are those of the model they are meant for.
+    """Refuse weights whose names or shapes are not those of the model.
 
     Args:
-        expected: The model's parameters: name and shape.
-        weights: What the checkpoint holds.
-        path: The checkpoint, to be named in the error.
+        expected: The shapes of the model's parameters, by name.
+        weights: The weights of the checkpoint.
+        path: The checkpoint, which the error names.
     """
     faults = [f"{name} is missing" for name in expected if name not in weights]
     faults += [f"{name} is not in the model" for name in weights if name not in expected]
     faults += [
-        f"{name} is {list(weights[name].shape)} where the model has {list(shape)}"
+        f"{name} is {list(weights[name].shape)} but the model has {list(shape)}"
         for name, shape in expected.items()
         if name in weights and weights[name].shape != shape
     ]
@@ -197,8 +214,8 @@ def check_weights(expected: Mapping[str, torch.Size], weights: Mapping[str, Tens
         )
 
 
-def _separate(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Give each name memory of its own, as safetensors demands, also where parameters are tied."""
+def _unshared(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return weights that share no memory, which safetensors requires, even if parameters are tied."""
     separate: dict[str, Tensor] = {}
     seen: set[int] = set()
     for name, weight in weights.items():
@@ -210,13 +227,14 @@ def _separate(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return separate
 
 
-def _save_trainer(trainer: Mapping[str, Any], path: Path) -> None:
+def _save_trainer(trainer: Mapping[str, object], path: Path) -> None:
     torch.save(dict(trainer), path)
-    # Fails now, not at the resume, on an object that only pickle could bring back; tensors are mapped, not read.
+    # fails now instead of on resume if an object needs pickle; tensors are mapped, not read
     torch.load(path, map_location="cpu", weights_only=True, mmap=True)
 
 
 def _is_complete(meta: Mapping[str, Any]) -> bool:
+    """Return whether the content of a meta.json has all fields, with the right types."""
     files = meta.get("files")
     return (
         isinstance(meta.get("step"), int)
@@ -235,7 +253,7 @@ def _damaged(file: Path, why: str) -> DamagedError:
 
 @contextmanager
 def _torch_errors_as_disk_errors() -> Iterator[None]:
-    """Both libraries report a full disk as errors of their own."""
+    """Convert the errors that torch and safetensors raise on a full disk."""
     try:
         yield
     except SafetensorError as error:
@@ -248,7 +266,7 @@ def _torch_errors_as_disk_errors() -> Iterator[None]:
 
 @contextmanager
 def _explaining_read_errors(path: Path) -> Iterator[None]:
-    """Tell what is missing or unreadable for good from what may be read another time."""
+    """Distinguish damaged files from those that cannot be read at the moment."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:

@@ -1,4 +1,4 @@
-"""The checkpoints of a run: saved, kept, found by name and loaded."""
+"""The checkpoints of a run: save, prune, find by name and load them."""
 
 import math
 import re
@@ -6,23 +6,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
 from nmt.compute import distributed
 from nmt.errors import UserError
 from nmt.runs.checkpoint_files import (
-    META,
-    STEP_FOLDER,
     Checkpoint,
     DamagedError,
     check_weights,
     load,
     read_meta,
-    step_folder_name,
     write,
 )
+from nmt.runs.layout import AVERAGED, BEST, LAST, META, RunLayout, step_folder_name, step_of_folder_name
 from nmt.storage.files import PARTIAL, link, remove, remove_folder
 
 __all__ = [
@@ -38,8 +35,6 @@ __all__ = [
     "step_of_name",
 ]
 
-AVERAGED = "averaged"
-
 
 @dataclass(frozen=True, slots=True)
 class Saved:
@@ -48,11 +43,11 @@ class Saved:
     path: Path
     step: int
     valid: Mapping[str, float]
-    """What it reached on the development set; empty where it was not looked at."""
+    """The figures of its validation; empty if it was not validated."""
     best_by: str
-    """What best meant when it was saved: loss or bleu."""
+    """The figure that chose the best checkpoint when it was saved: loss or bleu."""
     interim: bool
-    """Whether only an interruption called for it: it goes with the next one, as if nothing had happened."""
+    """Whether it was saved only because the run was interrupted; the next checkpoint replaces it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,37 +56,37 @@ class Checkpoints:
 
     run_folder: Path
     best_by: str = "loss"
-    """What best means: loss (lowest) or bleu (highest)."""
+    """The figure that chooses the best checkpoint: loss (lowest) or bleu (highest)."""
 
     @property
     def folder(self) -> Path:
-        """Where they lie."""
-        return self.run_folder / "checkpoints"
+        """The folder of the checkpoints."""
+        return RunLayout(self.run_folder).checkpoints
 
     def save(
         self,
         step: int,
         *,
         weights: Mapping[str, Tensor],
-        trainer: Mapping[str, Any],
+        trainer: Mapping[str, object],
         tokenizer_files: Sequence[Path],
         config_text: str,
         valid: Mapping[str, float],
         interim: bool = False,
     ) -> Path:
-        """Write the checkpoint of a step, whole or not at all, and point `last` and `best` anew.
+        """Write the checkpoint of a step completely or not at all, and update the links `last` and `best`.
 
         Args:
-            step: Updates made so far.
+            step: The number of updates so far.
             weights: The model's parameters by name.
-            trainer: What training needs besides to go on: plain containers, numbers, texts and tensors.
+            trainer: The training state: plain containers, numbers, strings and tensors.
             tokenizer_files: The files of the tokenizer.
             config_text: All settings, as YAML.
-            valid: What the model reached on the development set; may be empty.
-            interim: Whether only an interruption calls for it.
+            valid: The figures of the validation of this step; may be empty.
+            interim: Whether it is saved only because the run is interrupted.
 
         Returns:
-            The checkpoint's folder.
+            The folder of the checkpoint.
         """
         path = self.folder / step_folder_name(step)
         write(
@@ -105,14 +100,18 @@ class Checkpoints:
             best_by=self.best_by,
             interim=interim,
         )
-        for later in _step_folders(self.folder):
-            if _step_of(later) > step:  # training went back behind it, because it was damaged
-                remove_folder(later)
+        self._remove_later(step)
         self._link(self.steps())
         return path
 
+    def _remove_later(self, step: int) -> None:
+        """Delete the checkpoints of later steps; training has resumed before them because they are damaged."""
+        for folder in _step_folders(self.folder):
+            if _step_of(folder) > step:
+                remove_folder(folder)
+
     def steps(self, *, strict: bool = False) -> list[Saved]:
-        """All checkpoints that describe themselves as they should, earliest step first; if strict, none may not."""
+        """Return the checkpoints with a good meta.json, earliest step first; if strict, a damaged one is an error."""
         saved = []
         for folder in _step_folders(self.folder):
             try:
@@ -122,8 +121,7 @@ class Checkpoints:
                     raise
                 _warn(str(error))
             else:
-                best_by, interim = meta.get("best_by", "loss"), meta.get("interim") is True
-                saved.append(Saved(folder, meta["step"], meta["valid"], best_by, interim))
+                saved.append(Saved(folder, meta.step, meta.valid, meta.best_by, meta.interim))
         return saved
 
     def prune(self, keep_last: int, keep_best: int) -> None:
@@ -138,12 +136,12 @@ class Checkpoints:
                 remove_folder(folder)
 
     def remove_leftovers(self) -> None:
-        """Delete what an interrupted run left unfinished."""
+        """Delete the temporary files of an interrupted run."""
         for leftover in (*self.run_folder.glob(f"*{PARTIAL}"), *self.folder.glob(f"*{PARTIAL}")):
             remove(leftover)
 
     def _link(self, saved: Sequence[Saved]) -> None:
-        for name, checkpoints in (("last", saved[-1:]), ("best", rank(saved, self.best_by))):
+        for name, checkpoints in ((LAST, saved[-1:]), (BEST, rank(saved, self.best_by))):
             if checkpoints:
                 link(self.folder / name, checkpoints[0].path.name)
             else:
@@ -151,43 +149,43 @@ class Checkpoints:
 
 
 def rank(saved: Sequence[Saved], best_by: str) -> list[Saved]:
-    """Those with a `best_by` of their own, best first; the earlier of two that are equal."""
+    """Return the checkpoints with a figure `best_by`, best first; of equal ones, the earlier step first."""
     sign = -1 if best_by == "bleu" else 1
     judged = [checkpoint for checkpoint in saved if best_by in checkpoint.valid]
     return sorted(judged, key=lambda checkpoint: (sign * checkpoint.valid[best_by], checkpoint.step))
 
 
 def resolve(run_folder: Path, name: str) -> Path:
-    """The folder of a checkpoint.
+    """Return the folder of a checkpoint.
 
     Args:
-        run_folder: The run it belongs to.
-        name: averaged, best, last, a step (step-00001000 or 1000), or a folder anywhere.
+        run_folder: The folder of the run.
+        name: averaged, best, last, a step (step-00001000 or 1000), or the path of any folder.
     """
     saved = Checkpoints(run_folder).steps()
     path = _find(run_folder, name, saved)
     if path is None:
         raise UserError(_missing(run_folder, name, saved))
-    if name == AVERAGED and saved and (step := read_meta(path)["step"]) < saved[-1].step:
-        _warn(f"{path} is of step {step}, training is at step {saved[-1].step}: `make average` brings it up to date")
+    if name == AVERAGED and saved and (step := read_meta(path).step) < saved[-1].step:
+        _warn(f"{path} is of step {step}, training is at step {saved[-1].step}: `make average` updates it")
     return path
 
 
 def step_of_name(name: str) -> int | None:
-    """Return the step that the name of a checkpoint stands for (step-00001000 or 1000), if it is that of a step."""
+    """Return the step in the name of a checkpoint (step-00001000 or 1000), or None if it contains no step."""
     step = re.fullmatch(r"(?:step-)?([0-9]{1,18})", name)
     return int(step[1]) if step else None
 
 
 def _find(run_folder: Path, name: str, saved: Sequence[Saved]) -> Path | None:
-    # The links are for people: a kill may come before they are renewed, so the steps themselves decide.
-    if name == "last":
+    # the links may be outdated if the run was killed, so the steps themselves decide
+    if name == LAST:
         return saved[-1].path if saved else None
-    if name == "best":
+    if name == BEST:
         ranked = rank(saved, saved[-1].best_by) if saved else []
         return ranked[0].path if ranked else None
     step = step_of_name(name)
-    path = run_folder / "checkpoints" / (name if step is None else step_folder_name(step))
+    path = RunLayout(run_folder).checkpoints / (name if step is None else step_folder_name(step))
     for folder in (path, Path(name)):
         if folder.is_dir() and (step is not None or name == AVERAGED or (folder / META).exists()):
             return folder
@@ -196,43 +194,43 @@ def _find(run_folder: Path, name: str, saved: Sequence[Saved]) -> Path | None:
 
 def _missing(run_folder: Path, name: str, saved: Sequence[Saved]) -> str:
     if name != AVERAGED and "/" in name:
-        return f"checkpoint={name} is no folder of a checkpoint: it has no {META}"
+        return f"checkpoint={name} is not the folder of a checkpoint: it has no {META}"
     there = [checkpoint.path.name for checkpoint in saved]
-    if (run_folder / "checkpoints" / AVERAGED).is_dir():
+    if RunLayout(run_folder).averaged.is_dir():
         there.append(AVERAGED)
-    listed = f"there are {', '.join(there)}" if there else "there is none at all"
+    listed = f"there are {', '.join(there)}" if there else "there are none"
     if name == AVERAGED and saved:
         remedy = "run `make average` first, or choose checkpoint=last"
-    elif name == "best" and saved:
-        remedy = "none was validated; choose checkpoint=last, or train on past training.valid_every"
+    elif name == BEST and saved:
+        remedy = "no checkpoint was validated; choose checkpoint=last, or train on past training.valid_every"
     elif there:
         remedy = "choose one of these"
     else:
         remedy = "run `make train` first (with the same ARGS)"
-    return f"no checkpoint {name} in {run_folder / 'checkpoints'}; {listed}: {remedy}"
+    return f"no checkpoint {name} in {RunLayout(run_folder).checkpoints}; {listed}: {remedy}"
 
 
 def load_last_good(run_folder: Path, before: float = math.inf) -> Checkpoint | None:
-    """The newest checkpoint (of a step `before` one) that is intact, for training to go on from; None without any."""
-    folders = [folder for folder in _step_folders(run_folder / "checkpoints") if _step_of(folder) < before]
+    """Return the newest undamaged checkpoint of a step before `before`, or None if there is no checkpoint."""
+    folders = [folder for folder in _step_folders(RunLayout(run_folder).checkpoints) if _step_of(folder) < before]
     for folder in reversed(folders):
         try:
             return load(folder, trainer=True)
         except DamagedError as error:
-            _warn(f"{error}; going back to the one before")
+            _warn(f"{error}; trying the one before it")
     if folders:
         raise UserError(
-            f"all {len(folders)} checkpoints in {run_folder / 'checkpoints'} are damaged: "
+            f"all {len(folders)} checkpoints in {RunLayout(run_folder).checkpoints} are damaged: "
             "restore one, or delete that folder or choose another name= to start from the beginning"
         )
     return None
 
 
 def _step_folders(folder: Path) -> list[Path]:
-    """By the number of the step, which the order of the names is not."""
+    """Return the folders of the steps in the order of the steps, which is not the order of the names."""
     if not folder.is_dir():
         return []
-    return sorted((path for path in folder.iterdir() if STEP_FOLDER.fullmatch(path.name)), key=_step_of)
+    return sorted((path for path in folder.iterdir() if step_of_folder_name(path.name) is not None), key=_step_of)
 
 
 def _step_of(folder: Path) -> int:
@@ -240,5 +238,5 @@ def _step_of(folder: Path) -> int:
 
 
 def _warn(message: str) -> None:
-    if distributed.is_main():  # all processes of a run look at the same folder
+    if distributed.is_main():  # all processes of a run read the same folder
         print(f"warning: {message}", file=sys.stderr, flush=True)

@@ -1,17 +1,22 @@
-"""Which settings may change between the parts of an interrupted run, and which may not."""
+"""The settings that may change when a run is resumed, and those that may not."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
 from nmt.config.keys import all_keys
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.errors import UserError
 
+Settings = Mapping[str, object]
+"""The values of settings by dotted key."""
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """The settings that differ, with both values; one that was not there yet had today's default."""
+SCHEDULES_WITH_AN_END = ("cosine", "wsd")
+"""Schedules in which the rate of a step depends on the number of steps."""
+
+
+def differences(before: Settings, after: Settings) -> dict[str, tuple[object, object]]:
+    """Return the settings that differ, each with both values; a missing setting has today's default."""
     defaults = flatten(asdict(Config()))
     pairs = {
         key: (before.get(key, defaults.get(key)), after.get(key, defaults.get(key)))
@@ -20,24 +25,24 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
     return {key: (old, new) for key, (old, new) in pairs.items() if old != new}
 
 
-def check_resumable(saved: Mapping[str, Any], current: Mapping[str, Any]) -> None:
-    """Make sure that a run goes on with the settings it was started with.
+def check_resumable(saved: Settings, current: Settings) -> None:
+    """Refuse to resume a run if a setting has changed that affects what the model learns.
 
     Args:
-        saved: The settings of the checkpoint, as dotted keys.
-        current: The settings now, as dotted keys.
+        saved: The settings in the checkpoint.
+        current: The settings now.
     """
     fixed = {
         key: values
         for key, values in differences(saved, current).items()
-        if not _is_adjustable(key) or _bends_schedule(key, current)
+        if not _is_adjustable(key) or _changes_schedule(key, current)
     }
     if fixed:
         changes = ", ".join(f"{key} was {old} and is now {new}" for key, (old, new) in fixed.items())
         way_back = " ".join(f"{key}={old}" for key, (old, _) in fixed.items())
         raise UserError(
-            f"this run cannot go on with other settings: {changes}. "
-            f"Give it another name= to start anew, or set {way_back}"
+            f"this run cannot be resumed with other settings: {changes}. "
+            f"Give it another name= to start a new run, or set {way_back}"
         )
 
 
@@ -46,6 +51,6 @@ def _is_adjustable(key: str) -> bool:
     return key in all_keys() and all_keys()[key].adjustable
 
 
-def _bends_schedule(key: str, current: Mapping[str, Any]) -> bool:
-    """A cosine ends at the last step, so another last step changes the rate of all the others."""
-    return key == "training.steps" and current.get("training.schedule") == "cosine"
+def _changes_schedule(key: str, current: Settings) -> bool:
+    """Return whether a setting is the number of steps, and the schedule depends on it."""
+    return key == "training.steps" and current.get("training.schedule") in SCHEDULES_WITH_AN_END

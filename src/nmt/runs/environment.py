@@ -1,4 +1,4 @@
-"""What a run ran on: all that could make another run differ, and nothing secret."""
+"""Describe what a run was trained with: everything that could make another run differ, and nothing secret."""
 
 import os
 import platform
@@ -6,7 +6,6 @@ import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -18,8 +17,8 @@ from nmt.storage.files import checksum, read_json
 PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "datasets", "safetensors", "hydra-core", "wandb")
 
 
-def environment(config: Config, data_manifest: Path) -> dict[str, Any]:
-    """Describe the code, the machine and the data of a run, for its environment.json."""
+def environment(config: Config, data_manifest: Path) -> dict[str, object]:
+    """Return the code, the machine and the data of a run, for its environment.json."""
     return {
         "nmt": __version__,
         "git": _git_state(Path(__file__).parent),
@@ -41,8 +40,8 @@ def environment(config: Config, data_manifest: Path) -> dict[str, Any]:
     }
 
 
-def _git_state(folder: Path) -> dict[str, Any] | None:
-    """Commit of the code and whether it was changed since; None outside a repository that tracks it."""
+def _git_state(folder: Path) -> dict[str, object] | None:
+    """Return the commit of the code and whether it has changes; None outside a repository that tracks it."""
     if _git(folder, "ls-files", "--error-unmatch", "environment.py") is None:
         return None
     commit, changes = _git(folder, "rev-parse", "HEAD"), _git(folder, "status", "--porcelain")
@@ -75,8 +74,8 @@ def _cpu_model() -> str:
     return next(models, platform.processor() or platform.machine())
 
 
-def _data_state(manifest: Path) -> dict[str, Any] | None:
-    """The manifest's checksum, which stands for all the files that it lists, and their checksums where it has them."""
+def _data_state(manifest: Path) -> dict[str, object] | None:
+    """Return the checksum of the manifest, and the checksums of files that it lists; None without a manifest."""
     if not manifest.exists():
         return None
     content = read_json(manifest)

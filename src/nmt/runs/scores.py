@@ -1,4 +1,4 @@
-"""Where scores lie: those of a run's own checkpoint in `eval/`, those of anything else in a folder of its own there."""
+"""The folders of scores: `eval/` for the run's own checkpoint, and a folder inside it for any other model."""
 
 import os
 from hashlib import sha256
@@ -6,23 +6,23 @@ from pathlib import Path
 
 from nmt.config.saved import read_settings
 from nmt.config.schema import Config
-from nmt.runs.checkpoint_files import step_folder_name
-from nmt.runs.checkpoints import AVERAGED, step_of_name
+from nmt.runs.checkpoints import step_of_name
+from nmt.runs.layout import AVERAGED, BEST, LAST, RunLayout, step_folder_name
 
-FOLDER = "eval"
 MAX_NAME_CHARACTERS = 100
-"""Longer names of folders are cut, which file systems would refuse."""
+"""Longer names of folders are cut because file systems refuse them."""
 
 
 def scores_folder(config: Config) -> Path:
     """Return the folder for the scores of the checkpoints or the export that the settings name.
 
-    It is `eval/` for the checkpoint of the settings that the run was trained with, else `eval/<checkpoint>/` or
-    `eval/<export>/`. The way of decoding has no part in the name.
+    This is `eval/` for the checkpoint that the settings of the training name, else `eval/<checkpoint>/` or
+    `eval/<export>/`. The name does not depend on the decoding settings.
     """
-    folder, run_folder = config.run_folder / FOLDER, config.run_folder
+    run_folder, layout = config.run_folder, RunLayout(config.run_folder)
+    folder = layout.evaluation
     if config.engine == "ctranslate2":
-        return folder / _short(_path_name(config.export_folder, run_folder / "export"))
+        return folder / _short(_path_name(config.export_folder, layout.exports))
     name = _checkpoints_name(run_folder, [config.checkpoint, *config.decoding.ensemble])
     return folder if name == _own_name(run_folder) else folder / name
 
@@ -32,13 +32,13 @@ def scores_to_show(config: Config) -> Path:
     named = (config.checkpoint, config.engine, config.decoding.ensemble)
     usual = Config()
     if named == (usual.checkpoint, usual.engine, usual.decoding.ensemble):
-        return config.run_folder / FOLDER
+        return RunLayout(config.run_folder).evaluation
     return scores_folder(config)
 
 
 def _own_name(run_folder: Path) -> str:
     """Return the name of what `eval` scores without settings for checkpoint, ensemble and engine."""
-    file = run_folder / "config.yaml"
+    file = RunLayout(run_folder).settings
     saved = read_settings(file.read_text(encoding="utf-8")) if file.is_file() else {}
     ensemble = saved.get("decoding.ensemble") or []
     return _checkpoints_name(run_folder, [saved.get("checkpoint", Config().checkpoint), *ensemble])
@@ -53,13 +53,13 @@ def _checkpoint_name(run_folder: Path, name: str) -> str:
     step = step_of_name(name)
     if step is not None:
         return step_folder_name(step)
-    home = run_folder / "checkpoints"
-    in_home = name in ("last", "best", AVERAGED) or (home / name).is_dir()
+    home = RunLayout(run_folder).checkpoints
+    in_home = name in (LAST, BEST, AVERAGED) or (home / name).is_dir()
     return _path_name(home / name if in_home else Path(name), home)
 
 
 def _path_name(path: Path, home: Path) -> str:
-    """Return the last part of a path; of one outside its home with a digest, as many folders have that name."""
+    """Return the last component of a path, with a digest if the path is not in `home`, to keep names unique."""
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - `resolve` would turn the link `last` into a step
     if absolute.parent == Path(os.path.abspath(home)):  # noqa: PTH100
         return absolute.name

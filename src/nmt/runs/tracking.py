@@ -1,4 +1,4 @@
-"""What happens in a run, told as it happens: metrics.jsonl always, Weights & Biases and TensorBoard on request."""
+"""Log the events of a run to metrics.jsonl and, if the settings say so, to Weights & Biases and TensorBoard."""
 
 import json
 import math
@@ -15,25 +15,25 @@ from typing import Any, Self
 
 from nmt.config.schema import TrackingConfig
 from nmt.errors import UserError
+from nmt.runs.layout import RunLayout
 from nmt.runs.tensorboard import Board
 from nmt.storage.files import write_text
 
 METRICS = "metrics.jsonl"
 WANDB = "Weights & Biases"
-WANDB_ID = "wandb-id.txt"
 WANDB_INIT_SECONDS = 60
 WANDB_FINISH_SECONDS = 120
 COLUMNS = ("source", "translation", "reference")
 
 
 class NullTracker:
-    """Tells nobody: for the processes beside the first one of a run."""
+    """A tracker that logs nothing, for all processes but the main one."""
 
     def log(self, event: str, step: int, **fields: Any) -> None:
-        """Tell that something happened."""
+        """Log an event."""
 
     def close(self, exit_code: int = 0) -> None:
-        """Report that the run has ended, and with which exit code."""
+        """Log the end of the run with its exit code."""
 
     def __enter__(self) -> Self:
         return self
@@ -45,7 +45,7 @@ class NullTracker:
 
 
 class Tracker(NullTracker):
-    """Writes events to the run's metrics.jsonl, and to Weights & Biases where asked to."""
+    """Writes events to the run's metrics.jsonl, Weights & Biases and TensorBoard."""
 
     def __init__(
         self, run_folder: Path, config: TrackingConfig, *, name: str, settings: Mapping[str, Any], step: int
@@ -53,13 +53,13 @@ class Tracker(NullTracker):
         """Open a run's metrics.
 
         Args:
-            run_folder: Where the run lies.
+            run_folder: The folder of the run.
             config: Whether and how to use Weights & Biases and TensorBoard.
-            name: Name of the run.
-            settings: All settings, to be shown beside the curves.
-            step: Updates made so far; what was told of later ones is going to happen again, so it is dropped.
+            name: The name of the run.
+            settings: All settings, which Weights & Biases shows next to the curves.
+            step: The number of updates so far; events of later steps are dropped because they will be logged again.
         """
-        self._path = run_folder / METRICS
+        self._path = RunLayout(run_folder).metrics
         self._board = Board(run_folder, step) if config.tensorboard else None
         run_folder.mkdir(parents=True, exist_ok=True)
         truncate_after(self._path, step)
@@ -70,7 +70,7 @@ class Tracker(NullTracker):
         self._wandb = None if config.wandb == "disabled" else _start_wandb(run_folder, config, name, settings)
 
     def log(self, event: str, step: int, **fields: Any) -> None:
-        """Write one event, at once."""
+        """Write one event immediately."""
         line = json.dumps(_json_value({"event": event, "step": step, "time": time.time(), **fields}), allow_nan=False)
         try:
             self._file.write(line + "\n")
@@ -80,22 +80,22 @@ class Tracker(NullTracker):
         if self._board is not None:
             try:
                 self._board.log(event, step, fields)
-            except Exception as error:  # neither does it stop for this
+            except Exception as error:  # a tracker must not stop the run
                 self._board = None
                 _warn_without("TensorBoard", error)
         if self._wandb is not None:
             try:
                 self._wandb.log({"step": step, **{f"{event}/{key}": value for key, value in fields.items()}})
-            except Exception as error:  # whatever is wrong there, the run goes on
+            except Exception as error:  # a tracker must not stop the run
                 self._wandb = None
                 _warn_without(WANDB, error)
 
     def close(self, exit_code: int = 0) -> None:
-        """Close the file, and let Weights & Biases finish; its own copy on the disk can be synced later."""
-        with suppress(OSError):  # each event was flushed; what could not be written has been told
+        """Close the file and finish at Weights & Biases, whose own copy on the disk can be synced later."""
+        with suppress(OSError):  # every event was flushed, and errors have been reported
             self._file.close()
         if self._board is not None:
-            with suppress(Exception):  # each event was flushed
+            with suppress(Exception):  # every event was flushed
                 self._board.close()
         if self._wandb is not None:
             _finish(self._wandb, exit_code)
@@ -104,27 +104,27 @@ class Tracker(NullTracker):
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """An evaluation, as others are told of it."""
+    """The results of an evaluation, for Weights & Biases and TensorBoard."""
 
     split: str
-    """Name of the split; of what is not the run's own checkpoint, after the name of that (last/test)."""
+    """The split, prefixed with the name of the checkpoint if that is not the run's own (last/test)."""
     step: int
-    """Updates that the checkpoint has seen."""
+    """The step of the checkpoint."""
     scores: Mapping[str, float]
     signatures: Mapping[str, str]
-    """How each score was worked out."""
+    """The signature of each score."""
     translations: Sequence[tuple[str, str, str]]
-    """Source, translation and reference of some sentences."""
+    """Sources, translations and references of some sentences."""
     checkpoint: str
-    """Name of the checkpoint or export that was scored."""
+    """The name of the checkpoint or export that was scored."""
     files: Sequence[Path]
-    """The files of the checkpoint or export, without the state of training."""
+    """The files of the checkpoint or export, without the training state."""
 
 
 def tell_scored(
     run_folder: Path, config: TrackingConfig, *, name: str, settings: Mapping[str, Any], scored: Scored
 ) -> None:
-    """Tell Weights & Biases and TensorBoard of an evaluation, where asked to; its own files are written elsewhere."""
+    """Log an evaluation to Weights & Biases and TensorBoard if the settings say so."""
     if config.tensorboard:
         board = Board(run_folder, scored.step)
         try:
@@ -136,13 +136,13 @@ def tell_scored(
     run = None if config.wandb == "disabled" else _start_wandb(run_folder, config, name, settings)
     if run is not None:
         try:
-            _tell_wandb(run, config, name, scored)
+            _log_scores_to_wandb(run, config, name, scored)
         except Exception as error:
             _warn_without(WANDB, error)
         _finish(run)
 
 
-def _tell_wandb(run: Any, config: TrackingConfig, name: str, scored: Scored) -> None:
+def _log_scores_to_wandb(run: Any, config: TrackingConfig, name: str, scored: Scored) -> None:
     import wandb  # noqa: PLC0415
 
     table = [[key, score, scored.signatures[key]] for key, score in scored.scores.items()]
@@ -157,18 +157,18 @@ def _tell_wandb(run: Any, config: TrackingConfig, name: str, scored: Scored) -> 
     if config.artifact:
         artifact = wandb.Artifact(re.sub(r"[^\w.-]", "-", name), type="model", metadata={"step": scored.step})
         for file in scored.files:
-            if not file.is_symlink():  # it could lead to a file that was never meant to be uploaded
+            if not file.is_symlink():  # it could point to a file that must not be uploaded
                 artifact.add_file(str(file), skip_cache=True)
         run.log_artifact(artifact, aliases=[re.sub(r"[^\w.-]", "-", scored.checkpoint)])
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Read the events of a metrics.jsonl; a last line that a kill cut short is left out."""
+    """Read the events of a metrics.jsonl, without a last line that was cut off when the run was killed."""
     return [event for _, event in _events(path)]
 
 
 def truncate_after(path: Path, step: int) -> None:
-    """Drop the events of later steps, and a last line that a kill cut short, from a metrics.jsonl."""
+    """Drop events of later steps from a metrics.jsonl, and a last line that was cut off when the run was killed."""
     if not path.exists():
         return
     kept = "".join(line + "\n" for line, event in _events(path) if event["step"] <= step)
@@ -196,7 +196,7 @@ def _events(path: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _json_value(value: Any) -> Any:
-    """JSON knows neither infinity nor NaN: null stands for both."""
+    """Return a value for JSON, with null for infinity and NaN."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
@@ -211,13 +211,13 @@ def _cannot_write(path: Path, error: OSError) -> UserError:
 
 
 def _start_wandb(run_folder: Path, config: TrackingConfig, name: str, settings: Mapping[str, Any]) -> Any:
-    """Start or continue the run's twin at Weights & Biases; None where that fails, as it must not stop the run."""
+    """Start or resume the run at Weights & Biases; return None with a warning if that fails."""
     try:
-        import wandb  # noqa: PLC0415  (slow to import, and not everybody's)
+        import wandb  # noqa: PLC0415  (slow to import, and optional)
 
         online = config.wandb == "online"
         if online and not wandb.login(prompt=False):
-            raise PermissionError("nobody is logged in: run `wandb login`, or set tracking.wandb=offline")
+            raise PermissionError("you are not logged in: run `wandb login`, or set tracking.wandb=offline")
         run = wandb.init(
             project=config.project,
             entity=config.entity or None,
@@ -228,13 +228,13 @@ def _start_wandb(run_folder: Path, config: TrackingConfig, name: str, settings: 
             dir=run_folder,
             config=dict(settings),
             settings=wandb.Settings(
-                console="off",  # the progress bar stays ours
+                console="off",  # keep our own progress bar
                 silent=True,
                 init_timeout=WANDB_INIT_SECONDS,
                 finish_timeout=WANDB_FINISH_SECONDS,
             ),
         )
-        run.define_metric("*", step_metric="step")  # a resumed run may tell a step twice
+        run.define_metric("*", step_metric="step")  # a resumed run may log a step twice
     except Exception as error:
         _warn_without(WANDB, error)
         return None
@@ -242,7 +242,7 @@ def _start_wandb(run_folder: Path, config: TrackingConfig, name: str, settings: 
 
 
 def _finish(run: Any, exit_code: int = 0) -> None:
-    """Finish a run at Weights & Biases, which shows one with another exit code than 0 as failed."""
+    """Finish a run at Weights & Biases, which shows it as failed if the exit code is not 0."""
     try:
         run.finish(exit_code=exit_code)
     except Exception as error:
@@ -250,7 +250,7 @@ def _finish(run: Any, exit_code: int = 0) -> None:
 
 
 def _exit_code(error: BaseException | None) -> int:
-    """Return the exit code of a process that this error ends."""
+    """Return the exit code of a process that ends with this error."""
     match error:
         case None | SystemExit(code=None):
             return 0
@@ -261,17 +261,17 @@ def _exit_code(error: BaseException | None) -> int:
 
 
 def _wandb_id(run_folder: Path) -> str:
-    """The same for all parts of a run that was interrupted and resumed."""
-    file = run_folder / WANDB_ID
+    """Return the run's id at Weights & Biases, which stays the same when the run is resumed."""
+    file = RunLayout(run_folder).wandb_id
     if not file.exists():
         write_text(file, uuid.uuid4().hex[:12])
     return file.read_text(encoding="utf-8").strip()
 
 
-def _warn_without(whom: str, error: Exception) -> None:
+def _warn_without(service: str, error: Exception) -> None:
     reason = str(error).strip().partition("\n")[0] or type(error).__name__
     print(
-        f"warning: {whom} does not work ({reason}); going on without it, the run's own files have everything",
+        f"warning: {service} does not work ({reason}); continuing without it; the run's own files contain everything",
         file=sys.stderr,
         flush=True,
     )

@@ -1,4 +1,4 @@
-"""A run's checkpoints: written, thinned out and gone back to."""
+"""Write the checkpoints of a run during training, and find the one to rewind to."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -10,92 +10,96 @@ from typing import Any
 from torch import Tensor
 
 from nmt.compute import distributed
+from nmt.config.schema import TrainingConfig
 from nmt.errors import UserError
-from nmt.runs.checkpoints import Checkpoints, load_last_good
-from nmt.training.trainer import Trainer
+from nmt.runs.checkpoints import Checkpoint, Checkpoints, load_last_good
+from nmt.training.state import TrainingState
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointContents:
-    """What all checkpoints of a run hold besides the weights and the state of training."""
+    """What all checkpoints of a run contain besides the weights and the training state."""
 
     tokenizer_files: Sequence[Path]
     config_text: str
     """All settings, as YAML."""
     data: str
-    """Stands for the training data, token by token."""
+    """The fingerprint of the training data."""
 
 
 class CheckpointManager:
-    """Keeps a trainer's checkpoints; only the main process writes any.
+    """Writes and prunes checkpoints; only the main process writes.
 
-    An accelerator trains on while what was copied from it is written. A CPU has better things to do than to hold
-    everything twice.
+    With an accelerator, a thread writes a copy of the state while training continues. On a CPU the copy would cost
+    more memory than the overlap is worth.
     """
 
     def __init__(
-        self, trainer: Trainer, checkpoints: Checkpoints, contents: CheckpointContents, *, aside: bool
+        self, checkpoints: Checkpoints, contents: CheckpointContents, config: TrainingConfig, *, in_background: bool
     ) -> None:
-        """If `aside`, checkpoints are written while training goes on."""
-        self.trainer, self.checkpoints, self.contents = trainer, checkpoints, contents
-        self._writers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint") if aside else None
-        self._writing: Future[None] | None = None
+        """If `in_background`, write checkpoints while training continues."""
+        self.checkpoints, self.contents, self.config = checkpoints, contents, config
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint") if in_background else None
+        self._pending: Future[None] | None = None
         self.write_seconds = 0.0
-        """The longest that writing a checkpoint has taken."""
+        """The longest time that writing a checkpoint has taken."""
 
-    def save(self, step: int, state: Mapping[str, Any], valid: Mapping[str, float], *, interim: bool) -> None:
-        """Write a checkpoint, or begin to, given the trainer's state and what validation said.
+    def save(self, state: TrainingState, valid: Mapping[str, float], *, interim: bool) -> None:
+        """Write a checkpoint, or start to. All processes must call this.
 
-        An interim one is what only an interruption calls for.
+        Args:
+            state: The state of training.
+            valid: The figures of the validation of this step; may be empty.
+            interim: Whether the checkpoint is saved only because the run is interrupted.
         """
+        saved = state.to_save()
         if not distributed.is_main():
             return
-        self._join()
-        weights = self.trainer.model.state_dict()
-        if self._writers is None:
-            self._write(step, weights, state, valid, interim)
+        self._wait_for_writer()
+        step, weights = state.trainer.step, state.trainer.model.state_dict()
+        if self._writer is None:
+            self._write(step, weights, saved, valid, interim)
         else:
-            self._writing = self._writers.submit(self._write, step, _copy(weights), _copy(state), valid, interim)
+            copies = copy_to_cpu(weights), copy_to_cpu(saved)
+            self._pending = self._writer.submit(self._write, step, *copies, valid, interim)
 
     def wait_until_saved(self) -> None:
-        """Wait until what was saved lies on the disk, in all processes."""
+        """Wait until all checkpoints are on the disk, in all processes."""
         with distributed.together():
-            self._join()
+            self._wait_for_writer()
 
-    def restore_before(self, before: int) -> int:
-        """Give the trainer back what it was at the last checkpoint before a step, and say which step's that was."""
+    def load_before(self, step: int) -> Checkpoint:
+        """Return the last good checkpoint of a step before this one."""
         self.wait_until_saved()
         with distributed.together():
-            checkpoint = load_last_good(self.checkpoints.run_folder, before)
-            if checkpoint is None or checkpoint.trainer is None:
+            checkpoint = load_last_good(self.checkpoints.run_folder, step)
+            if checkpoint is None:
                 raise UserError(
-                    f"training diverged at step {before}, before its first checkpoint: train under another name= "
+                    f"training diverged at step {step}, before its first checkpoint: train under another name= "
                     "with training.clip_norm=1, a lower training.learning_rate or more training.warmup_steps"
                 )
-        self.trainer.model.load_state_dict(checkpoint.weights)
-        self.trainer.load_state(checkpoint.trainer["trainer"])
-        return checkpoint.step
+        return checkpoint
 
     def close(self) -> None:
-        """Let the writer end, whatever became of training: nobody else may have the run's folder before."""
-        if self._writers is not None:
-            self._writers.shutdown()
+        """Wait for the writer, even after an error: no other process may use the run's folder before it is done."""
+        if self._writer is not None:
+            self._writer.shutdown()
 
-    def _join(self) -> None:
-        """Wait for the writer; its errors are raised here."""
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            writing.result()
+    def _wait_for_writer(self) -> None:
+        """Wait for the writer, and raise its error if it had one."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
 
     def _write(
         self,
         step: int,
         weights: Mapping[str, Tensor],
-        state: Mapping[str, Any],
+        state: Mapping[str, object],
         valid: Mapping[str, float],
         interim: bool,
     ) -> None:
-        began = time.monotonic()
+        start = time.monotonic()
         self.checkpoints.save(
             step,
             weights=weights,
@@ -105,18 +109,17 @@ class CheckpointManager:
             valid=valid,
             interim=interim,
         )
-        config = self.trainer.config
-        self.checkpoints.prune(config.keep_last, config.keep_best)
-        self.write_seconds = max(self.write_seconds, time.monotonic() - began)
+        self.checkpoints.prune(self.config.keep_last, self.config.keep_best)
+        self.write_seconds = max(self.write_seconds, time.monotonic() - start)
 
 
-def _copy(value: Any) -> Any:
-    """The same, with tensors in the CPU's memory that nobody else writes to."""
+def copy_to_cpu(value: Any) -> Any:
+    """Return a copy of nested containers whose tensors are in memory that training does not write to."""
     match value:
         case Tensor():
             return value.detach().to("cpu", copy=True)
         case dict():
-            return {key: _copy(each) for key, each in value.items()}
+            return {key: copy_to_cpu(each) for key, each in value.items()}
         case list() | tuple():
-            return type(value)(_copy(each) for each in value)
+            return type(value)(copy_to_cpu(each) for each in value)
     return value

@@ -1,4 +1,4 @@
-"""Time: what was spent on training, and what is left until this process must have ended."""
+"""Measure training time, and whether the next task ends before the time limit of the process."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from nmt.compute.uptime import uptime
 
 LEAVING_SECONDS = 5.0
-"""What it takes to close files, join threads and end the process."""
+"""Time to close files, join threads and end the process."""
 DISK_BYTES_PER_SECOND = 100e6
-"""A slow disk: what a checkpoint is expected to take before one was written."""
+"""The speed of a slow disk, used to estimate the time of the first checkpoint."""
 
 
 class Stopwatch:
-    """Seconds since it was made, without those in which it was paused."""
+    """Counts the seconds since it was created, except while it is paused."""
 
     def __init__(self) -> None:
         self.start = time.monotonic()
@@ -25,35 +25,35 @@ class Stopwatch:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Let the seconds in this block not count."""
+        """Do not count the seconds in this block."""
         before = time.monotonic()
         yield
         self.paused += time.monotonic() - before
 
 
 class Deadline:
-    """When this process must have ended, counted from its start, and how long each kind of work takes at most."""
+    """The time limit of this process, counted from its start, and the longest time each kind of task has taken."""
 
     def __init__(self, minutes: float, *, checkpoint_bytes: int) -> None:
-        """A limit of 0 minutes is none."""
+        """Set the limit; 0 minutes mean no limit."""
         self.limit = 60 * minutes
         self.longest = {"save": checkpoint_bytes / DISK_BYTES_PER_SECOND}
 
     @contextmanager
-    def timing(self, work: str) -> Iterator[None]:
-        """Time a kind of work, and remember it if none of its kind took longer; what was left midway does not count."""
+    def timing(self, task: str) -> Iterator[None]:
+        """Time a task; one that ends with an exception does not count."""
         before = uptime()
         yield
-        self.expect(work, uptime() - before)
+        self.expect(task, uptime() - before)
 
-    def expect(self, work: str, seconds: float) -> None:
-        """Expect a kind of work to take at least so long."""
-        self.longest[work] = max(self.longest.get(work, 0.0), seconds)
+    def expect(self, task: str, seconds: float) -> None:
+        """Expect a task to take at least this long."""
+        self.longest[task] = max(self.longest.get(task, 0.0), seconds)
 
-    def room(self) -> float:
-        """Return the seconds that are left for work if everything is saved afterwards; below 0 when it is too late."""
+    def seconds_left(self) -> float:
+        """Return the seconds left before the final save must begin; negative if it is too late."""
         return self.limit - uptime() - self.longest["save"] - LEAVING_SECONDS
 
-    def has_room_for(self, work: Sequence[str]) -> bool:
-        """Tell whether these kinds of work fit in, each taking as long as it ever took."""
-        return not self.limit or sum(self.longest.get(each, 0.0) for each in work) <= self.room()
+    def has_time_for(self, tasks: Sequence[str]) -> bool:
+        """Return whether there is time for these tasks if each takes its longest time so far."""
+        return not self.limit or sum(self.longest.get(task, 0.0) for task in tasks) <= self.seconds_left()

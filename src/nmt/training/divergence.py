@@ -1,4 +1,7 @@
-"""Which steps went wrong: noted on the device at each step, looked at now and then, so that no step waits for it."""
+"""Detect divergence: steps without a finite gradient, and a loss that explodes.
+
+The norms stay on the device until a log line or a checkpoint needs them, so that no step waits for the device.
+"""
 
 import math
 from collections.abc import Sequence
@@ -10,21 +13,23 @@ from torch import Tensor, nn
 
 from nmt.data.loader import DataPosition, MicroBatch
 
-RISE = 2.0
-"""A loss that is so much above its lowest has exploded: training never gives back so much of what it learned."""
-NAMED = 8
-"""Pairs of a batch that are named; `nmt batch` shows them all."""
+LOSS_RISE = 2.0
+"""A mean loss that is higher than the lowest so far by more than this has exploded."""
+MAX_NAMED_PAIRS = 8
+"""Sentence pairs of a batch that a message names; `nmt batch` shows them all."""
+MAX_NAMED_STEPS = 20
+"""Steps that a message names."""
 
 
 class StepRecord(NamedTuple):
-    """A step, as far as one must know it to look into it."""
+    """A step, with what is needed to inspect it."""
 
     step: int
     data_position: DataPosition
     norm: float
-    """Of its gradient."""
+    """The norm of its gradient."""
     pairs: list[int]
-    """The first of its pairs, by their numbers in the training text."""
+    """The first of its sentence pairs, by their numbers in the training text."""
 
     def __str__(self) -> str:
         named = ", ".join(map(str, self.pairs))
@@ -35,60 +40,80 @@ class StepRecord(NamedTuple):
 
 
 class DivergenceMonitor:
-    """Tells the steps whose gradient was not finite, how many there were in a row, and where a loss explodes."""
+    """Counts consecutive steps without a finite gradient, and notices when the loss explodes."""
 
     def __init__(self) -> None:
-        self.in_a_row = 0
-        """Bad steps up to the last step that was looked at."""
+        self.consecutive = 0
+        """Consecutive bad steps up to the last one examined."""
         self.first_bad = 0
         """The first of these."""
-        self.largest: StepRecord | None = None
-        """The step of the largest finite gradient since the last call of `explosion`."""
-        self._unseen: list[tuple[int, DataPosition, list[int]]] = []
+        self._largest: StepRecord | None = None
+        """The step with the largest finite gradient since the last call of `take_loss_warning`."""
+        self._recorded: list[tuple[int, DataPosition, list[int]]] = []
         self._norms: list[Tensor] = []
-        self._lowest = math.inf
+        self._lowest_loss = math.inf
 
-    def note(self, step: int, data_position: DataPosition, norm: Tensor, micro_batches: Sequence[MicroBatch]) -> None:
-        """Remember a step; its gradient's norm stays on the device."""
-        numbers = (int(number) for batch in micro_batches for number in batch.sentences[:NAMED])
-        self._unseen.append((step, data_position, list(islice(numbers, NAMED))))
+    def record(self, step: int, data_position: DataPosition, norm: Tensor, micro_batches: Sequence[MicroBatch]) -> None:
+        """Record a step; the norm of its gradient stays on the device."""
+        pairs = (int(pair) for batch in micro_batches for pair in batch.sentences[:MAX_NAMED_PAIRS])
+        self._recorded.append((step, data_position, list(islice(pairs, MAX_NAMED_PAIRS))))
         self._norms.append(norm.clone())
 
-    def look(self) -> list[StepRecord]:
-        """The bad steps since the last call. This waits for the device."""
+    def take_bad_steps(self) -> list[StepRecord]:
+        """Return the steps since the last call whose gradient was not finite. This waits for the device."""
         if not self._norms:
             return []
         norms = torch.stack(self._norms).tolist()
-        unseen = zip(self._unseen, norms, strict=True)
-        noted = [StepRecord(step, data_position, norm, pairs) for (step, data_position, pairs), norm in unseen]
-        self._unseen, self._norms = [], []
-        for each in noted:
+        recorded = zip(self._recorded, norms, strict=True)
+        steps = [StepRecord(step, data_position, norm, pairs) for (step, data_position, pairs), norm in recorded]
+        self._recorded, self._norms = [], []
+        for each in steps:
             self._count(each)
-        return [each for each in noted if not math.isfinite(each.norm)]
+        return [each for each in steps if not math.isfinite(each.norm)]
 
-    def forgive(self) -> None:
-        """Begin to count anew."""
-        self.in_a_row = 0
-
-    def explosion(self, loss: float) -> str:
-        """What to say of the mean loss since the last call; nothing where it is as one expects."""
-        largest, lowest, self.largest = self.largest, self._lowest, None
-        self._lowest = min(lowest, loss) if math.isfinite(loss) else lowest
-        if not loss > lowest + RISE or largest is None:
+    def take_loss_warning(self, loss: float) -> str:
+        """Return a warning if the mean loss since the last call has exploded, else an empty string."""
+        largest, lowest, self._largest = self._largest, self._lowest_loss, None
+        self._lowest_loss = min(lowest, loss) if math.isfinite(loss) else lowest
+        if not loss > lowest + LOSS_RISE or largest is None:
             return ""
         return f"the loss has risen from {lowest:.2f} to {loss:.2f}; largest gradient ({largest.norm:.3g}): {largest}"
 
+    def reset_count(self) -> None:
+        """Forget the bad steps so far, after a rewind."""
+        self.consecutive = 0
+
     def _count(self, each: StepRecord) -> None:
         if math.isfinite(each.norm):
-            self.in_a_row = 0
-            if self.largest is None or each.norm > self.largest.norm:
-                self.largest = each
+            self.consecutive = 0
+            if self._largest is None or each.norm > self._largest.norm:
+                self._largest = each
         else:
-            self.first_bad = self.first_bad if self.in_a_row else each.step
-            self.in_a_row += 1
+            self.first_bad = self.first_bad if self.consecutive else each.step
+            self.consecutive += 1
+
+
+def bad_steps_warning(bad: Sequence[StepRecord]) -> str:
+    """Return a description of steps without a finite gradient, the first of them in full."""
+    if len(bad) == 1:
+        return f"no finite gradient, so nothing was changed at {bad[0]}"
+    others = ", ".join(str(each.step) for each in bad[1:MAX_NAMED_STEPS])
+    more = ", ..." if len(bad) > MAX_NAMED_STEPS else ""
+    return f"no finite gradient, so nothing was changed at {len(bad)} steps: {bad[0]}; {others}{more}"
+
+
+def divergence_error(first: int, consecutive: int, *, rewound: bool) -> str:
+    """Return why training stops, and what to do."""
+    rewind = "" if rewound else "set training.on_divergence=rewind to go back and skip these batches, "
+    return (
+        f"training diverged: {consecutive} steps in a row, from step {first} on, had no finite gradient"
+        f"{', after it had gone back once' if rewound else ''}; `nmt batch step={first}` shows the first one's text. "
+        f"The last checkpoint is untouched: {rewind}"
+        "or train under another name= with training.clip_norm=1 or a lower training.learning_rate"
+    )
 
 
 def weights_hash(model: nn.Module) -> list[int]:
-    """Stands for a model's weights, bit for bit; worked out on the device in no time."""
+    """Return a hash of each weight, computed on the device, to compare models bit for bit."""
     hashes = [torch.hash_tensor(weight.detach()).view(torch.int64) for weight in model.parameters()]
     return [int(each) for each in torch.stack(hashes).tolist()]

@@ -1,4 +1,4 @@
-"""Whether model and largest batch fit in memory, found out before the first step rather than hours later."""
+"""Check before the first step that the model and the largest batch fit in memory."""
 
 import gc
 import math
@@ -15,27 +15,30 @@ from nmt.estimate.memory import activation_storage, training_memory
 from nmt.estimate.parameters import count_parameters
 from nmt.training.trainer import Trainer
 
-BYTES = 16
-"""Of a parameter while it is trained: itself, its gradient and Adam's two means."""
+BYTES_PER_PARAMETER = 16
+"""Memory per parameter during training: its value, its gradient and Adam's two averages, in float32."""
 
 
 def check_model_size(config: ModelConfig, source_vocabulary: int, target_vocabulary: int, machine: Machine) -> None:
-    """Refuse a model that is larger than all memory before it is built."""
+    """Refuse a model that exceeds the memory of the machine, before it is built."""
     parameters, memory = count_parameters(config, source_vocabulary, target_vocabulary).total, memory_of(machine.device)
-    if BYTES * parameters > memory:
+    needed = BYTES_PER_PARAMETER * parameters
+    if needed > memory:
         raise CommonError(
-            f"a model of {parameters:,} parameters takes {BYTES * parameters // 10**9:,} GB to train, but {machine} "
+            f"a model of {parameters:,} parameters takes {needed // 10**9:,} GB to train, but {machine} "
             f"has a memory of {memory // 10**9:,} GB: lower model.layers, model.d_model, model.d_ff or model.heads"
         )
 
 
-def check_memory(trainer: Trainer, store: PairStore, least: int) -> None:
-    """Try the largest batch; where it does not fit, say how many tokens would. All processes agree.
+def check_memory(trainer: Trainer, store: PairStore, longest_sentence: int) -> None:
+    """Try the largest batches; if they do not fit, raise an error that says how many tokens would.
+
+    All processes must call this, and all raise the same error.
 
     Args:
-        trainer: What will train; it is left as it was.
+        trainer: The trainer, which is left unchanged.
         store: The training text.
-        least: Tokens of the longest sentence, which a device must hold.
+        longest_sentence: The number of tokens of the longest sentence, which a device must be able to hold.
     """
     config = trainer.config
     tokens = share = math.ceil(config.batch_tokens / distributed.world_size())
@@ -44,18 +47,18 @@ def check_memory(trainer: Trainer, store: PairStore, least: int) -> None:
     if _fits(trainer, store, config.device_tokens):
         return
     smaller = tokens // 2
-    while smaller >= least and not _fits(trainer, store, smaller):
+    while smaller >= longest_sentence and not _fits(trainer, store, smaller):
         smaller //= 2
     remedy = (
         f"training.device_tokens={smaller} would, with the same batches: the rest is accumulated"
-        if smaller >= least
+        if smaller >= longest_sentence
         else "nor does much less: choose a smaller model, or lower data.max_pieces"
     )
-    raise CommonError(f"{tokens:,} tokens a side at once do not fit in the memory of {trainer.machine}; {remedy}")
+    raise CommonError(f"{tokens:,} tokens per side do not fit in the memory of {trainer.machine}; {remedy}")
 
 
 def _fits(trainer: Trainer, store: PairStore, device_tokens: int) -> bool:
-    """Whether the largest batches, so divided, fit on all devices."""
+    """Return whether the largest micro-batches fit on all devices."""
     config = trainer.config
     batches = largest_micro_batches(
         store,
@@ -63,30 +66,30 @@ def _fits(trainer: Trainer, store: PairStore, device_tokens: int) -> bool:
         device_tokens=device_tokens,
         seed=trainer.seed,
         devices=distributed.world_size(),
-        threads=trainer.parts,
+        threads=trainer.concurrency,
     )
-    full = 0
+    out_of_memory = 0
     try:
         for batch in batches:
-            if _is_hopeless(trainer, batch):
+            if _exceeds_memory(trainer, batch):
                 raise MemoryError
             trainer.try_out(batch)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        full = 1
-    if full and trainer.machine.device.type == "cuda":
+        out_of_memory = 1
+    if out_of_memory and trainer.machine.device.type == "cuda":
         gc.collect()
         torch.cuda.empty_cache()
-    return not distributed.highest(full)
+    return not distributed.highest(out_of_memory)
 
 
-def _is_hopeless(trainer: Trainer, batch: MicroBatch) -> bool:
-    """Whether a batch takes more than all memory of a CPU: a system that has too little kills without a word."""
+def _exceeds_memory(trainer: Trainer, batch: MicroBatch) -> bool:
+    """Return whether a batch needs more than the memory of the machine, where Linux would kill the process."""
     if trainer.machine.device.type != "cpu":
         return False
     model, projection = trainer.model, trainer.model.projection
-    foretold = training_memory(
+    estimate = training_memory(
         model.config,
         sum(parameter.numel() for parameter in model.parameters()),
         len(projection),
@@ -95,4 +98,4 @@ def _is_hopeless(trainer: Trainer, batch: MicroBatch) -> bool:
         length=1,
         on=activation_storage(gpu=False, half=trainer.machine.precision == torch.bfloat16)._replace(slack=1.0),
     )
-    return foretold.total > memory_of(trainer.machine.device)
+    return estimate.total > memory_of(trainer.machine.device)

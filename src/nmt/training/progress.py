@@ -1,4 +1,4 @@
-"""How far training is: a bar on a terminal, plain lines in a log file."""
+"""Show the progress of training: a bar on a terminal, plain lines in a log file."""
 
 import sys
 from types import TracebackType
@@ -8,14 +8,14 @@ from tqdm import tqdm
 
 
 class TrainingProgress:
-    """The progress of a run over its steps; silent in the processes beside the first."""
+    """Shows the progress of a run; only the main process shows anything."""
 
     def __init__(self, steps: int, done: int = 0, shown: bool = True) -> None:
-        """Start.
+        """Open the bar.
 
         Args:
-            steps: Updates to make.
-            done: Updates made by an earlier part of the run.
+            steps: The number of steps of the run.
+            done: Steps that are done already.
             shown: Whether to show anything.
         """
         self._steps, self._done, self._shown = steps, done, shown
@@ -29,20 +29,20 @@ class TrainingProgress:
         self._bar.update()
 
     def show(self, text: str) -> None:
-        """Tell how it goes: beside the bar, or as a line with the step where there is no bar."""
+        """Show the latest figures: next to the bar, or as a line with the step if there is no bar."""
         if not self._bar.disable:
             self._bar.set_postfix_str(text, refresh=False)
         else:
-            self.say(f"step {self._done}/{self._steps}  {text}")
+            self.write(f"step {self._done}/{self._steps}  {text}")
 
-    def say(self, line: str) -> None:
-        """Write a line that stays."""
+    def write(self, line: str) -> None:
+        """Write a line above the bar."""
         if self._shown:
             self._bar.write(line, file=sys.stderr)
             sys.stderr.flush()
 
     def close(self) -> None:
-        """Leave the bar as it stands."""
+        """Stop updating the bar, and leave it on the screen."""
         self._bar.close()
 
     def __enter__(self) -> Self:

@@ -1,34 +1,68 @@
-"""The learning rate (section 5.3 of the paper)."""
+"""The learning rate of each step (section 5.3 of the paper)."""
 
 import math
+from collections.abc import Callable, Mapping
 
 from nmt.config.schema import TrainingConfig
 
+Schedule = Callable[[int, TrainingConfig], float]
+"""Returns the learning rate of a step after the warmup, as a fraction of the peak."""
+
+DEFAULT_DECAY_SHARE = 0.2
+"""The share of all steps over which `wsd` lowers the rate unless training.decay_steps is set."""
+
 
 def peak_rate(config: TrainingConfig, d_model: int) -> float:
-    """The highest rate: the one set, or the paper's (d_model * warmup_steps)^-0.5."""
+    """Return the highest rate: the one in the settings, or the paper's (d_model * warmup_steps)^-0.5."""
     return config.learning_rate or (d_model * config.warmup_steps) ** -0.5
 
 
 def learning_rate(step: int, config: TrainingConfig, d_model: int) -> float:
-    """The rate of a step, counted from 1: a linear rise to the peak, then the fall that the schedule names.
+    """Return the rate of a step, counted from 1: a linear warmup to the peak, then what the schedule returns.
 
-    With `inverse_sqrt` and no rate of one's own this is the paper's
+    With `inverse_sqrt` and the default peak this is the paper's
     d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5).
     """
-    peak, warmup = peak_rate(config, d_model), config.warmup_steps
-    if step < warmup:
-        return peak * step / warmup
-    if config.schedule == "inverse_sqrt":
-        return peak * math.sqrt(warmup / step)
-    if config.schedule == "cosine":
-        progress = min(1.0, (step - warmup) / max(1, config.steps - warmup))
-        return peak * (1 + math.cos(math.pi * progress)) / 2
-    return peak
+    peak = peak_rate(config, d_model)
+    if step < config.warmup_steps:
+        return peak * step / config.warmup_steps
+    return peak * SCHEDULES[config.schedule](step, config)
+
+
+def inverse_sqrt(step: int, config: TrainingConfig) -> float:
+    """Return the paper's decay, with the inverse square root of the step."""
+    return math.sqrt(config.warmup_steps / step)
+
+
+def cosine(step: int, config: TrainingConfig) -> float:
+    """Return half a cosine wave, which reaches zero at the last step."""
+    progress = min(1.0, (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps))
+    return (1 + math.cos(math.pi * progress)) / 2
+
+
+def constant(_step: int, _config: TrainingConfig) -> float:
+    """Return the peak for all steps."""
+    return 1.0
+
+
+def wsd(step: int, config: TrainingConfig) -> float:
+    """Return warmup-stable-decay: the peak, then a linear decay over the last steps to zero at the last one."""
+    longest = max(1, config.steps - config.warmup_steps)
+    decay_steps = config.decay_steps or min(longest, math.ceil(DEFAULT_DECAY_SHARE * config.steps))
+    return min(1.0, max(0.0, (config.steps - step) / decay_steps))
+
+
+SCHEDULES: Mapping[str, Schedule] = {
+    "inverse_sqrt": inverse_sqrt,
+    "cosine": cosine,
+    "constant": constant,
+    "wsd": wsd,
+}
+"""The choices of training.schedule."""
 
 
 def warmup_warning(config: TrainingConfig) -> str:
-    """Return what to say if training ends before the rate has risen to its peak; nothing if it does not."""
+    """Return a warning if training ends before the warmup does, else an empty string."""
     if config.warmup_steps <= config.steps:
         return ""
     return (

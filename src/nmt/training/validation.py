@@ -1,17 +1,45 @@
-"""The loss on the development set, during training and when checkpoints are chosen."""
+"""Validate on the development set, during training and when checkpoints are chosen for averaging."""
 
 from collections.abc import Iterator
+
+from sacrebleu.metrics.bleu import BLEU
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
-from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.config.schema import Config, ModelConfig, TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch, split_batch
 from nmt.data.loader import MicroBatch, assemble
 from nmt.data.store import PairStore
 from nmt.decoding.engine import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
+from nmt.decoding.torch_engine import TorchEngine
+from nmt.evaluation.evaluate import read_split, translate_together
+from nmt.evaluation.scores import corpus_score
 from nmt.model.interface import TranslationModel
-from nmt.training.trainer import Means, held_out_loss
+from nmt.text.tokenizer import Tokenizer
+from nmt.training.trainer import Statistics, Trainer, held_out_loss
+
+
+def validate(
+    trainer: Trainer, config: Config, valid: PairStore, tokenizer: Tokenizer, interruptible_together: Interruptible
+) -> dict[str, float]:
+    """Return loss, perplexity and, if asked for, BLEU on the development set. All processes must call this."""
+    statistics = development_loss(trainer.model, valid, config.training, trainer.machine, interruptible_together)
+    figures = {"loss": statistics.loss, "nll": statistics.nll, "perplexity": statistics.perplexity}
+    if config.training.valid_sentences:
+        figures["bleu"] = decoded_bleu(trainer, config, tokenizer, interruptible_together)
+    return figures
+
+
+def decoded_bleu(
+    trainer: Trainer, config: Config, tokenizer: Tokenizer, interruptible_together: Interruptible
+) -> float:
+    """Return the BLEU, computed as `nmt eval` does, of the first sentences of the development set."""
+    split = read_split(config.data_folder, "valid", (config.data.source_lang, config.data.target_lang))
+    count = config.training.valid_sentences
+    engine = TorchEngine([trainer.model], tokenizer, config.decoding, *trainer.machine)
+    hypotheses = translate_together(engine, split.sources[:count], interruptible_together=interruptible_together)
+    return corpus_score(BLEU(), hypotheses, split.references[:count]).score
 
 
 def development_loss(
@@ -20,18 +48,19 @@ def development_loss(
     config: TrainingConfig,
     machine: Machine,
     interruptible_together: Interruptible,
-) -> Means:
-    """Return the mean losses on the development set; every process takes its share."""
-    return held_out_loss(model, own_batches(valid, config, model.config), config, machine, interruptible_together)
+) -> Statistics:
+    """Return the mean losses on the development set. All processes must call this."""
+    batches = development_batches(valid, config, model.config)
+    return held_out_loss(model, batches, config, machine, interruptible_together)
 
 
-def own_batches(valid: PairStore, config: TrainingConfig, model: ModelConfig) -> Iterator[MicroBatch]:
-    """Yield this process's share of the development set, with sentences cut as decoding and scoring cut them."""
-    known = model.max_positions if model.positions == "learned" else MAX_TARGET_TOKENS
-    limits = min(MAX_SOURCE_TOKENS, known) - 1, min(MAX_TARGET_TOKENS, known) - 1
+def development_batches(valid: PairStore, config: TrainingConfig, model: ModelConfig) -> Iterator[MicroBatch]:
+    """Yield this process's share of the development set, with sentences truncated as in decoding and scoring."""
+    max_tokens = model.max_positions if model.positions == "learned" else MAX_TARGET_TOKENS
+    limits = min(MAX_SOURCE_TOKENS, max_tokens) - 1, min(MAX_TARGET_TOKENS, max_tokens) - 1
     lengths = PairLengths.with_marks(valid.source_lengths.clip(max=limits[0]), valid.target_lengths.clip(max=limits[1]))
     devices, budget = distributed.world_size(), config.device_tokens or config.batch_tokens
     plan = plan_epoch(lengths, config.batch_tokens, seed=0, epoch=0)
     for index in range(len(plan)):
-        for part in split_batch(plan[index], lengths, devices, budget)[distributed.rank() :: devices]:
-            yield assemble(valid, part, limits)
+        for sentences in split_batch(plan[index], lengths, devices, budget)[distributed.rank() :: devices]:
+            yield assemble(valid, sentences, limits)

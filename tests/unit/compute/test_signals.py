@@ -122,7 +122,7 @@ def test_an_interrupted_step_changes_nothing(moment: str) -> None:
         stopped.update(second, stop_request.interruptible)
     hook.remove()
     assert calls == 3
-    assert repr(stopped.state()) == repr(other.state())
+    assert repr(stopped.to_save()) == repr(other.to_save())
     for name, weight in other.model.state_dict().items():
         assert torch.equal(stopped.model.state_dict()[name], weight), name
 

@@ -40,7 +40,7 @@ def test_training_in_threads_equals_training_without(store: PairStore, precision
         torch.manual_seed(3)
         machine = Machine(CPU.device, precision)
         trainers.append(Trainer(build_model(model, VOCABULARY, VOCABULARY), training, machine, seed=1))
-        trainers[-1].parts = parts
+        trainers[-1].concurrency = parts
     stream = global_batches(
         store, batch_tokens=60, device_tokens=40, seed=1, start=DataPosition(), rank=0, devices=1, threads=2
     )  # fmt: skip
@@ -48,19 +48,19 @@ def test_training_in_threads_equals_training_without(store: PairStore, precision
         work = next(stream)
         assert len(work.micro_batches) >= 4
         for trainer in trainers:
-            torch.set_num_threads(trainer.parts)  # one per micro-batch
+            torch.set_num_threads(trainer.concurrency)  # one per micro-batch
             trainer.update(work)
     one, two = (trainer.model.state_dict() for trainer in trainers)
     for name, value in one.items():
         assert torch.equal(value, two[name]), name
-    assert trainers[0].means() == trainers[1].means()
+    assert trainers[0].take_statistics() == trainers[1].take_statistics()
 
 
 @pytest.mark.parametrize(("batch", "device_tokens", "parts"), [(1023, 0, 1), (1024, 0, 2), (25_000, 1000, 1)])
 def test_small_batches_are_trained_on_without_threads(batch: int, device_tokens: int, parts: int) -> None:
     config = TrainingConfig(batch_tokens=batch, device_tokens=device_tokens)
     model = build_model(ModelConfig(layers=1, d_model=16, d_ff=32, heads=2), VOCABULARY, VOCABULARY)
-    assert Trainer(model, config, CPU, seed=1).parts == parts
+    assert Trainer(model, config, CPU, seed=1).concurrency == parts
 
 
 @pytest.mark.parametrize(

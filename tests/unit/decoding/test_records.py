@@ -1,6 +1,7 @@
 """What evaluations and exports say about the checkpoint they come from."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from nmt.decoding.checkpoint_record import CheckpointRecord
 from nmt.decoding.export_record import RECORD, ExportRecord, read_record
 from nmt.errors import UserError
+from nmt.runs.checkpoint_files import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint
 
 PLAIN = {"name": "averaged", "path": "outputs/x/checkpoints/averaged", "step": 7, "sha256": "ab"}
@@ -24,14 +26,14 @@ EXPORT: dict[str, Any] = {
 }
 
 
-def checkpoint(**meta: object) -> Checkpoint:
+def checkpoint(averaged_from: Sequence[str] = ()) -> Checkpoint:
     return Checkpoint(
         path=Path(PLAIN["path"]),  # type: ignore[arg-type]
         step=7,
         weights={},
         trainer=None,
         config_text="",
-        meta={"files": {"model.safetensors": "ab"}, **meta},
+        meta=CheckpointMeta(step=7, files={"model.safetensors": "ab"}, averaged_from=averaged_from),
     )
 
 

@@ -20,6 +20,7 @@ from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
+from nmt.runs.checkpoint_files import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
@@ -290,7 +291,7 @@ def test_a_diverged_model_is_an_error(tokenizer: Tokenizer) -> None:
 def checkpoint(folder: Path, model: TranslationModel, tokenizer: Tokenizer) -> Checkpoint:
     tokenizer.save(folder)
     return Checkpoint(
-        path=folder, step=1, weights=dict(model.state_dict()), trainer=None, config_text="", meta={"files": {}}
+        path=folder, step=1, weights=dict(model.state_dict()), trainer=None, config_text="", meta=CheckpointMeta(step=1)
     )
 
 
@@ -307,7 +308,7 @@ def test_a_loaded_checkpoint_translates_as_the_model_did(tokenizer: Tokenizer, t
 def test_a_checkpoint_of_another_vocabulary_or_shape_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
     model = random_model(tokenizer)
     larger = build_model(model.config, tokenizer.source_size + 8, tokenizer.target_size + 8)
-    with pytest.raises(UserError, match=r"vectors\.source is \[52, 16\] where the model has \[44, 16\]"):
+    with pytest.raises(UserError, match=r"vectors\.source is \[52, 16\] but the model has \[44, 16\]"):
         load_model(checkpoint(tmp_path, larger, tokenizer), model.config, CPU)
     with pytest.raises(UserError, match="another vocabulary or model shape"):
         load_model(checkpoint(tmp_path, model, tokenizer), ModelConfig(layers=3, d_model=16, d_ff=32, heads=2), CPU)

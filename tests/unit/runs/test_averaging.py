@@ -78,10 +78,10 @@ def test_the_averaged_checkpoint_loads_as_any_other(run: Path) -> None:
     checkpoint = load(folder)
     np.testing.assert_array_equal(checkpoint.weights["matrix"].numpy(), numpy_mean([300, 200, 100], "matrix"))
     assert checkpoint.step == 300
-    assert checkpoint.meta["averaged_from"] == ["step-00000300", "step-00000200", "step-00000100"]
+    assert checkpoint.meta.averaged_from == ["step-00000300", "step-00000200", "step-00000100"]
     assert checkpoint.tokenizer_files[0].read_bytes() == b"pieces"
     assert checkpoint.config_text == load(paths[2]).config_text
-    with pytest.raises(UserError, match="holds weights alone"):
+    with pytest.raises(UserError, match="contains only weights"):
         load(folder, trainer=True)
     resumed = load_last_good(run)
     assert resumed is not None
@@ -133,7 +133,7 @@ def test_a_run_with_an_interim_checkpoint_alone_uses_it_and_says_so(
     save(config.run_folder, 13, interim=True)
     stage.run(config)
     assert "note: the run has only step-00000013, which was saved because it was interrupted" in capsys.readouterr().out
-    assert load(config.run_folder / "checkpoints" / "averaged").meta["averaged_from"] == ["step-00000013"]
+    assert load(config.run_folder / "checkpoints" / "averaged").meta.averaged_from == ["step-00000013"]
 
 
 def test_candidates_are_the_last_the_best_and_their_averages_each_once(run: Path) -> None:

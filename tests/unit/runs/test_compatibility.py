@@ -1,4 +1,4 @@
-"""Which settings a run may go on with."""
+"""The settings that a run can be resumed with."""
 
 from dataclasses import asdict
 from typing import Any
@@ -7,9 +7,10 @@ import pytest
 import yaml
 
 from nmt.config.saved import flatten, read_settings
-from nmt.config.schema import Config
+from nmt.config.schema import SCHEDULES, Config, TrainingConfig
 from nmt.errors import UserError
-from nmt.runs.compatibility import check_resumable
+from nmt.runs.compatibility import SCHEDULES_WITH_AN_END, check_resumable
+from nmt.training.schedule import learning_rate
 
 SETTINGS = flatten(asdict(Config()))
 
@@ -22,7 +23,7 @@ def other(value: Any) -> Any:
     return [*value, "x"] if isinstance(value, list) else value + 1
 
 
-def test_settings_come_back_from_yaml() -> None:
+def test_settings_survive_yaml() -> None:
     assert read_settings(yaml.safe_dump(asdict(Config()))) == SETTINGS
     assert SETTINGS["training.adam_eps"] == 1e-9
     with pytest.raises(UserError, match="not YAML") as caught:
@@ -30,8 +31,8 @@ def test_settings_come_back_from_yaml() -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_every_setting_is_either_free_or_named_when_it_changes() -> None:
-    """The list of the fixed ones is written out, so that a new setting must be thought about."""
+def test_only_the_listed_settings_are_fixed() -> None:
+    """The fixed settings are written out, so that a new setting needs a decision."""
     fixed = set()
     for key, value in SETTINGS.items():
         try:
@@ -40,14 +41,14 @@ def test_every_setting_is_either_free_or_named_when_it_changes() -> None:
             fixed.add(key)
     training = {
         *("batch_tokens", "schedule", "warmup_steps", "learning_rate", "label_smoothing", "adam_beta1", "adam_beta2"),
-        *("adam_eps", "weight_decay", "clip_norm"),
+        *("adam_eps", "weight_decay", "clip_norm", "optimizer", "decay_steps"),
     }
     groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model")}
     assert len(groups) > 25
     assert fixed == {"seed"} | {f"training.{name}" for name in training} | groups
 
 
-def test_each_change_is_named_with_both_values_and_the_way_out() -> None:
+def test_the_error_names_both_values_and_a_way_out() -> None:
     changed = SETTINGS | {"training.batch_tokens": 512, "model.d_ff": 64, "training.steps": 7}
     with pytest.raises(UserError) as caught:
         check_resumable(SETTINGS, changed)
@@ -59,14 +60,24 @@ def test_each_change_is_named_with_both_values_and_the_way_out() -> None:
     assert "training.steps" not in message
 
 
-def test_a_cosine_cannot_change_its_end() -> None:
-    cosine = SETTINGS | {"training.schedule": "cosine"}
-    check_resumable(cosine, cosine)
+@pytest.mark.parametrize("schedule", ["cosine", "wsd"])
+def test_the_number_of_steps_is_fixed_if_the_schedule_depends_on_it(schedule: str) -> None:
+    settings = SETTINGS | {"training.schedule": schedule}
+    check_resumable(settings, settings)
     with pytest.raises(UserError, match=r"training.steps was 100000 and is now 7"):
-        check_resumable(cosine, cosine | {"training.steps": 7})
+        check_resumable(settings, settings | {"training.steps": 7})
 
 
-def test_a_setting_that_is_newer_than_the_checkpoint_had_its_default() -> None:
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_schedules_that_depend_on_the_number_of_steps_are_listed(schedule: str) -> None:
+    short, long = (
+        TrainingConfig(schedule=schedule, learning_rate=1.0, warmup_steps=10, steps=steps) for steps in (100, 200)
+    )
+    same = all(learning_rate(step, short, 512) == learning_rate(step, long, 512) for step in range(1, 101))
+    assert same == (schedule not in SCHEDULES_WITH_AN_END)
+
+
+def test_a_setting_missing_in_the_checkpoint_had_its_default() -> None:
     saved = {key: value for key, value in SETTINGS.items() if key != "model.norm"}
     check_resumable(saved, SETTINGS)
     with pytest.raises(UserError, match=r"model.norm was layer and is now rms"):

@@ -285,7 +285,7 @@ def goes_on_with_one_warning(run: Path, capsys: pytest.CaptureFixture[str], reas
 def test_without_a_login_the_run_goes_on(
     tmp_path: Path, lonely_wandb: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    goes_on_with_one_warning(tmp_path, capsys, "nobody is logged in: run `wandb login`")
+    goes_on_with_one_warning(tmp_path, capsys, "you are not logged in: run `wandb login`")
 
 
 def test_with_the_server_away_the_run_goes_on(

@@ -1,4 +1,4 @@
-"""When training ends by the clock: a clock of the test's own, which moves as work is done."""
+"""Training ends within its time limits; the test has a clock of its own, which steps and saves move on."""
 
 import time
 from collections.abc import Iterator
@@ -13,12 +13,14 @@ from nmt.config.schema import TrainingConfig
 from nmt.data.loader import global_batches
 from nmt.data.store import PairStore
 from nmt.estimate.parameters import count_parameters
-from nmt.runs.checkpoints import Checkpoints, load_last_good
+from nmt.runs.checkpoint_files import CheckpointMeta
+from nmt.runs.checkpoints import Checkpoint, Checkpoints, load_last_good
 from nmt.runs.tracking import NullTracker
 from nmt.training import clock
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.clock import LEAVING_SECONDS
 from nmt.training.loop import Ending, Loop
+from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import MODEL, VOCABULARY, store, trainer
 
@@ -42,7 +44,7 @@ class Clock:
 
 
 class Training(Loop):
-    """Puts the validation and the batches in the loop's place."""
+    """A loop over the batches of a store."""
 
     def train(self, store: PairStore) -> Ending:
         config = self.config
@@ -54,7 +56,7 @@ class Training(Loop):
 
 @pytest.fixture
 def time_of(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """A clock that steps and saves move on."""
+    """Return a clock that steps and saves move on."""
     ours, update, save = Clock(), Trainer.update, CheckpointManager.save
 
     def updating(self: Trainer, *what: Any) -> None:
@@ -73,19 +75,20 @@ def time_of(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return ours
 
 
-def build(folder: Path, ours: Clock, settings: dict[str, Any]) -> Training:
+def build(folder: Path, ours: Clock, settings: dict[str, Any], checkpoint: Checkpoint | None = None) -> Training:
     config = TrainingConfig(batch_tokens=60, warmup_steps=5, steps=100, **{"valid_every": 1000, **settings})
-    trained = trainer(config)
-    checkpoint_manager = CheckpointManager(
-        trained, Checkpoints(folder), CheckpointContents([], "seed: 1\n", "data"), aside=False
-    )
+    state = TrainingState(trainer(config))
+    if checkpoint is not None:
+        state.restore(checkpoint)
+    contents = CheckpointContents([], "seed: 1\n", "data")
+    checkpoint_manager = CheckpointManager(Checkpoints(folder), contents, config, in_background=False)
 
     def validate(interruptible_together: Interruptible) -> dict[str, float]:
         with interruptible_together():
             ours.now += ours.validation
-        return {"loss": 1 / (1 + trained.step)}
+        return {"loss": 1 / (1 + state.trainer.step)}
 
-    return Training(trained, NullTracker(), validate, checkpoint_manager)
+    return Training(state, NullTracker(), validate, checkpoint_manager)
 
 
 @pytest.mark.parametrize("started", [0.0, 40.0])
@@ -111,14 +114,14 @@ def test_the_process_ends_within_its_limit(
     assert kept.step == made
 
 
-def test_a_process_that_is_late_already_makes_one_step(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
+def test_a_process_past_its_limit_still_makes_one_step(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
     time_of.now = 3600.0
     ours = build(tmp_path, time_of, {"max_minutes": 1})
     assert ours.train(store) == Ending.TIME
     assert ours.trainer.step == 1
 
 
-def test_a_first_validation_that_takes_too_long_is_left_and_made_again_later(
+def test_a_validation_past_the_limit_is_repeated_on_resume(
     tmp_path: Path, time_of: Clock, store: PairStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allowed = []
@@ -140,25 +143,22 @@ def test_a_first_validation_that_takes_too_long_is_left_and_made_again_later(
     assert kept.trainer["loop"]["unseen"]
 
 
-def test_the_budget_counts_steps_alone_and_survives_a_resume(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
+def test_the_budget_counts_only_steps_and_survives_a_resume(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
     settings = {"max_training_minutes": 62 / 60, "valid_every": 2, "save_every": 3}
     first = build(tmp_path, time_of, {**settings, "max_minutes": 90 / 60})
     assert first.train(store) == Ending.TIME
     kept = load_last_good(tmp_path)
     assert kept is not None
-    assert kept.trainer is not None
-    second = build(tmp_path, time_of, settings)
-    second.trainer.load_state(kept.trainer["trainer"])
-    second.load_state(kept.trainer["loop"])
+    second = build(tmp_path, time_of, settings, kept)
     assert 0 < second.trainer.step < 7
     assert second.train(store) == Ending.BUDGET
     assert second.trainer.step == 7
 
 
-def test_a_checkpoint_of_before_the_budget_has_used_none_of_it(
-    tmp_path: Path, time_of: Clock, store: PairStore
-) -> None:
-    ours = build(tmp_path, time_of, {"max_training_minutes": 25 / 60})
-    ours.load_state({"best": None, "stale": 0, "skipped": 0})
+def test_a_checkpoint_without_training_time_counts_as_zero(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
+    saved = trainer()
+    trainer_pt = {"trainer": saved.to_save(), "loop": {"best": None, "stale": 0, "skipped": 0}}
+    checkpoint = Checkpoint(tmp_path, 0, saved.model.state_dict(), trainer_pt, "", CheckpointMeta(step=0))
+    ours = build(tmp_path, time_of, {"max_training_minutes": 25 / 60}, checkpoint)
     assert ours.train(store) == Ending.BUDGET
     assert ours.trainer.step == 3

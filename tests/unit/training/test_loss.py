@@ -25,8 +25,8 @@ def inputs(tokens: int = 37, words: int = 29, width: int = 8) -> tuple[Tensor, T
 def test_equals_torch(
     smoothing: float, rows_at_a_time: int, rows_in_cache: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SCORES_PER_SLICE", 29 * rows_at_a_time)
-    monkeypatch.setattr(module, "SCORES_IN_CACHE", 29 * rows_in_cache)
+    monkeypatch.setattr(module, "LOGITS_PER_CHUNK", 29 * rows_at_a_time)
+    monkeypatch.setattr(module, "LOGITS_IN_CACHE", 29 * rows_in_cache)
     output, projection, labels = inputs()
     expected = F.cross_entropy(
         output @ projection.T, labels, ignore_index=PAD, label_smoothing=smoothing, reduction="sum"

@@ -55,13 +55,13 @@ def test_trying_changes_nothing() -> None:
     config, text = TrainingConfig(batch_tokens=300, warmup_steps=2), store()
     tried, untried = trainer(config), trainer(config)
     before = torch.random.get_rng_state()
-    check_memory(tried, text, least=31)
+    check_memory(tried, text, longest_sentence=31)
     assert torch.equal(torch.random.get_rng_state(), before)
     assert all(parameter.grad is None for parameter in tried.model.parameters())
     for each in (tried, untried):
         for step in first_steps(config, text):
             each.update(step)
-    assert tried.means() == untried.means()
+    assert tried.take_statistics() == untried.take_statistics()
     for name, weight in untried.model.state_dict().items():
         assert torch.equal(tried.model.state_dict()[name], weight), name
 
@@ -91,7 +91,7 @@ def test_the_largest_are_the_largest(devices: int, device_tokens: int) -> None:
 class Cramped:
     """A trainer on a device that holds so many target tokens at once."""
 
-    parts = 1
+    concurrency = 1
 
     def __init__(self, room: int, config: TrainingConfig) -> None:
         self.room, self.config, self.seed = room, config, 1
@@ -105,15 +105,15 @@ class Cramped:
 @pytest.mark.parametrize(
     ("room", "device_tokens", "message"),
     [
-        (160, 0, "300 tokens a side at once do not fit in the memory of cpu in fp32; training.device_tokens=150 would"),
-        (80, 200, "200 tokens a side at once do not fit in the memory of cpu in fp32; training.device_tokens=50 would"),
+        (160, 0, "300 tokens per side do not fit in the memory of cpu in fp32; training.device_tokens=150 would"),
+        (80, 200, "200 tokens per side do not fit in the memory of cpu in fp32; training.device_tokens=50 would"),
         (5, 0, "nor does much less: choose a smaller model, or lower data.max_pieces"),
     ],
 )
 def test_what_does_not_fit_is_told_what_would(room: int, device_tokens: int, message: str) -> None:
     config = TrainingConfig(batch_tokens=300, device_tokens=device_tokens)
     with pytest.raises(CommonError, match=message):
-        check_memory(cast(Trainer, Cramped(room, config)), store(), least=31)
+        check_memory(cast(Trainer, Cramped(room, config)), store(), longest_sentence=31)
 
 
 def test_another_error_passes() -> None:
@@ -123,7 +123,7 @@ def test_another_error_passes() -> None:
     broken = trainer(TrainingConfig(batch_tokens=300))
     broken.try_out = fail  # type: ignore[assignment,method-assign]
     with pytest.raises(RuntimeError, match="something else"):
-        check_memory(broken, store(), least=31)
+        check_memory(broken, store(), longest_sentence=31)
 
 
 def test_what_is_beyond_all_memory_is_not_even_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,8 +133,8 @@ def test_what_is_beyond_all_memory_is_not_even_tried(monkeypatch: pytest.MonkeyP
     beyond = trainer(TrainingConfig(batch_tokens=300))
     beyond.try_out = fail  # type: ignore[assignment,method-assign]
     monkeypatch.setattr(memory_check, "memory_of", lambda _: 100_000_000)  # less than the process takes alone
-    with pytest.raises(CommonError, match="300 tokens a side at once do not fit"):
-        check_memory(beyond, store(), least=31)
+    with pytest.raises(CommonError, match="300 tokens per side do not fit"):
+        check_memory(beyond, store(), longest_sentence=31)
 
 
 @pytest.mark.parametrize("size", ["d_model", "d_ff", "layers", "heads", "max_positions"])

@@ -18,7 +18,7 @@ def train(progress: TrainingProgress) -> None:
             progress.advance()
             if step % 2 == 0:
                 progress.show(f"loss {step}.0")
-        progress.say("valid loss 3.0")
+        progress.write("valid loss 3.0")
 
 
 def test_plain_lines_in_a_log_file(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,47 +1,86 @@
+"""The learning rate against the paper's formula and against hand-computed values."""
+
 from dataclasses import replace
 
 import pytest
 
+from nmt.config import schema
 from nmt.config.schema import TrainingConfig
-from nmt.training.schedule import learning_rate, peak_rate, warmup_warning
+from nmt.errors import ConfigError
+from nmt.training.optimizer import OPTIMIZERS
+from nmt.training.schedule import SCHEDULES, learning_rate, peak_rate, warmup_warning
 
 PAPER = TrainingConfig()
 
 
 @pytest.mark.parametrize("d_model", [512, 1024])
 @pytest.mark.parametrize("step", [1, 2, 100, 3999, 4000, 4001, 20_000, 100_000])
-def test_the_papers_formula(step: int, d_model: int) -> None:
+def test_default_rate_follows_the_papers_formula(step: int, d_model: int) -> None:
     expected = d_model**-0.5 * min(step**-0.5, step * 4000**-1.5)
     assert learning_rate(step, PAPER, d_model) == pytest.approx(expected, rel=1e-12)
 
 
-def test_figures_of_base() -> None:
+def test_rates_of_the_base_model() -> None:
     assert peak_rate(PAPER, 512) == pytest.approx(6.98771e-4, rel=1e-5)
     assert learning_rate(16_000, PAPER, 512) == pytest.approx(6.98771e-4 / 2, rel=1e-5)
 
 
-def test_a_rate_of_ones_own() -> None:
+def test_learning_rate_sets_the_peak() -> None:
     config = replace(PAPER, learning_rate=2e-3, warmup_steps=10)
     assert [learning_rate(step, config, 512) for step in (5, 10, 40)] == pytest.approx([1e-3, 2e-3, 1e-3])
 
 
-def test_cosine_falls_to_zero_and_stays() -> None:
+def test_cosine_reaches_zero_at_the_last_step() -> None:
     config = replace(PAPER, schedule="cosine", learning_rate=1.0, warmup_steps=10, steps=110)
     rates = [learning_rate(step, config, 512) for step in (10, 60, 110, 200)]
     assert rates == pytest.approx([1.0, 0.5, 0.0, 0.0], abs=1e-12)
 
 
-def test_constant() -> None:
+def test_constant_keeps_the_peak_after_the_warmup() -> None:
     config = replace(PAPER, schedule="constant", learning_rate=1.0, warmup_steps=10)
     assert [learning_rate(step, config, 512) for step in (1, 10, 9999)] == pytest.approx([0.1, 1.0, 1.0])
 
 
 @pytest.mark.parametrize("steps", [4000, 100_000])
-def test_a_warmup_that_ends_is_no_cause_for_a_warning(steps: int) -> None:
+def test_no_warning_if_the_warmup_ends(steps: int) -> None:
     assert not warmup_warning(replace(PAPER, steps=steps))
 
 
-def test_a_warmup_longer_than_training_is_told() -> None:
+def test_warmup_longer_than_training_gives_a_warning() -> None:
     warning = warmup_warning(replace(PAPER, steps=1000))
     assert "training.warmup_steps=4000 is above training.steps=1000" in warning
     assert "25% of its peak" in warning
+
+
+@pytest.mark.parametrize(
+    ("decay_steps", "expected"),
+    [
+        (50, [0.5, 1.0, 1.0, 0.5, 0.0, 0.0]),
+        (0, [0.5, 1.0, 1.0, 1.0, 0.0, 0.0]),
+        (90, [0.5, 1.0, 50 / 90, 25 / 90, 0, 0]),
+    ],
+)
+def test_wsd_keeps_the_peak_and_then_falls_linearly_to_zero(decay_steps: int, expected: list[float]) -> None:
+    config = replace(PAPER, schedule="wsd", learning_rate=1.0, warmup_steps=10, steps=100, decay_steps=decay_steps)
+    rates = [learning_rate(step, config, 512) for step in (5, 10, 50, 75, 100, 200)]
+    assert rates == pytest.approx(expected)
+
+
+def test_wsd_decays_over_a_fifth_of_the_steps_by_default() -> None:
+    config = replace(PAPER, schedule="wsd", learning_rate=1.0, warmup_steps=10, steps=100)
+    assert [learning_rate(step, config, 512) for step in (80, 90, 95)] == pytest.approx([1.0, 0.5, 0.25])
+
+
+def test_wsd_with_a_long_warmup_still_reaches_the_peak() -> None:
+    config = replace(PAPER, schedule="wsd", learning_rate=1.0, warmup_steps=95, steps=100)
+    assert [learning_rate(step, config, 512) for step in (95, 100)] == pytest.approx([1.0, 0.0])
+
+
+def test_warmup_and_decay_must_fit_into_the_steps() -> None:
+    with pytest.raises(ConfigError, match=r"training.warmup_steps=60 and training.decay_steps=50 together"):
+        TrainingConfig(schedule="wsd", warmup_steps=60, decay_steps=50, steps=100)
+
+
+def test_the_schema_allows_what_is_registered() -> None:
+    assert set(schema.SCHEDULES) == SCHEDULES.keys()
+    assert set(schema.OPTIMIZERS) == OPTIMIZERS.keys()

@@ -47,7 +47,9 @@ def trainer(training: TrainingConfig = TRAINING, model: ModelConfig = MODEL) -> 
     return Trainer(build_model(model, VOCABULARY, VOCABULARY).double(), training, CPU, seed=1)
 
 
-def work(store: PairStore, training: TrainingConfig, count: int, start: DataPosition = START) -> list[GlobalBatch]:
+def batches_of(
+    store: PairStore, training: TrainingConfig, count: int, start: DataPosition = START
+) -> list[GlobalBatch]:
     stream = global_batches(
         store,
         batch_tokens=training.batch_tokens, device_tokens=training.device_tokens,
@@ -67,7 +69,7 @@ def test_equals_a_plain_loop(store: PairStore) -> None:
     adam = torch.optim.Adam(plain.parameters(), betas=(0.9, 0.98), eps=1e-5)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     plan = plan_epoch(lengths, TRAINING.batch_tokens, seed=1, epoch=0)
-    for step, item in enumerate(work(store, TRAINING, 6), start=1):
+    for step, item in enumerate(batches_of(store, TRAINING, 6), start=1):
         ours.update(item)
         sentences = plan[step - 1].tolist()
         targets = [store.target(i).tolist() for i in sentences]
@@ -85,18 +87,18 @@ def test_equals_a_plain_loop(store: PairStore) -> None:
 def test_accumulation_changes_nothing(store: PairStore) -> None:
     whole, parts = trainer(), trainer()
     in_parts = replace(TRAINING, device_tokens=20)
-    for once, often in zip(work(store, TRAINING, 5), work(store, in_parts, 5), strict=True):
+    for once, often in zip(batches_of(store, TRAINING, 5), batches_of(store, in_parts, 5), strict=True):
         assert len(once.micro_batches) == 1 < len(often.micro_batches)
         whole.update(once)
         parts.update(often)
     for name, value in weights(whole).items():
         torch.testing.assert_close(weights(parts)[name], value, rtol=1e-10, atol=1e-10)
-    assert whole.means().loss == pytest.approx(parts.means().loss, rel=1e-12)
+    assert whole.take_statistics().loss == pytest.approx(parts.take_statistics().loss, rel=1e-12)
 
 
 def test_a_step_without_a_finite_gradient_changes_nothing_and_is_counted(store: PairStore) -> None:
     ours = trainer()
-    first, bad, last = work(store, TRAINING, 3)
+    first, bad, last = batches_of(store, TRAINING, 3)
     ours.update(first)
     before, moments = weights(ours), str(ours.optimizer.state_dict()["state"])
     broken = next(iter(ours.model.parameters())).register_hook(lambda gradient: gradient * torch.nan)
@@ -104,15 +106,15 @@ def test_a_step_without_a_finite_gradient_changes_nothing_and_is_counted(store: 
     broken.remove()
     assert all(torch.equal(value, before[name]) for name, value in weights(ours).items())
     assert str(ours.optimizer.state_dict()["state"]) == moments
-    assert ours.means().skipped == 1
+    assert ours.take_statistics().skipped == 1
     ours.update(last)
     assert not all(torch.equal(value, before[name]) for name, value in weights(ours).items())
-    assert ours.means().skipped == 0
+    assert ours.take_statistics().skipped == 0
 
 
 def test_a_skipped_step_does_not_enter_the_mean_losses(store: PairStore) -> None:
     ours, plain = trainer(), trainer()
-    first, bad, last = work(store, TRAINING, 3)
+    first, bad, last = batches_of(store, TRAINING, 3)
     for each in (ours, plain):
         each.update(first)
     broken = next(iter(ours.model.parameters())).register_hook(lambda gradient: gradient * torch.nan)
@@ -127,7 +129,7 @@ def test_a_skipped_step_does_not_enter_the_mean_losses(store: PairStore) -> None
     plain.data_position = bad.after
     for each in (ours, plain):
         each.update(last)
-    found, expected = ours.means(), plain.means()
+    found, expected = ours.take_statistics(), plain.take_statistics()
     assert found == expected._replace(skipped=1)
     assert found.perplexity == pytest.approx(np.exp(found.nll))
 
@@ -135,8 +137,8 @@ def test_a_skipped_step_does_not_enter_the_mean_losses(store: PairStore) -> None
 def test_steps_that_were_all_skipped_have_no_mean_loss(store: PairStore) -> None:
     ours = trainer()
     next(iter(ours.model.parameters())).register_hook(lambda gradient: gradient * torch.nan)
-    ours.update(work(store, TRAINING, 1)[0])
-    found = ours.means()
+    ours.update(batches_of(store, TRAINING, 1)[0])
+    found = ours.take_statistics()
     assert np.isnan(found[:3]).all()
     assert found.skipped == 1
 
@@ -151,7 +153,7 @@ def test_clipping(store: PairStore) -> None:
 
     for each in (free, clipped):
         each.optimizer.register_step_pre_hook(lambda *_, each=each: norm_of(each))
-        each.update(work(store, TRAINING, 1)[0])
+        each.update(batches_of(store, TRAINING, 1)[0])
     assert norms[0] > 1e-2
     assert norms[1] == pytest.approx(1e-3, rel=1e-3)
     assert float(clipped.gradient_norm) == pytest.approx(norms[0])
@@ -160,34 +162,34 @@ def test_clipping(store: PairStore) -> None:
 def test_going_on_from_a_state_is_exact(store: PairStore) -> None:
     dropout = replace(MODEL, dropout=0.3)
     ours = trainer(model=dropout)
-    items = work(store, TRAINING, 12)
+    items = batches_of(store, TRAINING, 12)
     for item in items[:7]:
         ours.update(item)
-    state, kept = deepcopy(ours.state()), weights(ours)
+    state, kept = deepcopy(ours.to_save()), weights(ours)
     for item in items[7:]:
         ours.update(item)
 
     torch.manual_seed(999)  # whatever has happened to the random state in between
     again = trainer(model=dropout)
     again.model.load_state_dict(kept)
-    again.load_state(state)
-    for item in work(store, TRAINING, 5, start=again.data_position):
+    again.restore(state)
+    for item in batches_of(store, TRAINING, 5, start=again.data_position):
         again.update(item)
     assert all(torch.equal(value, weights(again)[name]) for name, value in weights(ours).items())
-    assert again.means() == ours.means()
+    assert again.take_statistics() == ours.take_statistics()
     assert again.step == 12
 
 
 def test_dropout_differs_from_step_to_step_and_slice_to_slice(store: PairStore) -> None:
     ours = trainer(replace(TRAINING, learning_rate=1e-30), replace(MODEL, dropout=0.5))
-    item = work(store, TRAINING, 1)[0]
+    item = batches_of(store, TRAINING, 1)[0]
     losses = []
     for _ in range(2):
         ours.update(item)
-        losses.append(ours.means().loss)
+        losses.append(ours.take_statistics().loss)
     assert losses[0] != losses[1]
     ours.update(item._replace(micro_batches=item.micro_batches * 2, target_tokens=2 * item.target_tokens))
-    assert ours.means().loss not in losses
+    assert ours.take_statistics().loss not in losses
 
 
 def test_held_out_loss(store: PairStore) -> None:
@@ -207,21 +209,21 @@ def test_held_out_loss(store: PairStore) -> None:
 def test_what_fills_a_batch_up_counts_for_nothing(store: PairStore, even: int, monkeypatch: pytest.MonkeyPatch) -> None:
     filled, bare = trainer(), trainer()
     monkeypatch.setattr(loader, "TOKEN_MULTIPLE", 1)
-    without = work(store, TRAINING, 3)
+    without = batches_of(store, TRAINING, 3)
     monkeypatch.setattr(loader, "TOKEN_MULTIPLE", even)
-    with_filling = work(store, TRAINING, 3)
+    with_filling = batches_of(store, TRAINING, 3)
     assert any((batch.labels == PAD).any() for item in with_filling for batch in item.micro_batches)
     for bare_item, filled_item in zip(without, with_filling, strict=True):
         bare.update(bare_item)
         filled.update(filled_item)
-    assert filled.means() == pytest.approx(bare.means())
+    assert filled.take_statistics() == pytest.approx(bare.take_statistics())
     for name, value in weights(bare).items():
         torch.testing.assert_close(weights(filled)[name], value, rtol=1e-9, atol=1e-12)
 
 
 def test_a_slice_without_sentences_counts_for_nothing(store: PairStore) -> None:
     with_empty, without = trainer(), trainer()
-    item = work(store, TRAINING, 1)[0]
+    item = batches_of(store, TRAINING, 1)[0]
     empty = assemble(store, np.array([], dtype=np.int64))
     assert empty.labels.tolist() == [PAD]
     without.update(item)
@@ -237,7 +239,7 @@ def test_bf16_learns_as_well(store: PairStore, dropout: float) -> None:
         torch.manual_seed(3)
         model = build_model(replace(MODEL, dropout=dropout), VOCABULARY, VOCABULARY)
         ours = Trainer(model, replace(TRAINING, learning_rate=3e-3), Machine(torch.device("cpu"), precision), seed=1)
-        for item in work(store, TRAINING, 60):
+        for item in batches_of(store, TRAINING, 60):
             ours.update(item)
-        losses.append(ours.means().loss)
+        losses.append(ours.take_statistics().loss)
     assert losses[1] == pytest.approx(losses[0], rel=0.02)

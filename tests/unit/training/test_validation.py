@@ -7,7 +7,7 @@ import pytest
 
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.store import PairStore, writing
-from nmt.training.validation import own_batches
+from nmt.training.validation import development_batches
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_sentences_of_any_length_are_validated_on_as_they_are_decoded(
     lengths = np.array([5000, 7], np.int32)
     with writing(tmp_path, "valid", ("en", "de"), 60) as writer:
         writer.append(np.full(5007, 9, np.uint16), lengths, np.full(5007, 9, np.uint16), lengths)
-    batches = list(own_batches(PairStore.open(tmp_path, "valid"), TrainingConfig(), model))
+    batches = list(development_batches(PairStore.open(tmp_path, "valid"), TrainingConfig(), model))
     assert [
         max(side) for side in zip(*((each.source.longest, each.target.longest) for each in batches), strict=True)
     ] == list(longest)

@@ -1,0 +1,124 @@
+"""The state of a training run: saved in checkpoints, restored on resume, and rewound after a divergence."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NotRequired, TypedDict, cast
+
+from nmt.runs.checkpoints import Checkpoint
+from nmt.training.clock import Stopwatch
+from nmt.training.divergence import DivergenceMonitor
+from nmt.training.trainer import SavedTrainer, Statistics, Trainer
+
+
+class SavedLoop(TypedDict):
+    """The part of trainer.pt that belongs to the loop."""
+
+    best: float | None
+    stale: int
+    skipped: int
+    rewound: NotRequired[bool]
+    unseen: NotRequired[bool]
+    """Whether the step was not validated yet although a validation is due."""
+    training_seconds: NotRequired[float]
+
+
+class SavedState(TypedDict):
+    """What a checkpoint stores in trainer.pt; checkpoints of nmt 0.1.0 lack the keys that are not required."""
+
+    trainer: SavedTrainer
+    loop: SavedLoop
+
+
+@dataclass
+class BestValidation:
+    """The best value on the development set so far."""
+
+    by: str
+    """The figure that is compared: loss (lowest is best) or bleu (highest is best)."""
+    value: float | None = None
+    stale: int = 0
+    """Validations since the best one."""
+
+    def update(self, figures: Mapping[str, float]) -> None:
+        """Compare the figures of a validation with the best so far."""
+        value = figures[self.by]
+        is_better = math.isfinite(value) and (
+            self.value is None or (value > self.value if self.by == "bleu" else value < self.value)
+        )
+        self.value, self.stale = (value, 0) if is_better else (self.value, self.stale + 1)
+
+
+class TrainingState:
+    """A trainer and what the loop remembers, saved and restored together."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer = trainer
+        self.best = BestValidation(trainer.config.best_by)
+        self.divergence = DivergenceMonitor()
+        self.skipped_steps = 0
+        """Steps of the whole run whose gradient was not finite."""
+        self.rewound = False
+        """Whether the run has gone back to an earlier checkpoint; it does so only once."""
+        self.validation_due = False
+        """Whether the current step must be validated before the next one."""
+        self.clock = Stopwatch()
+        self._seconds_before = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last step is done and validated."""
+        return self.trainer.step >= self.trainer.config.steps and not self.validation_due
+
+    def training_seconds(self) -> float:
+        """Return the seconds spent on steps in the whole run, without validation and checkpoints."""
+        return self._seconds_before + self.clock.seconds()
+
+    def take_statistics(self) -> Statistics:
+        """Return the trainer's statistics since the last call, and count the skipped steps."""
+        statistics = self.trainer.take_statistics()
+        self.skipped_steps += statistics.skipped
+        return statistics
+
+    def to_save(self) -> SavedState:
+        """Return what a checkpoint stores besides the weights. All processes must call this."""
+        return {
+            "trainer": self.trainer.to_save(),
+            "loop": {
+                "best": self.best.value,
+                "stale": self.best.stale,
+                "skipped": self.skipped_steps,
+                "rewound": self.rewound,
+                "unseen": self.validation_due,
+                "training_seconds": self.training_seconds(),
+            },
+        }
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Continue from a checkpoint, including its weights."""
+        saved = saved_state(checkpoint)
+        self.trainer.model.load_state_dict(checkpoint.weights)
+        self.trainer.restore(saved["trainer"])
+        loop = saved["loop"]
+        self.best.value, self.best.stale = loop["best"], loop["stale"]
+        self.skipped_steps = loop["skipped"]
+        self.rewound = loop.get("rewound", False)
+        self.validation_due = loop.get("unseen", False)
+        self._seconds_before = loop.get("training_seconds", 0.0)
+
+    def rewind(self, checkpoint: Checkpoint) -> None:
+        """Take weights and optimizer from a checkpoint, but keep the step and the position in the data."""
+        trainer = self.trainer
+        step, data_position = trainer.step, trainer.data_position
+        self.take_statistics()
+        trainer.model.load_state_dict(checkpoint.weights)
+        trainer.restore(saved_state(checkpoint)["trainer"])
+        trainer.step, trainer.data_position = step, data_position
+        trainer.take_statistics()  # drop the sums that the checkpoint contains
+        self.divergence.reset_count()
+        self.rewound = True
+
+
+def saved_state(checkpoint: Checkpoint) -> SavedState:
+    """Return the training state that a checkpoint contains, which must be loaded with `trainer=True`."""
+    return cast(SavedState, checkpoint.trainer)

@@ -1,0 +1,62 @@
+"""A training state survives a checkpoint, and a rewind keeps the position in the data."""
+
+from pathlib import Path
+
+import torch
+
+from nmt.data.store import PairStore
+from nmt.runs.checkpoint_files import CheckpointMeta
+from nmt.runs.checkpoints import Checkpoint
+from nmt.training.checkpointing import copy_to_cpu
+from nmt.training.state import TrainingState
+from tests.unit.training.test_trainer import TRAINING, batches_of, store, trainer, weights
+
+__all__ = ["store"]
+
+
+def checkpoint_of(state: TrainingState) -> Checkpoint:
+    step = state.trainer.step
+    saved = copy_to_cpu(state.to_save())
+    return Checkpoint(Path("nowhere"), step, weights(state.trainer), saved, "", CheckpointMeta(step=step))
+
+
+def test_a_restored_state_is_the_saved_one(store: PairStore) -> None:
+    state, restored = TrainingState(trainer()), TrainingState(trainer())
+    for batch in batches_of(store, TRAINING, 3):
+        state.trainer.update(batch)
+    state.best.value, state.best.stale = 2.5, 4
+    state.skipped_steps, state.rewound, state.validation_due = 7, True, True
+    restored.restore(checkpoint_of(state))
+    assert (restored.best.value, restored.best.stale) == (2.5, 4)
+    assert (restored.skipped_steps, restored.rewound, restored.validation_due) == (7, True, True)
+    assert restored.training_seconds() >= state.training_seconds() - 1
+    assert (restored.trainer.step, restored.trainer.data_position) == (3, state.trainer.data_position)
+    assert restored.take_statistics() == state.take_statistics()
+
+
+def test_a_checkpoint_without_the_newer_keys_is_restored() -> None:
+    saved = trainer()
+    loop = {"best": None, "stale": 0, "skipped": 2}
+    trainer_pt = {"trainer": saved.to_save(), "loop": loop}
+    state = TrainingState(trainer())
+    state.restore(Checkpoint(Path("nowhere"), 0, weights(saved), trainer_pt, "", CheckpointMeta(step=0)))
+    assert (state.skipped_steps, state.rewound, state.validation_due) == (2, False, False)
+
+
+def test_a_rewind_takes_back_the_weights_but_not_the_position(store: PairStore) -> None:
+    state = TrainingState(trainer())
+    first, second, third = batches_of(store, TRAINING, 3)
+    state.trainer.update(first)
+    checkpoint = checkpoint_of(state)
+    state.trainer.update(second)
+    state.rewind(checkpoint)
+    assert state.rewound
+    assert (state.trainer.step, state.trainer.data_position) == (2, second.after)
+    assert all(torch.equal(value, checkpoint.weights[name]) for name, value in weights(state.trainer).items())
+    state.trainer.update(third)
+    only_third = state.take_statistics()
+    expected = TrainingState(trainer())
+    expected.restore(checkpoint)
+    expected.trainer.take_statistics()
+    expected.trainer.update(third)
+    assert only_third.loss == expected.take_statistics().loss
