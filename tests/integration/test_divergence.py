@@ -139,7 +139,7 @@ def test_rewind_without_an_earlier_checkpoint_stops_the_run(
         ("999999999999", "batch.step=999999999999 lies beyond training.steps=40"),
     ],
 )
-def test_a_step_is_one_of_the_run(step: str, message: str, settings: list[str]) -> None:
+def test_batch_refuses_steps_outside_the_run(step: str, message: str, settings: list[str]) -> None:
     done = call(["batch", *settings, f"batch.step={step}"])
     assert done.returncode == 2
     assert message in done.stderr

@@ -95,7 +95,7 @@ def test_closed_input_and_full_output_are_user_errors(monkeypatch: pytest.Monkey
         output.write(b"x" * (1 << 20))
 
 
-def test_blocks_are_smaller_where_items_are_large() -> None:
+def test_blocks_of_large_items_have_fewer_items() -> None:
     found = list(blocks(["a", "bb", "c" * 9, "d", "e", "f", "g"], max_items=3, size=len, max_size=8))
     assert found == [["a", "bb", "c" * 9], ["d", "e", "f"], ["g"]]
     assert list(blocks(["aaaaaaaa", "b"], 3, len, 8)) == [["aaaaaaaa"], ["b"]]
