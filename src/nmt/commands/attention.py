@@ -10,6 +10,7 @@ from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
+from nmt.model.build import architecture_of
 from nmt.report.attention import attention, picture
 from nmt.runs.checkpoints import load, resolve
 from nmt.storage.files import replacing
@@ -23,8 +24,10 @@ def run(config: Config) -> None:
     """Translate the first line of the input and draw every head of the chosen part."""
     checkpoint = load(resolve(config.run_folder, config.checkpoint))
     settings, machine = from_yaml(checkpoint.config_text), prepare_machine(config.runtime)
-    if config.attention.layer > settings.model.layers:
-        raise UserError(f"attention.layer={config.attention.layer}, but the model has {settings.model.layers} layers")
+    stacks = {stack.part: stack.layers for stack in architecture_of(settings.model).stacks(settings.model)}
+    layers = stacks.get(config.attention.part, stacks["decoder"])
+    if config.attention.layer > layers:
+        raise UserError(f"attention.layer={config.attention.layer}, but the model has {layers} layers")
     source = _first_line(config.input)
     model, tokenizer = load_model(checkpoint, settings.model, machine.device)
     translation = next(TorchEngine([model], tokenizer, config.decoding, *machine).translate([source], window=1)).text

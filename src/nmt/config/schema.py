@@ -122,6 +122,10 @@ class ModelConfig:
     """Architecture."""
     layers: int = 6
     """N: number of encoder layers, and of decoder layers."""
+    encoder_layers: int = 0
+    """Number of encoder layers; 0 for `layers`."""
+    decoder_layers: int = 0
+    """Number of decoder layers; 0 for `layers`."""
     d_model: int = 512
     """Width of the residual stream."""
     d_ff: int = 2048
@@ -157,7 +161,7 @@ class ModelConfig:
         """Check the values."""
         for name in ("layers", "d_model", "d_ff", "heads", "max_positions", "max_relative_distance"):
             _at_least(f"model.{name}", getattr(self, name), 1)
-        for name in ("d_k", "d_v", "kv_heads"):
+        for name in ("encoder_layers", "decoder_layers", "d_k", "d_v", "kv_heads"):
             _at_least(f"model.{name}", getattr(self, name), 0)
         _fraction("model.dropout", self.dropout)
         _choice("model.norm_placement", self.norm_placement, ("post", "pre"))
@@ -175,6 +179,16 @@ class ModelConfig:
             raise ConfigError(f"model.d_model={self.d_model} must be even for sinusoidal positions")
         if self.positions == "rotary" and self.key_size % 2:
             raise ConfigError(f"model.d_k={self.key_size} must be even for rotary positions")
+
+    @property
+    def encoder_depth(self) -> int:
+        """Number of encoder layers."""
+        return self.encoder_layers or self.layers
+
+    @property
+    def decoder_depth(self) -> int:
+        """Number of decoder layers."""
+        return self.decoder_layers or self.layers
 
     @property
     def key_size(self) -> int:

@@ -138,8 +138,8 @@ def load_model(checkpoint: Checkpoint, config: ModelConfig, device: torch.device
 def _shapes(config: ModelConfig, tokenizer: Tokenizer, checkpoint: Checkpoint) -> dict[str, torch.Size]:
     """Return the shapes of a model's parameters without allocating them: damaged settings may ask for any size."""
     try:
-        if config.layers > len(checkpoint.weights):
-            raise ValueError(f"{config.layers} layers")
+        if max(config.encoder_depth, config.decoder_depth) > len(checkpoint.weights):
+            raise ValueError(f"{config.encoder_depth} and {config.decoder_depth} layers")
         with torch.device("meta"):
             model = build_model(config, tokenizer.source_size, tokenizer.target_size)
     except (RuntimeError, ValueError, TypeError, OverflowError) as error:

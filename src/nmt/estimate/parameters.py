@@ -34,6 +34,11 @@ def count_parameters(config: ModelConfig, source_vocabulary: int, target_vocabul
     return ParameterCounts(embedding=vectors * config.d_model, **stacks)
 
 
+def describe_depth(config: ModelConfig) -> str:
+    """Return the number of layers of each stack: "6 + 6" for the paper's base model."""
+    return " + ".join(str(stack.layers) for stack in architecture_of(config).stacks(config))
+
+
 def training_flops(
     config: ModelConfig, size: ParameterCounts, projection: int, source_tokens: int, target_tokens: int
 ) -> int:

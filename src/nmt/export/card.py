@@ -10,7 +10,7 @@ import yaml
 from nmt import __version__
 from nmt.config.schema import Config, DataConfig, DecodingConfig
 from nmt.data.sources.hub import is_hub_id
-from nmt.estimate.parameters import count_parameters
+from nmt.estimate.parameters import count_parameters, describe_depth
 
 USAGE = {
     "ctranslate2": (
@@ -146,7 +146,7 @@ def _recipe(facts: Facts) -> list[str]:
     config, model, training = facts.trained, facts.trained.model, facts.trained.training
     size = count_parameters(model, *facts.vocabularies)
     return [
-        f"- {size.total:,} parameters: {model.layers} + {model.layers} layers, d_model {model.d_model}, "
+        f"- {size.total:,} parameters: {describe_depth(model)} layers, d_model {model.d_model}, "
         f"d_ff {model.d_ff}, {model.heads} heads, {model.positions} positions, {model.norm_placement}-norm "
         f"({model.norm}), {model.activation}",
         f"- {config.tokenizer.model_type} vocabulary of {facts.vocabularies[1]:,} word pieces"

@@ -63,7 +63,6 @@ def _parts(specs: Any, config: ModelConfig) -> tuple[Any, Any]:
     """Encoder and decoder, as yet without weights."""
     activations = specs.Activation
     shape = {
-        "num_layers": config.layers,
         "num_heads": config.heads,
         "num_heads_kv": config.kv_heads or None,
         "head_dim": config.key_size,
@@ -76,10 +75,10 @@ def _parts(specs: Any, config: ModelConfig) -> tuple[Any, Any]:
         "rotary_dim": 0 if config.positions == "rotary" else None,  # 0 is the whole head
         "rotary_interleave": True,
     }
-    encoder = specs.transformer_spec.TransformerEncoderSpec(**shape)
+    encoder = specs.transformer_spec.TransformerEncoderSpec(config.encoder_depth, **shape)
     if config.positions == "rotary":
         del encoder.position_encodings
-    return encoder, specs.transformer_spec.TransformerDecoderSpec(**shape)
+    return encoder, specs.transformer_spec.TransformerDecoderSpec(config.decoder_depth, **shape)
 
 
 def _fill(spec: Any, config: ModelConfig, weights: Mapping[str, Tensor]) -> None:

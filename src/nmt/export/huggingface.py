@@ -78,8 +78,8 @@ def convert(config: ModelConfig, weights: Mapping[str, Tensor]) -> Iterator[tupl
         yield "model.decoder.embed_tokens.weight", vectors["target"].contiguous()
         yield "lm_head.weight", vectors["projection"].contiguous()
     yield "final_logits_bias", torch.zeros(1, len(vectors["shared" if config.tie_embeddings else "projection"]))
-    for side in ("encoder", "decoder"):
-        for index in range(config.layers):
+    for side, layers in (("encoder", config.encoder_depth), ("decoder", config.decoder_depth)):
+        for index in range(layers):
             for name, part in _layer(weights, f"{side}.{index}", order):
                 yield f"model.{side}.layers.{index}.{name}", part.contiguous()
 
@@ -113,9 +113,9 @@ def _layer(weights: Mapping[str, Tensor], ours: str, order: Tensor) -> Iterator[
 def _settings(config: ModelConfig, tokenizer: Tokenizer) -> dict[str, Any]:
     both = {
         f"{side}_{name}": value
-        for side in ("encoder", "decoder")
+        for side, layers in (("encoder", config.encoder_depth), ("decoder", config.decoder_depth))
         for name, value in (
-            ("layers", config.layers),
+            ("layers", layers),
             ("attention_heads", config.heads),
             ("ffn_dim", config.d_ff),
             ("layerdrop", 0.0),

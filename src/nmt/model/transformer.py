@@ -35,8 +35,8 @@ class Transformer(nn.Module):
         for side, size in self.positions.table_sizes().items():
             self.register_parameter(f"{side}_positions", random_vectors(size, config.d_model))
         self.dropout = Dropout(config.dropout)
-        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
-        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
+        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_depth))
+        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_depth))
         pre = config.norm_placement == "pre"
         self.encoder_norm = norm_of(config).build(config.d_model) if pre else nn.Identity()
         self.decoder_norm = norm_of(config).build(config.d_model) if pre else nn.Identity()
@@ -47,8 +47,8 @@ class Transformer(nn.Module):
     def stacks(config: ModelConfig) -> tuple[Stack, ...]:
         """See `TranslationModel.stacks`."""
         return (
-            Stack("encoder", config.layers, reads_source=True, reads_target=False, cross_attention=False),
-            Stack("decoder", config.layers, reads_source=False, reads_target=True, cross_attention=True),
+            Stack("encoder", config.encoder_depth, reads_source=True, reads_target=False, cross_attention=False),
+            Stack("decoder", config.decoder_depth, reads_source=False, reads_target=True, cross_attention=True),
         )
 
     def forward(self, source: Packed, target: Packed) -> Tensor:

@@ -67,7 +67,9 @@ def paper_perplexity(config: Config) -> float | None:
 
 
 def _size(model: ModelConfig) -> str:
-    return SIZES.get((model.layers, model.d_model, model.d_ff, model.heads), "")
+    if model.encoder_depth != model.decoder_depth:
+        return ""
+    return SIZES.get((model.encoder_depth, model.d_model, model.d_ff, model.heads), "")
 
 
 def _row(name: str) -> Row | None:

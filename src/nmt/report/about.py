@@ -6,7 +6,7 @@ from typing import Any
 
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
-from nmt.estimate.parameters import count_parameters, training_flops
+from nmt.estimate.parameters import count_parameters, describe_depth, training_flops
 from nmt.paper.figures import paper_bleu, paper_perplexity
 from nmt.report.run import SCORES, Run
 
@@ -60,7 +60,7 @@ def recipe(config: Config) -> str:
     """The model and its training in one line."""
     model, training = config.model, config.training
     return (
-        f"{model.layers} layers, d_model {model.d_model}, d_ff {model.d_ff}, {model.heads} heads, "
+        f"{describe_depth(model)} layers, d_model {model.d_model}, d_ff {model.d_ff}, {model.heads} heads, "
         f"dropout {model.dropout:g}, {model.norm_placement}-norm; {training.steps:,} steps "
         f"of {training.batch_tokens:,} tokens a side, warmup {training.warmup_steps:,}, "
         f"label smoothing {training.label_smoothing:g}"

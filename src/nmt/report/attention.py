@@ -96,7 +96,7 @@ def packed(attentions: Sequence[Attention]) -> list[dict[str, Any]]:
         {
             "source": each.source,
             "target": each.target,
-            "layers": len(each.encoder),
+            "layers": {part: len(each.part(part)[0]) for part in ("encoder", "decoder", "cross")},
             "heads": each.encoder.shape[1],
             **{part: _encode(each.part(part)[0]) for part in ("encoder", "decoder", "cross")},
         }

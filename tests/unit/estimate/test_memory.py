@@ -54,6 +54,8 @@ def saved(config: ModelConfig, half: bool) -> int:
         replace(BASE, heads=12),
         replace(BASE, activation="gelu", norm_placement="pre"),
         replace(BASE, activation="swiglu"),
+        replace(BASE, encoder_layers=1, decoder_layers=3),
+        replace(BASE, encoder_layers=4),
         replace(BASE, positions="alibi"),
         replace(BASE, positions="relative"),
     ],

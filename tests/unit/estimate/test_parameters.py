@@ -20,6 +20,7 @@ SMALL = ModelConfig(layers=2, d_model=16, d_ff=24, heads=4, max_positions=10)
         replace(SMALL, d_k=6, d_v=10),
         replace(SMALL, kv_heads=2),
         replace(SMALL, positions="learned"),
+        replace(SMALL, encoder_layers=3, decoder_layers=1, norm_placement="pre"),
         replace(SMALL, positions="alibi"),
         replace(SMALL, positions="relative", max_relative_distance=3, d_k=6),
         replace(SMALL, positions="rotary", norm="rms", norm_placement="pre", activation="swiglu"),

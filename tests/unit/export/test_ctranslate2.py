@@ -26,6 +26,7 @@ SHAPES = [
     {"positions": "rotary"},
     {"d_k": 16, "d_v": 16},
     {"kv_heads": 2},
+    {"encoder_layers": 3, "decoder_layers": 1},
 ]
 
 

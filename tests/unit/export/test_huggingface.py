@@ -16,7 +16,10 @@ from tests.unit.export.models import LINES, log_probabilities, model, tokenizer
 GREEDY = DecodingConfig(beam=1, extra_length=10)
 
 
-@pytest.mark.parametrize("options", [{}, {"tie_embeddings": False}, {"activation": "gelu"}, {"heads": 1}], ids=str)
+SHAPES = [{}, {"tie_embeddings": False}, {"activation": "gelu"}, {"heads": 1}, {"encoder_layers": 3}]
+
+
+@pytest.mark.parametrize("options", SHAPES, ids=str)
 def test_hugging_faces_own_code_gives_the_same_scores_and_translations(
     tmp_path: Path, options: dict[str, object]
 ) -> None:

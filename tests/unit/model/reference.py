@@ -135,7 +135,7 @@ def embed(weights: Weights, side: str, tokens: Tensor, config: ModelConfig) -> T
 def logits(weights: Weights, config: ModelConfig, source: Tensor, target: Tensor) -> Tensor:
     """Scores (length of target, vocabulary) for one sentence pair."""
     x = embed(weights, "source", source, config)
-    for i in range(config.layers):
+    for i in range(config.encoder_layers or config.layers):
         attention_name, feed_forward_name = f"encoder.{i}.attention", f"encoder.{i}.feed_forward"
         attend = partial(self_attention, weights, attention_name, config, False)
         x = around(weights, f"{attention_name}_residual", x, config, attend)
@@ -143,7 +143,7 @@ def logits(weights: Weights, config: ModelConfig, source: Tensor, target: Tensor
         x = around(weights, f"{feed_forward_name}_residual", x, config, feed)
     memory = norm(weights, "encoder_norm", x, config) if config.norm_placement == "pre" else x
     x = embed(weights, "target", target, config)
-    for i in range(config.layers):
+    for i in range(config.decoder_layers or config.layers):
         attention_name, cross_name = f"decoder.{i}.attention", f"decoder.{i}.cross_attention"
         attend = partial(self_attention, weights, attention_name, config, True)
         x = around(weights, f"{attention_name}_residual", x, config, attend)

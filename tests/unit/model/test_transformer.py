@@ -30,6 +30,8 @@ CONFIGS = {
     "rotary": replace(TINY, positions="rotary"),
     "alibi": replace(TINY, positions="alibi", kv_heads=2),
     "relative": replace(TINY, positions="relative", max_relative_distance=3, kv_heads=2, d_k=6),
+    "deep encoder": replace(TINY, encoder_layers=3, decoder_layers=1),
+    "deep decoder": replace(TINY, decoder_layers=3, norm_placement="pre"),
     "pre-norm": replace(TINY, norm_placement="pre"),
     "rms": replace(TINY, norm="rms"),
     "gelu": replace(TINY, activation="gelu"),

@@ -43,7 +43,8 @@ def test_a_run_with_everything_has_every_part(first: Config) -> None:
     assert len(data["charts"]) == 10
     assert html.count("data-chart=") == 10
     assert len(data["sentences"]["test"]) == 30
-    assert [(each["layers"], each["heads"]) for each in data["attention"]] == [(2, 2)] * 3
+    assert [each["layers"] for each in data["attention"]] == [{"encoder": 2, "decoder": 2, "cross": 2}] * 3
+    assert [each["heads"] for each in data["attention"]] == [2] * 3
     assert f'<td class="n strong">{_bleu(first):.2f}</td>' in html
 
 

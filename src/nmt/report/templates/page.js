@@ -156,7 +156,8 @@
       return made;
     };
     const show = () => {
-      const { layers, heads } = data.attention[state.sentence];
+      const { layers: { [state.part]: layers }, heads } = data.attention[state.sentence];
+      state.head %= layers * heads;
       const shown = matrix();
       $("#look-queries").replaceChildren(...shown.queries.map(span));
       $("#look-keys").replaceChildren(...shown.keys.map(span));
@@ -166,7 +167,7 @@
       return draw("#look-picture", picture(shown));
     };
     const step = (by) => {
-      const { layers, heads } = data.attention[state.sentence];
+      const { layers: { [state.part]: layers }, heads } = data.attention[state.sentence];
       state.head = (state.head + by + layers * heads) % (layers * heads);
       show();
     };
