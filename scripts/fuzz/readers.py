@@ -18,8 +18,9 @@ from hypothesis.strategies import SearchStrategy
 
 from nmt.config.schema import DataConfig
 from nmt.data.sources import hub
-from nmt.data.sources.files import inputs, read_lines, read_pairs, rows
+from nmt.data.sources.files import inputs, read_pairs, rows
 from nmt.errors import UserError
+from nmt.text.lines import read_lines
 from scripts.fuzz.campaign import Attempt
 from scripts.fuzz.odd import FRAGMENTS, damaged, json_values, lines, raw_lines, texts
 

@@ -20,13 +20,14 @@ from nmt.config.compose import compose, from_yaml, to_yaml
 from nmt.config.saved import read_settings
 from nmt.config.schema import Config, DataConfig, EvaluationConfig, ModelConfig
 from nmt.data.manifest import MANIFEST, PreparationTasks, read_records
-from nmt.data.sources.files import MAX_LINE_BYTES, inputs, read_lines, read_pairs, read_stream
+from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
 from nmt.errors import ConfigError, UserError
 from nmt.runs.checkpoints import load
 from nmt.storage.files import checksum, seal
 from nmt.text.blocks import blocks
+from nmt.text.lines import MAX_LINE_BYTES, read_lines, read_stream
 from nmt.text.streams import open_output
 from scripts.fuzz import long_line
 from scripts.fuzz.__main__ import TARGETS
@@ -94,7 +95,7 @@ def test_standard_input_that_is_closed_and_output_that_is_full(monkeypatch: pyte
 
 
 def test_blocks_are_smaller_where_items_are_large() -> None:
-    found = list(blocks(["a", "bb", "c" * 9, "d", "e", "f", "g"], most=3, size=len, room=8))
+    found = list(blocks(["a", "bb", "c" * 9, "d", "e", "f", "g"], max_items=3, size=len, max_size=8))
     assert found == [["a", "bb", "c" * 9], ["d", "e", "f"], ["g"]]
     assert list(blocks(["aaaaaaaa", "b"], 3, len, 8)) == [["aaaaaaaa"], ["b"]]
     assert list(blocks([], 3, len, 8)) == []

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from nmt.commands import average, data, evaluate, report, train
 from nmt.config.schema import Config
-from nmt.data.sources.files import read_lines
 from nmt.runs.scores import scores_folder
+from nmt.text.lines import read_lines
 
 SAMPLES = 5
 

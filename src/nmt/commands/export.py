@@ -11,7 +11,6 @@ from nmt import __version__
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import from_yaml
 from nmt.config.schema import Config, DecodingConfig
-from nmt.data.sources.files import read_lines
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.engine import Engine
 from nmt.decoding.load_engine import describe_checkpoint
@@ -26,6 +25,7 @@ from nmt.runs import checkpoint_files as checkpoint_format
 from nmt.runs.checkpoints import Checkpoint, load, resolve
 from nmt.runs.scores import FOLDER
 from nmt.storage.files import read_json, replacing_folder, write_json, write_text
+from nmt.text.lines import read_lines
 from nmt.text.tokenizer import Tokenizer
 
 CPU = torch.device("cpu")

@@ -15,10 +15,11 @@ from nmt.data.manifest import PreparationTasks, exclusive_corpus, read_records
 from nmt.data.overlap import count_overlap
 from nmt.data.progress import PairProgress
 from nmt.data.sources import registry
-from nmt.data.sources.files import Languages, read_lines
+from nmt.data.sources.files import Languages
 from nmt.errors import UserError
 from nmt.storage.files import checksum, replacing
 from nmt.text import tokenizer, train_tokenizer
+from nmt.text.lines import read_lines
 from nmt.text.tokenizer import Tokenizer
 
 Say = Callable[[str], None]

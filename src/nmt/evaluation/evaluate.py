@@ -13,11 +13,11 @@ from tqdm import tqdm
 from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
 from nmt.data.prepare import verify_step
-from nmt.data.sources.files import read_lines
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
 from nmt.evaluation.scores import Score, score
 from nmt.storage.files import write_json, write_text
+from nmt.text.lines import read_lines
 
 
 @dataclass(frozen=True, slots=True)

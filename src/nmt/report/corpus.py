@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.sources.files import read_lines
 from nmt.data.store import PairStore
 from nmt.report.charts import Spec, histogram
 from nmt.report.run import Run
+from nmt.text.lines import read_lines
 from nmt.text.tokenizer import Tokenizer
 
 SAMPLE = 20_000

@@ -9,11 +9,11 @@ import numpy as np
 
 from nmt.config.schema import Config
 from nmt.data.manifest import MANIFEST, read_records
-from nmt.data.sources.files import read_lines
 from nmt.errors import UserError, nearest
 from nmt.runs.scores import FOLDER
 from nmt.runs.tracking import METRICS, read_metrics
 from nmt.storage.files import checksum, read_json
+from nmt.text.lines import read_lines
 
 SCORES = {"bleu": "BLEU", "bleu_paper": "BLEU as in the paper", "chrf": "chrF", "ter": "TER"}
 """The scores of an evaluation, and what people call them."""

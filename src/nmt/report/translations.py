@@ -12,8 +12,8 @@ from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from nmt.data.sources.files import read_lines
 from nmt.report.run import Evaluated, Run
+from nmt.text.lines import read_lines
 
 LENGTHS = (5, 10, 15, 20, 30, 40, 60)
 """Upper ends of the buckets of source lengths, in words."""

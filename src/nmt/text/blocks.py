@@ -1,4 +1,4 @@
-"""Items taken together, so many at a time that they fit into memory, however large one of them is."""
+"""Group a stream of items into blocks that fit into memory, however large single items are."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -6,15 +6,15 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def blocks(items: Iterable[T], most: int, size: Callable[[T], int], room: int) -> Iterator[list[T]]:
-    """Take at most `most` items at a time; fewer where their sizes fill `room`."""
+def blocks(items: Iterable[T], max_items: int, size: Callable[[T], int], max_size: int) -> Iterator[list[T]]:
+    """Yield blocks of at most `max_items` items; a block also ends once its sizes add up to `max_size` or more."""
     block: list[T] = []
-    filled = 0
+    block_size = 0
     for item in items:
         block.append(item)
-        filled += size(item)
-        if len(block) == most or filled >= room:
+        block_size += size(item)
+        if len(block) == max_items or block_size >= max_size:
             yield block
-            block, filled = [], 0
+            block, block_size = [], 0
     if block:
         yield block

@@ -1,4 +1,4 @@
-"""The four special word pieces; their ids are the same in every vocabulary."""
+"""Ids of the four special tokens, the same in every vocabulary."""
 
 UNK = 0
 PAD = 1

@@ -1,4 +1,4 @@
-"""Lines in from a file or standard input, bytes out to a file or standard output."""
+"""Read lines from a file or standard input; write bytes to a file or standard output."""
 
 import sys
 from collections.abc import Iterator
@@ -6,16 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from nmt.data.sources.files import read_lines, read_stream
 from nmt.errors import UserError
 from nmt.storage.files import replacing
+from nmt.text.lines import read_lines, read_stream
 
 STANDARD = "-"
-"""Standard input, or output."""
+"""The name that stands for standard input or standard output."""
 
 
 def read_input(name: str, key: str = "input") -> Iterator[str]:
-    """Lines of a file (plain, .gz or .xz) or of standard input; `key` is the setting that names it."""
+    """Yield the lines of a file (plain, .gz or .xz) or of standard input; errors call the setting `key`."""
     if name == STANDARD:
         return read_stream(sys.stdin.buffer if sys.stdin else None, "standard input")
     if not Path(name).is_file():
@@ -25,11 +25,11 @@ def read_input(name: str, key: str = "input") -> Iterator[str]:
 
 @contextmanager
 def open_output(name: str) -> Iterator[BinaryIO]:
-    """A file, put in its place once it is whole, or standard output."""
+    """Open standard output, or a file that appears under its name only once it is complete."""
     if name == STANDARD:
         if not sys.stdout:
             raise UserError("standard output is closed: name a file with output=")
-        with _explaining_output():
+        with _explaining_write_errors():
             yield sys.stdout.buffer
         return
     with replacing(Path(name)) as partial, partial.open("wb") as file:
@@ -37,10 +37,10 @@ def open_output(name: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _explaining_output() -> Iterator[None]:
+def _explaining_write_errors() -> Iterator[None]:
     try:
         yield
-    except BrokenPipeError:  # whoever read it has left, which is no error
+    except BrokenPipeError:  # the reader, such as `head`, has all it wants: not an error
         raise
     except OSError as error:
         raise UserError(f"cannot write standard output: {error.strerror or error}.") from error

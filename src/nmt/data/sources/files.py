@@ -1,17 +1,11 @@
 """Pairs of sentences from files: text, tsv, sgm, JSON lines and csv (also .gz, .xz), Parquet, or a folder of those."""
 
-import gzip
 import html
-import lzma
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from io import BufferedReader
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
 
 import pyarrow
 import pyarrow.compute
@@ -19,6 +13,7 @@ import pyarrow.parquet
 
 from nmt.data.sources.tables import TRANSLATION, cell_text, csv_pairs, json_pairs, sides_of
 from nmt.errors import UserError, nearest
+from nmt.text.lines import MAX_LINE_BYTES, line_too_long, read_lines
 
 Pair = tuple[str, str]
 Languages = tuple[str, str]
@@ -33,8 +28,6 @@ KINDS = {
 TABLES = (".parquet", *(f"{end}{packed}" for end in (".jsonl", ".json", ".csv") for packed in ("", ".gz", ".xz")))
 """Ends of the names of a split's files in a folder, in the order in which they are looked for."""
 BATCH_ROWS = 1_000
-MAX_LINE_BYTES = 1 << 20
-"""Most bytes of a line: a file whose ends of lines are lost is refused before it fills the memory."""
 MAX_COLUMN_BYTES = 1 << 30
 """Most bytes of a column in a row group of Parquet: it is read as a whole, and could be one text."""
 
@@ -110,36 +103,6 @@ def _table(path: Path, languages: Languages, columns: Sequence[str]) -> Iterator
             return _tsv_pairs(path, columns)
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    r"""Lines of a UTF-8 text file, which end at \n (or \r\n) and nowhere else."""
-    with _explaining(path), _opened(path) as file:
-        yield from _decoded(file, str(path))
-
-
-def read_stream(file: BinaryIO | None, name: str) -> Iterator[str]:
-    """Lines of text from what is open already, such as standard input; `name` says in errors which it is."""
-    if file is None:
-        raise UserError(f"{name} is closed: give it something to read.")
-    with _explaining(name):
-        yield from _decoded(file, name)
-
-
-def _decoded(file: BinaryIO | BufferedReader | gzip.GzipFile | lzma.LZMAFile, name: str) -> Iterator[str]:
-    for number, raw in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), 1):
-        if len(raw) > MAX_LINE_BYTES:
-            raise _too_long(f"{name}, line {number}")
-        try:
-            line = raw.decode()
-        except UnicodeDecodeError as error:
-            raise UserError(
-                f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the line): convert it, "
-                "for example with `iconv -t UTF-8`."
-            ) from error
-        if number == 1:
-            line = line.lstrip("\ufeff")
-        yield line.removesuffix("\n").rstrip("\r")
-
-
 def table_pairs(
     table: pyarrow.Table | pyarrow.RecordBatch, languages: Languages, columns: Sequence[str], name: str
 ) -> Iterator[Pair]:
@@ -185,7 +148,7 @@ def _texts(side: pyarrow.Array | pyarrow.ChunkedArray, what: str, name: str) -> 
         raise UserError(f"{name} has {kind}, not text, in {what}.")
     text = side.cast(pyarrow.large_string())
     if (pyarrow.compute.max(pyarrow.compute.binary_length(text)).as_py() or 0) > MAX_LINE_BYTES:
-        raise _too_long(f"{name}, a text in {what}")
+        raise line_too_long(f"{name}, a text in {what}")
     try:
         found: list[str | None] = text.to_pylist()
     except UnicodeDecodeError as error:
@@ -200,32 +163,15 @@ def rows(path: Path) -> int:
 
 
 @contextmanager
-def _explaining(path: Path | str) -> Iterator[None]:
+def _explaining(path: Path) -> Iterator[None]:
     try:
         yield
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise UserError(f"{path} is damaged or cut short ({error}): fetch it again.") from error
     except (pyarrow.ArrowException, UnicodeDecodeError) as error:  # the latter of a name in its metadata
         raise UserError(
             f"{path} is not a whole Parquet file ({str(error).splitlines()[0]}): fetch it again."
         ) from error
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}.") from error
-
-
-def _too_long(where: str) -> UserError:
-    return UserError(
-        f"{where}: longer than {MAX_LINE_BYTES:,} bytes, too long for a sentence: "
-        "do its lines end in \\n? Split or drop it."
-    )
-
-
-def _opened(path: Path) -> BufferedReader | gzip.GzipFile | lzma.LZMAFile:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rb")
-    if path.suffix == ".xz":
-        return lzma.open(path, "rb")
-    return path.open("rb")
 
 
 def _zipped(source: Path, target: Path, languages: Languages) -> Iterator[Pair]:

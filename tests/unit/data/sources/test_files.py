@@ -10,8 +10,9 @@ import pyarrow.parquet
 import pytest
 
 from nmt.data.sources import files
-from nmt.data.sources.files import MAX_LINE_BYTES, Pair, inputs, read_pairs
+from nmt.data.sources.files import Pair, inputs, read_pairs
 from nmt.errors import UserError
+from nmt.text.lines import MAX_LINE_BYTES
 
 PAIRS = [("a house", "ein Haus"), ("the ships", "die Schiffe"), ("", ""), ("odd\u2028 \rone\x85", "ein\x0b\x1c übles")]
 
