@@ -24,7 +24,7 @@ def translate(job: Job) -> Result:
     folder.mkdir()
     numbers = NUMBERS[job["precision"]]
     export.write(folder, *read_weights(job), tokenizer, numbers)
-    load = partial(ctranslate2.TorchEngine, str(folder), device="cpu", compute_type=numbers)
+    load = partial(ctranslate2.Translator, str(folder), device="cpu", compute_type=numbers)
     shared, apart = load(intra_threads=job["threads"]), load(inter_threads=job["threads"], intra_threads=1)
     ids = {piece: index for index, piece in enumerate(tokenizer.vocabularies[1])}
 

@@ -41,7 +41,7 @@ class CTranslate2Engine(Engine):
         self.source_pieces, self.target_pieces = tokenizer.vocabularies
         self._ids = {piece: index for index, piece in enumerate(self.target_pieces)}
         try:
-            self.model: Any = ctranslate2.TorchEngine(
+            self.model: Any = ctranslate2.Translator(
                 str(folder), device=device.type, device_index=device.index or 0, intra_threads=threads
             )
         except (RuntimeError, ValueError) as error:

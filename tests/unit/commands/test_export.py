@@ -204,7 +204,7 @@ def test_each_process_loads_the_export_onto_its_own_device(
         asked.append((device, device_index))
 
     monkeypatch.setitem(
-        sys.modules, "ctranslate2", SimpleNamespace(TorchEngine=translator, set_random_seed=lambda seed: None)
+        sys.modules, "ctranslate2", SimpleNamespace(Translator=translator, set_random_seed=lambda seed: None)
     )
     Tokenizer.load(config.data_folder).save(config.export_folder)
     record = {
