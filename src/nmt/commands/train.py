@@ -9,7 +9,6 @@ from hashlib import sha256
 from typing import Any
 
 import torch
-from sacrebleu.metrics.bleu import BLEU
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
@@ -25,7 +24,7 @@ from nmt.data.store import PairStore
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.evaluation.evaluate import read_split, translate_together
-from nmt.evaluation.scores import corpus_score
+from nmt.evaluation.metrics import METRICS
 from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights, load_last_good
 from nmt.runs.compatibility import check_resumable
@@ -219,7 +218,7 @@ def _decoded_bleu(
     count = config.training.valid_sentences
     translator = TorchEngine([trainer.model], tokenizer, config.decoding, *trainer.machine)
     hypotheses = translate_together(translator, split.sources[:count], interruptible_together=interruptible_together)
-    return corpus_score(BLEU(), hypotheses, split.references[:count]).score
+    return METRICS["bleu"].score(hypotheses, split.references[:count], config.data.target_lang).score
 
 
 def _keeper(trainer: Trainer, config: Config, train: PairStore) -> CheckpointManager:

@@ -15,7 +15,8 @@ from nmt.compute.signals import Interruptible
 from nmt.data.prepare import verify_step
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
-from nmt.evaluation.scores import Score, score
+from nmt.evaluation.metric import Score
+from nmt.evaluation.metrics import score
 from nmt.storage.files import write_json, write_text
 from nmt.text.lines import read_lines
 

@@ -12,7 +12,7 @@ from nmt.config.compose import compose, to_yaml
 from nmt.config.schema import Config
 from nmt.data.prepare import prepare
 from nmt.evaluation.evaluate import Evaluation, write_evaluation
-from nmt.evaluation.scores import score
+from nmt.evaluation.metrics import score
 from nmt.model.transformer import Transformer
 from nmt.runs.checkpoints import Checkpoints
 from nmt.storage.files import write_json
