@@ -1,8 +1,9 @@
 """What a stage translates with, as the settings say: a checkpoint, several, or an export."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -13,8 +14,9 @@ from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.engine import Engine
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
-from nmt.export.record import RECORD, export_files, read_record
+from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import Checkpoint, load, resolve
+from nmt.runs.export_record import EXPORT_RECORD, read_export_record
 
 
 class LoadedEngine(NamedTuple):
@@ -26,8 +28,8 @@ class LoadedEngine(NamedTuple):
     """Source and target of the model."""
     files: list[Path]
     """The files of the checkpoint or the export, without the state of training."""
-    about: dict[str, Any]
-    """Name, path, step and checksum of the checkpoint; of an export also what became of it."""
+    checkpoint: CheckpointRecord
+    """The checkpoint that was loaded, or that the export was made from."""
 
 
 def load_engine(config: Config, machine: Machine) -> LoadedEngine:
@@ -35,15 +37,15 @@ def load_engine(config: Config, machine: Machine) -> LoadedEngine:
     return _load_export(config, machine) if config.engine == "ctranslate2" else _load_checkpoints(config, machine)
 
 
-def describe_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What one must know to find the same weights again."""
-    return {
-        "name": checkpoint.path.name,
-        "path": str(checkpoint.path),
-        "step": checkpoint.step,
-        "sha256": checkpoint.meta["files"]["model.safetensors"],
-        **({"averaged_from": averaged} if (averaged := checkpoint.meta.get("averaged_from")) else {}),
-    }
+def describe_checkpoint(checkpoint: Checkpoint) -> CheckpointRecord:
+    """Return the facts by which the same weights are found again."""
+    return CheckpointRecord(
+        name=checkpoint.path.name,
+        path=str(checkpoint.path),
+        step=checkpoint.step,
+        sha256=checkpoint.meta["files"]["model.safetensors"],
+        averaged_from=tuple(checkpoint.meta.get("averaged_from", ())),
+    )
 
 
 def check_languages(loaded: LoadedEngine, config: Config) -> None:
@@ -67,12 +69,10 @@ def _load_checkpoints(config: Config, machine: Machine) -> LoadedEngine:
     tokenizers = [tokenizer for _, tokenizer in loaded]
     _check_one_vocabulary(checkpoints, [tokenizer.checksum for tokenizer in tokenizers])
     engine = TorchEngine([model for model, _ in loaded], tokenizers[0], config.decoding, *machine, seed=config.seed)
-    about = describe_checkpoint(checkpoints[0])
-    if len(checkpoints) > 1:
-        about["ensemble"] = [describe_checkpoint(checkpoint) for checkpoint in checkpoints[1:]]
+    first, *members = checkpoints
+    record = replace(describe_checkpoint(first), ensemble=tuple(map(describe_checkpoint, members)))
     data = trained[0].data
-    first = checkpoints[0]
-    return LoadedEngine(engine, first.path, (data.source_lang, data.target_lang), first.files, about)
+    return LoadedEngine(engine, first.path, (data.source_lang, data.target_lang), first.files, record)
 
 
 def _check_one_vocabulary(checkpoints: Sequence[Checkpoint], checksums: Sequence[str]) -> None:
@@ -86,19 +86,18 @@ def _check_one_vocabulary(checkpoints: Sequence[Checkpoint], checksums: Sequence
 
 def _load_export(config: Config, machine: Machine) -> LoadedEngine:
     folder = config.export_folder
-    if not (folder / RECORD).is_file():
+    if not (folder / EXPORT_RECORD).is_file():
         raise UserError(f"there is no export in {folder}: run `make export` first (with the same ARGS)")
-    record = read_record(folder)
-    if record["target"] != "ctranslate2":
-        raise UserError(f"{folder} is an export for {record['target']}: engine=ctranslate2 needs one for ctranslate2")
+    record = read_export_record(folder)
+    if record.target != "ctranslate2":
+        raise UserError(f"{folder} is an export for {record.target}: engine=ctranslate2 needs one for ctranslate2")
     engine = CTranslate2Engine(
         folder,
         config.decoding,
         machine.device,
         torch.get_num_threads(),
         seed=config.seed,
-        longest=record["positions"],
+        longest=record.positions,
     )
-    about = {**record["checkpoint"], "export": str(folder), "quantization": record["quantization"]}
-    source, target = record["languages"]
-    return LoadedEngine(engine, folder, (source, target), export_files(folder, record), about)
+    checkpoint = replace(record.checkpoint, export=str(folder), quantization=record.quantization)
+    return LoadedEngine(engine, folder, record.languages, record.paths(folder), checkpoint)
