@@ -1,0 +1,111 @@
+"""The names of the files and folders of a run."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+WEIGHTS = "model.safetensors"
+TRAINER = "trainer.pt"
+SETTINGS = "config.yaml"
+META = "meta.json"
+"""The files of a checkpoint besides those of the tokenizer."""
+LAST, BEST, AVERAGED = "last", "best", "averaged"
+"""Checkpoints that are named by what they are instead of by their step."""
+_STEP_FOLDER = re.compile(r"step-([0-9]{8,})")
+
+
+@dataclass(frozen=True, slots=True)
+class RunLayout:
+    """The paths of a run's files, whether they exist or not."""
+
+    folder: Path
+    """The run's folder, `outputs/<name>`."""
+
+    @property
+    def settings(self) -> Path:
+        """The settings of the run, resolved."""
+        return self.folder / SETTINGS
+
+    @property
+    def environment(self) -> Path:
+        """The code, the machine and the data that the run was trained with."""
+        return self.folder / "environment.json"
+
+    @property
+    def metrics(self) -> Path:
+        """The events of training, one JSON object per line."""
+        return self.folder / "metrics.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the checkpoints."""
+        return self.folder / "checkpoints"
+
+    @property
+    def last(self) -> Path:
+        """A link to the newest checkpoint."""
+        return self.checkpoints / LAST
+
+    @property
+    def best(self) -> Path:
+        """A link to the best validated checkpoint."""
+        return self.checkpoints / BEST
+
+    @property
+    def averaged(self) -> Path:
+        """The averaged checkpoint."""
+        return self.checkpoints / AVERAGED
+
+    def checkpoint(self, step: int) -> Path:
+        """Return the folder of the checkpoint of a step."""
+        return self.checkpoints / step_folder_name(step)
+
+    @property
+    def evaluation(self) -> Path:
+        """The folder of scores and translations; those of other checkpoints and exports are in folders inside it."""
+        return self.folder / "eval"
+
+    @property
+    def report(self) -> Path:
+        """The report of the run."""
+        return self.folder / "report.html"
+
+    def comparison(self, other_names: str) -> Path:
+        """Return the path of the report that compares this run with others."""
+        return self.folder / f"compared-{other_names}.html"
+
+    @property
+    def exports(self) -> Path:
+        """The folder of the exported models."""
+        return self.folder / "export"
+
+    @property
+    def tensorboard(self) -> Path:
+        """The folder of the events for TensorBoard."""
+        return self.folder / "tensorboard"
+
+    @property
+    def wandb_id(self) -> Path:
+        """The file with the id of the run at Weights & Biases."""
+        return self.folder / "wandb-id.txt"
+
+
+def scores_file(folder: Path, split: str) -> Path:
+    """Return the path of the scores of a split in a folder of evaluations."""
+    return folder / f"{split}.json"
+
+
+def hypotheses_file(folder: Path, split: str) -> Path:
+    """Return the path of the translations of a split in a folder of evaluations."""
+    return folder / f"{split}.hyp.txt"
+
+
+def step_folder_name(step: int) -> str:
+    """Return the name of the folder of a step's checkpoint."""
+    return f"step-{step:08d}"
+
+
+def step_of_folder_name(name: str) -> int | None:
+    """Return the step of a checkpoint's folder, or None if the name is not that of a step's folder."""
+    match = _STEP_FOLDER.fullmatch(name)
+    return int(match[1]) if match else None
