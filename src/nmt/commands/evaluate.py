@@ -10,7 +10,8 @@ from nmt.config.schema import Config
 from nmt.decoding.load_engine import LoadedEngine, check_languages, load_engine
 from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
-from nmt.runs.scores import FOLDER, scores_folder
+from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
+from nmt.runs.scores import scores_folder
 from nmt.runs.tracking import Scored, tell_scored
 from nmt.storage.files import write_text
 
@@ -30,8 +31,9 @@ def run(config: Config) -> None:
             evaluation = evaluate(loaded.engine, split, config.data.target_lang)
             if distributed.is_main():
                 folder = scores_folder(config)
-                write_text(folder / f"{split.name}.hyp.txt", "".join(f"{line}\n" for line in evaluation.hypotheses))
-                write_evaluation(folder / f"{split.name}.json", _record(config, split, evaluation, loaded, machine))
+                hypotheses = "".join(f"{line}\n" for line in evaluation.hypotheses)
+                write_text(hypotheses_file(folder, split.name), hypotheses)
+                write_evaluation(scores_file(folder, split.name), _record(config, split, evaluation, loaded, machine))
                 _print(split.name, evaluation, loaded, folder)
                 _track(config, split, evaluation, loaded)
 
@@ -61,7 +63,7 @@ def _track(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedE
     """Send the scores and some translations to the trackers that the settings ask for."""
     translations = zip(split.sources, evaluation.hypotheses, split.references, strict=True)
     scored = Scored(
-        split=str((scores_folder(config) / split.name).relative_to(config.run_folder / FOLDER)),
+        split=str((scores_folder(config) / split.name).relative_to(RunLayout(config.run_folder).evaluation)),
         step=loaded.checkpoint.step,
         scores={name: score.score for name, score in evaluation.scores.items()},
         signatures={name: score.signature for name, score in evaluation.scores.items()},
@@ -78,7 +80,7 @@ def _print(split: str, evaluation: Evaluation, loaded: LoadedEngine, folder: Pat
         f"{split}: {len(evaluation.hypotheses):,} sentences in {evaluation.seconds:.1f} s "
         f"({evaluation.sentences_per_second:,.1f} per second) by {loaded.path}; "
         f"perplexity of the references {evaluation.perplexity:.2f} (nll {evaluation.nll:.4f}); "
-        f"written to {folder / split}.json"
+        f"written to {scores_file(folder, split)}"
     )
     for name, score in evaluation.scores.items():
         print(f"{name:<11}{score.score:6.2f}  {score.signature}", flush=True)

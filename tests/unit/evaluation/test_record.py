@@ -41,7 +41,8 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_files_of_other_versions_are_read(tmp_path: Path) -> None:
     file = tmp_path / "test.json"
-    file.write_text(json.dumps(earlier(decoding={"beam": 2, "of_another_version": 1}, comet={"score": 1, "signature": ""})))
+    decoding = {"beam": 2, "of_another_version": 1}
+    file.write_text(json.dumps(earlier(decoding=decoding, comet={"score": 1, "signature": ""})))
     record = read_evaluation(file)
     assert record.decoding == DecodingConfig(beam=2)
     assert record.scores["comet"] == Score(1.0, "")
