@@ -7,8 +7,10 @@ from typing import Any
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.estimate.parameters import count_parameters, training_flops
+from nmt.evaluation.metrics import title
+from nmt.evaluation.record import EvaluationRecord
 from nmt.paper.figures import paper_bleu, paper_perplexity
-from nmt.report.run import SCORES, Run
+from nmt.report.run import Run
 
 UNINTERESTING = ("name", "checkpoint", "input", "output", "compare", "paths.data", "paths.outputs")
 """Settings in which runs differ without being different."""
@@ -42,17 +44,16 @@ class Setting:
 def scores(run: Run) -> list[Figure]:
     """Return every score of every split, next to the paper's if it has one, and after them those of other models."""
     figures = []
-    for title, found in run.all_scores().items():
-        split = title.rpartition("/")[2]
+    for path, record in run.all_scores().items():
+        split = path.rpartition("/")[2]
         paper = paper_bleu(run.config, split)
-        for name, words in SCORES.items():
-            score = found[name]
+        for name, score in record.scores.items():
             figures.append(
-                Figure(title, words, score["score"], paper if name == "bleu_paper" else None, score["signature"])
+                Figure(path, title(name), score.score, paper if name == "bleu_paper" else None, score.signature)
             )
-        if (perplexity := found.get("perplexity")) is not None:
+        if record.perplexity is not None:
             theirs = paper_perplexity(run.config) if split == "valid" else None
-            figures.append(Figure(title, "Perplexity", perplexity, theirs, "of the references, per word piece"))
+            figures.append(Figure(path, "Perplexity", record.perplexity, theirs, "of the references, per word piece"))
     return figures
 
 
@@ -67,17 +68,15 @@ def recipe(config: Config) -> str:
     )
 
 
-def scored(scores: Mapping[str, Any]) -> str:
-    """Which weights were scored, and how they were searched; empty where the scores do not say."""
-    if not {"checkpoint", "decoding"} <= scores.keys():
+def scored(record: EvaluationRecord) -> str:
+    """Say which weights were scored, and how they were searched; empty if the record does not say."""
+    checkpoint, decoding = record.checkpoint, record.decoding
+    if checkpoint is None or decoding is None:
         return ""
-    checkpoint, decoding = scores["checkpoint"], scores["decoding"]
-    averaged = len(checkpoint.get("averaged_from", []))
-    name = f"{checkpoint['name']} of {averaged}" if averaged else checkpoint["name"]
-    searched = "sampled"
-    if decoding["strategy"] == "beam":
-        searched = f"beam {decoding['beam']}, length penalty {decoding['alpha']:g}"
-    return f"checkpoint {name}, step {checkpoint['step']:,}; {searched}"
+    averaged = len(checkpoint.averaged_from)
+    name = f"{checkpoint.name} of {averaged}" if averaged else checkpoint.name
+    search = f"beam {decoding.beam}, length penalty {decoding.alpha:g}" if decoding.strategy == "beam" else "sampled"
+    return f"checkpoint {name}, step {checkpoint.step:,}; {search}"
 
 
 def operations(count: float) -> str:

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest, Result
 
 from nmt.errors import UserError
+from nmt.evaluation.metrics import METRICS
 from nmt.report import about, curves, translations
 from nmt.report.page import Absent, part, render
 from nmt.report.run import Evaluated, Run
@@ -20,8 +18,6 @@ SAMPLES = 1000
 MOST_SENTENCES = 1000
 LEVEL = 0.05
 """A difference that chance makes less often than this counts as one."""
-NAMES = {"BLEU": "BLEU", "chrF2": "chrF", "TER": "TER"}
-"""sacreBLEU's names of the scores, and ours."""
 
 Runs = Mapping[str, Run]
 
@@ -87,14 +83,16 @@ def _contests(split: str, evaluated: Mapping[str, Evaluated]) -> list[Contest]:
     """All runs against the first, by the paired bootstrap of sacreBLEU."""
     references = [next(iter(evaluated.values())).references]
     systems: list[tuple[str, Sequence[str]]] = [(name, each.hypotheses) for name, each in evaluated.items()]
-    metrics = {"BLEU": BLEU(), "chrF": CHRF(), "TER": TER()}
-    signatures, results = PairedTest(systems, metrics, references, test_type="bs", n_samples=SAMPLES)()
-    return [
-        Contest(split, words, str(signatures[name]), [
-            _standing(run, result) for run, result in zip(evaluated, results[name], strict=True)
-        ])
-        for name, words in NAMES.items()
-    ]  # fmt: skip
+    compared = []
+    for metric in METRICS.values():
+        if metric.sacrebleu is None:
+            continue
+        test = PairedTest(systems, {"": metric.sacrebleu()}, references, test_type="bs", n_samples=SAMPLES)
+        signatures, results = test()
+        ((name, signature),) = signatures.items()  # sacreBLEU's own name for the metric
+        standings = [_standing(run, result) for run, result in zip(evaluated, results[name], strict=True)]
+        compared.append(Contest(split, metric.title, str(signature), standings))
+    return compared
 
 
 def _standing(run: str, result: Result | str) -> Standing:

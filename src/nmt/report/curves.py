@@ -29,7 +29,7 @@ def training_curves(run: Run) -> dict[str, tuple[str, Spec]]:
     marks = happenings(run.events)
     drawn = {}
     for name, title, axis in FIGURES:
-        series = {words: points(run.told(kind), name) for kind, words in KINDS.items()}
+        series = {words: points(run.events_named(kind), name) for kind, words in KINDS.items()}
         series = {words: line for words, line in series.items() if line}
         if series:
             drawn[name] = (title, curves(series, axis, marks))
@@ -43,7 +43,7 @@ def overlaid_curves(runs: Mapping[str, Run]) -> dict[str, tuple[str, Spec]]:
     drawn = {}
     for name, title, axis in FIGURES:
         kind = "valid" if name in (*OF_TEXT, "bleu") else "train"
-        series: Curves = {label: points(run.told(kind), name) for label, run in runs.items()}
+        series: Curves = {label: points(run.events_named(kind), name) for label, run in runs.items()}
         if any(series.values()):
             words = f"{title} on the development set" if name in OF_TEXT else title
             drawn[name] = (words, curves(series, axis))

@@ -1,17 +1,16 @@
 """Table 3 of the paper: its rows at full and at small scale, and what our own runs measured next to its figures."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, nearest
 from nmt.estimate.parameters import count_parameters
+from nmt.evaluation.record import read_evaluation
 from nmt.paper.figures import TABLE_3
 from nmt.runs.scores import scores_folder
 from nmt.runs.tracking import METRICS, read_metrics
-from nmt.storage.files import read_json
 
 COLUMNS = ("row", "change", "PPL", "paper", "BLEU", "BLEU, as the paper counts", "paper", "M params", "paper",
            "hours", "paper")  # fmt: skip
@@ -65,18 +64,21 @@ def is_done(config: Config) -> bool:
     scores = _scores_file(config)
     if not scores.is_file():
         return False
-    scored = read_json(scores)
-    return bool(scored["checkpoint"]["step"] == config.training.steps and scored["decoding"] == asdict(config.decoding))
+    record = read_evaluation(scores)
+    step = record.checkpoint.step if record.checkpoint else None
+    return step == config.training.steps and record.decoding == config.decoding
 
 
 def measured(config: Config, vocabulary: int) -> Measured | None:
     """The figures of a row; None where it is not done."""
     if not is_done(config):
         return None
-    scored = read_json(_scores_file(config))
+    record = read_evaluation(_scores_file(config))
+    if record.perplexity is None:
+        return None
     size = count_parameters(config.model, vocabulary, vocabulary).total
     return Measured(
-        scored["perplexity"], scored["bleu"]["score"], scored["bleu_paper"]["score"], size, training_hours(config)
+        record.perplexity, record.scores["bleu"].score, record.scores["bleu_paper"].score, size, training_hours(config)
     )
 
 

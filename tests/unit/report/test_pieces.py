@@ -4,17 +4,19 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from nmt.config.compose import compose, from_yaml
-from nmt.config.schema import Config, ModelConfig
+from nmt.config.schema import Config, DecodingConfig, ModelConfig
 from nmt.data.filter_counts import filter_counts
 from nmt.data.manifest import read_records
 from nmt.data.store import PairStore
 from nmt.errors import UserError
+from nmt.evaluation.record import EvaluationRecord
 from nmt.model.attention import Recorder
 from nmt.model.layers import SelfAttention
 from nmt.model.packed import Packed
@@ -24,11 +26,16 @@ from nmt.report import about, charts, corpus, curves, translations
 from nmt.report.charts import FEW_POINTS, MOST_POINTS, log_ticks, thin
 from nmt.report.run import Evaluated, Run, read_run
 from nmt.report.translations import mark_differences
+from nmt.runs.checkpoint_record import CheckpointRecord
 from tests.unit.report.runs import EVENTS
 
 
 def read(config: Config, name: str = "first") -> Run:
     return read_run(Path(config.paths.outputs) / name, Path(config.paths.data), from_yaml)
+
+
+def evaluation(**fields: Any) -> EvaluationRecord:
+    return EvaluationRecord(split="test", scores={}, **fields)
 
 
 def test_a_run_that_does_not_exist_names_the_nearest(first: Config) -> None:
@@ -117,15 +124,13 @@ def test_a_curve_of_few_points_shows_each_of_them() -> None:
 
 
 def test_what_was_scored_is_said() -> None:
-    decoding = {"strategy": "beam", "beam": 4, "alpha": 0.6}
-    averaged = {"name": "averaged", "step": 1500, "averaged_from": ["a", "b", "c"]}
-    assert about.scored({"checkpoint": averaged, "decoding": decoding}) == (
+    averaged = CheckpointRecord("averaged", 1500, averaged_from=("a", "b", "c"))
+    assert about.scored(evaluation(checkpoint=averaged, decoding=DecodingConfig(beam=4, alpha=0.6))) == (
         "checkpoint averaged of 3, step 1,500; beam 4, length penalty 0.6"
     )
-    assert about.scored({"checkpoint": {"name": "best", "step": 7}, "decoding": {"strategy": "sample"}}) == (
-        "checkpoint best, step 7; sampled"
-    )
-    assert about.scored({"bleu": {"score": 1.0}}) == ""
+    sampled = evaluation(checkpoint=CheckpointRecord("best", 7), decoding=DecodingConfig(strategy="sample"))
+    assert about.scored(sampled) == "checkpoint best, step 7; sampled"
+    assert about.scored(evaluation()) == ""
 
 
 @pytest.mark.parametrize(
@@ -190,7 +195,7 @@ def test_differences_lose_no_letter() -> None:
 
 
 def test_sentences_are_bucketed_by_length_and_by_their_rarest_word() -> None:
-    evaluated = Evaluated("test", {}, ["a b", "a b c d e f"], ["x y", "x y z"], ["x y", "q q q"])
+    evaluated = Evaluated("test", evaluation(), ["a b", "a b c d e f"], ["x y", "x y z"], ["x y", "q q q"])
     rows = translations.by_length(evaluated)
     assert [(row["bucket"], row["sentences"]) for row in rows] == [("0–5", 1), ("6–10", 1)]
     assert rows[0]["chrF"] == pytest.approx(100)
