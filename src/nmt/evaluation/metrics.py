@@ -1,6 +1,7 @@
 """The metrics of `eval`, by name. To add one, write a `Metric` and register it in `METRICS`."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -14,6 +15,7 @@ METRICS: Mapping[str, Metric] = {
     "bleu": from_sacrebleu("BLEU", BLEU),
     "bleu_paper": Metric("BLEU as in the paper", paper_bleu),
     "chrf": from_sacrebleu("chrF", CHRF),
+    "chrfpp": from_sacrebleu("chrF++", partial(CHRF, word_order=2)),
     "ter": from_sacrebleu("TER", TER),
 }
 """By key in eval/<split>.json, in the order in which scores are shown."""

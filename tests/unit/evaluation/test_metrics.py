@@ -38,6 +38,12 @@ def test_scores_are_those_of_sacrebleus_functions() -> None:
     assert 0 < scores["bleu"].score < 100
 
 
+def test_chrfpp_counts_words_besides_characters() -> None:
+    found = score(HYPOTHESES, REFERENCES, "de")["chrfpp"]
+    assert found.score == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES], word_order=2).score
+    assert "|nw:2|" in found.signature
+
+
 def test_scores_and_signatures_are_those_of_sacrebleus_command(tmp_path: Path) -> None:
     hypotheses, references = tmp_path / "hyp", tmp_path / "ref"
     hypotheses.write_text("\n".join(HYPOTHESES) + "\n", encoding="utf-8")
