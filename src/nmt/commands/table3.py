@@ -13,7 +13,7 @@ from nmt.config.multirun import multirun, split
 from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
-from nmt.paper.figures import TABLE_3
+from nmt.paper.table3 import TABLE_3
 from nmt.report.table3 import chosen, is_done, measured, small, table
 from nmt.runs.compatibility import check_resumable
 from nmt.storage.files import write_text

@@ -8,7 +8,7 @@ from nmt.config.schema import Config
 from nmt.errors import ConfigError, nearest
 from nmt.estimate.parameters import count_parameters
 from nmt.evaluation.record import read_evaluation
-from nmt.paper.figures import TABLE_3
+from nmt.paper.table3 import TABLE_3
 from nmt.runs.scores import scores_folder
 from nmt.runs.tracking import METRICS, read_metrics
 

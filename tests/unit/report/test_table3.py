@@ -10,7 +10,7 @@ from nmt.commands.table3 import settings
 from nmt.config.compose import compose, options
 from nmt.config.schema import Config, DecodingConfig, ModelConfig, PathsConfig, TrainingConfig
 from nmt.errors import ConfigError
-from nmt.paper.figures import TABLE_3
+from nmt.paper.table3 import TABLE_3
 from nmt.report.table3 import chosen, is_done, measured, small, table
 
 
