@@ -91,7 +91,7 @@ def _data(run: Run) -> dict[str, Any]:
     records, store = run.records(), PairStore.open(run.data_folder, "train")
     fill = corpus.batch_fill(store, run)
     return {
-        "funnel": filter_counts(records),
+        "filters": filter_counts(records),
         "splits": corpus.splits(records),
         "lengths": corpus.length_histogram(store, run.languages),
         "fill": asdict(fill),

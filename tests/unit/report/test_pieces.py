@@ -48,7 +48,7 @@ def test_no_run_at_all_says_what_to_do(tmp_path: Path) -> None:
         read_run(tmp_path / "a", tmp_path, from_yaml)
 
 
-def test_the_time_between_the_parts_of_a_run_does_not_count(first: Config) -> None:
+def test_time_between_an_end_and_a_resume_does_not_count(first: Config) -> None:
     assert read(first).seconds() == 12.0 + 9.0
 
 
@@ -123,7 +123,7 @@ def test_a_curve_of_few_points_shows_each_of_them() -> None:
     assert not [layer for layer in charts.curves({"a": many}, charts.Axis("x"))["layer"] if "transform" in layer]
 
 
-def test_what_was_scored_is_said() -> None:
+def test_the_scored_checkpoint_and_search_are_named() -> None:
     averaged = CheckpointRecord("averaged", 1500, averaged_from=("a", "b", "c"))
     assert about.scored(evaluation(checkpoint=averaged, decoding=DecodingConfig(beam=4, alpha=0.6))) == (
         "checkpoint averaged of 3, step 1,500; beam 4, length penalty 0.6"
@@ -140,7 +140,7 @@ def test_operations_in_words(count: float, words: str) -> None:
     assert about.operations(count) == words
 
 
-def test_the_funnel_adds_up(first: Config) -> None:
+def test_filter_counts_add_up(first: Config) -> None:
     steps = filter_counts(read_records(first.data_folder))
     assert (steps[0].left, steps[-1].left) == (200, len(PairStore.open(first.data_folder, "train")))
     for before, after in pairwise(steps):
@@ -156,7 +156,7 @@ def test_batch_fill_counts_every_token_once(first: Config) -> None:
     assert fill.sentences * fill.batches == pytest.approx(200)
 
 
-def test_the_paper_stands_beside_its_own_recipes_alone() -> None:
+def test_only_the_papers_own_recipes_have_its_figures() -> None:
     base, big = compose([]), compose(["experiment=wmt14_en_de_big"])
     assert (paper_bleu(base, "test"), paper_bleu(big, "test"), paper_bleu(base, "valid")) == (27.3, 28.4, None)
     row = compose(["experiment=table3/c4"])
