@@ -1,4 +1,4 @@
-"""`nmt attention`: where a model looks while it translates a sentence, as a picture."""
+"""`nmt attention`: draw the attention weights of a sentence and its translation."""
 
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from nmt.storage.files import replacing
 from nmt.text.streams import STANDARD, read_input
 
 SCALE = 2.0
-"""Dots of the picture for each of a screen's."""
+"""Pixels of the picture per CSS pixel."""
 
 
 def run(config: Config) -> None:

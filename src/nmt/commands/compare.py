@@ -1,4 +1,4 @@
-"""`nmt compare`: how runs differ, on the terminal."""
+"""`nmt compare`: print how runs differ."""
 
 from nmt.commands.report import read_runs
 from nmt.config.schema import Config
@@ -6,5 +6,5 @@ from nmt.report.comparison import as_text, by_name
 
 
 def run(config: Config) -> None:
-    """Print the scores of the runs, with what chance may do to them, and the settings that differ."""
+    """Print the scores of the runs, with their significance, and the settings that differ."""
     print(as_text(by_name(read_runs(config))))

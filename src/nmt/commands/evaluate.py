@@ -2,24 +2,25 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.decoding.load_engine import LoadedEngine, check_languages, load_engine
-from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split, write_evaluation
-from nmt.runs.layout import RunLayout
+from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split
+from nmt.evaluation.record import EvaluationRecord, write_evaluation
+from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
 from nmt.runs.scores import scores_folder
 from nmt.runs.tracking import Scored, tell_scored
+from nmt.storage.files import write_text
 
-SAMPLES = 100
-"""Translations that others are shown."""
+TRACKED_TRANSLATIONS = 100
+"""The number of translations sent to Weights & Biases and TensorBoard."""
 
 
 def run(config: Config) -> None:
-    """Score a checkpoint or an export: model and tokenizer come from it, text and decoding from the settings."""
+    """Score a checkpoint or an export; model and tokenizer come from it, text and decoding from the settings."""
     with distributed.session(config.runtime) as machine:
         languages = config.data.source_lang, config.data.target_lang
         with distributed.together():
@@ -30,30 +31,43 @@ def run(config: Config) -> None:
             evaluation = evaluate(loaded.engine, split, config.data.target_lang)
             if distributed.is_main():
                 folder = scores_folder(config)
-                write_evaluation(folder, split.name, evaluation, _about(config, loaded, machine))
-                _report(split.name, evaluation, loaded, folder)
-                _tell(config, split, evaluation, loaded)
+                hypotheses = "".join(f"{line}\n" for line in evaluation.hypotheses)
+                write_text(hypotheses_file(folder, split.name), hypotheses)
+                write_evaluation(scores_file(folder, split.name), _record(config, split, evaluation, loaded, machine))
+                _print(split.name, evaluation, loaded, folder)
+                _track(config, split, evaluation, loaded)
 
 
-def _about(config: Config, loaded: LoadedEngine, machine: Machine) -> dict[str, Any]:
-    return {
-        "corpus": config.data.corpus,
-        "languages": [config.data.source_lang, config.data.target_lang],
-        "decoding": asdict(config.decoding),
-        "engine": config.engine,
-        "machine": str(machine),
-        "processes": distributed.world_size(),
-        "checkpoint": loaded.checkpoint.as_json(),
-    }
+def _record(
+    config: Config, split: Split, evaluation: Evaluation, loaded: LoadedEngine, machine: Machine
+) -> EvaluationRecord:
+    return EvaluationRecord(
+        split=split.name,
+        scores=evaluation.scores,
+        sentences=len(evaluation.hypotheses),
+        seconds=evaluation.seconds,
+        sentences_per_second=evaluation.sentences_per_second,
+        nll=evaluation.nll,
+        perplexity=evaluation.perplexity,
+        corpus=config.data.corpus,
+        languages=(config.data.source_lang, config.data.target_lang),
+        decoding=config.decoding,
+        engine=config.engine,
+        machine=str(machine),
+        processes=distributed.world_size(),
+        checkpoint=loaded.checkpoint,
+    )
 
 
-def _tell(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedEngine) -> None:
+def _track(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedEngine) -> None:
+    """Send the scores and some translations to the trackers that the settings ask for."""
+    translations = zip(split.sources, evaluation.hypotheses, split.references, strict=True)
     scored = Scored(
         split=str((scores_folder(config) / split.name).relative_to(RunLayout(config.run_folder).evaluation)),
         step=loaded.checkpoint.step,
         scores={name: score.score for name, score in evaluation.scores.items()},
         signatures={name: score.signature for name, score in evaluation.scores.items()},
-        translations=list(zip(split.sources, evaluation.hypotheses, split.references, strict=True))[:SAMPLES],
+        translations=list(translations)[:TRACKED_TRANSLATIONS],
         checkpoint=loaded.path.name,
         files=loaded.files,
     )
@@ -61,12 +75,12 @@ def _tell(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedEn
     tell_scored(config.run_folder, config.tracking, name=config.name, settings=settings, scored=scored)
 
 
-def _report(split: str, evaluation: Evaluation, loaded: LoadedEngine, folder: Path) -> None:
+def _print(split: str, evaluation: Evaluation, loaded: LoadedEngine, folder: Path) -> None:
     print(
         f"{split}: {len(evaluation.hypotheses):,} sentences in {evaluation.seconds:.1f} s "
-        f"({evaluation.sentences_per_second:,.1f} a second) by {loaded.path}; "
+        f"({evaluation.sentences_per_second:,.1f} per second) by {loaded.path}; "
         f"perplexity of the references {evaluation.perplexity:.2f} (nll {evaluation.nll:.4f}); "
-        f"written to {folder / split}.json"
+        f"written to {scores_file(folder, split)}"
     )
     for name, score in evaluation.scores.items():
         print(f"{name:<11}{score.score:6.2f}  {score.signature}", flush=True)

@@ -1,4 +1,4 @@
-"""`nmt report`: one page on a run, or on several beside each other."""
+"""`nmt report`: write a page about a run, or a comparison of several."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ DEFAULT = "-"
 
 
 def run(config: Config) -> None:
-    """Write the page, and say where it is."""
+    """Write the page and print its path."""
     if config.compare:
         runs = by_name(read_runs(config))
         others = "-".join(name.replace("/", "-") for name in config.compare[1:])

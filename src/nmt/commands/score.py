@@ -1,4 +1,4 @@
-"""`nmt score`: how probable given translations are."""
+"""`nmt score`: score given translations."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""`nmt table3`: train and score the rows of the paper's Table 3, and set what they reach beside its figures."""
+"""`nmt table3`: train and score the rows of the paper's Table 3, and compare them with its figures."""
 
 import subprocess
 import sys
@@ -13,14 +13,14 @@ from nmt.config.multirun import multirun, split
 from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
-from nmt.paper.figures import TABLE_3
+from nmt.paper.table3 import TABLE_3
 from nmt.report.table3 import chosen, is_done, measured, small, table
 from nmt.runs.compatibility import check_resumable
 from nmt.storage.files import write_text
 from nmt.text.tokenizer import Tokenizer
 
 FOLDER = "table3/"
-"""Of the rows among the experiments."""
+"""The folder of the rows in conf/experiment/."""
 STAGES = {"train": train.run, "eval": evaluate.run}
 
 ABOUT = {
@@ -31,7 +31,7 @@ ABOUT = {
 
 
 def run(overrides: list[str]) -> None:
-    """Do what is not done yet of the rows that are asked for, then write the table."""
+    """Train and score the chosen rows that are not done yet, then write the table."""
     words, launching = split(overrides)
     config = compose(words)
     for word in words:
@@ -54,12 +54,12 @@ def run(overrides: list[str]) -> None:
 
 
 def settings(name: str, words: list[str]) -> Config:
-    """The settings of a row: its experiment, made small if asked for, and what the user sets besides."""
+    """Return the settings of a row: its experiment, shrunk if scale=small, then the user's overrides."""
     return compose([*_first(name, words), *words])
 
 
 def train_and_score(overrides: list[str]) -> None:
-    """One row, from where it stands; what is wrong with it is said at once and does not stop the others."""
+    """Train and score one row, resuming if it was begun; print its errors without stopping the other rows."""
     (experiment,) = (word for word in overrides if word.startswith("experiment="))
     name = experiment.removeprefix(f"experiment={FOLDER}")
     words = [word for word in overrides if word != experiment]
@@ -79,7 +79,7 @@ def _first(name: str, words: list[str]) -> list[str]:
 
 
 def _run_stage(stage: str, overrides: list[str]) -> None:
-    """Here, or on all GPUs of this machine where there are several."""
+    """Run a command in this process, or on all GPUs of this machine if there are several."""
     gpus = torch.cuda.device_count()
     if gpus <= 1 or compose(overrides).runtime.device == "cpu":
         STAGES[stage](compose(overrides))
@@ -91,7 +91,7 @@ def _run_stage(stage: str, overrides: list[str]) -> None:
 
 
 def _is_done(config: Config) -> bool:
-    """Whether a row is done, with these settings and no others."""
+    """Return whether a row is done with exactly these settings."""
     if not is_done(config):
         return False
     check_resumable(
@@ -101,7 +101,7 @@ def _is_done(config: Config) -> bool:
 
 
 def _write_table(words: list[str]) -> None:
-    """All rows, those that are not done yet with the paper's figures alone."""
+    """Write all rows; those that are not done yet have only the paper's figures."""
     configs = {name: settings(name, words) for name in TABLE_3}
     base = configs["base"]
     if not (base.data_folder / "manifest.json").exists():

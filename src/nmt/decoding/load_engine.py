@@ -10,13 +10,13 @@ import torch
 from nmt.compute.machine import Machine
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
-from nmt.decoding.checkpoint_record import CheckpointRecord
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.engine import Engine
-from nmt.decoding.export_record import RECORD, read_record
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
+from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import Checkpoint, load, resolve
+from nmt.runs.export_record import EXPORT_RECORD, read_export_record
 from nmt.text.tokenizer import Tokenizer
 
 
@@ -31,7 +31,7 @@ class LoadedEngine(NamedTuple):
     files: list[Path]
     """The files of the checkpoint or the export, without the state of training."""
     checkpoint: CheckpointRecord
-    """The checkpoint that was loaded or exported."""
+    """The checkpoint that was loaded, or that the export was made from."""
 
 
 def load_engine(config: Config, machine: Machine) -> LoadedEngine:
@@ -82,9 +82,9 @@ def _check_same_vocabulary(checkpoints: Sequence[Checkpoint], tokenizers: Sequen
 def _load_export(config: Config, machine: Machine) -> LoadedEngine:
     """Load an export for CTranslate2."""
     folder = config.export_folder
-    if not (folder / RECORD).is_file():
+    if not (folder / EXPORT_RECORD).is_file():
         raise UserError(f"there is no export in {folder}: run `make export` first (with the same ARGS)")
-    record = read_record(folder)
+    record = read_export_record(folder)
     if record.target != "ctranslate2":
         raise UserError(f"{folder} is an export for {record.target}: engine=ctranslate2 needs one for ctranslate2")
     engine = CTranslate2Engine(

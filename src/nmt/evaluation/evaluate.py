@@ -1,4 +1,4 @@
-"""Translates a split of the prepared data and scores it, as often as there are splits to look at."""
+"""Translate a split of the prepared data and score it."""
 
 import math
 import time
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
@@ -15,9 +14,12 @@ from nmt.compute.signals import Interruptible
 from nmt.data.prepare import verify_task
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
-from nmt.evaluation.scores import Score, score
-from nmt.storage.files import write_json, write_text
+from nmt.evaluation.metric import Score
+from nmt.evaluation.metrics import score
 from nmt.text.lines import read_lines
+
+MAX_NLL = 700.0
+"""Largest negative log-likelihood whose perplexity is still a finite number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +33,29 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What came of a split."""
+    """The translations of a split and their scores."""
 
     hypotheses: list[str]
     scores: dict[str, Score]
+    """Scores by the name of the metric."""
     nll: float
-    """Mean negative log-likelihood of the references' word pieces, end marks included."""
+    """Mean negative log-likelihood of the references per word piece, end marks included."""
     seconds: float
-    """Time that translating took."""
+    """Time spent translating."""
 
     @property
     def perplexity(self) -> float:
-        """Of the references, per word piece."""
-        return math.exp(min(self.nll, 700.0))
+        """Perplexity of the references per word piece."""
+        return math.exp(min(self.nll, MAX_NLL))
 
     @property
     def sentences_per_second(self) -> float:
-        """Speed of translating."""
+        """Translated sentences per second."""
         return len(self.hypotheses) / self.seconds
 
 
 def read_split(folder: Path, name: str, languages: tuple[str, str]) -> Split:
-    """Read a split's text, source and target side."""
+    """Read the source and target text of a split."""
     paths = [folder / f"{name}.{language}" for language in languages]
     for path in paths:
         if not path.is_file():
@@ -62,7 +65,7 @@ def read_split(folder: Path, name: str, languages: tuple[str, str]) -> Split:
     if len(sources) != len(references):
         raise UserError(
             f"{paths[0]} has {len(sources):,} lines, but {paths[1]} has {len(references):,}: "
-            "run `make data` to make them anew"
+            "run `make data` to write them again"
         )
     if not sources:
         raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
@@ -70,19 +73,18 @@ def read_split(folder: Path, name: str, languages: tuple[str, str]) -> Split:
 
 
 def evaluate(engine: Engine, split: Split, target_lang: str) -> Evaluation:
-    """Translate and score a split; the processes share the work, and each gets the whole result."""
+    """Translate and score a split; each process translates its share and returns the whole result."""
     started = time.perf_counter()
     hypotheses = translate_together(engine, split.sources, split.name)
     seconds = time.perf_counter() - started
-    return Evaluation(
-        hypotheses, score(hypotheses, split.references, target_lang), reference_nll(engine, split), seconds
-    )
+    scores = score(hypotheses, split.references, target_lang)
+    return Evaluation(hypotheses, scores, reference_nll(engine, split), seconds)
 
 
 def translate_together(
     engine: Engine, sources: Sequence[str], name: str = "", interruptible_together: Interruptible = nullcontext
 ) -> list[str]:
-    """The best translation of each line; every process translates its share, and all get them all."""
+    """Return the best translation of each line; each process translates its share and returns them all."""
     rank, processes = distributed.rank(), distributed.world_size()
     own = range(rank, len(sources), processes)
     with tqdm(total=len(own), desc=name, unit=" sentences", leave=False, disable=None if rank == 0 else True) as bar:
@@ -90,7 +92,7 @@ def translate_together(
             translations = engine.translate(
                 [sources[index] for index in own], numbers=[index + 1 for index in own], done=bar.update
             )
-            texts = [translation.text for translation in translations]  # each is made when it is asked for
+            texts = [translation.text for translation in translations]  # consumes the iterator while interruptible
         shares = distributed.gather_objects(texts)
     hypotheses = [""] * len(sources)
     for first, share in enumerate(shares):
@@ -99,24 +101,10 @@ def translate_together(
 
 
 def reference_nll(engine: Engine, split: Split) -> float:
-    """Return the mean negative log-likelihood of the references' word pieces."""
+    """Return the mean negative log-likelihood of the references per word piece."""
     own = slice(distributed.rank(), None, distributed.world_size())
-    found = engine.score(split.sources[own], split.references[own])
+    likelihoods = engine.score(split.sources[own], split.references[own])
     shares = distributed.gather_objects(
-        (sum(each.log_probability for each in found), sum(each.tokens for each in found))
+        (sum(each.log_probability for each in likelihoods), sum(each.tokens for each in likelihoods))
     )
     return -sum(total for total, _ in shares) / sum(tokens for _, tokens in shares)
-
-
-def write_evaluation(folder: Path, split: str, evaluation: Evaluation, about: dict[str, Any]) -> None:
-    """Write the translations and the scores, with what else one must know `about` them."""
-    write_text(folder / f"{split}.hyp.txt", "".join(f"{line}\n" for line in evaluation.hypotheses))
-    scores = {name: {"score": each.score, "signature": each.signature} for name, each in evaluation.scores.items()}
-    measured = {
-        "sentences": len(evaluation.hypotheses),
-        "seconds": evaluation.seconds,
-        "sentences_per_second": evaluation.sentences_per_second,
-        "nll": evaluation.nll,
-        "perplexity": evaluation.perplexity,
-    }
-    write_json(folder / f"{split}.json", {"split": split, **scores, **measured, **about})

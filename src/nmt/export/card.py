@@ -1,55 +1,35 @@
-"""The card that goes with an exported model: what it is, what it learned from, how good it is, how to use it."""
+"""The model card of an export: what it is, what it was trained on, how good it is, and how to use it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from nmt import __version__
 from nmt.config.schema import Config, DataConfig, DecodingConfig
+from nmt.data.filter_counts import FilterCount
 from nmt.data.sources.hub import is_hub_id
 from nmt.estimate.parameters import count_parameters, describe_depth
-
-USAGE = {
-    "ctranslate2": (
-        "import ctranslate2, sentencepiece",
-        'model, pieces = ctranslate2.Translator("."), sentencepiece.SentencePieceProcessor("{source}")',
-        'source = pieces.encode("{text}", out_type=str)',
-        "found = model.translate_batch([source], beam_size={beam}, num_hypotheses={beam}, length_penalty=1e-9, "
-        "max_decoding_length=len(source) + {extra_length}, return_scores=True)[0]",
-        "penalties = [((6 + len(each)) / 6) ** {alpha:g} for each in found.hypotheses]",
-        "ranked = sorted(zip(found.scores, penalties, found.hypotheses), key=lambda each: -each[0] / each[1])",
-        "print({target}.decode(ranked[0][2]))",
-    ),
-    "huggingface": (
-        "from transformers import AutoTokenizer, MarianMTModel",
-        'model, tokenizer = MarianMTModel.from_pretrained("."), AutoTokenizer.from_pretrained(".")',
-        'print(tokenizer.batch_decode(model.generate(**tokenizer("{text}", return_tensors="pt")), '
-        "skip_special_tokens=True))",
-    ),
-    "safetensors": (
-        "echo '{text}' | nmt translate checkpoint=. decoding.beam={beam} decoding.alpha={alpha:g} "
-        "decoding.extra_length={extra_length}",
-    ),
-}
+from nmt.evaluation.record import EvaluationRecord
+from nmt.export.exporter import Exporter
+from nmt.runs.export_record import ExportRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What a card tells."""
+class CardFacts:
+    """The facts that a card states."""
 
-    target: str
+    exporter: Exporter
     trained: Config
     """The settings that the model was trained with."""
     vocabularies: tuple[int, int]
-    record: Mapping[str, Any]
-    """What export.json says."""
-    manifest: Mapping[str, Any] | None
-    """What the prepared data says of itself, where it is there."""
-    evaluations: Sequence[Mapping[str, Any]]
-    """The evaluations of this very checkpoint."""
+    """Sizes of the source and the target vocabulary."""
+    record: ExportRecord
+    filters: Sequence[FilterCount]
+    """What the filters dropped from the training text; empty if that is not known."""
+    evaluations: Sequence[EvaluationRecord]
+    """The evaluations of the exported checkpoint."""
     decoding: DecodingConfig
     """The search that `eval` uses with the settings of the export."""
     size: int
@@ -57,42 +37,43 @@ class Facts:
     licence: str
 
 
-def card(facts: Facts) -> str:
-    """The card, in Markdown, with the header that model hubs read."""
+def card(facts: CardFacts) -> str:
+    """Return the card in Markdown, with the header that model hubs read."""
     config, record = facts.trained, facts.record
     source, target = config.data.source_lang, config.data.target_lang
-    parts = [
+    note = facts.exporter.search_note(facts.decoding)
+    blocks = [
         _header(facts),
         f"# {config.name}: {source} to {target}\n",
         f"A Transformer for translation from {source} to {target}, trained and exported with nmt {__version__}.\n",
         "## Use\n",
-        _usage(facts),
+        facts.exporter.usage(config, facts.decoding),
         "## Training data\n",
-        *_data(config.data, facts.manifest),
+        *_data(config.data, facts.filters),
         "## Recipe\n",
         *_recipe(facts),
         "## Scores\n",
         *_scores(facts),
         "## This export\n",
-        f"- format: {facts.target}, {record['quantization']}, {facts.size / 1e6:.1f} MB",
-        f"- from checkpoint {record['checkpoint']['name']} of step {record['checkpoint']['step']}, "
-        f"weights' SHA-256 {record['checkpoint']['sha256']}",
-        f"- compared with the model: {record['verified']['said']}",
-        *_search(facts),
+        f"- format: {record.target}, {record.quantization}, {facts.size / 1e6:.1f} MB",
+        f"- from checkpoint {record.checkpoint.name} of step {record.checkpoint.step}, "
+        f"weights' SHA-256 {record.checkpoint.sha256}",
+        f"- compared with the model: {record.verified.summary}",
+        *([f"- search: {note}"] if note else []),
         "",
         "## Licence\n",
         f"{facts.licence or 'Not stated (export.licence was empty).'}",
     ]
-    return "\n".join(parts) + "\n"
+    return "\n".join(blocks) + "\n"
 
 
-def _header(facts: Facts) -> str:
+def _header(facts: CardFacts) -> str:
     """Return the YAML that model hubs read; the dumper quotes what YAML would misread, such as the language `no`."""
     data = facts.trained.data
-    header: dict[str, Any] = {
+    header: dict[str, object] = {
         "language": [data.source_lang, data.target_lang],
         "pipeline_tag": "translation",
-        "library_name": {"huggingface": "transformers"}.get(facts.target, facts.target),
+        "library_name": facts.exporter.library,
         "tags": ["translation", "transformer", "nmt"],
     }
     if facts.licence:
@@ -103,23 +84,8 @@ def _header(facts: Facts) -> str:
     return f"---\n{text}---\n"
 
 
-def _usage(facts: Facts) -> str:
-    joint = facts.trained.tokenizer.joint
-    target = "pieces" if joint else 'sentencepiece.SentencePieceProcessor("tokenizer.target.model")'
-    names = {
-        "source": "tokenizer.model" if joint else "tokenizer.source.model",
-        "target": target,
-        "beam": facts.decoding.beam,
-        "alpha": facts.decoding.alpha,
-        "extra_length": facts.decoding.extra_length,
-        "text": "A man sleeps." if facts.trained.data.source_lang == "en" else "...",
-    }
-    code = "\n".join(line.format(**names) for line in USAGE[facts.target])
-    return f"```{'sh' if facts.target == 'safetensors' else 'python'}\n{code}\n```\n"
-
-
-def _data(data: DataConfig, manifest: Mapping[str, Any] | None) -> list[str]:
-    if data.source == "hub":  # a path says much about its owner's disk and nothing to others
+def _data(data: DataConfig, filters: Sequence[FilterCount]) -> list[str]:
+    if data.source == "hub":  # a local path would reveal its owner's folders and help no one else
         dataset = data.hub_dataset if is_hub_id(data) else f"a local copy named {Path(data.hub_dataset).name}"
         origin = f"{dataset} ({data.hub_config}), revision {data.hub_revision}, split {', '.join(data.train)}"
     elif data.source == "files":
@@ -127,22 +93,19 @@ def _data(data: DataConfig, manifest: Mapping[str, Any] | None) -> list[str]:
     else:
         origin = "the embedded demo grammar"
     lines = [f"- {data.corpus}: {origin}"]
-    filters = f"at most {data.max_words} words" if data.max_words else "no limit of words"
-    filters += f", at most {data.max_pieces} word pieces a side"
-    filters += f", lengths within a factor of {data.max_ratio:g}" if data.max_ratio else ""
-    filters += ", no copies" if data.drop_copies else ""
-    filters += ", no duplicates" if data.deduplicate else ""
-    lines.append(f"- filters: {filters}")
-    if manifest:
-        collected = manifest["steps"]["collect train"]["result"]
-        encoded = manifest["steps"]["encode train"]["result"]
-        dropped = {**collected["dropped"], **encoded["dropped"]}
-        lost = ", ".join(f"{count:,} by {name}" for name, count in dropped.items() if count) or "none"
-        lines.append(f"- pairs read: {collected['read']:,}; dropped: {lost}; trained on: {encoded['pairs']:,}")
+    limits = f"at most {data.max_words} words" if data.max_words else "no limit on words"
+    limits += f", at most {data.max_pieces} word pieces per side"
+    limits += f", lengths within a factor of {data.max_ratio:g}" if data.max_ratio else ""
+    limits += ", no copies" if data.drop_copies else ""
+    limits += ", no duplicates" if data.deduplicate else ""
+    lines.append(f"- filters: {limits}")
+    if filters:
+        dropped = ", ".join(f"{each.dropped:,} by {each.name}" for each in filters if each.dropped) or "none"
+        lines.append(f"- pairs read: {filters[0].left:,}; dropped: {dropped}; trained on: {filters[-1].left:,}")
     return [*lines, ""]
 
 
-def _recipe(facts: Facts) -> list[str]:
+def _recipe(facts: CardFacts) -> list[str]:
     config, model, training = facts.trained, facts.trained.model, facts.trained.training
     size = count_parameters(model, *facts.vocabularies)
     return [
@@ -150,39 +113,29 @@ def _recipe(facts: Facts) -> list[str]:
         f"d_ff {model.d_ff}, {model.heads} heads, {model.positions} positions, {model.norm_placement}-norm "
         f"({model.norm}), {model.activation}",
         f"- {config.tokenizer.model_type} vocabulary of {facts.vocabularies[1]:,} word pieces"
-        + (", shared by both languages" if config.tokenizer.joint else " a language"),
-        f"- {training.batch_tokens:,} tokens a side and batch, {training.schedule} schedule with "
+        + (", shared by both languages" if config.tokenizer.joint else " for each language"),
+        f"- {training.batch_tokens:,} tokens per side and batch, {training.schedule} schedule with "
         f"{training.warmup_steps:,} steps of warmup, dropout {model.dropout:g}, "
         f"label smoothing {training.label_smoothing:g}, Adam ({training.adam_beta1:g}, {training.adam_beta2:g})",
         "- all settings: config.yaml\n",
     ]
 
 
-def _scores(facts: Facts) -> list[str]:
+def _scores(facts: CardFacts) -> list[str]:
     if not facts.evaluations:
         return ["None: `make eval` had not scored this checkpoint when it was exported.\n"]
     lines = ["| corpus | split | score | | translated by | signature |", "|---|---|---|---|---|---|"]
     for each in facts.evaluations:
-        by = f"{'nmt' if each.get('engine', 'torch') == 'torch' else 'this export'}, {_described(each['decoding'])}"
-        for name in ("bleu", "bleu_paper", "chrf", "ter"):
-            score, signature = each[name]["score"], each[name]["signature"].replace("|", " ")
-            lines.append(f"| {each['corpus']} | {each['split']} | {name} | {score:.2f} | {by} | `{signature}` |")
+        engine = "nmt" if each.engine == "torch" else "this export"
+        translator = f"{engine}, {describe_search(each.decoding)}" if each.decoding else engine
+        for name, score in each.scores.items():
+            cells = (each.corpus, each.split, name, f"{score.score:.2f}", translator)
+            lines.append(f"| {' | '.join(cells)} | `{score.signature.replace('|', ' ')}` |")
     return [*lines, ""]
 
 
-def _described(decoding: Mapping[str, Any]) -> str:
-    """Say how translations were searched for."""
-    if decoding["strategy"] == "sample":
+def describe_search(decoding: DecodingConfig) -> str:
+    """Say how translations were searched."""
+    if decoding.strategy == "sample":
         return "sampled"
-    return f"beam {decoding['beam']}, GNMT's length penalty {decoding['alpha']:g}"
-
-
-def _search(facts: Facts) -> list[str]:
-    """Say how the search of the export differs from that of the scores above."""
-    if facts.target != "huggingface":
-        return []
-    return [
-        "- search: as generation_config.json says, which is what was compared with the model: "
-        f"beam {facts.decoding.beam}, without a length penalty. Scores of nmt are of a search with GNMT's length "
-        f"penalty {facts.decoding.alpha:g}, which Hugging Face does not have: its `length_penalty` is another formula"
-    ]
+    return f"beam {decoding.beam}, GNMT's length penalty {decoding.alpha:g}"

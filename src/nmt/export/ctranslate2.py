@@ -1,20 +1,31 @@
 """To CTranslate2's format: a fast engine for CPUs and GPUs that needs no PyTorch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig
-from nmt.export.refusal import check_choices, extra, refuse
+from nmt.config.schema import Config, DecodingConfig, ModelConfig
+from nmt.decoding.ctranslate2_engine import CTranslate2Engine
+from nmt.decoding.engine import Engine
+from nmt.decoding.torch_engine import TorchEngine
+from nmt.export.exporter import (
+    ANY,
+    SIZES_AND_TRAINING,
+    Expressible,
+    TrainedModel,
+    check_expressible,
+    example_sentence,
+)
+from nmt.export.packages import import_optional
 from nmt.model.positions.sinusoidal import sinusoids
 from nmt.text.special import BOS, EOS, UNK
 from nmt.text.tokenizer import Tokenizer
 
 POSITIONS = 2048
-"""Longest sentence, in word pieces, that sinusoids are written down for."""
+"""The number of sinusoidal positions to write: the longest sentence, in word pieces."""
 
 KNOWN = {
     "positions": ("sinusoidal", "learned", "rotary"),
@@ -24,11 +35,65 @@ KNOWN = {
 """The choices of the model that the format can express; of settings not named here, the defaults."""
 
 
-def write(folder: Path, config: ModelConfig, weights: Mapping[str, Tensor], tokenizer: Tokenizer, numbers: str) -> None:
-    """Write model and tokenizer; `numbers` is what the weights are stored as, float32 or int8."""
-    _check(config)
-    specs = extra("ctranslate2.specs")
-    spec = specs.TransformerSpec(*_parts(specs, config))
+class CTranslate2Exporter:
+    """Writes a model for `ctranslate2.Translator`, with SentencePiece tokenizers."""
+
+    library = "ctranslate2"
+
+    def check(self, config: ModelConfig) -> None:
+        """See `Exporter.check`."""
+        check_expressible("ctranslate2", config, _expressible(config))
+
+    def positions(self, config: ModelConfig) -> int:
+        """See `Exporter.positions`."""
+        return positions(config)
+
+    def write(self, folder: Path, trained: TrainedModel) -> None:
+        """See `Exporter.write`."""
+        weights = trained.checkpoint.weights
+        write(folder, trained.settings.model, weights, trained.tokenizer, trained.quantization)
+
+    def native_engine(self, engine: TorchEngine, trained: TrainedModel) -> TorchEngine:
+        """See `Exporter.native_engine`."""
+        return engine
+
+    def open(self, folder: Path, native: TorchEngine, lines: Sequence[str]) -> Engine:
+        """See `Exporter.open`."""
+        max_positions = positions(native.models[0].config)
+        threads = torch.get_num_threads()
+        return CTranslate2Engine(folder, native.config, native.device, threads, max_positions=max_positions)
+
+    def usage(self, settings: Config, decoding: DecodingConfig) -> str:
+        """See `Exporter.usage`."""
+        joint, text = settings.tokenizer.joint, example_sentence(settings.data.source_lang)
+        source = "tokenizer.model" if joint else "tokenizer.source.model"
+        target = "pieces" if joint else 'sentencepiece.SentencePieceProcessor("tokenizer.target.model")'
+        return (
+            "```python\n"
+            "import ctranslate2, sentencepiece\n"
+            f'model, pieces = ctranslate2.Translator("."), sentencepiece.SentencePieceProcessor("{source}")\n'
+            f'source = pieces.encode("{text}", out_type=str)\n'
+            f"found = model.translate_batch([source], beam_size={decoding.beam}, num_hypotheses={decoding.beam}, "
+            "length_penalty=1e-9, "
+            f"max_decoding_length=len(source) + {decoding.extra_length}, return_scores=True)[0]\n"
+            f"penalties = [((6 + len(each)) / 6) ** {decoding.alpha:g} for each in found.hypotheses]\n"
+            "ranked = sorted(zip(found.scores, penalties, found.hypotheses), key=lambda each: -each[0] / each[1])\n"
+            f"print({target}.decode(ranked[0][2]))\n"
+            "```\n"
+        )
+
+    def search_note(self, decoding: DecodingConfig) -> str:
+        """See `Exporter.search_note`."""
+        return ""
+
+
+def write(
+    folder: Path, config: ModelConfig, weights: Mapping[str, Tensor], tokenizer: Tokenizer, quantization: str
+) -> None:
+    """Write model and tokenizer, with the weights as float32 or int8."""
+    check_expressible("ctranslate2", config, _expressible(config))
+    specs = import_optional("ctranslate2.specs")
+    spec = specs.TransformerSpec(*_empty_specs(specs, config))
     _fill(spec, config, {name: weight.float() for name, weight in weights.items()})
     source, target = tokenizer.vocabularies
     spec.register_source_vocabulary(source)
@@ -38,29 +103,36 @@ def write(folder: Path, config: ModelConfig, weights: Mapping[str, Tensor], toke
     spec.config.add_source_eos = True
     spec.config.layer_norm_epsilon = _epsilon(config)
     spec.validate()
-    spec.optimize(quantization=None if numbers == "float32" else numbers)
+    spec.optimize(quantization=None if quantization == "float32" else quantization)
     spec.save(str(folder))
     tokenizer.save(folder)
 
 
 def positions(config: ModelConfig) -> int:
-    """Longest sentence, in word pieces, that an export can translate."""
+    """Return the length of the longest sentence that an export can translate, in word pieces."""
     return config.max_positions if config.positions == "learned" else POSITIONS
 
 
-def _check(config: ModelConfig) -> None:
-    check_choices("ctranslate2", config, KNOWN)
-    if config.key_size != config.value_size:
-        refuse("ctranslate2", "model.d_v", config.value_size, "values as wide as keys")
+def _expressible(config: ModelConfig) -> Expressible:
+    return {
+        **SIZES_AND_TRAINING,
+        "d_k": ANY,
+        "d_v": (config.key_size,),
+        "kv_heads": ANY,
+        "norm": ("layer", "rms"),
+        "norm_placement": ("post", "pre"),
+        "activation": ("relu", "gelu", "swiglu"),
+        "positions": ("sinusoidal", "learned", "rotary"),
+    }
 
 
 def _epsilon(config: ModelConfig) -> float:
-    """What PyTorch's normalisations add to the variance."""
+    """Return the constant that PyTorch's normalisation adds to the variance."""
     return nn.LayerNorm(1).eps if config.norm == "layer" else torch.finfo(torch.float32).eps
 
 
-def _parts(specs: Any, config: ModelConfig) -> tuple[Any, Any]:
-    """Encoder and decoder, as yet without weights."""
+def _empty_specs(specs: Any, config: ModelConfig) -> tuple[Any, Any]:
+    """Return the specifications of encoder and decoder, without weights."""
     activations = specs.Activation
     shape = {
         "num_heads": config.heads,
@@ -72,7 +144,7 @@ def _parts(specs: Any, config: ModelConfig) -> tuple[Any, Any]:
             config.activation
         ],
         "ffn_glu": config.activation == "swiglu",
-        "rotary_dim": 0 if config.positions == "rotary" else None,  # 0 is the whole head
+        "rotary_dim": 0 if config.positions == "rotary" else None,  # 0 means the whole head
         "rotary_interleave": True,
     }
     encoder = specs.transformer_spec.TransformerEncoderSpec(config.encoder_depth, **shape)
@@ -83,19 +155,19 @@ def _parts(specs: Any, config: ModelConfig) -> tuple[Any, Any]:
 
 def _fill(spec: Any, config: ModelConfig, weights: Mapping[str, Tensor]) -> None:
     shared = weights.get("vectors.shared")
-    for side, part in (("source", spec.encoder), ("target", spec.decoder)):
-        embeddings = part.embeddings[0] if side == "source" else part.embeddings
-        embeddings.weight = _array(weights[f"vectors.{side}"] if shared is None else shared)
+    for language, stack in (("source", spec.encoder), ("target", spec.decoder)):
+        embeddings = stack.embeddings[0] if language == "source" else stack.embeddings
+        embeddings.weight = _array(weights[f"vectors.{language}"] if shared is None else shared)
         if config.positions != "rotary":
             learned = config.positions == "learned"
-            table = weights[f"{side}_positions"] if learned else sinusoids(POSITIONS, config.d_model).float()
-            part.position_encodings.encodings = _array(table)
+            table = weights[f"{language}_positions"] if learned else sinusoids(POSITIONS, config.d_model).float()
+            stack.position_encodings.encodings = _array(table)
     spec.decoder.projection.weight = _array(weights["vectors.projection"] if shared is None else shared)
-    for name, part in (("encoder", spec.encoder), ("decoder", spec.decoder)):
-        for index, layer in enumerate(part.layer):
+    for name, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
+        for index, layer in enumerate(stack.layer):
             _fill_layer(layer, config, weights, f"{name}.{index}")
         if config.norm_placement == "pre":
-            _fill_norm(part.layer_norm, weights, f"{name}_norm")
+            _fill_norm(stack.layer_norm, weights, f"{name}_norm")
 
 
 def _fill_layer(layer: Any, config: ModelConfig, weights: Mapping[str, Tensor], name: str) -> None:
@@ -130,4 +202,4 @@ def _fill_norm(norm: Any, weights: Mapping[str, Tensor], name: str) -> None:
 
 
 def _array(tensor: Tensor) -> Any:
-    return tensor.contiguous().numpy().copy()  # which it scales in place for int8
+    return tensor.contiguous().numpy().copy()  # a copy, because int8 quantization scales it in place

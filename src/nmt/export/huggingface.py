@@ -1,32 +1,93 @@
 """To Hugging Face's Marian format, which `MarianMTModel.from_pretrained` and `AutoTokenizer` load."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from nmt.config.schema import ModelConfig
-from nmt.export.refusal import check_choices, refuse
+from nmt.config.schema import Config, DecodingConfig, ModelConfig
+from nmt.decoding.engine import Engine
+from nmt.decoding.torch_engine import TorchEngine
+from nmt.export.exporter import SIZES_AND_TRAINING, Expressible, TrainedModel, check_expressible, example_sentence
+from nmt.export.marian_engine import POSITIONS, MarianEngine, check_tokenizer
 from nmt.storage.files import write_json
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 
-POSITIONS = 1536
-"""Longest sentence, in word pieces; Marian works its sinusoids out anew whenever it is loaded."""
+Json = Mapping[str, object]
 
 
-def generation(beam: int, longest: int) -> dict[str, Any]:
-    """Return the part of generation_config.json that says how to search, as our beam search does with alpha 0.
+class HuggingFaceExporter:
+    """Writes a Marian model and its tokenizer."""
 
-    Hugging Face divides a hypothesis' log-probability by length^length_penalty, which no other exponent makes equal to
-    GNMT's penalty. `longest` is the number of word pieces of a translation, its end mark included.
+    library = "transformers"
+
+    def check(self, config: ModelConfig) -> None:
+        """See `Exporter.check`."""
+        check_expressible("huggingface", config, _expressible(config))
+
+    def positions(self, config: ModelConfig) -> int:
+        """See `Exporter.positions`."""
+        return POSITIONS
+
+    def write(self, folder: Path, trained: TrainedModel) -> None:
+        """See `Exporter.write`."""
+        settings = trained.settings
+        search = generation(trained.decoding.beam, _longest(trained))
+        languages = settings.data.source_lang, settings.data.target_lang
+        write(folder, settings.model, trained.checkpoint.weights, trained.tokenizer, languages, search)
+
+    def native_engine(self, engine: TorchEngine, trained: TrainedModel) -> TorchEngine:
+        """See `Exporter.native_engine`; Hugging Face has no GNMT length penalty, and one limit for all sentences."""
+        longest = _longest(trained)
+        search = replace(engine.config, alpha=0.0, extra_length=longest)
+        native = TorchEngine(engine.models, engine.tokenizer, search, engine.device)
+        native.max_target_tokens = min(native.max_target_tokens, longest)
+        return native
+
+    def open(self, folder: Path, native: TorchEngine, lines: Sequence[str]) -> Engine:
+        """See `Exporter.open`."""
+        check_tokenizer(folder, native.tokenizer, lines)
+        return MarianEngine(folder, native.tokenizer, native.config)
+
+    def usage(self, settings: Config, decoding: DecodingConfig) -> str:
+        """See `Exporter.usage`."""
+        text = example_sentence(settings.data.source_lang)
+        return (
+            "```python\n"
+            "from transformers import AutoTokenizer, MarianMTModel\n"
+            'model, tokenizer = MarianMTModel.from_pretrained("."), AutoTokenizer.from_pretrained(".")\n'
+            f'print(tokenizer.batch_decode(model.generate(**tokenizer("{text}", return_tensors="pt")), '
+            "skip_special_tokens=True))\n"
+            "```\n"
+        )
+
+    def search_note(self, decoding: DecodingConfig) -> str:
+        """See `Exporter.search_note`."""
+        return (
+            "the export searches as generation_config.json says, and was compared with the model that way: "
+            f"beam {decoding.beam}, without a length penalty. nmt's own scores come from a search with GNMT's length "
+            f"penalty {decoding.alpha:g}, which Hugging Face does not have: its `length_penalty` is another formula"
+        )
+
+
+def generation(beam: int, longest: int) -> Json:
+    """Return the part of generation_config.json that makes Hugging Face search like our beam search with alpha 0.
+
+    Hugging Face divides the log-probability of a hypothesis by length^length_penalty. No exponent other than 0 makes
+    that equal to GNMT's penalty. `longest` is the largest number of word pieces of a translation, end mark included.
     """
-    search = {"num_beams": beam, "do_sample": False, "max_length": longest + 1}  # which counts the first BOS, too
+    search = {"num_beams": beam, "do_sample": False, "max_length": longest + 1}  # max_length also counts the first BOS
     return search | ({"length_penalty": 0.0, "early_stopping": True} if beam > 1 else {})
+
+
+def _longest(trained: TrainedModel) -> int:
+    """Return the largest number of word pieces of a translation."""
+    return min(trained.settings.data.max_pieces + 1 + trained.decoding.extra_length, POSITIONS - 1)
 
 
 def write(
@@ -35,10 +96,10 @@ def write(
     weights: Mapping[str, Tensor],
     tokenizer: Tokenizer,
     languages: tuple[str, str],
-    search: Mapping[str, Any],
+    search: Json,
 ) -> None:
-    """Write model, settings and tokenizer; `search` is how it translates unless told otherwise."""
-    _check(config)
+    """Write model, settings and tokenizer; `search` is how the export translates by default."""
+    check_expressible("huggingface", config, _expressible(config))
     save_file(dict(convert(config, weights)), folder / "model.safetensors", metadata={"format": "pt"})
     special = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD, "decoder_start_token_id": BOS}
     write_json(folder / "config.json", {**_settings(config, tokenizer), **special})
@@ -49,24 +110,25 @@ def write(
     _write_tokenizer(folder, tokenizer, languages)
 
 
-def _check(config: ModelConfig) -> None:
-    check_choices("huggingface", config, {"activation": ("relu", "gelu")})
-    known = (
-        ("model.norm_placement", config.norm_placement, ("post",)),
-        ("model.d_k", config.key_size, (config.d_model // config.heads,)),
-        ("model.d_v", config.value_size, (config.d_model // config.heads,)),
-        ("model.kv_heads", config.key_value_heads, (config.heads,)),
-    )
-    for option, value, values in known:
-        if value not in values:
-            refuse("huggingface", option, value, " or ".join(map(str, values)))
+def _expressible(config: ModelConfig) -> Expressible:
+    head = (config.d_model // config.heads,)
+    return {
+        **SIZES_AND_TRAINING,
+        "d_k": head,
+        "d_v": head,
+        "kv_heads": (config.heads,),
+        "norm": ("layer",),
+        "norm_placement": ("post",),
+        "activation": ("relu", "gelu"),
+        "positions": ("sinusoidal",),
+    }
 
 
 def convert(config: ModelConfig, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """The weights under Marian's names.
+    """Yield the weights under Marian's names.
 
-    Marian's sinusoids have all sines first and then all cosines; ours alternate. So the coordinates of
-    what the layers hand on are reordered wherever they are written or read, which changes no product.
+    Marian's sinusoids have all sines first and then all cosines; ours alternate. Therefore the coordinates of the
+    residual stream are reordered wherever a layer reads or writes it. No product changes.
     """
     order = torch.cat([torch.arange(0, config.d_model, 2), torch.arange(1, config.d_model, 2)])
     vectors = {name: weights[f"vectors.{name}"][:, order] for name in ("shared", "source", "target", "projection")
@@ -78,22 +140,22 @@ def convert(config: ModelConfig, weights: Mapping[str, Tensor]) -> Iterator[tupl
         yield "model.decoder.embed_tokens.weight", vectors["target"].contiguous()
         yield "lm_head.weight", vectors["projection"].contiguous()
     yield "final_logits_bias", torch.zeros(1, len(vectors["shared" if config.tie_embeddings else "projection"]))
-    for side, layers in (("encoder", config.encoder_depth), ("decoder", config.decoder_depth)):
+    for stack, layers in (("encoder", config.encoder_depth), ("decoder", config.decoder_depth)):
         for index in range(layers):
-            for name, part in _layer(weights, f"{side}.{index}", order):
-                yield f"model.{side}.layers.{index}.{name}", part.contiguous()
+            for name, weight in _layer(weights, f"{stack}.{index}", order):
+                yield f"model.{stack}.layers.{index}.{name}", weight.contiguous()
 
 
 def _layer(weights: Mapping[str, Tensor], ours: str, order: Tensor) -> Iterator[tuple[str, Tensor]]:
-    def reads(name: str, linear: str, parts: tuple[str, ...] = ("",)) -> Iterator[tuple[str, Tensor]]:
-        """A product that reads the layers' stream; perhaps several in one."""
-        both = [weights[f"{ours}.{linear}.{kind}"].chunk(len(parts)) for kind in ("weight", "bias")]
-        for part, weight, bias in zip(parts, *both, strict=True):
-            yield f"{name}{part}.weight", weight[:, order]
-            yield f"{name}{part}.bias", bias
+    def reads(name: str, linear: str, projections: tuple[str, ...] = ("",)) -> Iterator[tuple[str, Tensor]]:
+        """Yield a linear layer that reads the residual stream; Marian may have several in its place."""
+        both = [weights[f"{ours}.{linear}.{kind}"].chunk(len(projections)) for kind in ("weight", "bias")]
+        for projection, weight, bias in zip(projections, *both, strict=True):
+            yield f"{name}{projection}.weight", weight[:, order]
+            yield f"{name}{projection}.bias", bias
 
     def writes(name: str, linear: str) -> Iterator[tuple[str, Tensor]]:
-        """What writes to the stream: a product, or a normalisation."""
+        """Yield a linear layer or a normalisation that writes to the residual stream."""
         for kind in ("weight", "bias"):
             yield f"{name}.{kind}", weights[f"{ours}.{linear}.{kind}"][order]
 
@@ -110,10 +172,10 @@ def _layer(weights: Mapping[str, Tensor], ours: str, order: Tensor) -> Iterator[
     yield from writes("final_layer_norm", "feed_forward_residual.norm")
 
 
-def _settings(config: ModelConfig, tokenizer: Tokenizer) -> dict[str, Any]:
+def _settings(config: ModelConfig, tokenizer: Tokenizer) -> Json:
     both = {
-        f"{side}_{name}": value
-        for side, layers in (("encoder", config.encoder_depth), ("decoder", config.decoder_depth))
+        f"{stack}_{name}": value
+        for stack, layers in (("encoder", config.encoder_depth), ("decoder", config.decoder_depth))
         for name, value in (
             ("layers", layers),
             ("attention_heads", config.heads),

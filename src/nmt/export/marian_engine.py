@@ -1,5 +1,6 @@
-"""Hugging Face's own code, to verify what was made for it: its search, and its scores of given translations."""
+"""Translate and score with Hugging Face's own code, to verify an export for it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,25 +10,27 @@ from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.engine import Engine, Likelihood
 from nmt.errors import UserError
-from nmt.export.huggingface import POSITIONS
-from nmt.export.refusal import extra
+from nmt.export.packages import import_optional
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
 
+POSITIONS = 1536
+"""Longest sentence, in word pieces; Marian computes its sinusoids again whenever it is loaded."""
+
 
 class MarianEngine(Engine):
-    """A model in Marian's format, with the tokenizer beside it."""
+    """A model in Marian's format and its tokenizer."""
 
     def __init__(self, folder: Path, tokenizer: Tokenizer, config: DecodingConfig) -> None:
-        """Load the model from `folder`; text is split by our tokenizer, see `check_tokenizer`."""
+        """Load the model from `folder`; our own tokenizer splits text, see `check_tokenizer`."""
         super().__init__(tokenizer, config, max_target_tokens=POSITIONS)
-        transformers = extra("transformers")
+        transformers = import_optional("transformers")
         transformers.logging.disable_progress_bar()
         transformers.logging.set_verbosity_error()
         self.model: Any = transformers.MarianMTModel.from_pretrained(folder).eval()
 
     def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
-        """See `Engine.search`; as the exported generation_config.json says, without scores."""
+        """See `Engine.search`; searches as the exported generation_config.json says and returns no scores."""
         assert not prefixes
         ids, mask = _padded(sources)
         with torch.no_grad():
@@ -47,21 +50,21 @@ class MarianEngine(Engine):
         return [Likelihood(total, len(target)) for total, target in zip(sums, targets, strict=True)]
 
 
-def check_tokenizer(folder: Path, tokenizer: Tokenizer, lines: list[str]) -> None:
-    """Make sure that `AutoTokenizer` splits and joins text as our tokenizer does."""
-    theirs = extra("transformers").AutoTokenizer.from_pretrained(folder)
+def check_tokenizer(folder: Path, tokenizer: Tokenizer, lines: Sequence[str]) -> None:
+    """Check that `AutoTokenizer` splits and joins text as our tokenizer does."""
+    theirs = import_optional("transformers").AutoTokenizer.from_pretrained(folder)
     for line, ids in zip(lines, tokenizer.encode_source(lines), strict=True):
         found = theirs(line).input_ids
         if found != [*ids, EOS]:
-            raise UserError(f"the export is not kept, for Hugging Face's tokenizer splits {line!r} otherwise than ours")
+            raise UserError(f"the export was deleted: Hugging Face's tokenizer does not split {line!r} as ours does")
     for line, ids in zip(lines, tokenizer.encode_target(lines), strict=True):
-        known = [piece for piece in ids if piece != UNK]  # Hugging Face leaves the others out
+        known = [piece for piece in ids if piece != UNK]  # Hugging Face drops unknown pieces
         if theirs.decode([*known, EOS], skip_special_tokens=True) != tokenizer.decode(known).strip():
-            raise UserError(f"the export is not kept, for Hugging Face's tokenizer joins {line!r} otherwise than ours")
+            raise UserError(f"the export was deleted: Hugging Face's tokenizer does not join {line!r} as ours does")
 
 
 def _padded(sentences: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sentences of one length (B, L), and where they are not padding."""
+    """Return the sentences padded to one length (B, L), and a mask (B, L) that is 0 on padding."""
     longest = max(map(len, sentences))
     ids = torch.tensor([[*sentence, *[PAD] * (longest - len(sentence))] for sentence in sentences])
     lengths = torch.tensor([[len(sentence)] for sentence in sentences])

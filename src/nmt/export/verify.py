@@ -3,28 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
+from nmt.evaluation.metrics import METRICS
 
-SAME = {"float32": 0.98, "int8": 0.5}
-"""The smallest share of the sample whose translations must be identical; exact exports differ in ties only."""
-DIFFERENCE = {"float32": 1e-3, "int8": 0.1}
-"""The largest mean difference allowed between a word piece's log-probabilities."""
+MIN_IDENTICAL = {"float32": 0.98, "int8": 0.5}
+"""The smallest share of the sample whose translations must be identical; exact exports differ only in ties."""
+MAX_DIFFERENCE = {"float32": 1e-3, "int8": 0.1}
+"""The largest mean difference allowed between log-probabilities of word pieces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How an export compares with the model, both searching in the same way."""
+    """How an export compares with the model when both search in the same way."""
 
     ours: list[str]
     """The model's translations."""
     theirs: list[str]
     """The export's translations."""
     difference: float
-    """Mean difference of a word piece's log-probability."""
+    """Mean absolute difference between log-probabilities of word pieces."""
 
     @property
     def sentences(self) -> int:
@@ -34,23 +32,23 @@ class Verification:
     @property
     def same(self) -> int:
         """The number of identical translations."""
-        return self.sentences - len(self.unlike)
+        return self.sentences - len(self.different)
 
     @property
-    def unlike(self) -> list[tuple[str, str]]:
-        """The translations that differ: the model's, the export's."""
+    def different(self) -> list[tuple[str, str]]:
+        """Pairs of translations that differ: the model's and the export's."""
         return [pair for pair in zip(self.ours, self.theirs, strict=True) if pair[0] != pair[1]]
 
     def __str__(self) -> str:
         return (
             f"{self.same:,} of {self.sentences:,} translations identical ({self.same / self.sentences:.1%}), "
-            f"log-probabilities of word pieces {self.difference:.1e} apart"
+            f"log-probabilities of word pieces differ by {self.difference:.1e}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """BLEU and chrF of the same sentences, translated by the model as it is scored and by the export as it is used."""
+    """BLEU and chrF of the same sentences, translated by the model as `eval` does and by the export as users do."""
 
     model_bleu: float
     export_bleu: float
@@ -66,25 +64,28 @@ class Quality:
 
 
 def verify(model: Engine, export: Engine, lines: Sequence[str]) -> Verification:
-    """Translate lines with both, and let both score the model's translations."""
+    """Translate lines with both, and score the model's translations with both."""
     ours, theirs = ([each.text for each in engine.translate(lines)] for engine in (model, export))
     scored = zip(model.score(lines, ours), export.score(lines, ours), strict=True)
     gaps = [(abs(one.log_probability - other.log_probability), one.tokens) for one, other in scored]
     return Verification(ours, theirs, difference=sum(gap for gap, _ in gaps) / sum(tokens for _, tokens in gaps))
 
 
-def accept(found: Verification, numbers: str) -> None:
-    """Refuse an export that is another model."""
-    allowed = max(1, round(found.sentences * (1 - SAME[numbers])))
-    if len(found.unlike) > allowed or not found.difference <= DIFFERENCE[numbers]:
-        example = "".join(f"; {one!r} became {other!r}" for one, other in found.unlike[:1])
+def accept(found: Verification, quantization: str) -> None:
+    """Refuse an export that translates differently from the model."""
+    allowed = max(1, round(found.sentences * (1 - MIN_IDENTICAL[quantization])))
+    if len(found.different) > allowed or not found.difference <= MAX_DIFFERENCE[quantization]:
+        example = "".join(f"; {one!r} became {other!r}" for one, other in found.different[:1])
         raise UserError(
-            f"the export is not kept, because it translates otherwise than the model: {found}{example}. "
-            "Train on if the model is still young (ties are common then), or try another export.target"
+            f"the export was deleted because it does not translate as the model does: {found}{example}. "
+            "Train longer if the model has seen few steps (ties are common then), or try another export.target"
         )
 
 
 def compare_quality(model: Sequence[str], export: Sequence[str], references: Sequence[str]) -> Quality:
     """Score the model's and the export's translations of the same sentences."""
-    bleu, chrf = ([m.corpus_score(each, [references]).score for each in (model, export)] for m in (BLEU(), CHRF()))
+    bleu, chrf = (
+        [METRICS[name].score(translations, references, "").score for translations in (model, export)]
+        for name in ("bleu", "chrf")
+    )
     return Quality(*bleu, *chrf)

@@ -1,4 +1,4 @@
-"""Where each head of each layer looks, for a few sentences."""
+"""Attention weights of every head, for a few sentences."""
 
 import base64
 import json
@@ -18,9 +18,9 @@ from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
 
 LONGEST = 32
-"""Most word pieces of a side of a sentence that is drawn."""
+"""The largest number of word pieces per side in a sentence that is drawn."""
 MOST_BYTES = 1_200_000
-"""Weights, a byte each, that a page takes in."""
+"""The largest size of all weights in a page, at one byte per weight."""
 SENTENCES = 3
 START, END = "⟨s⟩", "⟨/s⟩"
 
@@ -30,7 +30,7 @@ Weights = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """All attention of a sentence pair; a query looks at the keys."""
+    """All attention weights of a sentence pair; queries attend to keys."""
 
     source: list[str]
     """Word pieces that the encoder reads."""
@@ -41,7 +41,7 @@ class Attention:
     cross: Weights
 
     def part(self, name: str) -> tuple[Weights, list[str], list[str]]:
-        """The weights of encoder, decoder or cross, with the pieces that look and those that are looked at."""
+        """Return the weights of encoder, decoder or cross attention, with the pieces of queries and keys."""
         sides = {
             "encoder": (self.encoder, self.source, self.source),
             "decoder": (self.decoder, self.target, self.target),
@@ -51,12 +51,12 @@ class Attention:
 
     @property
     def size(self) -> int:
-        """Weights in all."""
+        """The number of weights."""
         return self.encoder.size + self.decoder.size + self.cross.size
 
 
 def attention(model: TranslationModel, tokenizer: Tokenizer, source: str, target: str) -> Attention:
-    """Read a sentence and its translation, and keep where every head looks."""
+    """Return the attention weights of a sentence and its translation."""
     source_ids, target_ids = tokenizer.encode_source([source])[0], tokenizer.encode_target([target])[0]
     device = model.projection.device
     stream = Packed.from_sentences([[*source_ids, EOS]]).to(device)
@@ -71,7 +71,7 @@ def attention(model: TranslationModel, tokenizer: Tokenizer, source: str, target
 
 
 def choose(found: Sequence[Sentence], tokenizer: Tokenizer) -> list[Sentence]:
-    """A good, a middling and a bad translation, of a length that can be looked at."""
+    """Return a good, an average and a bad translation that are short enough to draw."""
     texts = ["".join(sentence.hypothesis) for sentence in found]
     lengths = zip(
         tokenizer.encode_source([sentence.source for sentence in found]), tokenizer.encode_target(texts), strict=True
@@ -85,7 +85,7 @@ def choose(found: Sequence[Sentence], tokenizer: Tokenizer) -> list[Sentence]:
 
 
 def packed(attentions: Sequence[Attention]) -> list[dict[str, Any]]:
-    """For the page: a byte a weight, as many sentences as fit."""
+    """Return the data of the page: one byte per weight, and as many sentences as MOST_BYTES allows."""
     room = MOST_BYTES
     fitting: list[Attention] = []
     for each in attentions:
@@ -109,7 +109,7 @@ def _encode(weights: Weights) -> str:
 
 
 def picture(shown: Attention, part: str, layer: int) -> Spec:
-    """All heads (columns) of one layer or, where `layer` is 0, of all layers (rows), for a slide."""
+    """Return a chart of all heads (columns) of one layer or, if `layer` is 0, of all layers (rows)."""
     weights, queries, keys = shown.part(part)
     layers = range(len(weights)) if layer == 0 else [layer - 1]
     values = [

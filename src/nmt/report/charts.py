@@ -1,4 +1,4 @@
-"""Vega-Lite specifications: what is drawn. Colours are names of the page's own style sheet."""
+"""Make Vega-Lite specifications of charts. Colours are variables of the page's style sheet."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,52 +12,52 @@ Spec = dict[str, Any]
 """A Vega-Lite chart."""
 
 MOST_POINTS = 800
-"""Points of a curve; of a longer one every second, third, ... is drawn."""
+"""The most points drawn of a curve; of a longer one every second, third, ... point is drawn."""
 FEW_POINTS = 12
-"""Of a curve with at most so many, each is drawn: one alone would not be seen at all."""
+"""A curve with at most this many points shows each as a dot: a single one would be invisible as a line."""
 COLOURS = 6
 SHORT = "format(datum.value, abs(datum.value) < 1000 ? '~g' : '~s')"
-"""How an axis writes a number: 0.5, 20, 5k."""
+"""Number format of an axis: 0.5, 20, 5k."""
 SMALL = "datum.value ? format(datum.value, '~e') : '0'"
-ROOM = 7
-"""Buckets that a chart of bars has room for: fewer do not make fatter bars."""
+BUCKETS = 7
+"""Buckets that fill a bar chart; with fewer, the bars keep their width."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What an axis shows."""
+    """A vertical axis."""
 
     title: str
     format: str = ",.4~g"
-    """Of the value under the pointer."""
+    """Format of the value under the pointer."""
     small: bool = False
-    """Whether its values are so small that they are written with an exponent."""
+    """Whether to write its values with an exponent."""
     log: bool = False
     zero: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened at a step."""
+    """An event at a step, drawn as a vertical line."""
 
     step: int
     what: str
     bad: bool = False
 
 
-LEAST_LOG = 4
-"""How often the lowest value goes into the highest where a logarithmic axis has names enough."""
+MIN_LOG_RANGE = 4
+"""The smallest ratio of highest to lowest value for which a logarithmic axis has enough labels."""
 Curves = Mapping[str, Sequence[tuple[int, float]]]
 """Points (step, value) of each series."""
 
 
 def curves(series: Curves, y: Axis, marks: Sequence[Mark] = ()) -> Spec:
-    """Lines over the steps; the point nearest to the pointer says its values."""
+    """Draw lines over the steps; the point nearest to the pointer shows its values."""
     points = [
         {"series": name, "step": step, "value": value} for name, line in series.items() for step, value in thin(line)
     ]
     values = [value for line in series.values() for _, value in line]
-    log = y.log and max(values) > LEAST_LOG * min(values)
+    log = y.log and max(values) > MIN_LOG_RANGE * min(values)
     scale: Spec = {"type": "log", "nice": False} if log else {"zero": y.zero and not y.log}
     ticks: Spec = {"title": None, "labelExpr": SMALL if y.small else SHORT}
     if log:
@@ -93,7 +93,7 @@ def curves(series: Curves, y: Axis, marks: Sequence[Mark] = ()) -> Spec:
 
 
 def _single_points(series: Curves, encoding: Spec) -> list[Spec]:
-    """The points of the curves that have few."""
+    """Draw the points of the curves that have few."""
     few = [name for name, line in series.items() if 0 < len(line) <= FEW_POINTS]
     shown = {"filter": {"field": "series", "oneOf": few}}
     return [{"transform": [shown], "mark": {"type": "circle", "size": 22, "opacity": 1}, "encoding": encoding}] * bool(
@@ -102,7 +102,7 @@ def _single_points(series: Curves, encoding: Spec) -> list[Spec]:
 
 
 def _marks(marks: Sequence[Mark], colour: str) -> Spec:
-    """Upright lines where something happened."""
+    """Draw vertical lines at events."""
     return {
         "data": {"values": [{"step": mark.step, "what": mark.what} for mark in marks]},
         "mark": {"type": "rule", "strokeDash": [3, 3], "color": colour, "strokeWidth": 1.5},
@@ -114,7 +114,7 @@ def _marks(marks: Sequence[Mark], colour: str) -> Spec:
 
 
 def histogram(sides: Mapping[str, npt.NDArray[np.float64]], edges: npt.NDArray[np.float64], x: str, y: str) -> Spec:
-    """Counts between edges, the sides' outlines over each other."""
+    """Draw histograms of both sides over each other."""
     values = [
         {"side": side, "from": float(low), "to": float(high), "count": float(count)}
         for side, counts in sides.items()
@@ -154,7 +154,7 @@ def histogram(sides: Mapping[str, npt.NDArray[np.float64]], edges: npt.NDArray[n
 
 
 def bars(rows: Sequence[Mapping[str, Any]], measures: Sequence[str], x: str) -> Spec:
-    """Scores of buckets, one bar a measure; each row has `bucket`, `sentences` and the measures."""
+    """Draw scores of buckets, one bar per measure; each row has `bucket`, `sentences` and the measures."""
     values = [
         {"bucket": row["bucket"], "sentences": row["sentences"], "score": name, "value": row[name]}
         for row in rows
@@ -167,7 +167,7 @@ def bars(rows: Sequence[Mapping[str, Any]], measures: Sequence[str], x: str) -> 
         "encoding": {
             "x": {
                 "field": "bucket", "type": "ordinal", "sort": None, "axis": {"title": x, "labelAngle": 0},
-                "scale": {"paddingInner": 0.3, "paddingOuter": max(0.2, (ROOM - len(rows)) / 2)},
+                "scale": {"paddingInner": 0.3, "paddingOuter": max(0.2, (BUCKETS - len(rows)) / 2)},
             },
             "xOffset": {"field": "score", "sort": None},
             "y": {"field": "value", "type": "quantitative", "axis": {"title": None}},
@@ -183,14 +183,14 @@ def bars(rows: Sequence[Mapping[str, Any]], measures: Sequence[str], x: str) -> 
 
 
 def log_ticks(values: Sequence[float]) -> list[float]:
-    """Round values that the axis names: 1, 2 and 5 times powers of ten; of a wider range fewer, as all need room."""
+    """Return the labels of a logarithmic axis: 1, 2 and 5 times powers of ten, and fewer for a wider range."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     steps = {1: (1.0, 2.0, 5.0), 2: (1.0, 2.0, 5.0), 3: (1.0, 3.0)}.get(high - low, (1.0,))
     return [step * 10.0**power for power in range(low, high + 1) for step in steps]
 
 
 def colour(field: str, names: Sequence[str], *, legend: bool) -> Spec:
-    """A colour for each name, in the order of the page's palette."""
+    """Give each name a colour, in the order of the page's palette."""
     palette = [f"var(--series-{index % COLOURS + 1})" for index in range(len(names))]
     scale = {"domain": list(names), "range": palette}
     shown = {"orient": "top", "title": None, "symbolType": "circle", "symbolOpacity": 1} if legend else None
@@ -198,6 +198,6 @@ def colour(field: str, names: Sequence[str], *, legend: bool) -> Spec:
 
 
 def thin(points: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
-    """At most MOST_POINTS points, evenly taken, the last one always."""
+    """Return at most MOST_POINTS evenly spaced points and always the last one."""
     every = -(-len(points) // MOST_POINTS)
     return points if every <= 1 else [*points[:-1][::every], points[-1]]

@@ -1,16 +1,14 @@
-"""Runs beside each other: scores with what chance may do to them, settings, and where they differ most."""
+"""Compare runs: scores with their significance, settings, and the sentences that differ most."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest, Result
 
 from nmt.errors import UserError
+from nmt.evaluation.metrics import METRICS
 from nmt.report import about, curves, translations
 from nmt.report.page import Absent, part, render
 from nmt.report.run import Evaluated, Run
@@ -19,27 +17,25 @@ SAMPLES = 1000
 """Resamples of the bootstrap."""
 MOST_SENTENCES = 1000
 LEVEL = 0.05
-"""A difference that chance makes less often than this counts as one."""
-NAMES = {"BLEU": "BLEU", "chrF2": "chrF", "TER": "TER"}
-"""sacreBLEU's names of the scores, and ours."""
+"""Differences with a smaller p-value count as significant."""
 
 Runs = Mapping[str, Run]
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A score of a run, and how it stands against the first run's."""
+    """A score of a run, compared with the first run's."""
 
     run: str
     score: float
     half: float
     """Half the width of the 95 % confidence interval."""
     chance: float | None
-    """How often chance alone makes such a difference; None for the first run."""
+    """p-value of the difference from the first run; None for the first run."""
 
     @property
     def certain(self) -> bool:
-        """Whether it differs from the first run's by more than chance."""
+        """Whether it differs significantly from the first run's."""
         return self.chance is not None and self.chance < LEVEL
 
 
@@ -54,7 +50,7 @@ class Contest:
 
 
 def by_name(runs: Sequence[Run]) -> Runs:
-    """The runs by name; there must be two of them at least, each once."""
+    """Return the runs by name; refuse fewer than two different ones."""
     named = {run.name: run for run in runs}
     if len(named) < 2 or len(named) < len(runs):
         raise UserError("a comparison needs two different runs at least: compare=[run_a,run_b]")
@@ -62,7 +58,7 @@ def by_name(runs: Sequence[Run]) -> Runs:
 
 
 def contests(runs: Runs) -> list[Contest]:
-    """Every score of every split that all runs have translated."""
+    """Return every score of every split that all runs have translated."""
     shared = shared_splits(runs)
     if not shared:
         raise UserError("these runs have translated no split in common: run `make eval` for each")
@@ -70,7 +66,7 @@ def contests(runs: Runs) -> list[Contest]:
 
 
 def shared_splits(runs: Runs) -> list[str]:
-    """The splits that all runs have translated, test first."""
+    """Return the splits that all runs have translated, test first."""
     first, *others = runs.values()
     return [split for split in first.splits() if all(split in run.splits() for run in others)]
 
@@ -84,17 +80,19 @@ def _evaluated(runs: Runs, split: str) -> dict[str, Evaluated]:
 
 
 def _contests(split: str, evaluated: Mapping[str, Evaluated]) -> list[Contest]:
-    """All runs against the first, by the paired bootstrap of sacreBLEU."""
+    """Compare all runs with the first by the paired bootstrap of sacreBLEU."""
     references = [next(iter(evaluated.values())).references]
     systems: list[tuple[str, Sequence[str]]] = [(name, each.hypotheses) for name, each in evaluated.items()]
-    metrics = {"BLEU": BLEU(), "chrF": CHRF(), "TER": TER()}
-    signatures, results = PairedTest(systems, metrics, references, test_type="bs", n_samples=SAMPLES)()
-    return [
-        Contest(split, words, str(signatures[name]), [
-            _standing(run, result) for run, result in zip(evaluated, results[name], strict=True)
-        ])
-        for name, words in NAMES.items()
-    ]  # fmt: skip
+    compared = []
+    for metric in METRICS.values():
+        if metric.sacrebleu is None:
+            continue
+        test = PairedTest(systems, {"": metric.sacrebleu()}, references, test_type="bs", n_samples=SAMPLES)
+        signatures, results = test()
+        ((name, signature),) = signatures.items()  # sacreBLEU's own name for the metric
+        standings = [_standing(run, result) for run, result in zip(evaluated, results[name], strict=True)]
+        compared.append(Contest(split, metric.title, str(signature), standings))
+    return compared
 
 
 def _standing(run: str, result: Result | str) -> Standing:
@@ -121,7 +119,7 @@ def _row(ours: translations.Sentence, theirs: translations.Sentence) -> list[Any
 
 
 def comparison(runs: Runs) -> str:
-    """The page of a comparison."""
+    """Return the page of a comparison."""
     found: dict[str, list[list[Any]] | Absent] = {
         split: part(partial(disagreements, runs, split)) for split in shared_splits(runs)
     }
@@ -145,7 +143,7 @@ def comparison(runs: Runs) -> str:
 
 
 def as_text(runs: Runs) -> str:
-    """The scores and the settings that differ, for a terminal."""
+    """Return the scores and the settings that differ as plain text."""
     width = max(map(len, runs))
     lines = []
     for contest in contests(runs):

@@ -1,4 +1,4 @@
-"""What a run was trained on: filters, lengths, batches and word pieces."""
+"""Describe the training data of a run: filters, lengths, batches and word pieces."""
 
 import math
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from nmt.text.lines import read_lines
 from nmt.text.tokenizer import Tokenizer
 
 SAMPLE = 20_000
-"""Lines of training text that tell how many pieces a word has."""
+"""Lines of training text from which pieces per word are measured."""
 LONGEST = 12
 """Longest pieces to show."""
 BINS = 40
@@ -29,7 +29,7 @@ TAIL = 99.5
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """How a language falls into word pieces."""
+    """How the tokenizer splits a language into word pieces."""
 
     language: str
     pieces_per_word: float
@@ -41,13 +41,13 @@ class Pieces:
 
 
 def splits(manifest: Manifest) -> list[dict[str, Any]]:
-    """Pairs and tokens of each split, training first."""
+    """Return pairs and tokens of each split, training first."""
     names = sorted(manifest.splits("encode"), key=lambda name: (name != "train", name != "valid", name))
     return [{"split": name, **asdict(manifest.encoded(name))} for name in names]
 
 
 def length_histogram(store: PairStore, languages: tuple[str, str]) -> Spec:
-    """Sentences by their length in word pieces, both sides."""
+    """Draw the lengths of the sentences of both sides, in word pieces."""
     sides = dict(zip(languages, (store.source_lengths, store.target_lengths), strict=True))
     longest = max(float(np.percentile(lengths, TAIL)) for lengths in sides.values())
     width = max(1, round(longest / BINS))
@@ -66,14 +66,14 @@ class Fill:
 
     batches: int
     mean: dict[str, float]
-    """By language: tokens of a batch, as a share of what it may hold."""
+    """Mean tokens of a batch by language, as a share of the token budget."""
     sentences: float
-    """In a batch, on average."""
+    """Mean number of sentences in a batch."""
     chart: Spec
 
 
 def batch_fill(store: PairStore, run: Run) -> Fill:
-    """Deal the first epoch into batches as training does, and look how full they are."""
+    """Plan the batches of the first epoch as training does, and measure how full they are."""
     lengths, budget = (
         PairLengths.with_marks(store.source_lengths, store.target_lengths),
         run.config.training.batch_tokens,
@@ -102,7 +102,7 @@ def _share_of_all(counts: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
 
 
 def piece_statistics(run: Run, tokenizer: Tokenizer, manifest: Manifest) -> list[Pieces]:
-    """How the training text falls into word pieces, on either side."""
+    """Measure how the tokenizer splits the training text, for both sides."""
     encoders = (tokenizer.encode_source, tokenizer.encode_target)
     written = (tokenizer.source_pieces, tokenizer.target_pieces)
     sizes = (tokenizer.source_size, tokenizer.target_size)

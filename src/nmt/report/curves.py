@@ -1,4 +1,4 @@
-"""How training went: the events of metrics.jsonl as curves."""
+"""Draw the events of metrics.jsonl as curves."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ FIGURES = (
     ("bleu", "BLEU on the development set", Axis("BLEU", ".2f", zero=True)),
     ("learning_rate", "Learning rate", Axis("learning rate", ".3e", zero=True, small=True)),
     ("gradient_norm", "Gradient norm", Axis("norm", ".3f", zero=True)),
-    ("tokens_per_second", "Tokens a second", Axis("tokens a second", ",.0f", zero=True)),
+    ("tokens_per_second", "Tokens per second", Axis("tokens per second", ",.0f", zero=True)),
 )
 """Field of the events, title and axis."""
 OF_TEXT = ("loss", "nll", "perplexity")
@@ -25,11 +25,11 @@ KINDS = {"train": "training", "valid": "development"}
 
 
 def training_curves(run: Run) -> dict[str, tuple[str, Spec]]:
-    """Title and chart of each figure, by its name; figures that nothing was logged for are left out."""
+    """Return title and chart of each figure by its name, without figures for which nothing was logged."""
     marks = happenings(run.events)
     drawn = {}
     for name, title, axis in FIGURES:
-        series = {words: points(run.told(kind), name) for kind, words in KINDS.items()}
+        series = {words: points(run.events_named(kind), name) for kind, words in KINDS.items()}
         series = {words: line for words, line in series.items() if line}
         if series:
             drawn[name] = (title, curves(series, axis, marks))
@@ -39,11 +39,11 @@ def training_curves(run: Run) -> dict[str, tuple[str, Spec]]:
 
 
 def overlaid_curves(runs: Mapping[str, Run]) -> dict[str, tuple[str, Spec]]:
-    """The same figures with a curve for each run; losses and perplexities are those of the development set."""
+    """Return the same figures with one curve per run; losses and perplexities are of the development set."""
     drawn = {}
     for name, title, axis in FIGURES:
         kind = "valid" if name in (*OF_TEXT, "bleu") else "train"
-        series: Curves = {label: points(run.told(kind), name) for label, run in runs.items()}
+        series: Curves = {label: points(run.events_named(kind), name) for label, run in runs.items()}
         if any(series.values()):
             words = f"{title} on the development set" if name in OF_TEXT else title
             drawn[name] = (words, curves(series, axis))
@@ -53,12 +53,12 @@ def overlaid_curves(runs: Mapping[str, Run]) -> dict[str, tuple[str, Spec]]:
 
 
 def points(events: Events, name: str) -> list[tuple[int, float]]:
-    """(step, value) of the events that have a finite value."""
+    """Return (step, value) of the events that have a finite value."""
     return [(event["step"], event[name]) for event in events if event.get(name) is not None]
 
 
 def happenings(events: Events) -> list[Mark]:
-    """Where the run was resumed, and where steps were skipped for want of a finite gradient."""
+    """Return the steps at which the run was resumed or skipped updates whose gradient was not finite."""
     resumed = [Mark(event["step"], "resumed") for event in events if event["event"] == "start" and event["step"]]
     skipped = [Mark(event["step"], f"{event['skipped']} skipped", bad=True) for event in events if event.get("skipped")]
     return [*resumed, *skipped]

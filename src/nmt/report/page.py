@@ -1,4 +1,4 @@
-"""From what is known of runs to one self-contained HTML file."""
+"""Write the report of a run as one self-contained HTML file."""
 
 import json
 from collections import Counter
@@ -22,22 +22,22 @@ from nmt.report.run import Evaluated, Run
 from nmt.text.tokenizer import Tokenizer
 
 Chart = tuple[str, charts.Spec]
-"""A chart with what it shows, in words."""
+"""The title of a chart, and the chart."""
 LoadModel = Callable[[], tuple[TranslationModel, Tokenizer]]
 """Loads the model that was scored; slow, and not always possible."""
 PIECE = "▁"
-"""How a vocabulary writes the space before a word."""
+"""The mark in a vocabulary for the space before a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Why a part of the page is not there."""
+    """The reason why a section of the page is missing."""
 
     reason: str
 
 
 def part(build: Callable[[], Any]) -> Any:
-    """A part of the page, or why it cannot be built."""
+    """Return a section of the page, or the reason why it cannot be built."""
     try:
         return build()
     except UserError as error:
@@ -45,7 +45,7 @@ def part(build: Callable[[], Any]) -> Any:
 
 
 def report(run: Run, load_model: LoadModel) -> str:
-    """The page of a run."""
+    """Return the page of a run."""
     evaluated = {split: part(partial(run.evaluated, split)) for split in run.splits()}
     found = {
         split: each if isinstance(each, Absent) else translations.sentences(each) for split, each in evaluated.items()
@@ -91,7 +91,7 @@ def _data(run: Run) -> dict[str, Any]:
     records, store = run.records(), PairStore.open(run.data_folder, "train")
     fill = corpus.batch_fill(store, run)
     return {
-        "funnel": filter_counts(records),
+        "filters": filter_counts(records),
         "splits": corpus.splits(records),
         "lengths": corpus.length_histogram(store, run.languages),
         "fill": asdict(fill),
@@ -174,19 +174,19 @@ def render(template: str, parts: Mapping[str, Any], data: Mapping[str, Any]) -> 
 
 
 def _script_json(value: Any) -> Markup:
-    """JSON that no text in it can end the script element of."""
+    """Return JSON in which no text can end the script element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 
 
 @cache
 def _library() -> str:
-    """Vega, Vega-Lite and Vega-Embed, out of the installed package."""
+    """Return Vega, Vega-Lite and Vega-Embed from the installed package."""
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")
 
 
 def _written(value: Any) -> str:
-    """A setting as one writes it."""
+    """Return a setting as text."""
     match value:
         case bool():
             return str(value).lower()

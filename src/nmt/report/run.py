@@ -1,4 +1,4 @@
-"""What a run has left on the disk, read once for all that is shown of it."""
+"""Read the files of a run, once for the whole report."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,13 +12,11 @@ from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.data.records import Manifest
 from nmt.errors import UserError, nearest
-from nmt.runs.layout import RunLayout
-from nmt.runs.tracking import METRICS, read_metrics
+from nmt.evaluation.record import EvaluationRecord, read_evaluation
+from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
+from nmt.runs.tracking import read_metrics
 from nmt.storage.files import checksum, read_json
 from nmt.text.lines import read_lines
-
-SCORES = {"bleu": "BLEU", "bleu_paper": "BLEU as in the paper", "chrf": "chrF", "ter": "TER"}
-"""The scores of an evaluation, and what people call them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +24,7 @@ class Evaluated:
     """A split with its translations and their scores."""
 
     split: str
-    scores: Mapping[str, Any]
-    """The content of eval/<split>.json."""
+    scores: EvaluationRecord
     sources: list[str]
     references: list[str]
     hypotheses: list[str]
@@ -44,20 +41,20 @@ class Run:
     environment: Mapping[str, Any]
     events: list[dict[str, Any]]
     scores_folder: Path
-    """Where the scores lie that are shown."""
+    """The folder of the scores that are shown."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the run."""
         return self.config.name
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Source and target."""
+        """Source and target language."""
         return self.config.data.source_lang, self.config.data.target_lang
 
-    def told(self, event: str) -> list[dict[str, Any]]:
-        """The events of a kind."""
+    def events_named(self, event: str) -> list[dict[str, Any]]:
+        """Return the events of one kind: start, train or valid."""
         return [line for line in self.events if line["event"] == event]
 
     def splits(self) -> list[str]:
@@ -65,21 +62,21 @@ class Run:
         found = {path.stem for path in self.scores_folder.glob("*.json")}
         return sorted(found, key=lambda split: (split != "test", split))
 
-    def scores(self, split: str) -> Mapping[str, Any]:
+    def scores(self, split: str) -> EvaluationRecord:
         """Return the scores of a split, as `eval` wrote them."""
-        return _read_scores(self.scores_folder / f"{split}.json")
+        return read_evaluation(scores_file(self.scores_folder, split))
 
-    def all_scores(self) -> dict[str, Mapping[str, Any]]:
-        """Return all scores of the run, first those of `splits`, by their place in eval/: test, last/test."""
+    def all_scores(self) -> dict[str, EvaluationRecord]:
+        """Return all scores of the run by their path in eval/ (test, last/test), those of `splits` first."""
         root = RunLayout(self.folder).evaluation
-        files = [self.scores_folder / f"{split}.json" for split in self.splits()]
+        files = [scores_file(self.scores_folder, split) for split in self.splits()]
         files += sorted(file for file in root.rglob("*.json") if file.parent != self.scores_folder)
-        return {str(file.relative_to(root)).removesuffix(".json"): _read_scores(file) for file in files}
+        return {str(file.relative_to(root)).removesuffix(".json"): read_evaluation(file) for file in files}
 
     def evaluated(self, split: str) -> Evaluated:
-        """A split's scores beside its text and its translations."""
+        """Return the text of a split with its translations and scores."""
         files = [self.data_folder / f"{split}.{language}" for language in self.languages]
-        files.append(self.scores_folder / f"{split}.hyp.txt")
+        files.append(hypotheses_file(self.scores_folder, split))
         for file in files:
             if not file.is_file():
                 raise UserError(f"{file} is not there: run `make {'eval' if file == files[2] else 'data'}`")
@@ -96,45 +93,39 @@ class Run:
         return manifest
 
     def data_has_changed(self) -> bool:
-        """Whether the data was prepared anew since the run began."""
+        """Return whether the data was prepared again after the run began."""
         then = (self.environment.get("data") or {}).get("manifest")
         manifest = CorpusLayout(self.data_folder).manifest
         return bool(then) and manifest.is_file() and checksum(manifest) != then
 
     def seconds(self) -> float:
-        """Time from the start of training to its end, without the time between its parts."""
+        """Return the seconds from the start of training to its end, without the time between an end and a resume."""
         steps = zip(self.events, self.events[1:], strict=False)
         return float(np.sum([after["time"] - before["time"] for before, after in steps if after["event"] != "start"]))
-
-
-def _read_scores(file: Path) -> Mapping[str, Any]:
-    scores = read_json(file)
-    if not isinstance(scores, dict) or not all("score" in scores.get(name, {}) for name in SCORES):
-        raise UserError(f"{file} holds no scores: run `make eval` to write it anew")
-    return scores
 
 
 def read_run(folder: Path, data: Path, parse: Callable[[str], Config], scores: Path | None = None) -> Run:
     """Read a run.
 
     Args:
-        folder: Where it lies.
-        data: Where prepared corpora lie.
-        parse: Makes settings of a config.yaml.
-        scores: Where the scores to show lie; by default those of the run's own checkpoint.
+        folder: The folder of the run.
+        data: The folder of the prepared corpora.
+        parse: Parses a config.yaml into settings.
+        scores: The folder of the scores to show; by default those of the run's own checkpoint.
     """
-    path = folder / "config.yaml"
+    layout = RunLayout(folder)
+    path = layout.settings
     if not path.is_file():
         raise UserError(f"there is no run {folder.name} in {folder.parent}: {_others(folder)}")
     config = parse(path.read_text(encoding="utf-8"))
-    environment, metrics = folder / "environment.json", folder / METRICS
+    environment, metrics = layout.environment, layout.metrics
     return Run(
         folder,
         data / config.data.corpus,
         config,
         read_json(environment) if environment.is_file() else {},
         read_metrics(metrics) if metrics.is_file() else [],
-        scores or RunLayout(folder).evaluation,
+        scores or layout.evaluation,
     )
 
 

@@ -1,27 +1,26 @@
-"""Table 3 of the paper: its rows at full and at small scale, and what our own runs measured next to its figures."""
+"""Print Table 3 of the paper with our own results, at full or at small scale."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, nearest
 from nmt.estimate.parameters import count_parameters
-from nmt.paper.figures import TABLE_3
+from nmt.evaluation.record import read_evaluation
+from nmt.paper.table3 import TABLE_3
 from nmt.runs.scores import scores_folder
 from nmt.runs.tracking import METRICS, read_metrics
-from nmt.storage.files import read_json
 
 COLUMNS = ("row", "change", "PPL", "paper", "BLEU", "BLEU, as the paper counts", "paper", "M params", "paper",
            "hours", "paper")  # fmt: skip
 
 WIDTH, DEPTH, LENGTH = 8, 2, 320
-"""What the small scale divides the widths, the layers and the steps by."""
+"""The small scale divides widths, layers and steps by these."""
 
 
 class Measured(NamedTuple):
-    """What a run of a row came to."""
+    """The results of a row."""
 
     perplexity: float
     bleu: float
@@ -31,7 +30,7 @@ class Measured(NamedTuple):
 
 
 def chosen(names: Sequence[str]) -> list[str]:
-    """The rows of these names, or all of them, in the paper's order."""
+    """Return the rows with these names, or all of them, in the paper's order."""
     for name in names:
         if name not in TABLE_3:
             raise ConfigError(f"table3.rows: the paper's Table 3 has no row {name}; {nearest(name, TABLE_3)}")
@@ -39,7 +38,7 @@ def chosen(names: Sequence[str]) -> list[str]:
 
 
 def small(row: Config) -> list[str]:
-    """Overrides that shrink a row: all that a row of the paper changes stays changed in proportion."""
+    """Return overrides that shrink a row in proportion, so that it still differs from base as in the paper."""
     model, training = row.model, row.training
     steps = training.steps // LENGTH
     return [
@@ -51,43 +50,46 @@ def small(row: Config) -> list[str]:
         f"training.steps={steps}",
         f"training.warmup_steps={max(1, training.warmup_steps // LENGTH * 8)}",
         "training.batch_tokens=1024",
-        "training.learning_rate=3e-3",  # the paper's rule gives so narrow a model one that it does not bear
+        "training.learning_rate=3e-3",  # the paper's rule gives a model this narrow too high a rate
         f"training.valid_every={steps}",
         "training.valid_sentences=0",
         f"training.save_every={steps // 2}",
         "training.log_every=20",
-        "decoding.extra_length=10",  # so little training does not teach where to end
+        "decoding.extra_length=10",  # after so few steps the model rarely ends a sentence
     ]
 
 
 def is_done(config: Config) -> bool:
-    """Whether a row was trained to its last step and scored there, as the settings say."""
+    """Return whether a row was trained to its last step and scored there with these settings."""
     scores = _scores_file(config)
     if not scores.is_file():
         return False
-    scored = read_json(scores)
-    return bool(scored["checkpoint"]["step"] == config.training.steps and scored["decoding"] == asdict(config.decoding))
+    record = read_evaluation(scores)
+    step = record.checkpoint.step if record.checkpoint else None
+    return step == config.training.steps and record.decoding == config.decoding
 
 
 def measured(config: Config, vocabulary: int) -> Measured | None:
-    """The figures of a row; None where it is not done."""
+    """Return the results of a row, or None if it is not done."""
     if not is_done(config):
         return None
-    scored = read_json(_scores_file(config))
+    record = read_evaluation(_scores_file(config))
+    if record.perplexity is None:
+        return None
     size = count_parameters(config.model, vocabulary, vocabulary).total
     return Measured(
-        scored["perplexity"], scored["bleu"]["score"], scored["bleu_paper"]["score"], size, training_hours(config)
+        record.perplexity, record.scores["bleu"].score, record.scores["bleu_paper"].score, size, training_hours(config)
     )
 
 
 def training_hours(config: Config) -> float:
-    """Hours spent on the steps that led to the last checkpoint; validation and scoring do not count."""
+    """Return the hours of training steps up to the last checkpoint, without validation and scoring."""
     events = read_metrics(config.run_folder / METRICS)
     return sum(float(event.get("seconds", 0)) for event in events if event.get("event") == "train") / 3600
 
 
 def table(figures: Mapping[str, Measured | None]) -> str:
-    """The rows as Markdown, whose columns also line up on a terminal; a dash stands for what is not known."""
+    """Return the rows as Markdown with aligned columns; a dash means unknown."""
     cells = [list(COLUMNS), *(_cells(name, own) for name, own in figures.items())]
     widths = [max(len(line[column]) for line in cells) for column in range(len(COLUMNS))]
     ruled = [cells[0], ["-" * width for width in widths], *cells[1:]]

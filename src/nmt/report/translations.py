@@ -1,4 +1,4 @@
-"""How good the translations are, one by one and by kind of sentence."""
+"""Score translations one by one, and by length and rarest word of the sentence."""
 
 import re
 from collections import Counter
@@ -22,15 +22,15 @@ FREQUENCIES = (0, 9, 99, 999)
 COUNTED = 1_000_000
 """Lines of the training text in which words are counted, from its start."""
 MOST_CHARACTERS = 1_500_000
-"""Text of a split's sentences that a page takes in."""
+"""The most characters of a split's sentences in a page."""
 
 Parts = list[str]
-"""A line in parts that, by turns, also stand on the other side and do not; the first may be empty."""
+"""A line in segments that alternate between shared with the other line and not; the first may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A translation beside its reference."""
+    """A translation with its reference."""
 
     number: int
     """Its line, from 1."""
@@ -42,7 +42,7 @@ class Sentence:
 
 
 def sentences(evaluated: Evaluated) -> list[Sentence]:
-    """Every sentence with its own scores, in the order of the text."""
+    """Return every sentence with its own scores, in the order of the text."""
     bleu, chrf = BLEU(effective_order=True), CHRF()
     found = []
     lines = zip(evaluated.sources, evaluated.hypotheses, evaluated.references, strict=True)
@@ -54,7 +54,7 @@ def sentences(evaluated: Evaluated) -> list[Sentence]:
 
 
 def mark_differences(left: str, right: str) -> tuple[Parts, Parts]:
-    """Both lines in parts: those they share, and between them those that only one has."""
+    """Split both lines into the segments that they share and, between them, those that only one has."""
     words = [re.findall(r"\w+|[^\w\s]|\s+", line) for line in (left, right)]
     matcher = SequenceMatcher(None, words[0], words[1], autojunk=False)
     parts: tuple[Parts, Parts] = [""], [""]
@@ -76,7 +76,7 @@ def _append(parts: Parts, text: str, *, same: bool) -> None:
 
 
 def shown(found: Sequence[Sentence]) -> list[Sentence]:
-    """All sentences, or of a large split those that fit: the best, the middle and the worst."""
+    """Return all sentences, or for a large split only the best, the middle and the worst."""
     ranked = sorted(found, key=lambda sentence: (sentence.chrf, -sentence.number))
     size = sum(map(_characters, ranked)) / max(len(ranked), 1)
     room = int(MOST_CHARACTERS / max(size, 1))
@@ -93,23 +93,23 @@ def _characters(sentence: Sentence) -> int:
 
 
 def by_length(evaluated: Evaluated) -> list[dict[str, Any]]:
-    """BLEU and chrF of the sentences of each range of source lengths."""
+    """Return BLEU and chrF for each range of source lengths."""
     return _by(evaluated, [len(source.split()) for source in evaluated.sources], LENGTHS)
 
 
 def by_frequency(evaluated: Evaluated, counts: Counter[str]) -> list[dict[str, Any]]:
-    """BLEU and chrF of the sentences by how often training saw the rarest word of the source."""
+    """Return BLEU and chrF by how often training saw the rarest word of the source."""
     rarest = [min((counts[word] for word in words(source)), default=0) for source in evaluated.sources]
     return _by(evaluated, rarest, FREQUENCIES)
 
 
 def words(line: str) -> list[str]:
-    """The words of a line, without regard to case."""
+    """Return the words of a line in lower case."""
     return re.findall(r"\w+", line.lower())
 
 
 def word_counts(run: Run, wanted: Iterable[str]) -> Counter[str]:
-    """How often training has seen each of some words of the source language."""
+    """Count how often some source words occur in the training text."""
     known, counts = set(wanted), Counter[str]()
     for line in islice(read_lines(run.data_folder / f"train.{run.languages[0]}"), COUNTED):
         counts.update(known.intersection(words(line)))

@@ -24,7 +24,7 @@ from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
-from nmt.export import refusal
+from nmt.export import packages
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.runs.checkpoints import Checkpoints
@@ -125,7 +125,8 @@ def test_the_card_shows_the_search_of_the_scores_and_what_rounding_changes(
     folder = config.run_folder / "export" / "ctranslate2-int8"
     line = printed(capsys).splitlines()[-1]
     found = re.fullmatch(
-        rf"{folder}: rounded to int8, (\d) of 4 translations identical \((.*)%\), log-probabilities .* apart; "
+        rf"{folder}: rounded to int8, (\d) of 4 translations identical \((.*)%\), log-probabilities of word pieces "
+        r"differ by \S+; "
         r"BLEU (\S+) instead of (\S+) \((.*)\), chrF (\S+) instead of (\S+) \((.*)\)",
         line,
     )
@@ -169,28 +170,28 @@ def test_what_hugging_face_is_given_is_what_was_compared(run: Run, capsys: pytes
 def test_a_missing_package_is_installed_if_make_says_how(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(refusal.REQUIREMENTS, "not_there_yet", "not_there_yet>=1")
+    monkeypatch.setitem(packages.REQUIREMENTS, "not_there_yet", "not_there_yet>=1")
     with pytest.raises(UserError, match=r"`make export` installs it, or .*pip install 'not_there_yet>=1'"):
-        refusal.extra("not_there_yet")
+        packages.import_optional("not_there_yet")
     write = f"import sys, pathlib; pathlib.Path({str(tmp_path)!r}, 'not_there_yet.py').write_text(repr(sys.argv[1:]))"
     monkeypatch.setenv("NMT_INSTALL", shlex.join([sys.executable, "-c", write, "-q"]))
     monkeypatch.syspath_prepend(tmp_path)
-    refusal.extra("not_there_yet")
+    packages.import_optional("not_there_yet")
     assert (tmp_path / "not_there_yet.py").read_text() == "['-q', 'not_there_yet>=1']"
     assert "installing not_there_yet>=1" in capsys.readouterr().err
 
 
 def test_a_package_that_cannot_be_installed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(refusal.REQUIREMENTS, "nowhere_at_all", "nowhere_at_all")
+    monkeypatch.setitem(packages.REQUIREMENTS, "nowhere_at_all", "nowhere_at_all")
     monkeypatch.setenv("NMT_INSTALL", shlex.join([sys.executable, "-c", "raise SystemExit(3)"]))
     with pytest.raises(UserError, match=r"nowhere_at_all could not be installed \(exit code 3"):
-        refusal.extra("nowhere_at_all")
+        packages.import_optional("nowhere_at_all")
 
 
 def test_packages_are_asked_for_as_the_extras_do() -> None:
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
-    assert [*extras["ctranslate2"], *extras["huggingface"]] == list(refusal.REQUIREMENTS.values())
+    assert [*extras["ctranslate2"], *extras["huggingface"]] == list(packages.REQUIREMENTS.values())
 
 
 @pytest.mark.parametrize(("device", "index"), [("cuda:0", 0), ("cuda:3", 3), ("cpu", 0)])
@@ -204,7 +205,7 @@ def test_each_process_loads_the_export_onto_its_own_device(
         asked.append((device, device_index))
 
     monkeypatch.setitem(
-        sys.modules, "ctranslate2", SimpleNamespace(TorchEngine=translator, set_random_seed=lambda seed: None)
+        sys.modules, "ctranslate2", SimpleNamespace(Translator=translator, set_random_seed=lambda seed: None)
     )
     Tokenizer.load(config.data_folder).save(config.export_folder)
     record = {

@@ -1,4 +1,4 @@
-"""The text that is scored: only what was prepared."""
+"""A split is read from the prepared data, and only if it has not changed since."""
 
 from pathlib import Path
 
@@ -22,13 +22,13 @@ def prepared(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_was_prepared(prepared: Path) -> None:
+def test_prepared_text_is_read(prepared: Path) -> None:
     split = read_split(prepared, "test", LANGUAGES)
     assert (split.sources, split.references) == (["a sentence of en"], ["a sentence of de"])
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_has_changed_since(prepared: Path, language: str) -> None:
+def test_text_that_changed_since_preparation_is_refused(prepared: Path, language: str) -> None:
     path = prepared / f"test.{language}"
     path.write_text(path.read_text().replace("sentence", "sentance"))
     with pytest.raises(UserError, match=f"test.{language} is not what was prepared: run `make data`"):

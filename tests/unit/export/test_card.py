@@ -1,4 +1,4 @@
-"""The model card: facts that programs and people read, and nothing private."""
+"""The model card states facts for programs and people, and nothing private."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,18 +8,20 @@ import pytest
 import yaml
 
 from nmt.config.schema import Config, DataConfig, DecodingConfig
-from nmt.export.card import Facts, card
+from nmt.export.card import CardFacts, card
+from nmt.export.registry import EXPORTERS
+from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.export_record import ExportRecord, VerificationRecord
 
 
-def facts(data: DataConfig, **changes: Any) -> Facts:
-    record = {
-        "quantization": "float32",
-        "checkpoint": {"name": "averaged", "step": 7, "sha256": "0"},
-        "verified": {"said": "4 of 4"},
-    }
-    made = Facts(
-        target="safetensors", trained=replace(Config(), data=data), vocabularies=(60, 60), record=record,
-        manifest=None, evaluations=[], decoding=DecodingConfig(), size=1, licence="",
+def facts(data: DataConfig, **changes: Any) -> CardFacts:
+    record = ExportRecord(
+        nmt="1", target="safetensors", quantization="float32", languages=("en", "de"), positions=9,
+        checkpoint=CheckpointRecord("averaged", 7, "0"), verified=VerificationRecord(4, 4, 0.0, None, "4 of 4"),
+    )  # fmt: skip
+    made = CardFacts(
+        exporter=EXPORTERS["safetensors"], trained=replace(Config(), data=data), vocabularies=(60, 60), record=record,
+        filters=[], evaluations=[], decoding=DecodingConfig(), size=1, licence="",
     )  # fmt: skip
     return replace(made, **changes)
 
@@ -53,7 +55,7 @@ def test_local_folders_are_not_published(tmp_path: Path, monkeypatch: pytest.Mon
         assert folder not in made
 
 
-def test_of_local_files_only_the_names_are_published() -> None:
+def test_only_the_names_of_local_files_are_published() -> None:
     made = card(facts(DataConfig(source="files", train=["/home/me/secret/train.en", "../mine/train.de"])))
     assert "the files train.en, train.de" in made
     assert "secret" not in made

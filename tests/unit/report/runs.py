@@ -12,11 +12,11 @@ from nmt.config.compose import compose
 from nmt.config.saved import to_yaml
 from nmt.config.schema import Config
 from nmt.data.prepare import prepare
-from nmt.evaluation.evaluate import Evaluation, write_evaluation
-from nmt.evaluation.scores import score
+from nmt.evaluation.metrics import score
+from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.model.build import build_model
 from nmt.runs.checkpoints import Checkpoints
-from nmt.storage.files import write_json
+from nmt.storage.files import write_json, write_text
 from nmt.text.tokenizer import Tokenizer
 from tests.integration.toy import pairs
 
@@ -77,8 +77,9 @@ def make_run(config: Config, hypotheses: Sequence[str] = ()) -> Path:
         trainer={}, tokenizer_files=[config.data_folder / "tokenizer.model"], config_text=to_yaml(config), valid={},
     )  # fmt: skip
     if hypotheses:
-        found = score(hypotheses, references(config), "de")
-        write_evaluation(folder / "eval", "test", Evaluation(list(hypotheses), found, 1.5, 2.0), {})
+        write_text(folder / "eval" / "test.hyp.txt", "".join(f"{line}\n" for line in hypotheses))
+        scores = score(hypotheses, references(config), "de")
+        write_evaluation(folder / "eval" / "test.json", EvaluationRecord(split="test", scores=scores, perplexity=4.5))
     return folder
 
 

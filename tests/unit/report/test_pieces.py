@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +12,12 @@ import torch
 
 from nmt.config.compose import compose
 from nmt.config.saved import from_yaml
-from nmt.config.schema import Config, ModelConfig
+from nmt.config.schema import Config, DecodingConfig, ModelConfig
 from nmt.data.filter_counts import filter_counts
 from nmt.data.manifest import read_manifest
 from nmt.data.store import PairStore
 from nmt.errors import UserError
+from nmt.evaluation.record import EvaluationRecord
 from nmt.model.attention import Recorder
 from nmt.model.build import build_model
 from nmt.model.layers import SelfAttention
@@ -27,11 +29,16 @@ from nmt.report import about, charts, corpus, curves, translations
 from nmt.report.charts import FEW_POINTS, MOST_POINTS, log_ticks, thin
 from nmt.report.run import Evaluated, Run, read_run
 from nmt.report.translations import mark_differences
+from nmt.runs.checkpoint_record import CheckpointRecord
 from tests.unit.report.runs import EVENTS
 
 
 def read(config: Config, name: str = "first") -> Run:
     return read_run(Path(config.paths.outputs) / name, Path(config.paths.data), from_yaml)
+
+
+def evaluation(**fields: Any) -> EvaluationRecord:
+    return EvaluationRecord(split="test", scores={}, **fields)
 
 
 def test_a_run_that_does_not_exist_names_the_nearest(first: Config) -> None:
@@ -44,7 +51,7 @@ def test_no_run_at_all_says_what_to_do(tmp_path: Path) -> None:
         read_run(tmp_path / "a", tmp_path, from_yaml)
 
 
-def test_the_time_between_the_parts_of_a_run_does_not_count(first: Config) -> None:
+def test_time_between_an_end_and_a_resume_does_not_count(first: Config) -> None:
     assert read(first).seconds() == 12.0 + 9.0
 
 
@@ -119,16 +126,14 @@ def test_a_curve_of_few_points_shows_each_of_them() -> None:
     assert not [layer for layer in charts.curves({"a": many}, charts.Axis("x"))["layer"] if "transform" in layer]
 
 
-def test_what_was_scored_is_said() -> None:
-    decoding = {"strategy": "beam", "beam": 4, "alpha": 0.6}
-    averaged = {"name": "averaged", "step": 1500, "averaged_from": ["a", "b", "c"]}
-    assert about.scored({"checkpoint": averaged, "decoding": decoding}) == (
+def test_the_scored_checkpoint_and_search_are_named() -> None:
+    averaged = CheckpointRecord("averaged", 1500, averaged_from=("a", "b", "c"))
+    assert about.scored(evaluation(checkpoint=averaged, decoding=DecodingConfig(beam=4, alpha=0.6))) == (
         "checkpoint averaged of 3, step 1,500; beam 4, length penalty 0.6"
     )
-    assert about.scored({"checkpoint": {"name": "best", "step": 7}, "decoding": {"strategy": "sample"}}) == (
-        "checkpoint best, step 7; sampled"
-    )
-    assert about.scored({"bleu": {"score": 1.0}}) == ""
+    sampled = evaluation(checkpoint=CheckpointRecord("best", 7), decoding=DecodingConfig(strategy="sample"))
+    assert about.scored(sampled) == "checkpoint best, step 7; sampled"
+    assert about.scored(evaluation()) == ""
 
 
 @pytest.mark.parametrize(
@@ -154,7 +159,7 @@ def test_batch_fill_counts_every_token_once(first: Config) -> None:
     assert fill.sentences * fill.batches == pytest.approx(200)
 
 
-def test_the_paper_stands_beside_its_own_recipes_alone() -> None:
+def test_only_the_papers_own_recipes_have_its_figures() -> None:
     base, big = compose([]), compose(["experiment=wmt14_en_de_big"])
     assert (paper_bleu(base, "test"), paper_bleu(big, "test"), paper_bleu(base, "valid")) == (27.3, 28.4, None)
     row = compose(["experiment=table3/c4"])
@@ -193,7 +198,7 @@ def test_differences_lose_no_letter() -> None:
 
 
 def test_sentences_are_bucketed_by_length_and_by_their_rarest_word() -> None:
-    evaluated = Evaluated("test", {}, ["a b", "a b c d e f"], ["x y", "x y z"], ["x y", "q q q"])
+    evaluated = Evaluated("test", evaluation(), ["a b", "a b c d e f"], ["x y", "x y z"], ["x y", "q q q"])
     rows = translations.by_length(evaluated)
     assert [(row["bucket"], row["sentences"]) for row in rows] == [("0–5", 1), ("6–10", 1)]
     assert rows[0]["chrF"] == pytest.approx(100)

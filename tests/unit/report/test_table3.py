@@ -10,7 +10,7 @@ from nmt.commands.table3 import settings
 from nmt.config.compose import compose, options
 from nmt.config.schema import Config, DecodingConfig, ModelConfig, PathsConfig, TrainingConfig
 from nmt.errors import ConfigError
-from nmt.paper.figures import TABLE_3
+from nmt.paper.table3 import TABLE_3
 from nmt.report.table3 import chosen, is_done, measured, small, table
 
 
@@ -54,8 +54,9 @@ def finished(folder: Path, steps: int = 10) -> Config:
     config = replace(config, training=TrainingConfig(steps=steps), model=ModelConfig(layers=2))
     (config.run_folder / "eval").mkdir(parents=True)
     scores = {
-        "perplexity": 6.5, "bleu": {"score": 22.04}, "bleu_paper": {"score": 23.06},
-        "checkpoint": {"step": steps}, "decoding": asdict(config.decoding),
+        "split": "valid", "perplexity": 6.5, "checkpoint": {"name": "averaged", "step": steps},
+        **{name: {"score": 22.04, "signature": ""} for name in ("bleu", "chrf", "ter")},
+        "bleu_paper": {"score": 23.06, "signature": ""}, "decoding": asdict(config.decoding),
     }  # fmt: skip
     (config.run_folder / "eval" / "valid.json").write_text(json.dumps(scores))
     events = [{"event": "train", "step": 1, "seconds": 3600}, {"event": "valid", "step": 1}]

@@ -1,16 +1,20 @@
-"""Scores against sacreBLEU's own entry points, and the paper's tokens against examples worked by hand."""
+"""Scores against sacreBLEU's own entry points, and the paper's tokens against examples worked out by hand."""
 
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 import sacrebleu
 from sacremoses import MosesTokenizer
 
 from nmt.errors import UserError
-from nmt.evaluation.scores import paper_tokens, score, split_compounds
+from nmt.evaluation.metric import Metric, Score
+from nmt.evaluation.metrics import METRICS, score
+from nmt.evaluation.paper_bleu import paper_tokenizer, split_compounds
 
 REFERENCES = [
     "Der E-Mail-Test war am Montag.",
@@ -32,6 +36,12 @@ def test_scores_are_those_of_sacrebleus_functions() -> None:
     assert scores["chrf"].score == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
     assert scores["ter"].score == sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score
     assert 0 < scores["bleu"].score < 100
+
+
+def test_chrfpp_counts_words_besides_characters() -> None:
+    found = score(HYPOTHESES, REFERENCES, "de")["chrfpp"]
+    assert found.score == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES], word_order=2).score
+    assert "|nw:2|" in found.signature
 
 
 def test_scores_and_signatures_are_those_of_sacrebleus_command(tmp_path: Path) -> None:
@@ -59,7 +69,7 @@ def test_scores_and_signatures_are_those_of_sacrebleus_command(tmp_path: Path) -
         assert scores[name].signature == line["signature"]
 
 
-def test_the_papers_bleu_is_the_bleu_of_the_papers_tokens() -> None:
+def test_paper_bleu_is_the_bleu_of_the_papers_tokens() -> None:
     moses = MosesTokenizer(lang="de")
 
     def by_hand(line: str) -> str:
@@ -76,8 +86,8 @@ def test_the_papers_bleu_is_the_bleu_of_the_papers_tokens() -> None:
     paper = score(HYPOTHESES, REFERENCES, "de")["bleu_paper"]
     assert paper.score == expected.score
     assert paper.score != score(HYPOTHESES, REFERENCES, "en")["bleu_paper"].score
-    for part in ("case:mixed", "tok:moses-de-", "quotes:plain", "hyphens:whole", "compounds:atat", "smooth:exp"):
-        assert f"|{part}" in paper.signature
+    for field in ("case:mixed", "tok:moses-de-", "quotes:plain", "hyphens:whole", "compounds:atat", "smooth:exp"):
+        assert f"|{field}" in paper.signature
     assert "compounds:whole" in score(HYPOTHESES, REFERENCES, "fr")["bleu_paper"].signature
 
 
@@ -99,25 +109,39 @@ def test_compounds_split_left_to_right_without_overlap(line: str, split: str) ->
     assert split_compounds(line) == split
 
 
-def test_the_papers_tokens() -> None:
-    tokens = paper_tokens("de")
+def test_paper_tokens_have_plain_quotes_and_split_compounds() -> None:
+    tokens = paper_tokenizer("de")
     assert tokens("„Ja“, sagte die US-Regierung.") == "&quot; Ja &quot; , sagte die US ##AT##-##AT## Regierung ."
     assert tokens("»Ja« ‚nein‘") == tokens("\"Ja\" 'nein'")
-    assert paper_tokens("fr")("peut-être") == "peut-être"
+    assert paper_tokenizer("fr")("peut-être") == "peut-être"
     assert tokens("") == ""
 
 
-def test_unequal_counts_are_told_with_both_numbers() -> None:
-    with pytest.raises(UserError, match=r"1,001 translations .* 2 references"):
+def test_unequal_counts_are_refused_with_both_numbers() -> None:
+    with pytest.raises(UserError, match=r"1,001 translations but 2 references"):
         score(["x"] * 1001, ["x"] * 2, "de")
 
 
-def test_nothing_to_score_is_told() -> None:
+def test_every_registered_metric_is_scored_and_the_promised_names_are_there() -> None:
+    scores = score(HYPOTHESES, REFERENCES, "de")
+    assert list(scores) == list(METRICS)
+    assert {"bleu", "bleu_paper", "chrf", "ter"} <= scores.keys()
+
+
+def test_a_metric_without_sacrebleu_gets_raw_text_and_the_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    def count(hypotheses: Sequence[str], references: Sequence[str], target_lang: str) -> Score:
+        return Score(sum(map(len, (*hypotheses, *references))), f"characters|lang:{target_lang}")
+
+    monkeypatch.setitem(cast("dict[str, Metric]", METRICS), "characters", Metric("Characters", count))
+    assert score(["ab"], ["„c“"], "fr")["characters"] == Score(5, "characters|lang:fr")
+
+
+def test_empty_references_are_refused() -> None:
     with pytest.raises(UserError, match="nothing to score"):
         score([], [], "de")
 
 
-def test_an_empty_translation_counts_against_the_score() -> None:
+def test_an_empty_translation_lowers_the_score() -> None:
     scores = score(["", *REFERENCES[1:]], REFERENCES, "de")
     assert scores["bleu"].score < 100
     assert scores["ter"].score > 0

@@ -1,0 +1,38 @@
+"""The metrics of `eval`, by name. To add one, write a `Metric` and register it in `METRICS`."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from nmt.errors import UserError
+from nmt.evaluation.metric import Metric, Score, from_sacrebleu
+from nmt.evaluation.paper_bleu import paper_bleu
+
+METRICS: Mapping[str, Metric] = {
+    "bleu": from_sacrebleu("BLEU", BLEU),
+    "bleu_paper": Metric("BLEU as in the paper", paper_bleu),
+    "chrf": from_sacrebleu("chrF", CHRF),
+    "chrfpp": from_sacrebleu("chrF++", partial(CHRF, word_order=2)),
+    "ter": from_sacrebleu("TER", TER),
+}
+"""By key in eval/<split>.json, in the order in which scores are shown."""
+
+
+def score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str) -> dict[str, Score]:
+    """Score translations against raw references with every metric; return the scores by the name of the metric."""
+    if len(hypotheses) != len(references):
+        raise UserError(
+            f"there are {len(hypotheses):,} translations but {len(references):,} references: "
+            "score files with the same number of lines"
+        )
+    if not references:
+        raise UserError("there is nothing to score: the references are empty")
+    return {name: metric.score(hypotheses, references, target_lang) for name, metric in METRICS.items()}
+
+
+def title(name: str) -> str:
+    """Return the title of a metric; for the score of a metric that is no longer registered, its name."""
+    return METRICS[name].title if name in METRICS else name

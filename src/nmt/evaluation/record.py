@@ -1,0 +1,89 @@
+"""eval/<split>.json: the scores of a split, and what was scored."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+from nmt.config.schema import DecodingConfig
+from nmt.errors import UserError
+from nmt.evaluation.metric import Score
+from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.storage.files import read_json, write_json
+
+PROMISED_SCORES = ("bleu", "bleu_paper", "chrf", "ter")
+"""Scores that every file holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationRecord:
+    """The content of eval/<split>.json; what files of earlier versions lack is None or empty."""
+
+    split: str
+    scores: Mapping[str, Score]
+    """Scores by the name of the metric."""
+    sentences: int = 0
+    seconds: float = 0.0
+    """Time spent translating."""
+    sentences_per_second: float = 0.0
+    nll: float | None = None
+    """Mean negative log-likelihood of the references per word piece."""
+    perplexity: float | None = None
+    """Perplexity of the references per word piece."""
+    corpus: str = ""
+    languages: tuple[str, ...] = ()
+    """Source and target language."""
+    decoding: DecodingConfig | None = None
+    engine: str = "torch"
+    machine: str = ""
+    processes: int = 1
+    checkpoint: CheckpointRecord | None = None
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Read the content of a file; raise KeyError, TypeError or ValueError if it holds no scores."""
+        plain = ("sentences", "seconds", "sentences_per_second", "nll", "perplexity", "corpus", "engine", "machine",
+                 "processes")  # fmt: skip
+        scores = {name: value for name, value in content.items() if isinstance(value, dict) and "score" in value}
+        if missing := [name for name in PROMISED_SCORES if name not in scores]:
+            raise KeyError(missing[0])
+        decoding, checkpoint = content.get("decoding"), content.get("checkpoint")
+        return cls(
+            split=str(content["split"]),
+            scores={name: Score(float(each["score"]), str(each["signature"])) for name, each in scores.items()},
+            languages=tuple(content.get("languages", ())),
+            decoding=None if decoding is None else _read_decoding(decoding),
+            checkpoint=None if checkpoint is None else CheckpointRecord.from_json(checkpoint),
+            **{name: content[name] for name in plain if name in content},
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return the content of the file."""
+        scores = {name: asdict(score) for name, score in self.scores.items()}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values |= {
+            "languages": list(self.languages),
+            "decoding": None if self.decoding is None else asdict(self.decoding),
+            "checkpoint": None if self.checkpoint is None else self.checkpoint.to_json(),
+        }
+        del values["split"], values["scores"]
+        return {"split": self.split, **scores, **{name: value for name, value in values.items() if value is not None}}
+
+
+def read_evaluation(file: Path) -> EvaluationRecord:
+    """Read an eval/<split>.json."""
+    try:
+        return EvaluationRecord.from_json(read_json(file))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{file} holds no scores: run `make eval` to write it again") from error
+
+
+def write_evaluation(file: Path, record: EvaluationRecord) -> None:
+    """Write an eval/<split>.json."""
+    write_json(file, record.to_json())
+
+
+def _read_decoding(content: Mapping[str, Any]) -> DecodingConfig:
+    """Read the settings of the search; ignore those that this version does not have."""
+    known = {field.name for field in fields(DecodingConfig)}
+    return DecodingConfig(**{name: value for name, value in content.items() if name in known})

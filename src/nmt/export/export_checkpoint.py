@@ -1,0 +1,154 @@
+"""Export a checkpoint, and keep the export only if it translates as the model does."""
+
+from dataclasses import asdict, replace
+from itertools import islice, repeat
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from nmt import __version__
+from nmt.config.saved import from_yaml
+from nmt.config.schema import Config, DecodingConfig
+from nmt.data.filter_counts import FilterCount, filter_counts
+from nmt.data.manifest import read_manifest
+from nmt.data.records import collect_task, encode_task
+from nmt.decoding.torch_engine import TorchEngine, load_model
+from nmt.errors import UserError
+from nmt.evaluation.record import EvaluationRecord, read_evaluation
+from nmt.export.card import CardFacts, card
+from nmt.export.exporter import Exporter, TrainedModel
+from nmt.export.registry import EXPORTERS
+from nmt.export.verify import Quality, Verification, accept, compare_quality, verify
+from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.checkpoints import load, resolve
+from nmt.runs.export_record import ExportRecord, VerificationRecord
+from nmt.runs.layout import SETTINGS, RunLayout
+from nmt.storage.files import replacing_folder, write_text
+from nmt.text.lines import read_lines
+
+CPU = torch.device("cpu")
+
+
+class Sample(NamedTuple):
+    """Sentences on which the export is compared with the model."""
+
+    lines: list[str]
+    references: list[str]
+    """Their references; empty if they are not from the development set."""
+
+
+def export_checkpoint(config: Config) -> ExportRecord:
+    """Export the checkpoint that the settings name; leave nothing behind unless the export passes its comparison."""
+    exporter = EXPORTERS[config.export.target]
+    checkpoint = load(resolve(config.run_folder, config.checkpoint))
+    sample = _read_sample(config)
+    settings = from_yaml(checkpoint.config_text)
+    exporter.check(settings.model)
+    model, tokenizer = load_model(checkpoint, settings.model, CPU)
+    trained = TrainedModel(checkpoint, settings, tokenizer, _beam_search(config), config.export.quantization)
+    usual = TorchEngine([model], tokenizer, trained.decoding, CPU)
+    with replacing_folder(config.export_folder) as partial:
+        exporter.write(partial, trained)
+        native = exporter.native_engine(usual, trained)
+        verification = verify(native, exporter.open(partial, native, sample.lines), sample.lines)
+        accept(verification, config.export.quantization)
+        quality = _compare_quality(usual, native, verification, sample)
+        record = _record(config, exporter, trained, verification, quality)
+        write_text(partial / SETTINGS, checkpoint.config_text)
+        write_text(partial / "README.md", card(_card_facts(partial, config, exporter, trained, record)))
+        record.write(partial)
+    return record
+
+
+def _beam_search(config: Config) -> DecodingConfig:
+    """Return the search that `eval` scores with, reduced to what every export can do: one model, no sampling."""
+    return replace(config.decoding, nbest=1, strategy="beam", ensemble=[])
+
+
+def _compare_quality(
+    usual: TorchEngine, native: TorchEngine, verification: Verification, sample: Sample
+) -> Quality | None:
+    """Compare the scores of the model, searched as `eval` does, with those of the export; None without references."""
+    if not sample.references:
+        return None
+    same_search = native is usual
+    scored = verification.ours if same_search else [each.text for each in usual.translate(sample.lines)]
+    return compare_quality(scored, verification.theirs, sample.references)
+
+
+def _read_sample(config: Config) -> Sample:
+    """Read the text that `input` names, without references, or else the first pairs of the development set."""
+    source = config.data_folder / f"valid.{config.data.source_lang}"
+    target = config.data_folder / f"valid.{config.data.target_lang}"
+    path = source if config.input == "-" else Path(config.input)
+    if not path.is_file():
+        raise UserError(
+            f"there is no {path} to verify the export with: name a text in the source language with input=FILE"
+        )
+    has_references = config.input == "-" and target.is_file()
+    pairs = zip(read_lines(path), read_lines(target) if has_references else repeat(""), strict=False)
+    chosen = list(islice((pair for pair in pairs if pair[0].strip()), config.export.sample))
+    if not chosen:
+        raise UserError(f"{path} is empty, so the export cannot be verified: name another text with input=FILE")
+    return Sample([line for line, _ in chosen], [reference for _, reference in chosen] if has_references else [])
+
+
+def _record(
+    config: Config,
+    exporter: Exporter,
+    trained: TrainedModel,
+    verification: Verification,
+    quality: Quality | None,
+) -> ExportRecord:
+    checked = "verified" if trained.quantization == "float32" else f"rounded to {trained.quantization}"
+    settings = trained.settings
+    return ExportRecord(
+        nmt=__version__,
+        target=config.export.target,
+        quantization=trained.quantization,
+        languages=(settings.data.source_lang, settings.data.target_lang),
+        positions=exporter.positions(settings.model),
+        checkpoint=CheckpointRecord.of(trained.checkpoint),
+        verified=VerificationRecord(
+            sentences=verification.sentences,
+            same=verification.same,
+            log_probability_difference=verification.difference,
+            quality=None if quality is None else asdict(quality),
+            summary="; ".join([f"{checked}, {verification}", *([str(quality)] if quality else [])]),
+        ),
+    )
+
+
+def _card_facts(
+    partial: Path, config: Config, exporter: Exporter, trained: TrainedModel, record: ExportRecord
+) -> CardFacts:
+    files = sorted(RunLayout(config.run_folder).evaluation.rglob("*.json"))
+    evaluations = [read_evaluation(file) for file in files]
+    return CardFacts(
+        exporter=exporter,
+        trained=trained.settings,
+        vocabularies=(trained.tokenizer.source_size, trained.tokenizer.target_size),
+        record=record,
+        filters=_filters(config),
+        evaluations=[each for each in evaluations if _is_of(each, record)],
+        decoding=trained.decoding,
+        size=sum(file.stat().st_size for file in partial.iterdir()),
+        licence=config.export.licence,
+    )
+
+
+def _filters(config: Config) -> list[FilterCount]:
+    """Return what the filters dropped from the training text; empty if the prepared data is not there."""
+    manifest = read_manifest(config.data_folder)
+    prepared = {collect_task("train"), encode_task("train")} <= manifest.tasks.keys()
+    return filter_counts(manifest) if prepared else []
+
+
+def _is_of(evaluation: EvaluationRecord, record: ExportRecord) -> bool:
+    """Return whether the exported weights alone were scored, by the model itself or by an export of this kind."""
+    scored = evaluation.checkpoint
+    if scored is None or scored.ensemble or scored.sha256 != record.checkpoint.sha256:
+        return False
+    by_export = (evaluation.engine, scored.quantization) == (record.target, record.quantization)
+    return evaluation.engine == "torch" or by_export

@@ -1,0 +1,41 @@
+"""Packages that only some exports need: import them, and install them first if `make export` says how."""
+
+import importlib
+import os
+import shlex
+import subprocess
+import sys
+from typing import Any
+
+from nmt.errors import UserError
+
+REQUIREMENTS = {"ctranslate2": "ctranslate2>=4.5", "transformers": "transformers>=5"}
+"""The requirement of each package, as in the extras of pyproject.toml."""
+INSTALL_COMMAND = "NMT_INSTALL"
+"""Environment variable with the command that installs a missing package; `make export` sets it."""
+
+
+def import_optional(module: str) -> Any:
+    """Import a module of an optional package; install the package first if the environment says how."""
+    package = module.partition(".")[0]
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        if not os.environ.get(INSTALL_COMMAND):
+            command = f".venv/bin/python -m pip install '{REQUIREMENTS[package]}'"
+            raise UserError(f"this needs the package {package}: `make export` installs it, or {command}") from error
+    _install(REQUIREMENTS[package])
+    return importlib.import_module(module)
+
+
+def _install(requirement: str) -> None:
+    command = [*shlex.split(os.environ[INSTALL_COMMAND]), requirement]
+    print(f"installing {requirement}, which this export needs", file=sys.stderr, flush=True)
+    if code := subprocess.run(command, check=False).returncode:
+        raise UserError(
+            f"{requirement} could not be installed (exit code {code}; pip's message is above): "
+            f"run {shlex.join(command)} with network access, or choose another export.target"
+        )
+    importlib.invalidate_caches()

@@ -1,0 +1,115 @@
+"""export.json: what an export says about itself to the programs that use it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from nmt.errors import UserError
+from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.storage.files import is_plain_name, read_json, write_json
+
+EXPORT_RECORD = "export.json"
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationRecord:
+    """How the export compared with the model that it was made from."""
+
+    sentences: int
+    same: int
+    """The number of identical translations."""
+    log_probability_difference: float
+    """Mean absolute difference per word piece."""
+    quality: Mapping[str, float] | None
+    """BLEU and chrF of the model and of the export; None if there were no references."""
+    summary: str
+    """All of this in one line."""
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Read the field `verified` of export.json."""
+        return cls(
+            int(content.get("sentences", 0)),
+            int(content.get("same", 0)),
+            float(content.get("log_probability_difference", 0.0)),
+            content.get("quality"),
+            str(content.get("said", "")),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return the field as export.json holds it."""
+        return {
+            "sentences": self.sentences,
+            "same": self.same,
+            "log_probability_difference": self.log_probability_difference,
+            "quality": None if self.quality is None else dict(self.quality),
+            "said": self.summary,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRecord:
+    """The content of export.json."""
+
+    nmt: str
+    """Version of nmt that wrote the export."""
+    target: str
+    quantization: str
+    languages: tuple[str, str]
+    """Source and target language."""
+    positions: int
+    """Longest sentence that the export can translate, in word pieces."""
+    checkpoint: CheckpointRecord
+    verified: VerificationRecord
+    files: tuple[str, ...] = ()
+    """Names of the other files of the export."""
+
+    def paths(self, folder: Path) -> list[Path]:
+        """Return the files of the export in `folder`, export.json included."""
+        return [folder / name for name in sorted({EXPORT_RECORD, *self.files})]
+
+    def write(self, folder: Path) -> None:
+        """Write export.json into a folder, with the names of the files that are in it."""
+        listed = replace(self, files=tuple(sorted(file.name for file in folder.iterdir())))
+        write_json(folder / EXPORT_RECORD, listed.to_json())
+
+    def to_json(self) -> dict[str, object]:
+        """Return the content of export.json."""
+        return {
+            "nmt": self.nmt,
+            "target": self.target,
+            "quantization": self.quantization,
+            "languages": list(self.languages),
+            "positions": self.positions,
+            "checkpoint": self.checkpoint.to_json(),
+            "verified": self.verified.to_json(),
+            "files": list(self.files),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Read the content of export.json; raise KeyError, TypeError or ValueError if it is damaged."""
+        source, target = content["languages"]
+        files = tuple(content.get("files", ()))
+        if not all(isinstance(name, str) and is_plain_name(name) for name in files):
+            raise ValueError("a name leads out of the folder")
+        return cls(
+            nmt=str(content.get("nmt", "")),
+            target=str(content["target"]),
+            quantization=str(content["quantization"]),
+            languages=(str(source), str(target)),
+            positions=int(content["positions"]),
+            checkpoint=CheckpointRecord.from_json(content["checkpoint"]),
+            verified=VerificationRecord.from_json(content.get("verified", {})),
+            files=files,
+        )
+
+
+def read_export_record(folder: Path) -> ExportRecord:
+    """Read the record of the export in a folder."""
+    file = folder / EXPORT_RECORD
+    try:
+        return ExportRecord.from_json(read_json(file))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{file} is not the record of an export: run `make export` again") from error

@@ -1,0 +1,58 @@
+"""Every export format declares what it can express, and refuses the rest by name."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from nmt.config.schema import ExportConfig, ModelConfig
+from nmt.errors import ConfigError, UserError
+from nmt.export.exporter import SIZES_AND_TRAINING, check_expressible
+from nmt.export.registry import EXPORTERS
+from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.export_record import ExportRecord, VerificationRecord, read_export_record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterModelConfig(ModelConfig):
+    """Settings of a version whose model has more options."""
+
+    experts: int = 1
+    gating: str = "none"
+
+
+def test_the_settings_accept_exactly_the_registered_targets() -> None:
+    for target in EXPORTERS:
+        assert ExportConfig(target=target).target == target
+    with pytest.raises(ConfigError, match=", ".join(EXPORTERS)):
+        ExportConfig(target="onnx")
+
+
+@pytest.mark.parametrize("target", ["ctranslate2", "huggingface"])
+@pytest.mark.parametrize(("option", "value"), [("gating", "softmax"), ("experts", 2)])
+def test_an_option_that_a_format_does_not_declare_is_refused(target: str, option: str, value: object) -> None:
+    exporter = EXPORTERS[target]
+    exporter.check(LaterModelConfig())
+    with pytest.raises(UserError, match=rf"^export.target={target} cannot express model.{option}={value}, only \S+: "):
+        exporter.check(LaterModelConfig(**{option: value}))  # type: ignore[arg-type]
+
+
+def test_the_projects_own_format_accepts_every_model() -> None:
+    EXPORTERS["safetensors"].check(LaterModelConfig(experts=2, norm="rms", d_k=7, d_v=9))
+
+
+def test_a_new_value_of_a_declared_setting_is_refused() -> None:
+    with pytest.raises(UserError, match=r"cannot express model.norm=rms, only layer or batch: choose another"):
+        check_expressible("x", ModelConfig(norm="rms"), {**SIZES_AND_TRAINING, "norm": ("layer", "batch")})
+
+
+def test_an_export_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").write_bytes(b"")
+    record = ExportRecord(
+        nmt="1", target="ctranslate2", quantization="int8", languages=("en", "de"), positions=9,
+        checkpoint=CheckpointRecord("averaged", 7, "0"), files=("model.bin",),
+        verified=VerificationRecord(4, 3, 0.5, {"model_bleu": 1.0}, "3 of 4"),
+    )  # fmt: skip
+    record.write(tmp_path)
+    assert read_export_record(tmp_path) == record
+    assert record.paths(tmp_path) == [tmp_path / "export.json", tmp_path / "model.bin"]
