@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -73,7 +74,7 @@ def test_deduplication_does_not_mix_up_the_sides() -> None:
 def test_settings_of_filters_exist_and_turn_them_on() -> None:
     defaults = DataConfig(max_words=0)
     always = [each.name for each in training_filters(defaults)]
-    turned_on = {"drop_copies": True, "max_words": 9, "max_ratio": 2.0, "deduplicate": True}
+    turned_on: dict[str, Any] = {"drop_copies": True, "max_words": 9, "max_ratio": 2.0, "deduplicate": True}
     assert filter_settings() == list(turned_on)
     for setting, value in turned_on.items():
         config = replace(defaults, **{setting: value})
