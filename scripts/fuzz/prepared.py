@@ -30,8 +30,9 @@ from nmt.data.prepare import require_prepared
 from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
 from nmt.model.transformer import Transformer
-from nmt.runs.checkpoint_files import META, TRAINER, WEIGHTS, write
+from nmt.runs.checkpoint_files import write
 from nmt.runs.checkpoints import load, load_last_good, resolve
+from nmt.runs.layout import META, TRAINER, WEIGHTS
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
 from scripts.fuzz.campaign import Attempt

@@ -24,7 +24,7 @@ from nmt.export.record import RECORD
 from nmt.export.verify import Quality, Verification, accept, compare_quality, verify
 from nmt.runs import checkpoint_files as checkpoint_format
 from nmt.runs.checkpoints import Checkpoint, load, resolve
-from nmt.runs.layout import RunLayout
+from nmt.runs.layout import SETTINGS, RunLayout
 from nmt.storage.files import read_json, replacing_folder, write_json, write_text
 from nmt.text.tokenizer import Tokenizer
 
@@ -54,7 +54,7 @@ def run(config: Config) -> None:
         accept(found, config.export.quantization)
         quality = _quality(usual, native, found, sample)
         record = _record(config, trained, checkpoint, found, quality)
-        write_text(partial / checkpoint_format.SETTINGS, checkpoint.config_text)
+        write_text(partial / SETTINGS, checkpoint.config_text)
         write_text(partial / "README.md", card(_facts(partial, config, trained, tokenizer, record)))
         write_json(partial / RECORD, record | {"files": sorted(file.name for file in partial.iterdir())})
     print(f"{config.export_folder}: {record['verified']['said']}")

@@ -12,7 +12,7 @@ from nmt.data.manifest import MANIFEST, read_records
 from nmt.data.sources.files import read_lines
 from nmt.errors import UserError, nearest
 from nmt.runs.layout import RunLayout
-from nmt.runs.tracking import METRICS, read_metrics
+from nmt.runs.metrics import MetricsEvent, read_metrics
 from nmt.storage.files import checksum, read_json
 
 SCORES = {"bleu": "BLEU", "bleu_paper": "BLEU as in the paper", "chrf": "chrF", "ter": "TER"}
@@ -40,7 +40,7 @@ class Run:
     config: Config
     """The settings it was trained with."""
     environment: Mapping[str, Any]
-    events: list[dict[str, Any]]
+    events: list[MetricsEvent]
     scores_folder: Path
     """Where the scores lie that are shown."""
 
@@ -54,9 +54,9 @@ class Run:
         """Source and target."""
         return self.config.data.source_lang, self.config.data.target_lang
 
-    def told(self, event: str) -> list[dict[str, Any]]:
+    def told(self, event: str) -> list[MetricsEvent]:
         """The events of a kind."""
-        return [line for line in self.events if line["event"] == event]
+        return [line for line in self.events if line.event == event]
 
     def splits(self) -> list[str]:
         """Return the splits that were scored, test first."""
@@ -102,7 +102,7 @@ class Run:
     def seconds(self) -> float:
         """Time from the start of training to its end, without the time between its parts."""
         steps = zip(self.events, self.events[1:], strict=False)
-        return float(np.sum([after["time"] - before["time"] for before, after in steps if after["event"] != "start"]))
+        return float(np.sum([after.time - before.time for before, after in steps if after.event != "start"]))
 
 
 def _read_scores(file: Path) -> Mapping[str, Any]:
@@ -125,7 +125,7 @@ def read_run(folder: Path, data: Path, parse: Callable[[str], Config], scores: P
     if not path.is_file():
         raise UserError(f"there is no run {folder.name} in {folder.parent}: {_others(folder)}")
     config = parse(path.read_text(encoding="utf-8"))
-    environment, metrics = folder / "environment.json", folder / METRICS
+    environment, metrics = folder / "environment.json", RunLayout(folder).metrics
     return Run(
         folder,
         data / config.data.corpus,

@@ -9,8 +9,9 @@ from nmt.config.schema import Config
 from nmt.errors import ConfigError, nearest
 from nmt.estimate.parameters import count_parameters
 from nmt.paper.figures import TABLE_3
+from nmt.runs.layout import RunLayout
+from nmt.runs.metrics import read_metrics
 from nmt.runs.scores import scores_folder
-from nmt.runs.tracking import METRICS, read_metrics
 from nmt.storage.files import read_json
 
 COLUMNS = ("row", "change", "PPL", "paper", "BLEU", "BLEU, as the paper counts", "paper", "M params", "paper",
@@ -82,8 +83,8 @@ def measured(config: Config, vocabulary: int) -> Measured | None:
 
 def training_hours(config: Config) -> float:
     """Hours spent on the steps that led to the last checkpoint; validation and scoring do not count."""
-    events = read_metrics(config.run_folder / METRICS)
-    return sum(float(event.get("seconds", 0)) for event in events if event.get("event") == "train") / 3600
+    events = read_metrics(RunLayout(config.run_folder).metrics)
+    return sum(event.number("seconds") or 0.0 for event in events if event.event == "train") / 3600
 
 
 def table(figures: Mapping[str, Measured | None]) -> str:

@@ -62,7 +62,7 @@ class Checkpoint:
     """The number of updates so far."""
     weights: dict[str, Tensor]
     """The model's parameters by name, on the CPU."""
-    trainer: Mapping[str, object] | None
+    trainer: Mapping[str, Any] | None
     """The training state in trainer.pt; None if it was not requested."""
     config_text: str
     """The settings of the training, as YAML."""

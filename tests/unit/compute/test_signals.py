@@ -115,7 +115,7 @@ def test_a_step_that_is_left_half_done_leaves_no_trace(moment: str) -> None:
         stopped.update(second, asked.interruptible)
     hook.remove()
     assert calls == 3
-    assert repr(stopped.state()) == repr(other.state())
+    assert repr(stopped.to_save()) == repr(other.to_save())
     for name, weight in other.model.state_dict().items():
         assert torch.equal(stopped.model.state_dict()[name], weight), name
 
