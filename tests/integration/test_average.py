@@ -96,7 +96,7 @@ def test_development_text_of_another_tokenizer_is_refused(settings: list[str], w
     assert call(["data", *other]).returncode == 0
     done = call(["average", *other, f"paths.outputs={whole}", "averaging.last=0"])
     assert done.returncode == 2
-    assert "so its loss there means nothing" in done.stderr
+    assert "so its loss there is meaningless" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 

@@ -1,13 +1,13 @@
 """Draw the events of metrics.jsonl as curves."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from nmt.errors import UserError
 from nmt.report.charts import Axis, Curves, Mark, Spec, curves
 from nmt.report.run import Run
+from nmt.runs.metrics import MetricsEvent
 
-Events = Sequence[Mapping[str, Any]]
+Events = Sequence[MetricsEvent]
 
 FIGURES = (
     ("loss", "Label-smoothed loss", Axis("label-smoothed loss", ".4f")),
@@ -54,11 +54,12 @@ def overlaid_curves(runs: Mapping[str, Run]) -> dict[str, tuple[str, Spec]]:
 
 def points(events: Events, name: str) -> list[tuple[int, float]]:
     """Return (step, value) of the events that have a finite value."""
-    return [(event["step"], event[name]) for event in events if event.get(name) is not None]
+    return [(event.step, value) for event in events if (value := event.number(name)) is not None]
 
 
 def happenings(events: Events) -> list[Mark]:
     """Return the steps at which the run was resumed or skipped updates whose gradient was not finite."""
-    resumed = [Mark(event["step"], "resumed") for event in events if event["event"] == "start" and event["step"]]
-    skipped = [Mark(event["step"], f"{event['skipped']} skipped", bad=True) for event in events if event.get("skipped")]
+    resumed = [Mark(event.step, "resumed") for event in events if event.event == "start" and event.step]
+    counts = [(event.step, event.number("skipped")) for event in events]
+    skipped = [Mark(step, f"{count:g} skipped", bad=True) for step, count in counts if count]
     return [*resumed, *skipped]

@@ -72,7 +72,7 @@ def report(run: Run, load_model: LoadModel) -> str:
 
 
 def _about(run: Run) -> dict[str, Any]:
-    steps = [event["step"] for event in run.events]
+    steps = [event.step for event in run.events]
     return {
         "name": run.name,
         "languages": run.languages,

@@ -14,7 +14,7 @@ from nmt.data.records import Manifest
 from nmt.errors import UserError, nearest
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
-from nmt.runs.tracking import read_metrics
+from nmt.runs.metrics import MetricsEvent, read_metrics
 from nmt.storage.files import checksum, read_json
 from nmt.text.lines import read_lines
 
@@ -39,7 +39,7 @@ class Run:
     config: Config
     """The settings it was trained with."""
     environment: Mapping[str, Any]
-    events: list[dict[str, Any]]
+    events: list[MetricsEvent]
     scores_folder: Path
     """The folder of the scores that are shown."""
 
@@ -53,9 +53,9 @@ class Run:
         """Source and target language."""
         return self.config.data.source_lang, self.config.data.target_lang
 
-    def events_named(self, event: str) -> list[dict[str, Any]]:
+    def events_named(self, event: str) -> list[MetricsEvent]:
         """Return the events of one kind: start, train or valid."""
-        return [line for line in self.events if line["event"] == event]
+        return [line for line in self.events if line.event == event]
 
     def splits(self) -> list[str]:
         """Return the splits that were scored, test first."""
@@ -101,7 +101,7 @@ class Run:
     def seconds(self) -> float:
         """Return the seconds from the start of training to its end, without the time between an end and a resume."""
         steps = zip(self.events, self.events[1:], strict=False)
-        return float(np.sum([after["time"] - before["time"] for before, after in steps if after["event"] != "start"]))
+        return float(np.sum([after.time - before.time for before, after in steps if after.event != "start"]))
 
 
 def read_run(folder: Path, data: Path, parse: Callable[[str], Config], scores: Path | None = None) -> Run:

@@ -9,8 +9,9 @@ from nmt.errors import ConfigError, nearest
 from nmt.estimate.parameters import count_parameters
 from nmt.evaluation.record import read_evaluation
 from nmt.paper.table3 import TABLE_3
+from nmt.runs.layout import RunLayout
+from nmt.runs.metrics import read_metrics
 from nmt.runs.scores import scores_folder
-from nmt.runs.tracking import METRICS, read_metrics
 
 COLUMNS = ("row", "change", "PPL", "paper", "BLEU", "BLEU, as the paper counts", "paper", "M params", "paper",
            "hours", "paper")  # fmt: skip
@@ -84,8 +85,8 @@ def measured(config: Config, vocabulary: int) -> Measured | None:
 
 def training_hours(config: Config) -> float:
     """Return the hours of training steps up to the last checkpoint, without validation and scoring."""
-    events = read_metrics(config.run_folder / METRICS)
-    return sum(float(event.get("seconds", 0)) for event in events if event.get("event") == "train") / 3600
+    events = read_metrics(RunLayout(config.run_folder).metrics)
+    return sum(event.number("seconds") or 0.0 for event in events if event.event == "train") / 3600
 
 
 def table(figures: Mapping[str, Measured | None]) -> str:

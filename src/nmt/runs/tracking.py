@@ -16,10 +16,10 @@ from typing import Any, Self
 from nmt.config.schema import TrackingConfig
 from nmt.errors import UserError
 from nmt.runs.layout import RunLayout
+from nmt.runs.metrics import truncate_after
 from nmt.runs.tensorboard import Board
 from nmt.storage.files import write_text
 
-METRICS = "metrics.jsonl"
 WANDB = "Weights & Biases"
 WANDB_INIT_SECONDS = 60
 WANDB_FINISH_SECONDS = 120
@@ -160,39 +160,6 @@ def _log_scores_to_wandb(run: Any, config: TrackingConfig, name: str, scored: Sc
             if not file.is_symlink():  # it could point to a file that must not be uploaded
                 artifact.add_file(str(file), skip_cache=True)
         run.log_artifact(artifact, aliases=[re.sub(r"[^\w.-]", "-", scored.checkpoint)])
-
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Read the events of a metrics.jsonl, without a last line that was cut off when the run was killed."""
-    return [event for _, event in _events(path)]
-
-
-def truncate_after(path: Path, step: int) -> None:
-    """Drop events of later steps from a metrics.jsonl, and a last line that was cut off when the run was killed."""
-    if not path.exists():
-        return
-    kept = "".join(line + "\n" for line, event in _events(path) if event["step"] <= step)
-    if kept.encode() != path.read_bytes():
-        write_text(path, kept)
-
-
-def _events(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    try:
-        *lines, last = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}. Move it out of the way and run again") from error
-    events = []
-    for number, line in enumerate([*lines, last], start=1):
-        try:
-            event = json.loads(line)
-            if not isinstance(event["step"], int):
-                raise TypeError("step is no number")
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            if number > len(lines):
-                break
-            raise UserError(f"{path}, line {number} is damaged: delete that line (the others are kept)") from error
-        events.append((line.decode(), event))
-    return events
 
 
 def _json_value(value: Any) -> Any:

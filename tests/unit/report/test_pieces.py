@@ -30,6 +30,7 @@ from nmt.report.charts import FEW_POINTS, MOST_POINTS, log_ticks, thin
 from nmt.report.run import Evaluated, Run, read_run
 from nmt.report.translations import mark_differences
 from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.metrics import event_of
 from tests.unit.report.runs import EVENTS
 
 
@@ -70,14 +71,18 @@ def test_translations_that_do_not_fit_their_text_are_refused(first: Config, tmp_
 
 
 def test_curves_leave_out_what_was_not_finite(first: Config) -> None:
-    assert curves.points(EVENTS[1:5:3], "loss") == [(10, 5.0)]
+    assert curves.points([*map(event_of, EVENTS[1:5:3])], "loss") == [(10, 5.0)]
     drawn = curves.training_curves(read(first))
     assert list(drawn) == ["loss", "perplexity", "bleu", "learning_rate", "gradient_norm", "tokens_per_second"]
 
 
 def test_what_kind_of_loss_a_curve_shows_is_said(first: Config) -> None:
     run = read(first)
-    events = [event | {"nll": event["loss"]} for event in run.events if "loss" in event]
+    events = [
+        replace(event, figures={**event.figures, "nll": event.figures["loss"]})
+        for event in run.events
+        if "loss" in event.figures
+    ]
     for drawn in (
         curves.training_curves(replace(run, events=events)),
         curves.overlaid_curves({"a": replace(run, events=events)}),
@@ -87,7 +92,8 @@ def test_what_kind_of_loss_a_curve_shows_is_said(first: Config) -> None:
 
 
 def test_resumes_and_skipped_steps_are_marked() -> None:
-    assert [(mark.step, mark.what) for mark in curves.happenings(EVENTS)] == [(10, "resumed"), (20, "3 skipped")]
+    marks = curves.happenings([*map(event_of, EVENTS)])
+    assert [(mark.step, mark.what) for mark in marks] == [(10, "resumed"), (20, "3 skipped")]
 
 
 @pytest.mark.parametrize("count", [0, 1, MOST_POINTS, MOST_POINTS + 1, 5 * MOST_POINTS + 3])

@@ -192,7 +192,7 @@ def test_too_few_is_said(run: Path) -> None:
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"weights": {"matrix": torch.zeros(30, 21), "bias": torch.zeros(20)}}, r"matrix is \[30, 21\] where"),
+        ({"weights": {"matrix": torch.zeros(30, 21), "bias": torch.zeros(20)}}, r"matrix is \[30, 21\] but"),
         ({"weights": {"matrix": torch.zeros(30, 20)}}, r"bias is missing"),
         ({"weights": weights_of(1) | {"more": torch.zeros(1)}}, r"more is not in the model"),
         ({"tokenizer": b"other pieces"}, r"their tokenizers differ"),

@@ -16,7 +16,8 @@ import pytest
 from nmt.config.schema import TrackingConfig
 from nmt.errors import UserError
 from nmt.runs import tracking
-from nmt.runs.tracking import NullTracker, Scored, Tracker, read_metrics, tell_scored, truncate_after
+from nmt.runs.metrics import event_of, read_metrics, truncate_after
+from nmt.runs.tracking import NullTracker, Scored, Tracker, tell_scored
 
 SETTINGS = {"seed": 1, "model": {"layers": 6}}
 
@@ -42,8 +43,8 @@ def test_events_are_on_the_disk_at_once_as_strict_json(tmp_path: Path) -> None:
     assert (first["event"], first["step"], first["loss"], first["gradient_norm"]) == ("train", 100, 1 / 3, None)
     assert first["nested"] == {"list": [None, 1.5]}
     assert len(path.read_bytes().splitlines()) == 2
-    assert [strict(line) for line in path.read_text().splitlines()] == read_metrics(path)
-    assert read_metrics(path)[1]["text"] == "line\u2028break, \ud800 and ü"
+    assert [event_of(strict(line)) for line in path.read_text().splitlines()] == read_metrics(path)
+    assert read_metrics(path)[1].figures["text"] == "line\u2028break, \ud800 and ü"
 
 
 def test_resuming_drops_what_will_happen_again(tmp_path: Path) -> None:
@@ -55,11 +56,11 @@ def test_resuming_drops_what_will_happen_again(tmp_path: Path) -> None:
     with path.open("a") as file:
         file.write('{"event": "train", "step": 50, "lo')
 
-    assert [event["step"] for event in read_metrics(path)] == [10, 20, 30, 40]
+    assert [event.step for event in read_metrics(path)] == [10, 20, 30, 40]
     with start(tmp_path, step=20) as tracker:
         assert path.read_bytes() == b"".join(kept)
         tracker.log("train", 30, loss=31.0)
-    assert [(event["step"], event["loss"]) for event in read_metrics(path)] == [(10, 10.0), (20, 20.0), (30, 31.0)]
+    assert [(event.step, event.number("loss")) for event in read_metrics(path)] == [(10, 10.0), (20, 20.0), (30, 31.0)]
     assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
 
 
@@ -183,7 +184,7 @@ def test_wandb_offline_leaves_a_run_that_holds_everything(
     ]
     assert [(row["step"], row["train/loss"]) for row in told] == [(10, 2.5), (20, 5.0)]
     assert "warning" not in capfd.readouterr().err
-    assert [event["step"] for event in read_metrics(run / "metrics.jsonl")] == [10, 20]
+    assert [event.step for event in read_metrics(run / "metrics.jsonl")] == [10, 20]
 
 
 @pytest.mark.parametrize(
@@ -279,7 +280,7 @@ def goes_on_with_one_warning(run: Path, capsys: pytest.CaptureFixture[str], reas
     warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
     assert len(warnings) == 1
     assert f"Weights & Biases does not work ({reason}" in warnings[0]
-    assert [event["step"] for event in read_metrics(run / "metrics.jsonl")] == [1, 2, 3]
+    assert [event.step for event in read_metrics(run / "metrics.jsonl")] == [1, 2, 3]
 
 
 def test_without_a_login_the_run_goes_on(
