@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from sacrebleu.metrics.bleu import BLEU
-
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
@@ -14,7 +12,7 @@ from nmt.data.store import PairStore
 from nmt.decoding.engine import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation.evaluate import read_split, translate_together
-from nmt.evaluation.scores import corpus_score
+from nmt.evaluation.metrics import METRICS
 from nmt.model.interface import TranslationModel
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.trainer import Statistics, Trainer, held_out_loss
@@ -39,7 +37,7 @@ def decoded_bleu(
     count = config.training.valid_sentences
     engine = TorchEngine([trainer.model], tokenizer, config.decoding, *trainer.machine)
     hypotheses = translate_together(engine, split.sources[:count], interruptible_together=interruptible_together)
-    return corpus_score(BLEU(), hypotheses, split.references[:count]).score
+    return METRICS["bleu"].score(hypotheses, split.references[:count], config.data.target_lang).score
 
 
 def development_loss(
