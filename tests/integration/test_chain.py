@@ -87,7 +87,7 @@ def test_demo_runs_the_whole_chain(tmp_path: Path) -> None:
         "== eval ==",
         "== report ==",
         "== time ==",
-        "where everything",
+        "== files ==",
     ):
         assert part in done.stdout
     folder = tmp_path / "outputs" / "demo"
