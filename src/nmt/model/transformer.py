@@ -11,30 +11,20 @@ from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
 from nmt.model.attention import Attend, AttendSource, EncoderOutput, Plan, Recorder, plan_attention
-from nmt.model.cpu.dropout import Dropout
+from nmt.model.base import BaseModel, initialize_small
 from nmt.model.interface import AttentionMaps, Stack
 from nmt.model.kv_cache import KVCache
 from nmt.model.layers import DecoderLayer, EncoderLayer
 from nmt.model.norms import norm_of
 from nmt.model.packed import Packed
-from nmt.model.positions.base import Places, Transform, positions_of
-from nmt.model.word_vectors import WordVectors, random_vectors
-
-SMALL_STANDARD_DEVIATION = 0.02
-"""Of the initial weights with `model.initialization=small`."""
+from nmt.model.positions.base import Places
 
 
-class Transformer(nn.Module):
-    """Encoder, decoder and word vectors."""
+class Transformer(BaseModel):
+    """The paper's encoder and decoder."""
 
     def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
-        super().__init__()
-        self.config = config
-        self.vectors = WordVectors(config, source_vocabulary, target_vocabulary)
-        self.positions = positions_of(config)
-        for side, size in self.positions.table_sizes().items():
-            self.register_parameter(f"{side}_positions", random_vectors(size, config.d_model))
-        self.dropout = Dropout(config.dropout)
+        super().__init__(config, source_vocabulary, target_vocabulary)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_depth))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_depth))
         pre = config.norm_placement == "pre"
@@ -57,9 +47,9 @@ class Transformer(nn.Module):
 
     def encode(self, source: Packed, plan: Plan = plan_attention) -> Tensor:
         """Return the encoder's output (T, d_model)."""
-        attend = plan(source, source, causal=False, head_width=self._head_width, biased=self.positions.biases_scores)
+        attend = plan(source, source, causal=False, head_width=self.head_width, biased=self.positions.biases_scores)
         places = Places(source.positions, source.longest)
-        transform = self._transform(places)
+        transform = self.transform(places)
         stream = self.embed("source", source.tokens, places)
         for layer in self.encoder:
             stream = layer(stream, transform, attend)
@@ -68,8 +58,8 @@ class Transformer(nn.Module):
 
     def decode(self, source: Packed, memory: Tensor, target: Packed, plan: Plan = plan_attention) -> Tensor:
         """Return the decoder's output (T, d_model), given the encoder's."""
-        attend = plan(target, target, causal=True, head_width=self._head_width, biased=self.positions.biases_scores)
-        attend_source = EncoderOutput(memory, plan(target, source, causal=False, head_width=self._head_width))
+        attend = plan(target, target, causal=True, head_width=self.head_width, biased=self.positions.biases_scores)
+        attend_source = EncoderOutput(memory, plan(target, source, causal=False, head_width=self.head_width))
         places = Places(target.positions, target.longest)
         return self._decode(target.tokens, places, lambda layer: (attend, attend_source))
 
@@ -91,30 +81,12 @@ class Transformer(nn.Module):
         self, tokens: Tensor, places: Places, attention: Callable[[int], tuple[Attend, AttendSource]]
     ) -> Tensor:
         """Run the decoder over tokens, given how each layer attends to the tokens so far and to the source."""
-        transform = self._transform(places)
+        transform = self.transform(places)
         stream = self.embed("target", tokens, places)
         for index, layer in enumerate(self.decoder):
             stream = layer(stream, transform, *attention(index))
         output: Tensor = self.decoder_norm(stream)
         return output
-
-    def embed(self, side: str, tokens: Tensor, places: Places) -> Tensor:
-        """Return scaled word vectors plus positions (T, d_model), for the side named source or target."""
-        stream = self.vectors(side, tokens)
-        stream = self.positions.add(stream, places, getattr(self, f"{side}_positions", None))
-        if torch.is_autocast_enabled(stream.device.type):  # so that no pass over the stream is in float32
-            stream = stream.to(torch.get_autocast_dtype(stream.device.type))
-        dropped: Tensor = self.dropout(stream)
-        return dropped
-
-    @property
-    def projection(self) -> Tensor:
-        """The matrix (V, d_model) before the softmax."""
-        return self.vectors.matrix("projection")
-
-    def logits(self, output: Tensor) -> Tensor:
-        """See `TranslationModel.logits`."""
-        return self.vectors.logits(output)
 
     def attention(self, source: Packed, target: Packed) -> AttentionMaps:
         """See `TranslationModel.attention`."""
@@ -122,17 +94,3 @@ class Transformer(nn.Module):
         self.decode(source, self.encode(source, encoder), target, decoder)
         kinds = (encoder.weights, decoder.weights[0::2], decoder.weights[1::2])
         return AttentionMaps(*(torch.cat(layers) for layers in kinds))
-
-    def _transform(self, places: Places) -> Transform | None:
-        return self.positions.transform(places, self.projection.dtype)
-
-    @property
-    def _head_width(self) -> int:
-        return max(self.config.key_size, self.config.value_size)
-
-
-def initialize_small(model: nn.Module) -> None:
-    """Give all matrices small weights, so that sub-layers add little to the residual stream at first."""
-    for parameter in model.parameters():
-        if parameter.dim() > 1:
-            nn.init.normal_(parameter, std=SMALL_STANDARD_DEVIATION)

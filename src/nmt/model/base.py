@@ -1,0 +1,59 @@
+"""What the architectures share: word vectors and positions at the bottom, scores of all words at the top."""
+
+import torch
+from torch import Tensor, nn
+
+from nmt.config.schema import ModelConfig
+from nmt.model.cpu.dropout import Dropout
+from nmt.model.positions.base import Places, Transform, positions_of
+from nmt.model.word_vectors import WordVectors, random_vectors
+
+SMALL_STANDARD_DEVIATION = 0.02
+"""Of the initial weights with `model.initialization=small`."""
+
+
+class BaseModel(nn.Module):
+    """Embeds tokens and scores words; its subclasses add the layers between."""
+
+    def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
+        super().__init__()
+        self.config = config
+        self.vectors = WordVectors(config, source_vocabulary, target_vocabulary)
+        self.positions = positions_of(config)
+        for side, size in self.positions.table_sizes().items():
+            self.register_parameter(f"{side}_positions", random_vectors(size, config.d_model))
+        self.dropout = Dropout(config.dropout)
+
+    def embed(self, side: str, tokens: Tensor, places: Places) -> Tensor:
+        """Return scaled word vectors plus positions (T, d_model), for the side named source or target."""
+        stream = self.vectors(side, tokens)
+        stream = self.positions.add(stream, places, getattr(self, f"{side}_positions", None))
+        if torch.is_autocast_enabled(stream.device.type):  # so that no pass over the stream is in float32
+            stream = stream.to(torch.get_autocast_dtype(stream.device.type))
+        dropped: Tensor = self.dropout(stream)
+        return dropped
+
+    @property
+    def projection(self) -> Tensor:
+        """The matrix (V, d_model) before the softmax."""
+        return self.vectors.matrix("projection")
+
+    def logits(self, output: Tensor) -> Tensor:
+        """See `TranslationModel.logits`."""
+        return self.vectors.logits(output)
+
+    def transform(self, places: Places) -> Transform | None:
+        """Return what self-attention applies to its queries and keys."""
+        return self.positions.transform(places, self.projection.dtype)
+
+    @property
+    def head_width(self) -> int:
+        """The wider of a head's keys and values."""
+        return max(self.config.key_size, self.config.value_size)
+
+
+def initialize_small(model: nn.Module) -> None:
+    """Give all matrices small weights, so that sub-layers add little to the residual stream at first."""
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=SMALL_STANDARD_DEVIATION)
