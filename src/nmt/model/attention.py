@@ -42,21 +42,33 @@ class AttendSource(Protocol):
 class Plan(Protocol):
     """Chooses how to attend from one packed stream to another, once per forward pass and kind of attention."""
 
-    def __call__(self, queries: Packed, keys: Packed, *, causal: bool, head_width: int, biased: bool = False) -> Attend:
+    def __call__(
+        self,
+        queries: Packed,
+        keys: Packed,
+        *,
+        causal: bool,
+        head_width: int,
+        biased: bool = False,
+        prefix: Tensor | None = None,
+    ) -> Attend:
         """See `plan_attention`, the default."""
 
 
-def plan_attention(queries: Packed, keys: Packed, *, causal: bool, head_width: int, biased: bool = False) -> Attend:
+def plan_attention(
+    queries: Packed, keys: Packed, *, causal: bool, head_width: int, biased: bool = False, prefix: Tensor | None = None
+) -> Attend:
     """Choose how to attend from `queries` to `keys`: flash attention if the device has it, else padded blocks.
 
-    Flash attention cannot add a bias to the scores, so `biased` self-attention uses padded blocks.
+    Flash attention cannot add a bias to the scores, so `biased` self-attention uses padded blocks. So does causal
+    attention whose first tokens, `prefix` (B,) of each sentence, see each other in both directions.
     """
     device = queries.tokens.device.type
     half = torch.get_autocast_dtype(device) in (torch.bfloat16, torch.float16)
     flash = device == "cuda" and torch.is_autocast_enabled(device) and half and head_width <= MAX_FLASH_HEAD_WIDTH
-    if flash and not biased:
+    if flash and not biased and prefix is None:
         return FlashAttend(queries, keys, causal=causal)
-    return PaddedAttend(queries, keys, causal=causal)
+    return PaddedAttend(queries, keys, causal=causal, prefix=prefix)
 
 
 class EncoderOutput:
@@ -111,10 +123,10 @@ def share_heads(heads: Tensor, count: int) -> Tensor:
 class PaddedAttend:
     """Products of padded blocks. Padding exists inside the call only, and batches of like lengths need little."""
 
-    def __init__(self, queries: Packed, keys: Packed, *, causal: bool) -> None:
+    def __init__(self, queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None) -> None:
         self.queries = Padding(queries)
         self.keys = Padding(keys)
-        self.mask = attention_mask(queries, keys, causal=causal)
+        self.mask = attention_mask(queries, keys, causal=causal, prefix=prefix)
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
         """See `Attend`."""
@@ -135,8 +147,10 @@ class PaddedAttend:
 class RecordingAttend(PaddedAttend):
     """Also appends its weights (B, h, Lq, Lk) to a list, for reports."""
 
-    def __init__(self, queries: Packed, keys: Packed, *, causal: bool, weights: list[Tensor]) -> None:
-        super().__init__(queries, keys, causal=causal)
+    def __init__(
+        self, queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None, weights: list[Tensor]
+    ) -> None:
+        super().__init__(queries, keys, causal=causal, prefix=prefix)
         self.weights = weights
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
@@ -154,18 +168,29 @@ class Recorder:
     def __init__(self) -> None:
         self.weights: list[Tensor] = []
 
-    def __call__(self, queries: Packed, keys: Packed, *, causal: bool, head_width: int, biased: bool = False) -> Attend:
+    def __call__(
+        self,
+        queries: Packed,
+        keys: Packed,
+        *,
+        causal: bool,
+        head_width: int,
+        biased: bool = False,
+        prefix: Tensor | None = None,
+    ) -> Attend:
         """See `Plan`."""
-        return RecordingAttend(queries, keys, causal=causal, weights=self.weights)
+        return RecordingAttend(queries, keys, causal=causal, prefix=prefix, weights=self.weights)
 
 
-def attention_mask(queries: Packed, keys: Packed, *, causal: bool) -> Tensor | None:
-    """Return which keys each query must not see: boolean (B or 1, 1, Lq or 1, Lk), or None if it may see all."""
+def attention_mask(queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None) -> Tensor | None:
+    """Return which keys each query must not see: boolean, broadcast to (B, 1, Lq, Lk), or None if it may see all."""
     device = keys.tokens.device
     ended = keys.ended
     mask = None if ended is None else ended[:, None, None, :]
     if causal:
         future = torch.ones(queries.longest, keys.longest, dtype=torch.bool, device=device).triu(1)
+        if prefix is not None:
+            future = future & (torch.arange(keys.longest, device=device) >= prefix[:, None])[:, None, None]
         mask = future if mask is None else mask | future
     return mask
 

@@ -60,6 +60,7 @@ def attention(
     causal: bool,
     rotary: bool,
     bias: Callable[[int, Tensor], Tensor] | None = None,
+    prefix: int = 0,
 ) -> Tensor:
     heads, kv_heads = config.heads, config.key_value_heads
     q, k, v = q.unflatten(1, (heads, -1)), k.unflatten(1, (kv_heads, -1)), v.unflatten(1, (kv_heads, -1))
@@ -72,12 +73,16 @@ def attention(
         if bias is not None:
             scores = scores + bias(head, q[:, head])
         if causal:
-            scores = scores + torch.full_like(scores, -torch.inf).triu(1)
+            future = torch.full_like(scores, -torch.inf).triu(1)
+            future[:, :prefix] = 0
+            scores = scores + future
         outputs.append(scores.softmax(-1) @ v[:, shared])
     return torch.cat(outputs, -1)
 
 
-def self_attention(weights: Weights, name: str, config: ModelConfig, causal: bool, x: Tensor) -> Tensor:
+def self_attention(
+    weights: Weights, name: str, config: ModelConfig, causal: bool, x: Tensor, prefix: int = 0
+) -> Tensor:
     widths = [config.heads * config.key_size]
     widths += [config.key_value_heads * config.key_size, config.key_value_heads * config.value_size]
     q, k, v = linear(weights, f"{name}.query_key_value", x).split(widths, dim=-1)
@@ -87,7 +92,7 @@ def self_attention(weights: Weights, name: str, config: ModelConfig, causal: boo
     if config.positions == "relative":
         vectors = weights[f"{name}.score_bias.vectors"]
         bias = lambda _, queries: relative_scores(vectors, config.max_relative_distance, queries)  # noqa: E731
-    attended = attention(q, k, v, config, causal, config.positions == "rotary", bias)
+    attended = attention(q, k, v, config, causal, config.positions == "rotary", bias, prefix)
     return linear(weights, f"{name}.output", attended)
 
 
@@ -117,7 +122,8 @@ def around(weights: Weights, name: str, x: Tensor, config: ModelConfig, sublayer
     return norm(weights, f"{name}.norm", x + sublayer(x), config)
 
 
-def embed(weights: Weights, side: str, tokens: Tensor, config: ModelConfig) -> Tensor:
+def embed(weights: Weights, side: str, tokens: Tensor, config: ModelConfig, first: int = 0) -> Tensor:
+    """Vectors of tokens whose positions count from `first`."""
     matrix = weights["vectors.shared" if config.tie_embeddings else f"vectors.{side}"]
     x = matrix[tokens] * math.sqrt(config.d_model)
     if config.positions == "learned":
@@ -126,7 +132,7 @@ def embed(weights: Weights, side: str, tokens: Tensor, config: ModelConfig) -> T
         table = torch.zeros(len(tokens), config.d_model, dtype=x.dtype)
         for position in range(len(tokens)):
             for i in range(config.d_model // 2):
-                angle = position / 10_000 ** (2 * i / config.d_model)
+                angle = (first + position) / 10_000 ** (2 * i / config.d_model)
                 table[position, 2 * i], table[position, 2 * i + 1] = math.sin(angle), math.cos(angle)
         return x + table
     return x

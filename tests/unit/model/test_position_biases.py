@@ -26,11 +26,11 @@ def heads(tokens: int, seed: int) -> list[Tensor]:
     return [torch.randn(tokens, HEADS, WIDTH, generator=random, dtype=torch.float64).requires_grad_() for _ in range(3)]
 
 
-def plainly(queries: Tensor, keys: Tensor, values: Tensor, slope: Tensor, causal: bool) -> Tensor:
+def plainly(queries: Tensor, keys: Tensor, values: Tensor, slope: Tensor, causal: bool, prefix: int = 0) -> Tensor:
     """One sentence, pair by pair."""
     rows = []
     for i in range(len(queries)):
-        seen = range(i + 1 if causal else len(queries))
+        seen = range(max(i + 1, prefix) if causal else len(queries))
         scores = torch.stack(
             [(queries[i] * keys[j]).sum(-1) / WIDTH**0.5 + slope * queries[i].sum(-1) * (j - i) for j in seen]
         )
@@ -57,3 +57,12 @@ def test_a_bias_and_its_gradients(causal: bool, lengths: list[int], recording: b
     expected.backward(pull)
     for one, other in zip([*ours, bias.slope], [*theirs, slope], strict=True):
         torch.testing.assert_close(one.grad, other.grad, rtol=1e-9, atol=1e-9)
+
+
+def test_the_first_tokens_of_causal_attention_see_each_other() -> None:
+    lengths, prefixes = [5, 2, 4], [3, 1, 4]
+    stream = Packed.from_sentences([[7] * length for length in lengths])
+    attend, bias, ours = PaddedAttend(stream, stream, causal=True, prefix=torch.tensor(prefixes)), Slope(), heads(11, 1)
+    sentences = zip(*(each.split(lengths) for each in ours), prefixes, strict=True)
+    expected = torch.cat([plainly(q, k, v, bias.slope, True, prefix) for q, k, v, prefix in sentences])
+    torch.testing.assert_close(attend(ours[0], ours[1], ours[2], bias), expected, rtol=1e-10, atol=1e-10)
