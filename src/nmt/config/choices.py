@@ -22,6 +22,7 @@ class Choice(NamedTuple):
 CHOICES: Mapping[str, Mapping[str, Choice]] = {
     "model.architecture": {
         "transformer": Choice("nmt.model.transformer:Transformer", "the paper's encoder and decoder"),
+        "decoder_only": Choice("nmt.model.decoder_only:DecoderOnly", "source and translation as one causal stream"),
     },
     "model.positions": {
         "sinusoidal": Choice("nmt.model.positions.sinusoidal:Sinusoidal", "the paper's"),

@@ -120,6 +120,8 @@ class ModelConfig:
 
     architecture: str = "transformer"
     """Architecture."""
+    prefix_attention: bool = False
+    """Decoder-only: let source tokens see later source tokens, too."""
     layers: int = 6
     """N: number of encoder layers, and of decoder layers."""
     encoder_layers: int = 0
@@ -168,6 +170,7 @@ class ModelConfig:
         _choice("model.initialization", self.initialization, ("glorot", "small"))
         for name in ("architecture", "norm", "activation", "positions"):
             _choice(f"model.{name}", getattr(self, name), CHOICES[f"model.{name}"])
+        self._check_architecture()
         if self.d_model % self.heads and not (self.d_k and self.d_v):
             raise ConfigError(
                 f"model.heads={self.heads} does not divide model.d_model={self.d_model}: "
@@ -179,6 +182,20 @@ class ModelConfig:
             raise ConfigError(f"model.d_model={self.d_model} must be even for sinusoidal positions")
         if self.positions == "rotary" and self.key_size % 2:
             raise ConfigError(f"model.d_k={self.key_size} must be even for rotary positions")
+
+    def _check_architecture(self) -> None:
+        if self.prefix_attention and self.architecture != "decoder_only":
+            raise ConfigError("model.prefix_attention=true is for model.architecture=decoder_only")
+        if self.architecture == "decoder_only" and self.encoder_layers:
+            raise ConfigError(
+                f"model.encoder_layers={self.encoder_layers}, but model.architecture=decoder_only has no encoder: "
+                "set model.decoder_layers or model.layers"
+            )
+        if self.architecture == "decoder_only" and self.positions == "learned":
+            raise ConfigError(
+                "model.positions=learned counts the positions of each side, but model.architecture=decoder_only has "
+                "one stream: choose other positions, such as rotary"
+            )
 
     @property
     def encoder_depth(self) -> int:

@@ -31,8 +31,14 @@ KeysValues = tuple[Tensor, Tensor]
 class KVCache:
     """Keys and values of each decoder layer: of the source, and of the tokens that the rows have taken so far."""
 
-    def __init__(self, source: Packed, cross: Sequence[KeysValues]) -> None:
-        """Store the keys and values that each layer's cross-attention projects from the packed source."""
+    def __init__(self, source: Packed, cross: Sequence[KeysValues], prefix: Sequence[KeysValues] = ()) -> None:
+        """Store keys and values of the packed source.
+
+        Args:
+            source: The source sentences.
+            cross: What each layer's cross-attention attends to, if the model has cross-attention.
+            prefix: What each layer's self-attention begins with, if it has read the source itself.
+        """
         padding, missing = Padding(source), max(0, SLOT_MULTIPLE - source.longest)
 
         def pad(heads: Tensor) -> Tensor:
@@ -41,7 +47,8 @@ class KVCache:
             return _widen(block if block.is_cuda or block.dtype == torch.float64 else block.float(), missing)
 
         self.cross = [(pad(keys), pad(values)) for keys, values in cross]  # (S, h_kv, L, d)
-        keys, _ = self.cross[0]
+        prefilled = [(pad(keys), pad(values)) for keys, values in prefix]
+        keys, _ = (self.cross or prefilled)[0]
         ended = keys.new_zeros(source.sentences, source.longest)
         if source.ended is not None:
             ended.masked_fill_(source.ended, -torch.inf)
@@ -49,10 +56,12 @@ class KVCache:
         self.sentence_of_row = torch.arange(source.sentences, device=keys.device)  # (R,)
         self.length = 0  # tokens that each row has taken
         self.sentences = source.sentences
-        self.past = [(keys[:, :, :0], values[:, :, :0]) for keys, values in self.cross]  # (S, h_kv, P, d)
-        self.used = 0  # slots in use
-        self.slot_positions = self.sentence_of_row.new_zeros(source.sentences, 0)  # (S, P)
-        self.mask = keys.new_zeros(source.sentences, 0)  # (R, P): 0 if the row can see the slot, else -inf
+        self.past = prefilled or [(keys[:, :, :0], values[:, :, :0]) for keys, values in self.cross]  # (S, h_kv, P, d)
+        self.used = self.past[0][0].shape[2]  # slots in use
+        self.source_lengths, self.longest_source = source.lengths.long(), source.longest  # (S,)
+        slots = torch.arange(self.used, device=keys.device)
+        self.slot_positions = slots - self.source_lengths[:, None]  # (S, P) counted from the first target token
+        self.mask = self.source_mask[:, : self.used]  # (R, P): 0 if the row can see the slot, else -inf
 
     def begin_step(self, parents: Tensor) -> None:
         """Let row r continue row `parents[r]` with a new token; sentences without any row left are dropped."""
@@ -107,6 +116,7 @@ class KVCache:
         self.cross = [(keep(keys), keep(values)) for keys, values in self.cross]
         self.past = [(keep(keys), keep(values)) for keys, values in self.past]
         self.source_mask, self.slot_positions = keep(self.source_mask), keep(self.slot_positions)
+        self.source_lengths = keep(self.source_lengths)
 
     def _make_room(self, rows: int) -> None:
         """Drop the slots that no row can see, and add slots for the tokens of some steps."""
