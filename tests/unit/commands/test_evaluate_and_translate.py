@@ -128,8 +128,8 @@ def test_eval_writes_translations_and_scores_and_prints_the_scores(
     assert report["checkpoint"]["name"] == "step-00000007"
     assert report["checkpoint"]["step"] == 7
     assert report["checkpoint"]["sha256"] == checksum(weights)
-    printed = capsys.readouterr().out.splitlines()[-4:]
-    assert [line.split()[0] for line in printed] == ["bleu", "bleu_paper", "chrf", "ter"]
+    printed = capsys.readouterr().out.splitlines()[-5:]
+    assert [line.split()[0] for line in printed] == ["bleu", "bleu_paper", "chrf", "chrfpp", "ter"]
     for line in printed:
         name, number, signature = line.split()
         assert float(number) == round(report[name]["score"], 2)
