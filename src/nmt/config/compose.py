@@ -14,11 +14,12 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
+from nmt.config.checks import is_utf8
 from nmt.config.keys import GROUPS, all_keys
 from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.renamed import rename_overrides
 from nmt.config.saved import schema_tree, to_config
-from nmt.config.schema import Config, is_utf8
+from nmt.config.schema import Config
 from nmt.errors import ConfigError
 
 

@@ -10,7 +10,8 @@ from functools import cache, reduce
 from typing import Any
 
 from nmt.config import choices
-from nmt.config.schema import ADJUSTABLE, Config
+from nmt.config.checks import ADJUSTABLE
+from nmt.config.schema import Config
 
 GROUPS = ("experiment", "data", "tokenizer", "model", "training", "decoding", "export", "runtime", "tracking")
 """Groups of settings that a file in `conf/` sets together, chosen by its name: `model=big`."""

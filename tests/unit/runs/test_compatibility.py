@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from nmt.config.saved import flatten, read_settings
-from nmt.config.schema import SCHEDULES, Config, TrainingConfig
+from nmt.config.schema import Config, TrainingConfig
+from nmt.config.schema.training import SCHEDULES
 from nmt.errors import UserError
 from nmt.runs.compatibility import SCHEDULES_WITH_AN_END, check_resumable
 from nmt.training.schedule import learning_rate

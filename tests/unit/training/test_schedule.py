@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from nmt.config import schema
 from nmt.config.schema import TrainingConfig
+from nmt.config.schema import training as schema
 from nmt.errors import ConfigError
 from nmt.training.optimizer import OPTIMIZERS
 from nmt.training.schedule import SCHEDULES, learning_rate, peak_rate, warmup_warning

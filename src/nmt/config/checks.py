@@ -1,0 +1,63 @@
+"""Checks and metadata that all groups of settings share."""
+
+import math
+import re
+from collections.abc import Iterable
+
+from nmt.errors import ConfigError, nearest
+
+ADJUSTABLE = {"adjustable": True}
+"""Metadata of a setting, or a group, that may change when a run is resumed: at each step the weights are the same, but
+for rounding."""
+
+
+def check_choice(key: str, value: str, choices: Iterable[str]) -> None:
+    """Make sure that a value is one of the choices."""
+    choices = tuple(choices)
+    if value not in choices:
+        raise ConfigError(f"{key}={value} is not one of {', '.join(choices)}; {nearest(value, choices)}")
+
+
+def check_at_least(key: str, value: float, minimum: float) -> None:
+    """Make sure that a number is at least the minimum, and small enough for 64 bits."""
+    if not value >= minimum:
+        raise ConfigError(f"{key}={value} must be at least {minimum}")
+    if value == math.inf:
+        raise ConfigError(f"{key}={value} must be a finite number")
+    if isinstance(value, int) and value >= 2**63:  # libraries count in 64-bit integers
+        raise ConfigError(f"{key}={value} must be below 2^63")
+
+
+def check_between(key: str, value: float, minimum: float, maximum: float) -> None:
+    """Make sure that a number is within both limits."""
+    if not minimum <= value <= maximum:
+        raise ConfigError(f"{key}={value} must be at least {minimum} and at most {maximum}")
+
+
+def check_fraction(key: str, value: float) -> None:
+    """Make sure that a number is at least 0 and below 1."""
+    if not 0 <= value < 1:
+        raise ConfigError(f"{key}={value} must be at least 0 and below 1")
+
+
+def check_plain_name(key: str, value: str) -> None:
+    """Refuse a name that leads to another folder, or that a file system or terminal cannot show."""
+    if value in ("", ".", "..") or "/" in value or "\\" in value or not value.isprintable() or len(value) > 64:
+        raise ConfigError(f"{key}={value} must be the plain name of a folder, of at most 64 characters")
+
+
+def check_language(key: str, value: str) -> None:
+    """Make sure that a text is a language code that file names may contain."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", value):
+        raise ConfigError(f"{key}={value} must be a language code, such as en or pt-BR: file names contain it")
+
+
+def check_plain_path(key: str, value: str) -> None:
+    """Refuse a relative path unless each of its components is a plain name."""
+    for part in value.split("/"):
+        check_plain_name(key, part)
+
+
+def is_utf8(text: str) -> bool:
+    """Return whether a text can be written to a file; bytes from the command line that are not UTF-8 cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)

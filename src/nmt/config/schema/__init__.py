@@ -1,0 +1,141 @@
+"""Every setting: its name, type, default and meaning, and whether it may change when a run is resumed.
+
+The defaults are the base model of "Attention Is All You Need" on WMT14 English-German; the files in
+`conf/` state only differences from them. This module uses the standard library only, so any module may import it.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nmt.config.checks import ADJUSTABLE, check_choice, check_plain_path
+from nmt.config.schema.commands import (
+    AttentionConfig,
+    BatchConfig,
+    DescribeConfig,
+    ExportConfig,
+    Table3Config,
+    TranslateConfig,
+)
+from nmt.config.schema.data import DataConfig, TokenizerConfig
+from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
+from nmt.config.schema.model import ModelConfig
+from nmt.config.schema.runtime import PathsConfig, RuntimeConfig, TrackingConfig
+from nmt.config.schema.training import AveragingConfig, TrainingConfig
+from nmt.errors import ConfigError
+
+__all__ = [
+    "AttentionConfig",
+    "AveragingConfig",
+    "BatchConfig",
+    "Config",
+    "DataConfig",
+    "DecodingConfig",
+    "DescribeConfig",
+    "EvaluationConfig",
+    "ExportConfig",
+    "ModelConfig",
+    "PathsConfig",
+    "RuntimeConfig",
+    "Table3Config",
+    "TokenizerConfig",
+    "TrackingConfig",
+    "TrainingConfig",
+    "TranslateConfig",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """All settings of a run. One tree serves every command, so the same settings always name the same files."""
+
+    name: str = field(default="wmt14_en_de_base", metadata=ADJUSTABLE)
+    """Name of the run, which is stored in `<paths.outputs>/<name>/`."""
+    seed: int = 1
+    """Seed of all randomness: initial weights, order of the batches, dropout, sampling, the demo corpus."""
+    checkpoint: str = field(default="averaged", metadata=ADJUSTABLE)
+    """Checkpoint to load: averaged, best, last, a step (step-00001000) or a folder."""
+    engine: str = field(default="torch", metadata=ADJUSTABLE)
+    """Engine that translates: torch, or ctranslate2, which runs the exported model."""
+    input: str = field(default="-", metadata=ADJUSTABLE)
+    """File to read (plain, .gz or .xz), or - for standard input. For export: text to verify the model with."""
+    output: str = field(default="-", metadata=ADJUSTABLE)
+    """File to write. By default (-), translate and score write to standard output, report and attention to a file
+    in the run's folder. `describe` also accepts json, like describe.format=json."""
+    compare: list[str] = field(default_factory=list, metadata=ADJUSTABLE)
+    """Runs to compare, by name; the first is the baseline."""
+    data: DataConfig = field(default_factory=DataConfig)
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    averaging: AveragingConfig = field(default_factory=AveragingConfig, metadata=ADJUSTABLE)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig, metadata=ADJUSTABLE)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig, metadata=ADJUSTABLE)
+    export: ExportConfig = field(default_factory=ExportConfig, metadata=ADJUSTABLE)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig, metadata=ADJUSTABLE)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig, metadata=ADJUSTABLE)
+    attention: AttentionConfig = field(default_factory=AttentionConfig, metadata=ADJUSTABLE)
+    batch: BatchConfig = field(default_factory=BatchConfig, metadata=ADJUSTABLE)
+    translate: TranslateConfig = field(default_factory=TranslateConfig, metadata=ADJUSTABLE)
+    table3: Table3Config = field(default_factory=Table3Config, metadata=ADJUSTABLE)
+    describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)
+    paths: PathsConfig = field(default_factory=PathsConfig, metadata=ADJUSTABLE)
+
+    def __post_init__(self) -> None:
+        """Check the top-level values, and the groups against each other."""
+        check_plain_path("name", self.name)
+        if not 0 <= self.seed < 2**63:
+            raise ConfigError(f"seed={self.seed} must be at least 0 and below 2^63")
+        check_choice("engine", self.engine, ("torch", "ctranslate2"))
+        if self.engine == "ctranslate2" and self.decoding.ensemble:
+            raise ConfigError("engine=ctranslate2 translates with one model: remove decoding.ensemble")
+        if self.model.tie_embeddings and not self.tokenizer.joint:
+            raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: change one of the two")
+        self._check_averaging()
+        self._check_longest_sentence()
+
+    def _check_averaging(self) -> None:
+        """Make sure that training keeps the checkpoints to average."""
+        averaging, training = self.averaging, self.training
+        if averaging.checkpoints:
+            return
+        if not averaging.best and averaging.last > training.keep_last:
+            raise ConfigError(
+                f"averaging.last={averaging.last} is more than the training.keep_last={training.keep_last} "
+                "checkpoints kept: raise training.keep_last or lower averaging.last"
+            )
+        if averaging.best > training.keep_best:
+            raise ConfigError(
+                f"averaging.best={averaging.best} is more than the training.keep_best={training.keep_best} "
+                "checkpoints kept: raise training.keep_best or lower averaging.best"
+            )
+
+    def _check_longest_sentence(self) -> None:
+        """Make sure that batches and learned positions have room for the longest sentence and its end mark."""
+        longest = self.data.max_pieces + 1
+        too_small = {
+            "training.batch_tokens": self.training.batch_tokens < longest,
+            "training.device_tokens": 0 < self.training.device_tokens < longest,
+            "model.max_positions": self.model.positions == "learned" and self.model.max_positions < longest,
+        }
+        for key in (key for key, small in too_small.items() if small):
+            group, _, name = key.partition(".")
+            raise ConfigError(
+                f"{key}={getattr(getattr(self, group), name)} is too small for one sentence of "
+                f"data.max_pieces={self.data.max_pieces} and its end mark: raise the first or lower the second"
+            )
+
+    @property
+    def data_folder(self) -> Path:
+        """Folder of the prepared corpus."""
+        return Path(self.paths.data) / self.data.corpus
+
+    @property
+    def run_folder(self) -> Path:
+        """Folder of the run."""
+        return Path(self.paths.outputs) / self.name
+
+    @property
+    def export_folder(self) -> Path:
+        """Folder of the exported model."""
+        name = f"{self.export.target}-{self.export.quantization}"
+        return Path(self.export.folder) if self.export.folder else self.run_folder / "export" / name

@@ -1,0 +1,102 @@
+"""The settings that belong to one command."""
+
+from dataclasses import dataclass, field
+
+from nmt.config.checks import check_at_least, check_choice
+from nmt.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportConfig:
+    """The format in which a trained model is exported."""
+
+    target: str = "ctranslate2"
+    """ctranslate2, huggingface (Marian's format) or safetensors (this project's, with weights and settings only)."""
+    quantization: str = "float32"
+    """Number format of the weights: float32, or int8 (ctranslate2 only)."""
+    folder: str = ""
+    """Destination; empty is `<paths.outputs>/<name>/export/<target>-<quantization>`."""
+    sample: int = 100
+    """Number of sentences whose translations must agree before the export is complete."""
+    licence: str = ""
+    """Licence of the weights, such as cc-by-4.0, which the model card states."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("export.target", self.target, ("ctranslate2", "huggingface", "safetensors"))
+        check_choice("export.quantization", self.quantization, ("float32", "int8"))
+        check_at_least("export.sample", self.sample, 1)
+        if self.quantization != "float32" and self.target != "ctranslate2":
+            raise ConfigError(f"export.quantization={self.quantization} needs export.target=ctranslate2")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionConfig:
+    """What `attention` draws."""
+
+    part: str = "cross"
+    """Attention of the encoder, the decoder, or cross (from the decoder to the encoder)."""
+    layer: int = 0
+    """Number of the layer, from 1; 0 draws all layers."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("attention.part", self.part, ("encoder", "decoder", "cross"))
+        check_at_least("attention.layer", self.layer, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchConfig:
+    """What `batch` shows."""
+
+    step: int = 1
+    """Step whose sentences to show."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_at_least("batch.step", self.step, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslateConfig:
+    """What `translate` reads and writes besides `input` and `output`."""
+
+    format: str = "text"
+    """text, tsv (source, translation, score) or jsonl (these and the n-best list)."""
+    prefix: str = ""
+    """File with one line per source sentence: the beginning that its translation must have."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("translate.format", self.format, ("text", "tsv", "jsonl"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table3Config:
+    """The rows of the paper's Table 3 that `table3` trains."""
+
+    rows: list[str] = field(default_factory=list)
+    """Rows to train and score (base, a1, ..., big); empty is all."""
+    scale: str = "full"
+    """full (as in the paper), or small (every row on the demo corpus, in minutes)."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("table3.scale", self.scale, ("full", "small"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeConfig:
+    """The machine whose costs `describe` estimates, and the form of its answer."""
+
+    device: str = ""
+    """Type of device to estimate for (h100, a100, ...); empty is this machine."""
+    gpus: int = 0
+    """Number of devices to estimate for; 0 is those of this machine, or one of a named device."""
+    format: str = "text"
+    """text or json."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_at_least("describe.gpus", self.gpus, 0)
+        check_choice("describe.format", self.format, ("text", "json"))

@@ -1,0 +1,98 @@
+"""The settings of the corpus and its tokenizer."""
+
+from dataclasses import dataclass, field
+
+from nmt.config.checks import check_at_least, check_between, check_choice, check_language, check_plain_name
+from nmt.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataConfig:
+    """The source of the parallel text, and which pairs are kept."""
+
+    corpus: str = "wmt14_en_de"
+    """Name of the prepared data, which is stored in `<paths.data>/<corpus>/`."""
+    source: str = "hub"
+    """Kind of source: hub (Hugging Face), files (your own) or demo (the embedded grammar)."""
+    source_lang: str = "en"
+    """Language to translate from."""
+    target_lang: str = "de"
+    """Language to translate into."""
+    train: list[str] = field(default_factory=lambda: ["train"])
+    """Training text: a Hub split, or files (the source language first, or one file with both)."""
+    valid: list[str] = field(default_factory=lambda: ["validation"])
+    """Validation text, like `train`."""
+    test: list[str] = field(default_factory=lambda: ["test"])
+    """Test text, like `train`."""
+    columns: list[str] = field(default_factory=list)
+    """Columns of source and target in tables that do not name them after the languages."""
+    hold_out: float = 0.0
+    """Share of the training pairs held out as `valid`, and again as `test`, if these are empty."""
+    hub_dataset: str = "wmt/wmt14"
+    """Data set on the Hub, or a local folder in the Hub's layout."""
+    hub_config: str = "de-en"
+    """Configuration of the Hub data set, such as a language pair."""
+    hub_revision: str = "b199e406369ec1b7634206d3ded5ba45de2fe696"
+    """Revision of the Hub data set: a full commit, so the text never changes."""
+    check_counts: bool = True
+    """Refuse a Hub data set with another number of pairs than known."""
+    drop_copies: bool = False
+    """Drop training pairs with identical source and target."""
+    max_words: int = 250
+    """Drop training pairs with more words than this in the source or the target; 0 for no limit."""
+    max_ratio: float = 0.0
+    """Drop training pairs if one side is longer than the other by more than this factor; 0 for no limit."""
+    deduplicate: bool = False
+    """Drop repeated training pairs."""
+    max_pieces: int = 256
+    """Drop training pairs with more word pieces than this in the source or the target."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("data.source", self.source, ("hub", "files", "demo"))
+        check_plain_name("data.corpus", self.corpus)
+        if not 0 <= self.hold_out < 0.5:
+            raise ConfigError(
+                f"data.hold_out={self.hold_out} must be at least 0 and below 0.5: valid and test take this share each"
+            )
+        if self.columns and (len(self.columns) != 2 or len({*self.columns}) != 2):
+            raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source first")
+        check_at_least("data.max_words", self.max_words, 0)
+        check_at_least("data.max_pieces", self.max_pieces, 2)
+        if not (self.max_ratio == 0 or self.max_ratio >= 1):
+            raise ConfigError(
+                f"data.max_ratio={self.max_ratio} would drop every pair: use 1 or more, or 0 for no limit"
+            )
+        check_language("data.source_lang", self.source_lang)
+        check_language("data.target_lang", self.target_lang)
+        if self.source_lang == self.target_lang:
+            raise ConfigError(f"data.source_lang and data.target_lang are both {self.source_lang}: name two languages")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizerConfig:
+    """The vocabulary, and how text is split into word pieces."""
+
+    model_type: str = "bpe"
+    """SentencePiece model: bpe or unigram."""
+    vocab_size: int = 37_000
+    """Number of word pieces, including the four special ones."""
+    joint: bool = True
+    """Share one vocabulary between both languages; false trains one per language."""
+    normalization: str = "identity"
+    """Text normalisation, which is irreversible: identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf."""
+    character_coverage: float = 1.0
+    """Share of the characters that the vocabulary covers; the rest becomes the unknown piece."""
+    training_sentences: int = 5_000_000
+    """Train on a random sample of at most this many sentences; 0 uses all of them."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("tokenizer.model_type", self.model_type, ("bpe", "unigram"))
+        check_choice(
+            "tokenizer.normalization", self.normalization, ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
+        )
+        check_between("tokenizer.vocab_size", self.vocab_size, 8, 10_000_000)
+        check_at_least("tokenizer.training_sentences", self.training_sentences, 0)
+        if not 0.9 <= self.character_coverage <= 1:
+            raise ConfigError(f"tokenizer.character_coverage={self.character_coverage} must lie between 0.9 and 1")

@@ -1,0 +1,116 @@
+"""The settings of the Transformer."""
+
+from dataclasses import dataclass
+
+from nmt.config.checks import check_at_least, check_choice, check_fraction
+from nmt.config.choices import CHOICES
+from nmt.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """The model, in the letters of the paper (section 3 and Table 3)."""
+
+    architecture: str = "transformer"
+    """Architecture."""
+    prefix_attention: bool = False
+    """Decoder-only: let source tokens see later source tokens, too."""
+    layers: int = 6
+    """N: number of encoder layers, and of decoder layers."""
+    encoder_layers: int = 0
+    """Number of encoder layers; 0 for `layers`."""
+    decoder_layers: int = 0
+    """Number of decoder layers; 0 for `layers`."""
+    d_model: int = 512
+    """Width of the residual stream."""
+    d_ff: int = 2048
+    """Inner width of the feed-forward layers."""
+    heads: int = 8
+    """h: attention heads."""
+    d_k: int = 0
+    """Width of queries and keys per head; 0 is the paper's d_model / h."""
+    d_v: int = 0
+    """Width of values per head; 0 is the paper's d_model / h."""
+    kv_heads: int = 0
+    """Key and value heads, each shared by several query heads (grouped-query attention); 0 is one per query head."""
+    dropout: float = 0.1
+    """P_drop: dropout on the output of each sub-layer and on the sums of embeddings and positions."""
+    norm: str = "layer"
+    """Normalisation."""
+    norm_placement: str = "post"
+    """post: the paper's LayerNorm(x + Sublayer(x)); pre: x + Sublayer(LayerNorm(x))."""
+    activation: str = "relu"
+    """Activation inside the feed-forward layers."""
+    positions: str = "sinusoidal"
+    """Position encoding."""
+    max_positions: int = 1024
+    """Longest sentence, in word pieces, for learned positions."""
+    max_relative_distance: int = 16
+    """Distance, in word pieces, beyond which relative positions are all alike."""
+    initialization: str = "glorot"
+    """Initial weights: glorot (the authors'), or small (normal, 0.02), which trains faster with small batches."""
+    tie_embeddings: bool = True
+    """Share one matrix between the source and target embeddings and the projection before the softmax."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        for name in ("layers", "d_model", "d_ff", "heads", "max_positions", "max_relative_distance"):
+            check_at_least(f"model.{name}", getattr(self, name), 1)
+        for name in ("encoder_layers", "decoder_layers", "d_k", "d_v", "kv_heads"):
+            check_at_least(f"model.{name}", getattr(self, name), 0)
+        check_fraction("model.dropout", self.dropout)
+        check_choice("model.norm_placement", self.norm_placement, ("post", "pre"))
+        check_choice("model.initialization", self.initialization, ("glorot", "small"))
+        for name in ("architecture", "norm", "activation", "positions"):
+            check_choice(f"model.{name}", getattr(self, name), CHOICES[f"model.{name}"])
+        self._check_architecture()
+        if self.d_model % self.heads and not (self.d_k and self.d_v):
+            raise ConfigError(
+                f"model.heads={self.heads} does not divide model.d_model={self.d_model}: "
+                "choose a number that does, or set model.d_k and model.d_v"
+            )
+        if self.heads % self.key_value_heads:
+            raise ConfigError(f"model.kv_heads={self.kv_heads} does not divide model.heads={self.heads}")
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ConfigError(f"model.d_model={self.d_model} must be even for sinusoidal positions")
+        if self.positions == "rotary" and self.key_size % 2:
+            raise ConfigError(f"model.d_k={self.key_size} must be even for rotary positions")
+
+    def _check_architecture(self) -> None:
+        if self.prefix_attention and self.architecture != "decoder_only":
+            raise ConfigError("model.prefix_attention=true is for model.architecture=decoder_only")
+        if self.architecture == "decoder_only" and self.encoder_layers:
+            raise ConfigError(
+                f"model.encoder_layers={self.encoder_layers}, but model.architecture=decoder_only has no encoder: "
+                "set model.decoder_layers or model.layers"
+            )
+        if self.architecture == "decoder_only" and self.positions == "learned":
+            raise ConfigError(
+                "model.positions=learned counts the positions of each side, but model.architecture=decoder_only has "
+                "one stream: choose other positions, such as rotary"
+            )
+
+    @property
+    def encoder_depth(self) -> int:
+        """Number of encoder layers."""
+        return self.encoder_layers or self.layers
+
+    @property
+    def decoder_depth(self) -> int:
+        """Number of decoder layers."""
+        return self.decoder_layers or self.layers
+
+    @property
+    def key_size(self) -> int:
+        """d_k, with the paper's rule applied if it is 0."""
+        return self.d_k or self.d_model // self.heads
+
+    @property
+    def value_size(self) -> int:
+        """d_v, with the paper's rule applied if it is 0."""
+        return self.d_v or self.d_model // self.heads
+
+    @property
+    def key_value_heads(self) -> int:
+        """Number of key and value heads."""
+        return self.kv_heads or self.heads

@@ -1,0 +1,136 @@
+"""The settings of training and of averaging its checkpoints."""
+
+from dataclasses import dataclass, field
+
+from nmt.config.checks import ADJUSTABLE, check_at_least, check_choice, check_fraction
+from nmt.errors import ConfigError
+
+SCHEDULES = ("inverse_sqrt", "cosine", "constant", "wsd")
+"""The functions that are registered in nmt.training.schedule."""
+OPTIMIZERS = ("adam",)
+"""The functions that are registered in nmt.training.optimizer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingConfig:
+    """Section 5 of the paper: batches, schedule, optimizer, regularisation; and when to validate and save."""
+
+    steps: int = field(default=100_000, metadata=ADJUSTABLE)
+    """Number of updates of the weights."""
+    batch_tokens: int = 25_000
+    """Most source tokens, and most target tokens, in a global batch (over all devices)."""
+    device_tokens: int = field(default=0, metadata=ADJUSTABLE)
+    """Most source tokens, and most target tokens, in a micro-batch on one device; larger shares accumulate
+    gradients. 0 for no limit."""
+    schedule: str = "inverse_sqrt"
+    """Learning rate after the warmup: inverse_sqrt (the paper's), cosine (to zero), constant, or wsd (constant, then a
+    linear decay to zero over the last decay_steps)."""
+    warmup_steps: int = 4000
+    """Steps over which the rate rises linearly."""
+    decay_steps: int = 0
+    """Steps at the end over which schedule=wsd lowers the rate to zero; 0: a fifth of all steps."""
+    learning_rate: float = 0.0
+    """Peak learning rate; 0 for the paper's (d_model * warmup_steps)^-0.5."""
+    label_smoothing: float = 0.1
+    """epsilon_ls: probability spread evenly over the vocabulary."""
+    optimizer: str = "adam"
+    """The optimizer: adam."""
+    adam_beta1: float = 0.9
+    """Adam's decay rate of the mean gradient."""
+    adam_beta2: float = 0.98
+    """Adam's decay rate of the mean squared gradient."""
+    adam_eps: float = 1e-9
+    """Adam's epsilon."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay (AdamW)."""
+    clip_norm: float = 0.0
+    """Largest norm of the gradient, which is scaled down to it; 0 for no clipping, like the paper."""
+    reduce_precision: str = field(default="fp32", metadata=ADJUSTABLE)
+    """Precision in which devices average gradients: fp32, or bf16, which halves the traffic."""
+    log_every: int = field(default=100, metadata=ADJUSTABLE)
+    """Steps between log lines."""
+    valid_every: int = field(default=1500, metadata=ADJUSTABLE)
+    """Steps between validations."""
+    valid_sentences: int = field(default=500, metadata=ADJUSTABLE)
+    """Validation sentences to decode for BLEU at each validation; 0 for none."""
+    save_every: int = field(default=1500, metadata=ADJUSTABLE)
+    """Steps between checkpoints (the paper's 10 minutes, at 0.4 s per step); 0 to use only save_minutes."""
+    save_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
+    """Minutes between checkpoints; 0 to use only save_every."""
+    keep_last: int = field(default=5, metadata=ADJUSTABLE)
+    """Number of latest checkpoints to keep."""
+    keep_best: int = field(default=1, metadata=ADJUSTABLE)
+    """Number of checkpoints to keep in addition, those with the best validation."""
+    best_by: str = field(default="loss", metadata=ADJUSTABLE)
+    """Criterion of the best checkpoint on the validation set: loss (lowest) or bleu (highest)."""
+    patience: int = field(default=0, metadata=ADJUSTABLE)
+    """Stop after this many validations without an improvement; 0 never stops early."""
+    max_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
+    """Wall-clock minutes after which this process validates, saves and ends; 0 for no limit."""
+    max_training_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
+    """Minutes of training steps over the whole run, excluding start-up, validation and saving; 0 for no limit."""
+    max_bad_steps: int = field(default=10, metadata=ADJUSTABLE)
+    """Give up after this many consecutive steps without a finite gradient, which change nothing; 0 never gives up."""
+    on_divergence: str = field(default="stop", metadata=ADJUSTABLE)
+    """Reaction to giving up: stop, or rewind (once) to the previous checkpoint and continue with the batches after."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        for name in ("steps", "batch_tokens", "warmup_steps", "log_every", "valid_every", "keep_last"):
+            check_at_least(f"training.{name}", getattr(self, name), 1)
+        for name in (
+            *(
+                "device_tokens",
+                "decay_steps",
+                "learning_rate",
+                "weight_decay",
+                "clip_norm",
+                "valid_sentences",
+                "save_every",
+            ),
+            *("save_minutes", "keep_best", "patience", "max_minutes", "max_training_minutes", "max_bad_steps"),
+        ):
+            check_at_least(f"training.{name}", getattr(self, name), 0)
+        for name in ("label_smoothing", "adam_beta1", "adam_beta2"):
+            check_fraction(f"training.{name}", getattr(self, name))
+        check_choice("training.schedule", self.schedule, SCHEDULES)
+        check_choice("training.optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
+        check_choice("training.best_by", self.best_by, ("loss", "bleu"))
+        check_choice("training.on_divergence", self.on_divergence, ("stop", "rewind"))
+        if not self.adam_eps > 0:
+            raise ConfigError(f"training.adam_eps={self.adam_eps} must be above 0")
+        if self.schedule == "wsd" and self.decay_steps and self.warmup_steps + self.decay_steps > self.steps:
+            raise ConfigError(
+                f"training.warmup_steps={self.warmup_steps} and training.decay_steps={self.decay_steps} together are "
+                f"more than training.steps={self.steps}: lower one of them"
+            )
+        if not (self.save_every or self.save_minutes):
+            raise ConfigError(
+                "training.save_every and training.save_minutes are both 0: set one, or no checkpoint is saved"
+            )
+        if self.device_tokens > self.batch_tokens:
+            raise ConfigError(
+                f"training.device_tokens={self.device_tokens} is more than the global "
+                f"training.batch_tokens={self.batch_tokens}: lower it, or set it to 0"
+            )
+        if self.best_by == "bleu" and not self.valid_sentences:
+            raise ConfigError("training.best_by=bleu needs training.valid_sentences above 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AveragingConfig:
+    """Which checkpoints are averaged: by the first of these three settings that is set, or by the validation loss."""
+
+    checkpoints: list[str] = field(default_factory=list)
+    """Names of the checkpoints to average (step-00001000, best, ...)."""
+    best: int = 0
+    """Number of checkpoints to average, those with the best validation."""
+    last: int = 5
+    """Number of latest checkpoints to average (the paper: 5 for base, 20 for big). If all three settings are unset,
+    the validation loss chooses: the last checkpoint, the best one, or the average of the kept last or best ones."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_at_least("averaging.best", self.best, 0)
+        check_at_least("averaging.last", self.last, 0)
