@@ -1,4 +1,4 @@
-"""Synthetic training text, random words in sentences as long as those of WMT14, and the peak memory of a process."""
+"""Provide synthetic training text, with sentences about as long as those of WMT14, and the peak memory of a process."""
 
 import resource
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ class SyntheticText:
     """A training text in memory, without files."""
 
     def __init__(
-        self, vocabulary: int, batch_tokens: int, device_tokens: int = 0, seed: int = 1, parts: int = 1
+        self, vocabulary: int, batch_tokens: int, device_tokens: int = 0, seed: int = 1, threads: int = 1
     ) -> None:
         random = np.random.default_rng(seed)
         lengths = np.clip(random.lognormal(np.log(MEDIAN_LENGTH), LENGTH_SIGMA, SENTENCES), 1, MAX_LENGTH).astype(
@@ -28,7 +28,7 @@ class SyntheticText:
         )
         self.lengths = PairLengths.with_marks(lengths, lengths)
         self.plan = plan_epoch(self.lengths, batch_tokens, seed, epoch=0)
-        self.device_tokens, self.parts = device_tokens, parts
+        self.device_tokens, self.threads = device_tokens, threads
         tokens = random.integers(4, vocabulary, int(lengths.sum()))
         offsets = np.concatenate([[0], lengths.cumsum()])
         self.text: Any = SimpleNamespace(
@@ -37,7 +37,7 @@ class SyntheticText:
 
     def step(self, sentences: IntArray) -> GlobalBatch:
         """Return these sentences as a global batch."""
-        micro_batches = split_batch(sentences, self.lengths, self.parts, self.device_tokens // self.parts)
+        micro_batches = split_batch(sentences, self.lengths, self.threads, self.device_tokens // self.threads)
         count = int(self.lengths.target[sentences].sum())
         return GlobalBatch(
             [assemble(cast(PairStore, self.text), each) for each in micro_batches], count, 2 * count, DataPosition()

@@ -1,29 +1,30 @@
-"""Training and decoding speed, ours and that of peers, in turn in one run, on CPUs.
+"""Compare the training and decoding speed of nmt and its peers on CPUs, taking turns in one run.
 
-    .venv/bin/python scripts/bench setup                  # environments of the peers, in .bench/
-    .venv/bin/python scripts/bench train                  # training speed: tokens/s, share of the peak, memory
+    .venv/bin/python scripts/bench setup                  # create the peers' environments in .bench/
+    .venv/bin/python scripts/bench train                  # training: tokens/s, fraction of the peak, memory
     .venv/bin/python scripts/bench train --shapes small,base --allocator --output speed.json
-    .venv/bin/python scripts/bench curves --updates 600   # development loss after the same tokens
+    .venv/bin/python scripts/bench curves --updates 600   # development loss after the same number of tokens
     .venv/bin/python scripts/bench minutes --minutes 10 --engines ours,huggingface
-    .venv/bin/python scripts/bench breakdown              # parts of our step, and the data pipeline alone
-    .venv/bin/python scripts/bench scaling                # processes against threads
+    .venv/bin/python scripts/bench breakdown              # time of nmt's training step, and of the data pipeline
+    .venv/bin/python scripts/bench scaling                # processes compared with threads
     .venv/bin/python scripts/bench decode --checkpoint outputs/multi30k/checkpoints/averaged
 
-`setup` builds an environment for each peer from PyPI by its Python's pip, with pip's own settings (an index for CPU
-builds of torch, say, by PIP_EXTRA_INDEX_URL). A peer that is missing or fails is named in the table with the reason.
+`setup` creates a virtual environment per peer and installs the peer with pip, which reads its usual settings (for
+example PIP_EXTRA_INDEX_URL for an index of CPU builds of torch). The tables name each peer that is missing or fails,
+with the reason.
 
-The text is what the settings after the options name, prepared as `make data` would; without any, the demo corpus:
+The settings after the options choose the corpus, which is prepared as by `make data`; the default is the demo corpus:
 
     .venv/bin/python scripts/bench train experiment=multi30k data.train=[train.en,train.de] \
         data.valid=[valid.en,valid.de] data.test=[test.en,test.de]
 
-All engines get the same word pieces in one vocabulary and models of the same shape: tied embeddings, dropout 0.1,
-label smoothing 0.1, Adam, post-norm (eole knows pre-norm alone), 4,096 target tokens a batch. Each stretch is a
-process of its own, so that engines take turns, round by round. Tokens are source and target tokens with end marks,
-never padding, counted in the batches that an engine trains on; Marian tells its labels in its log. The share of the
-peak counts the operations of the model alone against a product of large matrices, measured in the same run. Settings
-for this project alone, such as `--ours runtime.compile=true`, change its rows only. `--allocator` measures all once
-more with glibc told to keep large buffers.
+All engines use the same word pieces, one shared vocabulary and models of the same shape: tied embeddings, dropout 0.1,
+label smoothing 0.1, Adam, post-norm (eole only supports pre-norm), 4,096 target tokens per batch. Each measurement runs
+in a process of its own, and the engines take turns in each round. Tokens are source and target tokens including end
+marks but not padding, counted in the batches that an engine trains on; Marian logs its number of labels. The fraction
+of the peak divides the FLOPs of the model by those of a large matrix product, measured in the same run. `--ours` gives
+settings to nmt only, for example `--ours runtime.compile=true`. `--allocator` repeats all measurements with glibc tuned
+to keep large buffers.
 """
 
 import argparse
@@ -46,22 +47,22 @@ PRECISIONS = ("fp32", "bf16")
 
 
 def main() -> int:
-    """Do what the command line asks for."""
+    """Run the command; return the exit code."""
     options = _parser().parse_args()
     if options.command == "setup":
         return setup(options.engines, options.peers)
     try:
-        found = options.measure(options, Bench(options.peers.absolute(), options.threads))
+        results = options.measure(options, Bench(options.peers.absolute(), options.threads))
     except UserError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
     if options.output:
-        write_json(options.output, {"settings": _plain(options), **found})
+        write_json(options.output, {"settings": _json_options(options), **results})
     return 0
 
 
-def _plain(options: argparse.Namespace) -> dict[str, object]:
-    """The options as they go into the figures' file."""
+def _json_options(options: argparse.Namespace) -> dict[str, object]:
+    """Return the options that the output file records."""
     return {
         key: value if isinstance(value, int | float | str | None) else str(value)
         for key, value in vars(options).items()
@@ -74,76 +75,78 @@ def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--threads", type=int, default=2)
     common.add_argument("--peers", type=Path, default=PEERS, help="folder of the peers' environments")
-    common.add_argument("--output", type=Path, help="also write the figures here, as JSON")
-    text = argparse.ArgumentParser(add_help=False)
-    text.add_argument("overrides", nargs="*", default=["experiment=demo"], help="settings, such as experiment=multi30k")
-    text.add_argument("--ours", action="append", default=[], metavar="KEY=VALUE", help="a setting for nmt alone")
+    common.add_argument("--output", type=Path, help="also write the figures to this JSON file")
+    corpus = argparse.ArgumentParser(add_help=False)
+    corpus.add_argument(
+        "overrides", nargs="*", default=["experiment=demo"], help="settings, such as experiment=multi30k"
+    )
+    corpus.add_argument("--ours", action="append", default=[], metavar="KEY=VALUE", help="a setting for nmt only")
     commands = parser.add_subparsers(dest="command", required=True)
 
     peers = [name for name, engine in ENGINES.items() if engine.packages]
-    command = commands.add_parser("setup", parents=[common], help="make the peers' environments")
+    command = commands.add_parser("setup", parents=[common], help="create the peers' environments")
     command.add_argument("engines", nargs="*", type=_one_of(peers), default=peers)
 
-    def measuring(name: str, measure: Callable[..., object], about: str) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, parents=[common, text], help=about)
+    def add_command(name: str, measure: Callable[..., object], description: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, parents=[common, corpus], help=description)
         command.set_defaults(measure=measure)
         return command
 
-    _add_training(measuring)
-    _add_decoding(measuring)
+    _add_training_commands(add_command)
+    _add_decoding_command(add_command)
     return parser
 
 
-def _add_training(measuring: Callable[..., argparse.ArgumentParser]) -> None:
-    command = measuring("train", speed.measure, "training speed")
+def _add_training_commands(add_command: Callable[..., argparse.ArgumentParser]) -> None:
+    command = add_command("train", speed.measure, "training speed")
     command.add_argument("--engines", type=_some_of(speed.TRAINERS), default=speed.TRAINERS)
     command.add_argument("--precisions", type=_some_of(PRECISIONS), default=PRECISIONS)
     command.add_argument("--shapes", type=_some_of(SHAPES), default=("small",))
     command.add_argument("--rounds", type=int, default=3)
-    command.add_argument("--allocator", action="store_true", help="also with glibc told to keep large buffers")
-    _add_stretch(command, seconds=30.0)
-    command = measuring("curves", curves.measure, "development loss after the same tokens")
+    command.add_argument("--allocator", action="store_true", help="also measure with glibc tuned to keep large buffers")
+    _add_timing(command, seconds=30.0)
+    command = add_command("curves", curves.measure, "development loss after the same number of tokens")
     command.add_argument("--engines", type=_some_of(curves.CURVES), default=curves.CURVES)
     command.add_argument("--precisions", type=_some_of(PRECISIONS), default=PRECISIONS)
     command.add_argument("--updates", type=int, default=1000)
-    command.add_argument("--every", type=int, default=100, help="updates from one look to the next")
-    command.add_argument("--rate", type=float, default=7e-4, help="highest learning rate")
+    command.add_argument("--every", type=int, default=100, help="updates between evaluations")
+    command.add_argument("--rate", type=float, default=7e-4, help="peak learning rate")
     command.add_argument("--warmup-steps", type=int, default=400)
     command.add_argument("--schedule", choices=("inverse_sqrt", "cosine"), default="inverse_sqrt")
-    command.add_argument("--chart", type=Path, help="also draw the curves here, as SVG")
+    command.add_argument("--chart", type=Path, help="also draw the curves in this SVG file")
     _add_shape(command)
-    command = measuring("minutes", minutes.measure, "sacreBLEU after some minutes of training")
+    command = add_command("minutes", minutes.measure, "sacreBLEU after a given time of training")
     command.add_argument("--engines", type=_some_of(curves.CURVES), default=curves.CURVES)
     command.add_argument("--minutes", type=float, default=10.0)
-    command.add_argument("--precision", choices=PRECISIONS, help="without it, whichever is faster")
-    command.add_argument("--rate", type=float, default=7e-4, help="highest learning rate of the peers")
-    command.add_argument("--dropout", type=float, default=0.1, help="of the peers")
-    _add_stretch(command, seconds=15.0, batch_tokens=1024)
+    command.add_argument("--precision", choices=PRECISIONS, help="default: the faster one of each engine")
+    command.add_argument("--rate", type=float, default=7e-4, help="peak learning rate of the peers")
+    command.add_argument("--dropout", type=float, default=0.1, help="dropout of the peers")
+    _add_timing(command, seconds=15.0, batch_tokens=1024)
     _add_shape(command, batch_tokens=None)
-    command = measuring("breakdown", breakdown.measure, "parts of our step, and the data pipeline alone")
+    command = add_command("breakdown", breakdown.measure, "time of nmt's training step, and of the data pipeline")
     command.add_argument("--precisions", type=_some_of(PRECISIONS), default=PRECISIONS)
-    _add_stretch(command, seconds=20.0)
+    _add_timing(command, seconds=20.0)
     _add_shape(command, batch_tokens=None)
-    command = measuring("scaling", breakdown.scaling, "processes against threads")
+    command = add_command("scaling", breakdown.scaling, "processes compared with threads")
     command.add_argument("--precision", choices=PRECISIONS, default="bf16")
     command.add_argument("--updates", type=int, default=50)
     _add_shape(command)
 
 
-def _add_decoding(measuring: Callable[..., argparse.ArgumentParser]) -> None:
-    command = measuring("decode", decoding.measure, "decoding speed")
-    command.add_argument("--checkpoint", type=Path, action="append", required=True, help="folder; may be given again")
+def _add_decoding_command(add_command: Callable[..., argparse.ArgumentParser]) -> None:
+    command = add_command("decode", decoding.measure, "decoding speed")
+    command.add_argument("--checkpoint", type=Path, action="append", required=True, help="folder; may be repeated")
     command.add_argument("--engines", type=_some_of(decoding.TRANSLATORS), default=decoding.TRANSLATORS)
     command.add_argument("--batch", type=lambda text: tuple(map(int, text.split(","))), default=(1, 32, 256))
     command.add_argument("--beam", type=int, default=5)
     command.add_argument("--alpha", type=float, default=0.6, help="exponent of the length penalty")
     command.add_argument("--rounds", type=int, default=3)
-    command.add_argument("--sentences", type=int, help="only so many of the test set")
+    command.add_argument("--sentences", type=int, help="largest number of test sentences")
 
 
-def _add_stretch(command: argparse.ArgumentParser, seconds: float, batch_tokens: int = 4096) -> None:
-    command.add_argument("--seconds", type=float, default=seconds, help="of a timed stretch")
-    command.add_argument("--warmup", type=float, default=5.0, help="seconds before it")
+def _add_timing(command: argparse.ArgumentParser, seconds: float, batch_tokens: int = 4096) -> None:
+    command.add_argument("--seconds", type=float, default=seconds, help="length of the measurement")
+    command.add_argument("--warmup", type=float, default=5.0, help="seconds of training before the measurement")
     command.add_argument("--batch-tokens", type=int, default=batch_tokens)
 
 
@@ -153,8 +156,8 @@ def _add_shape(command: argparse.ArgumentParser, batch_tokens: int | None = 4096
         command.add_argument("--batch-tokens", type=int, default=batch_tokens)
 
 
-def _one_of(known: Iterable[str]) -> Callable[[str], str]:
-    names = tuple(known)
+def _one_of(choices: Iterable[str]) -> Callable[[str], str]:
+    names = tuple(choices)
 
     def check(text: str) -> str:
         if text not in names:
@@ -164,10 +167,10 @@ def _one_of(known: Iterable[str]) -> Callable[[str], str]:
     return check
 
 
-def _some_of(known: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
-    """A list with commas of what is known."""
-    check = _one_of(known)
-    return lambda text: tuple(check(word) for word in text.split(","))
+def _some_of(choices: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
+    """Return a parser of comma-separated lists of these choices."""
+    check = _one_of(choices)
+    return lambda text: tuple(check(name) for name in text.split(","))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where the time of our step goes; what the data pipeline delivers by itself; what a second process brings."""
+"""Break down the time of nmt's training step, and measure its data pipeline and its scaling over processes."""
 
 import argparse
 from pathlib import Path
@@ -13,52 +13,56 @@ from nmt.errors import UserError
 
 
 def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
-    """Break the step down, and time the data pipeline."""
+    """Break down the step in each precision, and time the data pipeline alone."""
     corpus = open_corpus([*options.overrides, *shape_overrides(options.shape, options.batch_tokens)], bench.threads)
     times = {"seconds": options.seconds, "warmup": options.warmup}
-    found = {}
+    results = {}
     for precision in options.precisions:
         job = with_ours("ours", corpus.job("breakdown", precision, Path(), **times), options.ours)
-        found[precision] = _certain(bench.run("parts", job))
-        print(f"\n{options.shape} in {precision}: {found[precision]['tokens_per_second']:,.0f} tokens/s\n")
-        print(render(found[precision]))
-    pipeline = _certain(bench.run("parts", corpus.job("pipeline", "fp32", Path(), **times)))
+        results[precision] = _required(bench.run("profile", job))
+        print(f"\n{options.shape} in {precision}: {results[precision]['tokens_per_second']:,.0f} tokens/s\n")
+        print(render(results[precision]))
+    pipeline = _required(bench.run("profile", corpus.job("pipeline", "fp32", Path(), **times)))
     rate = (pipeline["source_tokens"] + pipeline["target_tokens"]) / pipeline["seconds"]
     print(f"\ndata pipeline alone: {pipeline['updates'] / pipeline['seconds']:,.0f} batches/s, {rate:,.0f} tokens/s")
-    return {"breakdown": found, "pipeline": pipeline}
+    return {"breakdown": results, "pipeline": pipeline}
 
 
-def render(found: dict[str, Any]) -> str:
-    """Parts of a step, then operators."""
-    whole = sum(found["milliseconds"].values())
-    parts = [[name, f"{each:.1f}", f"{each / whole:.1%}"] for name, each in found["milliseconds"].items()]
-    operators = [[each["name"], f"{each['calls']:.0f}", f"{each['share']:.1%}"] for each in found["operators"]]
+def render(result: dict[str, Any]) -> str:
+    """Return a table of the phases of a step, and one of its slowest operators."""
+    total = sum(result["milliseconds"].values())
+    phases = [[name, f"{time:.1f}", f"{time / total:.1%}"] for name, time in result["milliseconds"].items()]
+    operators = [[each["name"], f"{each['calls']:.0f}", f"{each['share']:.1%}"] for each in result["operators"]]
     return "\n".join(
-        [table(("part", "ms a step", "share"), parts), "", table(("operator", "calls a step", "share"), operators)]
+        [
+            table(("phase", "ms per step", "share"), phases),
+            "",
+            table(("operator", "calls per step", "share"), operators),
+        ]
     )
 
 
 def scaling(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
-    """One and two processes of one thread each, against one process of two threads; the batch is the same."""
-    words = [*options.overrides, *shape_overrides(options.shape, options.batch_tokens)]
-    found, rows = [], []
+    """Compare one and two processes of one thread each with one process of two threads, on the same global batch."""
+    overrides = [*options.overrides, *shape_overrides(options.shape, options.batch_tokens)]
+    results, rows = [], []
     for processes, threads in ((1, 1), (2, 1), (1, 2)):
-        here = bench._replace(threads=threads)
-        corpus = open_corpus([*words, f"runtime.precision={options.precision}"], threads)
+        thread_bench = bench._replace(threads=threads)
+        corpus = open_corpus([*overrides, f"runtime.precision={options.precision}"], threads)
         updates = {"updates": options.updates, "warmup_updates": max(2, options.updates // 10)}
         job = with_ours("ours", corpus.job("processes", options.precision, Path(), **updates), options.ours)
-        result = _certain(here.run("parts", job, processes=processes))
+        result = _required(thread_bench.run("profile", job, processes=processes))
         rate = result["tokens"] / result["seconds"]
-        found.append({"processes": processes, "threads": threads, "tokens_per_second": rate})
-        ratio = rate / found[0]["tokens_per_second"]
+        results.append({"processes": processes, "threads": threads, "tokens_per_second": rate})
+        ratio = rate / results[0]["tokens_per_second"]
         rows.append([f"{processes} of {threads} thread{'s' * (threads > 1)}", f"{rate:,.0f}", f"{ratio:.2f}"])
-    print(f"\n{options.shape} in {options.precision}, {options.batch_tokens:,} target tokens a batch\n")
-    print(table(("processes", "tokens/s", "to the first"), rows))
-    return {"scaling": found}
+    print(f"\n{options.shape} in {options.precision}, {options.batch_tokens:,} target tokens per batch\n")
+    print(table(("processes", "tokens/s", "compared with the first"), rows))
+    return {"scaling": results}
 
 
-def _certain(result: dict[str, Any]) -> dict[str, Any]:
-    """A result that has to be there."""
+def _required(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result; raise UserError if the driver failed."""
     if "refused" in result:
         raise UserError(result["refused"])
     return result

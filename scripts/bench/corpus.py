@@ -1,4 +1,4 @@
-"""The text that all engines train on: prepared by `nmt data`, in one vocabulary, and written as others read it."""
+"""The corpus that all engines train on: prepared as by `nmt data`, and written in the format that peers read."""
 
 import sys
 from collections.abc import Sequence
@@ -15,29 +15,29 @@ from nmt.errors import ConfigError, UserError
 from nmt.text.tokenizer import Tokenizer
 
 SHAPES = {"tiny": (1, 32, 64, 2), "small": (3, 256, 1024, 4), "base": (6, 512, 2048, 8), "big": (6, 1024, 4096, 16)}
-"""Layers of a side, width, inner width, heads; the tiny one is there to see an engine through."""
+"""Layers per stack, d_model, d_ff and heads; tiny only checks that an engine runs."""
 COMMON = ("model.dropout=0.1", "model.norm_placement=post", "model.positions=sinusoidal", "model.tie_embeddings=true",
           "tokenizer.joint=true", "training.label_smoothing=0.1", "training.device_tokens=0")  # fmt: skip
 SPLITS = ("train", "valid", "test")
 
 
 class Corpus(NamedTuple):
-    """A prepared corpus, and how models are trained on it."""
+    """A prepared corpus, and the configuration for training on it."""
 
     config: Config
     overrides: list[str]
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Its tokenizer."""
+        """The tokenizer of the prepared corpus."""
         return Tokenizer.load(self.config.data_folder)
 
     def store(self, split: str) -> PairStore:
-        """The ids of a split."""
+        """Open the sentence pairs of a split."""
         return PairStore.open(self.config.data_folder, split)
 
-    def job(self, kind: str, precision: str, text: Path, **more: Any) -> dict[str, Any]:
-        """A job for any engine: ours reads the overrides, the others what follows from them."""
+    def job(self, kind: str, precision: str, text: Path, **extra: Any) -> dict[str, Any]:
+        """Return a job for any engine: nmt reads the overrides, the peers the composed settings."""
         config = self.config
         return {
             "kind": kind,
@@ -48,33 +48,36 @@ class Corpus(NamedTuple):
             "seed": config.seed,
             "data": str(config.data_folder),
             "text": str(text),
-            "words": self.tokenizer.target_size,
-            **more,
+            "vocabulary_size": self.tokenizer.target_size,
+            **extra,
         }
 
 
 def shape_overrides(shape: str, batch_tokens: int) -> list[str]:
-    """Settings of a shape and of the batch."""
+    """Return the settings of a model shape and of the batch size."""
     names = ("layers", "d_model", "d_ff", "heads")
     sizes = [f"model.{name}={size}" for name, size in zip(names, SHAPES[shape], strict=True)]
     return [*COMMON, *sizes, f"training.batch_tokens={batch_tokens}"]
 
 
 def open_corpus(overrides: Sequence[str], threads: int) -> Corpus:
-    """Prepare the corpus that the overrides name, unless that is done already."""
-    words = [*overrides, "runtime.device=cpu", f"runtime.threads={threads}"]
-    config = compose(words)
+    """Open the corpus that the overrides name; prepare it first if necessary."""
+    overrides = [*overrides, "runtime.device=cpu", f"runtime.threads={threads}"]
+    config = compose(overrides)
     if not config.tokenizer.joint:
-        raise ConfigError("the benchmark's models share one vocabulary: leave tokenizer.joint=true")
+        raise ConfigError("the benchmark needs a joint vocabulary: remove tokenizer.joint=false")
     try:
         require_prepared(config)
     except UserError:
         prepare(config, lambda line: print(line, file=sys.stderr))
-    return Corpus(config, words)
+    return Corpus(config, overrides)
 
 
 def write_text(corpus: Corpus, folder: Path) -> None:
-    """Write what other engines read: word pieces with spaces between them, and the vocabulary."""
+    """Write what peers read: the vocabulary, the splits as space-separated word pieces, and the sorted training text.
+
+    "sorted" has the training sentences batch by batch, for engines that do not sort by length.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     pieces = corpus.tokenizer.vocabularies[0]
     (folder / "vocabulary.txt").write_text("".join(f"{piece}\n" for piece in pieces), encoding="utf-8")
@@ -88,7 +91,7 @@ def write_text(corpus: Corpus, folder: Path) -> None:
 
 
 def _write_split(store: PairStore, sentences: Sequence[int], pieces: Sequence[str], path: Path) -> None:
-    """Write sentences in this order; "sorted" is the training text batch by batch, for engines that do not sort."""
+    """Write these sentence pairs in this order to `path` with the suffixes .source and .target."""
     for side, sentence in (("source", store.source), ("target", store.target)):
         with path.with_suffix(f".{side}").open("w", encoding="utf-8") as file:
             file.writelines(" ".join(pieces[piece] for piece in sentence(index).tolist()) + "\n" for index in sentences)

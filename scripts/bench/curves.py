@@ -1,4 +1,4 @@
-"""Learning curves beside each other: the same batches, the same schedule, the development loss after as many tokens."""
+"""Compare learning curves: the development loss after the same batches, with the same schedule."""
 
 import argparse
 import json
@@ -13,51 +13,51 @@ CURVES = ("ours", "huggingface")
 
 
 def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
-    """Train each engine for as many updates, and print the losses."""
+    """Train each engine for the same number of updates, and print the losses."""
     schedule = [
         f"training.schedule={options.schedule}",
         f"training.learning_rate={options.rate}",
         f"training.warmup_steps={options.warmup_steps}",
         f"training.steps={options.updates}",
     ]
-    words = [*options.overrides, *shape_overrides(options.shape, options.batch_tokens), *schedule]
-    corpus = open_corpus(words, bench.threads)
-    found = {}
+    overrides = [*options.overrides, *shape_overrides(options.shape, options.batch_tokens), *schedule]
+    corpus = open_corpus(overrides, bench.threads)
+    results = {}
     for name in options.engines:
         for precision in options.precisions:
             job = corpus.job("curve", precision, Path(), updates=options.updates, every=options.every)
-            found[f"{ENGINES[name].title} {precision}"] = bench.run(name, with_ours(name, job, options.ours))
-    print(f"\nLoss of the development set a target token, {options.shape}, {options.batch_tokens:,} tokens a batch\n")
-    print(render(found))
+            results[f"{ENGINES[name].title} {precision}"] = bench.run(name, with_ours(name, job, options.ours))
+    print(f"\nDevelopment loss per target token, {options.shape}, {options.batch_tokens:,} target tokens per batch\n")
+    print(render(results))
     if options.chart:
-        _draw(found, options.chart)
-    return {"curves": found}
+        _draw(results, options.chart)
+    return {"curves": results}
 
 
 def with_ours(name: str, job: dict[str, Any], settings: list[str]) -> dict[str, Any]:
-    """The job, and settings that are for this project alone."""
+    """Add settings to the job if it is for nmt."""
     return {**job, "overrides": [*job["overrides"], *settings]} if name == "ours" else job
 
 
-def render(found: dict[str, Any]) -> str:
-    """A row for each look, a column for each curve."""
-    curves = {name: result["points"] for name, result in found.items() if "refused" not in result}
-    lines = [f"{name}: {result['refused']}" for name, result in found.items() if "refused" in result]
+def render(results: dict[str, Any]) -> str:
+    """Return a table with a row per evaluation and a column per curve."""
+    curves = {name: result["points"] for name, result in results.items() if "refused" not in result}
+    lines = [f"{name}: {result['refused']}" for name, result in results.items() if "refused" in result]
     if not curves:
         return "\n".join(lines)
     rows = [
-        [f"{looks[0]['tokens']:,}", f"{looks[0]['updates']:,}", *(f"{look['loss']:.4f}" for look in looks)]
-        for looks in zip(*curves.values(), strict=False)
+        [f"{points[0]['tokens']:,}", f"{points[0]['updates']:,}", *(f"{point['loss']:.4f}" for point in points)]
+        for points in zip(*curves.values(), strict=False)
     ]
     seconds = [f"{points[-1]['seconds']:,.0f} s" for points in curves.values()]
     return "\n".join([table(("tokens", "updates", *curves), [*rows, ["time of the updates", "", *seconds]]), *lines])
 
 
-def _draw(found: dict[str, Any], path: Path) -> None:
-    """Draw the curves as an SVG."""
-    import vl_convert  # noqa: PLC0415 - heavy, and for the chart alone
+def _draw(results: dict[str, Any], path: Path) -> None:
+    """Draw the curves as SVG."""
+    import vl_convert  # noqa: PLC0415 - slow to import, and only needed here
 
-    values = [{"engine": name, **point} for name, result in found.items() for point in result.get("points", ())]
+    values = [{"engine": name, **point} for name, result in results.items() for point in result.get("points", ())]
     chart = {
         "data": {"values": values},
         "width": 640,

@@ -1,8 +1,9 @@
-"""Decoding speed: engines in turn with the same weights, text, beam and length limit, in batches of like length.
+"""Compare decoding speed: engines take turns with the same weights, text, beam, length limit and batches.
 
-Two threads translate a batch together, or each a batch of its own where an engine can: whichever is the faster for it.
-Ours, CTranslate2, JoeyNMT and eole rank by the same length penalty; Hugging Face divides by length^alpha, which is its
-only one. What an engine cannot express of a model, it refuses: pre-norm Hugging Face, post-norm eole.
+Batches hold sentences of similar length. All threads share a batch, or each thread has a batch of its own if the engine
+supports it, whichever is faster. nmt, CTranslate2, JoeyNMT and eole rank with the same length penalty; Hugging Face
+only offers division by length^alpha. An engine refuses models that it cannot represent: Hugging Face pre-norm, eole
+post-norm.
 """
 
 import argparse
@@ -22,12 +23,12 @@ from nmt.config.saved import from_yaml
 
 TRANSLATORS = ("ours", "huggingface", "ctranslate2", "joeynmt", "eole")
 PRECISIONS = {"ours": ("fp32", "bf16"), "ctranslate2": ("fp32", "int8")}
-"""Of the others, fp32 alone."""
+"""Precisions per engine; the others only have fp32."""
 
 
 def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
-    """Measure every checkpoint with every size of batch, and print a table of each."""
-    found = {}
+    """Measure every checkpoint with every batch size, and print a table for each."""
+    results = {}
     for checkpoint in options.checkpoint:
         trained = from_yaml((checkpoint / "config.yaml").read_text(encoding="utf-8"))
         corpus = open_corpus(options.overrides, bench.threads)
@@ -45,47 +46,51 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
             }
             for batch in options.batch:
                 rows = _rounds(options, bench, corpus, {**job, "batch": batch})
-                found[f"{checkpoint} batch {batch}"] = rows
+                results[f"{checkpoint} batch {batch}"] = rows
                 print(f"\n{checkpoint}, batches of {batch}, beam {options.beam}, {options.threads} threads\n")
                 print(render(rows))
-    return {"decoding": found}
+    return {"decoding": results}
 
 
 def _rounds(options: argparse.Namespace, bench: Bench, corpus: Corpus, job: dict[str, Any]) -> list[dict[str, Any]]:
     cases = [(name, precision) for name in options.engines for precision in PRECISIONS.get(name, ("fp32",))]
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {case: [] for case in cases}
+    results: dict[tuple[str, str], list[dict[str, Any]]] = {case: [] for case in cases}
     for _ in range(options.rounds):
-        for (name, precision), so_far in found.items():
-            if not so_far or "refused" not in so_far[-1]:
-                so_far.append(bench.run(name, {**job, "precision": precision}))
-    first = found.get(("ours", "fp32"), [{}])[-1].get("hypotheses")
-    return [_row(case, results, corpus, first) for case, results in found.items()]
+        for (name, precision), rounds in results.items():
+            if not rounds or "refused" not in rounds[-1]:
+                rounds.append(bench.run(name, {**job, "precision": precision}))
+    nmt_fp32 = results.get(("ours", "fp32"), [{}])[-1].get("hypotheses")
+    return [_row(case, rounds, corpus, nmt_fp32) for case, rounds in results.items()]
 
 
 def _row(
-    case: tuple[str, str], results: Sequence[dict[str, Any]], corpus: Corpus, first: list[list[int]] | None
+    case: tuple[str, str], rounds: Sequence[dict[str, Any]], corpus: Corpus, nmt_fp32: list[list[int]] | None
 ) -> dict[str, Any]:
     row: dict[str, Any] = {"engine": case[0], "precision": case[1]}
-    if "refused" in results[-1]:
-        return {**row, "refused": results[-1]["refused"]}
-    found, tokenizer = results[-1]["hypotheses"], corpus.tokenizer
-    hypotheses = [tokenizer.decode(ids) for ids in found]
+    if "refused" in rounds[-1]:
+        return {**row, "refused": rounds[-1]["refused"]}
+    translations, tokenizer = rounds[-1]["hypotheses"], corpus.tokenizer
+    hypotheses = [tokenizer.decode(ids) for ids in translations]
     path = corpus.config.data_folder / f"test.{corpus.config.data.target_lang}"
     references = path.read_text(encoding="utf-8").splitlines()[: len(hypotheses)]
     return {
         **row,
-        "sentences_per_second": len(found) / median(each["seconds"] for each in results),
-        "seconds": [each["seconds"] for each in results],
-        "batches": results[-1]["batches"],
+        "sentences_per_second": len(translations) / median(each["seconds"] for each in rounds),
+        "seconds": [each["seconds"] for each in rounds],
+        "batches": rounds[-1]["batches"],
         "bleu": float(BLEU().corpus_score(hypotheses, [references]).score),
-        "unlike": sum(one != other for one, other in zip(found, first, strict=True)) if first else None,
-        "memory": max(each["memory"] for each in results),
+        "different": _differences(translations, nmt_fp32) if nmt_fp32 else None,
+        "memory": max(each["memory"] for each in rounds),
     }
 
 
+def _differences(translations: list[list[int]], others: list[list[int]]) -> int:
+    return sum(one != other for one, other in zip(translations, others, strict=True))
+
+
 def render(rows: Sequence[dict[str, Any]]) -> str:
-    """The table, and why engines are missing from it."""
-    head = ("engine", "precision", "batches", "sentences/s", "sacreBLEU", "unlike ours in fp32", "memory")
+    """Return a table, and below it the reason of each engine that has no result."""
+    head = ("engine", "precision", "batches", "sentences/s", "sacreBLEU", "different from nmt in fp32", "memory")
     refusals = [f"\n{ENGINES[row['engine']].title}: {row['refused']}" for row in rows if "refused" in row]
     return "\n".join([table(head, [_cells(row) for row in rows]), *refusals])
 
@@ -93,13 +98,13 @@ def render(rows: Sequence[dict[str, Any]]) -> str:
 def _cells(row: dict[str, Any]) -> list[str]:
     first = [ENGINES[row["engine"]].title, row["precision"]]
     if "refused" in row:
-        return [*first, "", "none", "", "", ""]
-    unlike = "" if row["unlike"] is None else str(row["unlike"])
+        return [*first, "", "no result", "", "", ""]
+    different = "" if row["different"] is None else str(row["different"])
     return [
         *first,
         row["batches"],
         f"{row['sentences_per_second']:,.1f}",
         f"{row['bleu']:.2f}",
-        unlike,
+        different,
         f"{row['memory'] / 1e9:.2f} GB",
     ]

@@ -1,4 +1,4 @@
-"""What some minutes of training are worth: each engine trains as long, then translates the test set with a beam."""
+"""Compare engines after the same time of training: each trains, then translates the test set with beam search."""
 
 import argparse
 import subprocess
@@ -17,54 +17,53 @@ from nmt.errors import UserError
 from nmt.storage.files import read_json
 
 MARGIN = 0.9
-"""Share of the steps that would fit in the time by the speed seen before, on cores that may get busier: the schedule
-is to end in time."""
+"""Fraction of the steps that the measured speed allows: the schedule should end in time even on busier cores."""
 RECIPE = ("training.schedule=cosine", "training.warmup_steps=400", "training.save_every=100")
 
 
 def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
-    """Train and score in turn, and print the scores."""
-    found = {}
+    """Train and score one engine after the other, and print the scores."""
+    results = {}
     for name in options.engines:
-        precision = options.precision or _faster(options, bench, name)
-        work = ours if name == "ours" else theirs
+        precision = options.precision or _faster_precision(options, bench, name)
+        train = train_nmt if name == "ours" else train_peer
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-            found[name] = {"precision": precision, **work(options, bench, name, precision, Path(folder))}
-    print(f"\n{options.minutes:g} minutes of training, small, {options.batch_tokens:,} tokens a batch, beam 5\n")
+            results[name] = {"precision": precision, **train(options, bench, name, precision, Path(folder))}
+    print(f"\n{options.minutes:g} minutes of training, small, {options.batch_tokens:,} tokens per batch, beam 5\n")
     head = ("engine", "precision", "updates", "minutes", "development perplexity", "sacreBLEU")
-    print(table(head, [_cells(name, each) for name, each in found.items() if "refused" not in each]))
-    print("".join(f"\n{ENGINES[name].title}: {each['refused']}" for name, each in found.items() if "refused" in each))
-    return {"minutes": found}
+    print(table(head, [_cells(name, each) for name, each in results.items() if "refused" not in each]))
+    print("".join(f"\n{ENGINES[name].title}: {each['refused']}" for name, each in results.items() if "refused" in each))
+    return {"minutes": results}
 
 
-def _corpus(options: argparse.Namespace, bench: Bench, *more: str) -> Corpus:
-    """The text with the peers' recipe: the paper's post-norm model, which is all that most of them know."""
+def _corpus(options: argparse.Namespace, bench: Bench, *extra: str) -> Corpus:
+    """Open the corpus with the peers' recipe: the paper's post-norm model, the only one that most of them support."""
     shape = shape_overrides(options.shape, options.batch_tokens)
     recipe = [*RECIPE, f"training.learning_rate={options.rate}", f"model.dropout={options.dropout}"]
-    return open_corpus([*options.overrides, *shape, *recipe, *more], bench.threads)
+    return open_corpus([*options.overrides, *shape, *recipe, *extra], bench.threads)
 
 
-def _speed(options: argparse.Namespace, bench: Bench, name: str, precision: str) -> float:
-    """Updates a second, in a short stretch."""
+def _updates_per_second(options: argparse.Namespace, bench: Bench, name: str, precision: str) -> float:
+    """Return the updates per second of a short measurement; 0 if the engine refuses."""
     corpus = _corpus(options, bench)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         times = {"warmup": options.warmup, "seconds": options.seconds}
         if name == "eole":
             write_text(corpus, Path(folder))
-        found = bench.run(name, corpus.job("speed", precision, Path(folder), **times))
-    return 0.0 if "refused" in found else found["updates"] / found["seconds"]
+        result = bench.run(name, corpus.job("speed", precision, Path(folder), **times))
+    return 0.0 if "refused" in result else result["updates"] / result["seconds"]
 
 
-def _faster(options: argparse.Namespace, bench: Bench, name: str) -> str:
-    return max(ENGINES[name].precisions, key=lambda precision: _speed(options, bench, name, precision))
+def _faster_precision(options: argparse.Namespace, bench: Bench, name: str) -> str:
+    return max(ENGINES[name].precisions, key=lambda precision: _updates_per_second(options, bench, name, precision))
 
 
 def _steps(options: argparse.Namespace, bench: Bench, name: str, precision: str) -> int:
-    return max(1, int(MARGIN * 60 * options.minutes * _speed(options, bench, name, precision)))
+    return max(1, int(MARGIN * 60 * options.minutes * _updates_per_second(options, bench, name, precision)))
 
 
-def ours(options: argparse.Namespace, bench: Bench, name: str, precision: str, folder: Path) -> dict[str, Any]:
-    """Train, average and score by the command line, with the settings of `--ours` beside the experiment's own."""
+def train_nmt(options: argparse.Namespace, bench: Bench, name: str, precision: str, folder: Path) -> dict[str, Any]:
+    """Train, average and score with the command line, with the settings of the experiment and of `--ours`."""
     steps = _steps(options, bench, name, precision)
     settings = [
         *options.overrides,
@@ -86,27 +85,27 @@ def ours(options: argparse.Namespace, bench: Bench, name: str, precision: str, f
         began = time.perf_counter()
         done = subprocess.run([sys.executable, "-m", "nmt", stage, *settings], cwd=ROOT, stdout=sys.stderr, check=False)
         if done.returncode:
-            raise UserError(f"nmt {stage} failed; what it said is above")
+            raise UserError(f"nmt {stage} failed: see its message above")
         seconds = seconds or time.perf_counter() - began
     valid, test = (read_json(folder / "minutes" / "eval" / f"{split}.json") for split in ("valid", "test"))
-    last = int(max((folder / "minutes" / "checkpoints").glob("step-*")).name.removeprefix("step-"))
-    return {"updates": last, "seconds": seconds, "perplexity": valid["perplexity"], "bleu": test["bleu"]["score"]}
+    updates = int(max((folder / "minutes" / "checkpoints").glob("step-*")).name.removeprefix("step-"))
+    return {"updates": updates, "seconds": seconds, "perplexity": valid["perplexity"], "bleu": test["bleu"]["score"]}
 
 
-def theirs(options: argparse.Namespace, bench: Bench, name: str, precision: str, folder: Path) -> dict[str, Any]:
-    """Train and translate in the engine's driver; score what comes back."""
+def train_peer(options: argparse.Namespace, bench: Bench, name: str, precision: str, folder: Path) -> dict[str, Any]:
+    """Train and translate with the peer's driver, and score the translations."""
     steps = _steps(options, bench, name, precision)
     corpus = _corpus(options, bench, f"training.steps={steps}")
     test, tokenizer = corpus.store("test"), corpus.tokenizer
     sources = [test.source(index).tolist() for index in range(len(test))]
     search = {"sources": sources, "beam": 5, "alpha": 1.0, "batch": 64}
-    found = bench.run(name, corpus.job("minutes", precision, folder, minutes=options.minutes, **search))
-    if "refused" in found:
-        return found
-    hypotheses = [tokenizer.decode(ids) for ids in found.pop("hypotheses")]
+    result = bench.run(name, corpus.job("minutes", precision, folder, minutes=options.minutes, **search))
+    if "refused" in result:
+        return result
+    hypotheses = [tokenizer.decode(ids) for ids in result.pop("hypotheses")]
     path = corpus.config.data_folder / f"test.{corpus.config.data.target_lang}"
     references = path.read_text(encoding="utf-8").splitlines()
-    return {**found, "bleu": float(BLEU().corpus_score(hypotheses, [references]).score)}
+    return {**result, "bleu": float(BLEU().corpus_score(hypotheses, [references]).score)}
 
 
 def _cells(name: str, each: dict[str, Any]) -> list[str]:

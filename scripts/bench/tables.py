@@ -1,10 +1,10 @@
-"""Tables that read well in a terminal and in Markdown."""
+"""Format tables for a terminal and for Markdown."""
 
 from collections.abc import Sequence
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, its columns aligned; the first to the left, the others to the right."""
+    """Return a Markdown table: the first column aligned left, the others right."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
 
     def line(row: Sequence[str]) -> str:

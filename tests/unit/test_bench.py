@@ -18,7 +18,7 @@ BENCH = Path(__file__).parents[2] / "scripts" / "bench"
 def settings(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Return settings that name a toy corpus."""
     folder = tmp_path_factory.mktemp("bench")
-    words = [
+    overrides = [
         "data=files",
         "data.corpus=toy",
         f"paths.data={folder}/data",
@@ -29,34 +29,34 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         sides = list(zip(*pairs(count, seed), strict=True))
         for language, lines in zip(("en", "de"), sides, strict=True):
             (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        words.append(f"data.{split}=[{folder}/{split}.en,{folder}/{split}.de]")
-    return words
+        overrides.append(f"data.{split}=[{folder}/{split}.en,{folder}/{split}.de]")
+    return overrides
 
 
 def test_nmt_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: list[str]) -> None:
     output = tmp_path / "figures.json"
-    size = ["--shapes=tiny", "--batch-tokens=600", "--rounds=1", "--seconds=0.2", "--warmup=0", "--threads=1"]
-    what = ["--engines=ours,joeynmt", "--precisions=fp32", f"--peers={tmp_path}", f"--output={output}"]
-    command = [sys.executable, str(BENCH), "train", *size, *what, *settings]
+    options = ["--shapes=tiny", "--batch-tokens=600", "--rounds=1", "--seconds=0.2", "--warmup=0", "--threads=1"]
+    options += ["--engines=ours,joeynmt", "--precisions=fp32", f"--peers={tmp_path}", f"--output={output}"]
+    command = [sys.executable, str(BENCH), "train", *options, *settings]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=240)
-    assert done.returncode == 0, done.stderr
-    ours, peer = json.loads(output.read_text(encoding="utf-8"))["shapes"]["tiny"]
-    (only,) = ours["rounds"]
-    rate = (only["source_tokens"] + only["target_tokens"]) / only["seconds"]
-    assert ours["tokens_per_second"] == pytest.approx(rate)
-    assert 0 < ours["share_of_peak"] < 1
-    assert ours["memory"] > 50_000_000
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=240)
+    assert result.returncode == 0, result.stderr
+    nmt, peer = json.loads(output.read_text(encoding="utf-8"))["shapes"]["tiny"]
+    (measured,) = nmt["rounds"]
+    rate = (measured["source_tokens"] + measured["target_tokens"]) / measured["seconds"]
+    assert nmt["tokens_per_second"] == pytest.approx(rate)
+    assert 0 < nmt["share_of_peak"] < 1
+    assert nmt["memory"] > 50_000_000
     assert peer["refused"] == "not installed: scripts/bench setup joeynmt"
-    assert "joeynmt fp32: not installed" in done.stdout
+    assert "joeynmt fp32: not installed" in result.stdout
 
 
 def test_unknown_engine_is_refused_by_name() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(BENCH), "train", "--engines=fairsec"], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 2
-    assert "'fairsec' is not one of ours, huggingface" in done.stderr
+    assert result.returncode == 2
+    assert "'fairsec' is not one of ours, huggingface" in result.stderr
 
 
 def test_padding_is_not_counted_as_tokens(tmp_path: Path, settings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,16 +70,17 @@ def test_padding_is_not_counted_as_tokens(tmp_path: Path, settings: list[str], m
     text = {
         side: (tmp_path / f"sorted.{side}").read_text(encoding="utf-8").splitlines() for side in ("source", "target")
     }
-    truth = [sum(len(line.split()) + 1 for line in text[side]) for side in ("source", "target")]
-    batches, found, sentences = padded.training_batches(opened.config.data_folder, 600, opened.config.seed), [0, 0], 0
+    expected = [sum(len(line.split()) + 1 for line in text[side]) for side in ("source", "target")]
+    counted, sentences = [0, 0], 0
+    batches = padded.training_batches(opened.config.data_folder, 600, opened.config.seed)
     for batch in islice(batches, 1000):
         assert batch.counts.target == int((batch.labels >= 0).sum()) <= 600
         assert batch.counts.source == int(batch.source_mask.sum()) <= 600
-        found = [found[0] + batch.counts.source, found[1] + batch.counts.target]
+        counted = [counted[0] + batch.counts.source, counted[1] + batch.counts.target]
         sentences += len(batch.source)
         if sentences == len(text["source"]):
             break
-    assert found == truth
+    assert counted == expected
 
 
 def test_measurement_counts_complete_updates_after_the_warmup(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +88,6 @@ def test_measurement_counts_complete_updates_after_the_warmup(monkeypatch: pytes
     import protocol
 
     seconds = iter([10.0, 11.0, 12.0, 13.0, 14.0])
-    stretch = protocol.Stretch({"warmup": 2, "seconds": 2}, lambda: next(seconds))
-    assert [stretch.update(protocol.Counts(1 << n, 100 << n)) for n in range(5)] == [False] * 4 + [True]
-    assert stretch.result() == {"source_tokens": 8 + 16, "target_tokens": 800 + 1600, "seconds": 2.0, "updates": 2}
+    measurement = protocol.Measurement({"warmup": 2, "seconds": 2}, lambda: next(seconds))
+    assert [measurement.update(protocol.Counts(1 << n, 100 << n)) for n in range(5)] == [False] * 4 + [True]
+    assert measurement.result() == {"source_tokens": 8 + 16, "target_tokens": 800 + 1600, "seconds": 2.0, "updates": 2}

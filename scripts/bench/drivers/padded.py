@@ -1,4 +1,4 @@
-"""The batches that this project trains on, padded: for engines that take rectangles."""
+"""Read nmt's batches as padded arrays, for engines that train on them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,22 +14,22 @@ from nmt.text.special import BOS, EOS, PAD
 
 Ids = npt.NDArray[np.int64]
 IGNORE = -100
-"""Label of padding, which torch's losses pass over."""
+"""Label of padding, which torch's losses ignore."""
 
 
-class Rectangles(NamedTuple):
-    """A batch, (sentences, longest) each."""
+class PaddedBatch(NamedTuple):
+    """A batch of padded arrays, each (sentences, longest sentence)."""
 
     source: Ids
     source_mask: Ids
     target: Ids
-    """What the decoder reads, from its start mark on."""
+    """The decoder's input, which begins with the start mark."""
     labels: Ids
     counts: Counts
 
 
-def training_batches(folder: Path, batch_tokens: int, seed: int) -> Iterator[Rectangles]:
-    """The batches of training, without end: sentences of like length, at most so many tokens a side."""
+def training_batches(folder: Path, batch_tokens: int, seed: int) -> Iterator[PaddedBatch]:
+    """Yield training batches forever: sentences of similar length, at most `batch_tokens` source and target tokens."""
     store = PairStore.open(folder, "train")
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     epoch = 0
@@ -40,24 +40,24 @@ def training_batches(folder: Path, batch_tokens: int, seed: int) -> Iterator[Rec
         epoch += 1
 
 
-def held_out_batches(folder: Path, batch_tokens: int) -> Iterator[Rectangles]:
-    """The development set."""
+def held_out_batches(folder: Path, batch_tokens: int) -> Iterator[PaddedBatch]:
+    """Return the batches of the development set."""
     store = PairStore.open(folder, "valid")
     plan = plan_epoch(PairLengths.with_marks(store.source_lengths, store.target_lengths), batch_tokens, 0, 0)
     return (_batch(store, plan[index]) for index in range(len(plan)))
 
 
-def _batch(store: PairStore, sentences: npt.NDArray[np.integer]) -> Rectangles:
+def _batch(store: PairStore, sentences: npt.NDArray[np.integer]) -> PaddedBatch:
     sources = [[*store.source(index).tolist(), EOS] for index in sentences]
     targets = [store.target(index).tolist() for index in sentences]
-    source = rectangle(sources, PAD)
-    labels = rectangle([[*target, EOS] for target in targets], IGNORE)
+    source = pad(sources, PAD)
+    labels = pad([[*target, EOS] for target in targets], IGNORE)
     counts = Counts(sum(map(len, sources)), int((labels != IGNORE).sum()))
-    mask = rectangle([[1] * len(each) for each in sources], 0)
-    return Rectangles(source, mask, rectangle([[BOS, *target] for target in targets], PAD), labels, counts)
+    mask = pad([[1] * len(each) for each in sources], 0)
+    return PaddedBatch(source, mask, pad([[BOS, *target] for target in targets], PAD), labels, counts)
 
 
-def rectangle(rows: list[list[int]], filler: int) -> Ids:
-    """Rows of one length."""
+def pad(rows: list[list[int]], filler: int) -> Ids:
+    """Return the rows as one array, with `filler` after the shorter ones."""
     longest = max(map(len, rows))
     return np.array([row + [filler] * (longest - len(row)) for row in rows], dtype=np.int64)

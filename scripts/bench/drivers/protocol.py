@@ -1,6 +1,7 @@
-"""What harness and drivers say to each other: a job comes as a JSON file, and its result goes back as another.
+"""The protocol between the benchmark and its drivers: a driver reads a job from a JSON file and writes its result.
 
-A driver runs in the environment of its engine, so of this project it may use only what needs no more than is there.
+A driver runs in the virtual environment of its engine, so it can only import those modules of nmt whose dependencies
+are installed there.
 """
 
 import json
@@ -15,57 +16,60 @@ from nmt.errors import UserError
 
 Job = dict[str, Any]
 Result = dict[str, Any]
-Kind = Callable[[Job], Result]
+Handler = Callable[[Job], Result]
 
 
 class RefusedError(Exception):
-    """The engine cannot do what is asked, and this is why."""
+    """The reason why an engine cannot do a job."""
 
 
-class OverError(Exception):
-    """The timed stretch is over: raised out of an engine's own loop."""
+class FinishedError(Exception):
+    """Leaves an engine's own training loop when the measurement is complete."""
 
 
-def serve(kinds: Mapping[str, Kind]) -> None:
-    """Do the job whose file the command line names."""
+def serve(handlers: Mapping[str, Handler]) -> None:
+    """Read the job file that the command line names, do the job and write its result."""
     job: Job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     try:
-        if job["kind"] not in kinds:
-            raise RefusedError(f"has no driver for {job['kind']}")
-        result = kinds[job["kind"]](job)
+        if job["kind"] not in handlers:
+            raise RefusedError(f"its driver does not support {job['kind']}")
+        result = handlers[job["kind"]](job)
     except (RefusedError, UserError) as reason:
         result = {"refused": str(reason)}
-    of_copies = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    result.setdefault("memory", max(peak_memory(), of_copies))  # of the largest process
+    of_children = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    result.setdefault("memory", max(peak_memory(), of_children))  # the largest process
     Path(job["result"]).write_text(json.dumps(result), encoding="utf-8")
 
 
 def peak_memory(process: int | str = "self") -> int:
-    """Bytes that a process has held at most; 0 where the system does not say."""
+    """Return the peak memory of a process in bytes; 0 if the system does not report it."""
     status = Path(f"/proc/{process}/status")
     lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
     return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 class Counts(NamedTuple):
-    """Tokens that were trained on, end marks counted, padding not."""
+    """Numbers of tokens trained on, with end marks and without padding."""
 
     source: int
     target: int
 
 
-class Stretch:
-    """Times a stretch of training: `warmup` seconds that do not count, then `seconds` that do."""
+class Measurement:
+    """Count tokens and updates of a training loop for `seconds`, after `warmup` seconds that do not count."""
 
     def __init__(self, job: Job, clock: Callable[[], float] = time.perf_counter) -> None:
-        """Take the two times from a job."""
+        """Read both durations from the job."""
         self._warmup, self._seconds = float(job["warmup"]), float(job["seconds"])
         self._clock = clock
         self._first = self._start = self._last = -1.0
         self._source = self._target = self._updates = 0
 
     def update(self, counts: Counts) -> bool:
-        """Note that an update is done; true once the stretch is over. It begins and ends with an update."""
+        """Count an update that just ended; return true when the measurement is complete.
+
+        It starts at the end of one update and stops at the end of another.
+        """
         now = self._clock()
         if self._start >= 0:
             self._source += counts.source
@@ -80,9 +84,9 @@ class Stretch:
         return False
 
     def result(self) -> Result:
-        """What was seen."""
+        """Return the counted tokens, updates and seconds."""
         if not self._updates:
-            raise RefusedError("made no update in the time it had")
+            raise RefusedError("it completed no update in time")
         return {
             "source_tokens": self._source,
             "target_tokens": self._target,

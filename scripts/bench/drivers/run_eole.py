@@ -1,6 +1,7 @@
-"""eole's training, by its own trainer: batches of like length from a bucket that holds the corpus; pre-norm alone.
+"""Train and translate with eole, which only supports pre-norm.
 
-It translates with this project's weights in the place of those that it wrote after a step of training.
+Its own trainer sorts by length in a bucket that holds the corpus. For translation, eole trains for one step and saves
+a model, whose weights are then replaced with nmt's.
 """
 
 import contextlib
@@ -13,39 +14,39 @@ from eole.bin.run.train import train
 from eole.config.run import PredictConfig, TrainConfig
 from eole.inference_engine import InferenceEnginePY
 from eole.trainer import Trainer
-from protocol import Counts, Job, OverError, RefusedError, Result, Stretch, serve
+from protocol import Counts, FinishedError, Job, Measurement, RefusedError, Result, serve
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from translating import LONGER, in_batches
+from translating import MAX_EXTRA_PIECES, in_batches
 from weights import read_weights
 
 from nmt.config.schema import ModelConfig
 
-BUCKET = 262_144
-"""Sentences that eole sorts together by default; more than there are would make it read the text several times."""
+BUCKET_SENTENCES = 262_144
+"""Sentences that eole sorts together by default; with more than the corpus has, it would read the corpus repeatedly."""
 PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
 
 
 def speed(job: Job) -> Result:
-    """Train for a stretch of time; real tokens are counted in the batches that its trainer is given."""
-    stretch = Stretch(job)
+    """Measure the speed of its own trainer, counting tokens without padding in the batches that it receives."""
+    measurement = Measurement(job)
     step = Trainer._train_step
 
     def counted(self: Any, batches: list[dict[str, Any]], *rest: Any, **named: Any) -> None:
         step(self, batches, *rest, **named)
-        if stretch.update(_count(batches, self.train_loss.padding_idx)):
-            raise OverError
+        if measurement.update(_count(batches, self.train_loss.padding_idx)):
+            raise FinishedError
 
     Trainer._train_step = counted
-    with contextlib.suppress(OverError):
+    with contextlib.suppress(FinishedError):
         train(TrainConfig(**settings(job)))
-    return stretch.result()
+    return measurement.result()
 
 
 def translate(job: Job) -> Result:
-    """Translate batch by batch with this project's weights; word pieces in, word pieces out."""
+    """Translate batch by batch with nmt's weights, from word pieces to word pieces."""
     if job["model"]["norm_placement"] != "pre":
-        raise RefusedError("its layers are pre-norm alone; for a model with model.norm_placement=pre it is measured")
+        raise RefusedError("eole only supports pre-norm: measure a model trained with model.norm_placement=pre")
     torch.set_num_threads(job["threads"])
     pieces = (Path(job["text"]) / "vocabulary.txt").read_text(encoding="utf-8").splitlines()
     ids = {piece: index for index, piece in enumerate(pieces)}
@@ -63,64 +64,67 @@ def translate(job: Job) -> Result:
         )
     )
 
-    def block(sources: list[str]) -> list[list[int]]:
+    def translate_batch(sources: list[str]) -> list[list[int]]:
         longest = max(len(source.split(" ")) for source in sources)
-        _, _, found = engine.infer_list(sources, {"max_length": longest + LONGER})
-        return [[ids[piece] for piece in best.split(" ") if piece] for best, *_ in found]
+        _, _, translations = engine.infer_list(sources, {"max_length": longest + MAX_EXTRA_PIECES})
+        return [[ids[piece] for piece in best.split(" ") if piece] for best, *_ in translations]
 
     sources = [" ".join([*(pieces[piece] for piece in each), EOS]) for each in job["sources"]]
-    return in_batches(job, block, sources=sources)
+    return in_batches(job, translate_batch, sources=sources)
 
 
 def _converted(job: Job) -> Path:
-    """A model's folder as eole writes it, with this project's weights."""
-    choices = settings(job)
-    choices["training"] |= {"train_steps": 1, "save_checkpoint_steps": 1, "bucket_size": job["batch"], "batch_size": 64}
-    train(TrainConfig(**choices))
-    folder = Path(choices["training"]["model_path"])
+    """Write a model folder of eole with nmt's weights; return its path."""
+    options = settings(job)
+    options["training"] |= {"train_steps": 1, "save_checkpoint_steps": 1, "bucket_size": job["batch"], "batch_size": 64}
+    train(TrainConfig(**options))
+    folder = Path(options["training"]["model_path"])
     file = folder / "model.00.safetensors"
     theirs = load_file(file)
-    ours = {**theirs, "generator.bias": torch.zeros(job["words"]), **dict(_renamed(*read_weights(job)))}
-    if unlike := {name for name in theirs.keys() | ours if ours[name].shape != theirs.get(name, torch.empty(0)).shape}:
-        raise RefusedError(f"has no place for {', '.join(sorted(unlike))}")
+    ours = {**theirs, "generator.bias": torch.zeros(job["vocabulary_size"]), **dict(_renamed(*read_weights(job)))}
+    if unmatched := {
+        name for name in theirs.keys() | ours if ours[name].shape != theirs.get(name, torch.empty(0)).shape
+    }:
+        raise RefusedError(f"eole's model has no matching weights for {', '.join(sorted(unmatched))}")
     file.unlink()
     save_file(ours, file)
     return folder
 
 
 def _renamed(config: ModelConfig, weights: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """The weights under eole's names."""
+    """Yield the weights with their names in eole."""
     yield "src_emb.embeddings.weight", weights["vectors.shared"]
 
-    def part(theirs: str, ours: str, names: tuple[str, ...] = ("",)) -> Iterator[tuple[str, Tensor]]:
+    def renamed(theirs: str, ours: str, names: tuple[str, ...] = ("",)) -> Iterator[tuple[str, Tensor]]:
         for kind in ("weight", "bias"):
             for name, values in zip(names, weights[f"{ours}.{kind}"].chunk(len(names)), strict=True):
                 yield f"{theirs}{name}.{kind}", values.clone()
 
-    for side in ("encoder", "decoder"):
-        yield from part(f"{side}.layer_norm", f"{side}_norm")
+    for stack in ("encoder", "decoder"):
+        yield from renamed(f"{stack}.layer_norm", f"{stack}_norm")
         for index in range(config.layers):
-            theirs, ours = f"{side}.transformer_layers.{index}", f"{side}.{index}"
-            yield from part(f"{theirs}.input_layernorm", f"{ours}.attention_residual.norm")
-            yield from part(
+            theirs, ours = f"{stack}.transformer_layers.{index}", f"{stack}.{index}"
+            yield from renamed(f"{theirs}.input_layernorm", f"{ours}.attention_residual.norm")
+            yield from renamed(
                 f"{theirs}.self_attn.linear_", f"{ours}.attention.query_key_value", ("query", "keys", "values")
             )
-            yield from part(f"{theirs}.self_attn.final_linear", f"{ours}.attention.output")
-            yield from part(f"{theirs}.post_attention_layernorm", f"{ours}.feed_forward_residual.norm")
-            yield from part(f"{theirs}.mlp.gate_up_proj", f"{ours}.feed_forward.inner")
-            yield from part(f"{theirs}.mlp.down_proj", f"{ours}.feed_forward.outer")
-            if side == "decoder":
+            yield from renamed(f"{theirs}.self_attn.final_linear", f"{ours}.attention.output")
+            yield from renamed(f"{theirs}.post_attention_layernorm", f"{ours}.feed_forward_residual.norm")
+            yield from renamed(f"{theirs}.mlp.gate_up_proj", f"{ours}.feed_forward.inner")
+            yield from renamed(f"{theirs}.mlp.down_proj", f"{ours}.feed_forward.outer")
+            if stack == "decoder":
                 context = f"{theirs}.context_attn"
-                yield from part(f"{theirs}.precontext_layernorm", f"{ours}.cross_attention_residual.norm")
-                yield from part(f"{context}.linear_query", f"{ours}.cross_attention.query")
-                yield from part(f"{context}.linear_", f"{ours}.cross_attention.key_value", ("keys", "values"))
-                yield from part(f"{context}.final_linear", f"{ours}.cross_attention.output")
+                yield from renamed(f"{theirs}.precontext_layernorm", f"{ours}.cross_attention_residual.norm")
+                yield from renamed(f"{context}.linear_query", f"{ours}.cross_attention.query")
+                yield from renamed(f"{context}.linear_", f"{ours}.cross_attention.key_value", ("keys", "values"))
+                yield from renamed(f"{context}.final_linear", f"{ours}.cross_attention.output")
 
 
 def _count(batches: list[dict[str, Any]], padding: int) -> Counts:
-    """Tokens of batches. eole gives its source no end mark, which is added here as the corpus counts it.
+    """Return the number of tokens without padding.
 
-    Its targets hold both a start and an end mark, of which the start is no label.
+    eole's sources have no end mark, which is added because the other engines' have one. Its targets have a start mark,
+    which is not a label.
     """
     source = sum(int(each["srclen"].sum()) + len(each["srclen"]) for each in batches)
     target = sum(int(each["tgt"][:, 1:].ne(padding).sum()) for each in batches)
@@ -128,7 +132,7 @@ def _count(batches: list[dict[str, Any]], padding: int) -> Counts:
 
 
 def settings(job: Job) -> dict[str, Any]:
-    """The same model and batches in eole's words."""
+    """Return eole's settings for the same model and batches."""
     text = Path(job["text"])
     return {
         "seed": job["seed"],
@@ -136,8 +140,8 @@ def settings(job: Job) -> dict[str, Any]:
         "src_vocab": str(text / "vocabulary.txt"),
         "tgt_vocab": str(text / "vocabulary.txt"),
         "share_vocab": True,
-        "src_vocab_size": job["words"],
-        "tgt_vocab_size": job["words"],
+        "src_vocab_size": job["vocabulary_size"],
+        "tgt_vocab_size": job["vocabulary_size"],
         "pad_token": PAD,
         "unk_token": UNK,
         "bos_token": BOS,
@@ -152,6 +156,7 @@ def settings(job: Job) -> dict[str, Any]:
 
 def _training(job: Job) -> dict[str, Any]:
     training = job["training"]
+    sentences = len((Path(job["text"]) / "train.source").read_text(encoding="utf-8").splitlines())
     return {
         "world_size": 1,
         "gpu_ranks": [],
@@ -160,7 +165,7 @@ def _training(job: Job) -> dict[str, Any]:
         "batch_type": "tokens",
         "batch_size": training["batch_tokens"],
         "batch_size_multiple": 1,
-        "bucket_size": min(BUCKET, len((Path(job["text"]) / "train.source").read_text(encoding="utf-8").splitlines())),
+        "bucket_size": min(BUCKET_SENTENCES, sentences),
         "num_workers": 0,
         "normalization": "tokens",
         "optim": "adam",
@@ -180,7 +185,7 @@ def _training(job: Job) -> dict[str, Any]:
         "train_steps": 1_000_000,
         "save_checkpoint_steps": 1_000_000,
         "valid_steps": 1_000_000,
-        "model_path": str(Path(job["work"]) / "model"),
+        "model_path": str(Path(job["folder"]) / "model"),
     }
 
 

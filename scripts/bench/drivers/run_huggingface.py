@@ -1,4 +1,4 @@
-"""Hugging Face's Marian in a plain loop over batches of sentences of like length."""
+"""Train Hugging Face's Marian in a plain loop over batches of sentences of similar length, and translate with it."""
 
 import math
 import time
@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 import transformers
-from padded import IGNORE, Rectangles, held_out_batches, rectangle, training_batches
-from protocol import Job, Result, Stretch, serve
+from padded import IGNORE, PaddedBatch, held_out_batches, pad, training_batches
+from protocol import Job, Measurement, Result, serve
 from torch import Tensor
 from torch.nn import functional as F
-from translating import LONGER, in_batches, in_threads
+from translating import MAX_EXTRA_PIECES, in_batches, in_threads
 from weights import read_weights
 
 from nmt.config.schema import TrainingConfig
@@ -21,21 +21,21 @@ from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.schedule import learning_rate
 
-POSITIONS = 1536
+MAX_POSITIONS = 1536
 
 
 def speed(job: Job) -> Result:
-    """Train for a stretch of time."""
-    loop, stretch = Loop(job), Stretch(job)
+    """Measure the speed of training."""
+    loop, measurement = Loop(job), Measurement(job)
     for batch in loop.batches:
         loop.update(batch)
-        if stretch.update(batch.counts):
+        if measurement.update(batch.counts):
             break
-    return {**stretch.result(), "loss": loop.loss}
+    return {**measurement.result(), "loss": loop.loss}
 
 
 def curve(job: Job) -> Result:
-    """Train for some updates, and look at the development set on the way."""
+    """Train for some updates, and evaluate the development loss at regular intervals."""
     loop = Loop(job)
     points, seconds, tokens = [], 0.0, 0
     for batch in loop.batches:
@@ -51,7 +51,7 @@ def curve(job: Job) -> Result:
 
 
 def minutes(job: Job) -> Result:
-    """Train for some minutes and translate the test set; the schedule has as many steps as there will be time for."""
+    """Train for some minutes, or until the schedule ends, and translate the test set."""
     loop, began = Loop(job), time.perf_counter()
     for batch in loop.batches:
         loop.update(batch)
@@ -66,9 +66,9 @@ def minutes(job: Job) -> Result:
 
 
 def translate(job: Job) -> Result:
-    """Translate with the weights that `nmt export` would write."""
+    """Translate with the weights that `nmt export` writes."""
     torch.set_num_threads(job["threads"])
-    folder, tokenizer = Path(job["work"]) / "model", Tokenizer.load(Path(job["checkpoint"]))
+    folder, tokenizer = Path(job["folder"]) / "model", Tokenizer.load(Path(job["checkpoint"]))
     folder.mkdir()
     huggingface.write(folder, *read_weights(job), tokenizer, ("source", "target"), {})
     model = transformers.MarianMTModel.from_pretrained(folder).eval()
@@ -77,7 +77,7 @@ def translate(job: Job) -> Result:
 
 
 class Loop:
-    """Model, optimizer and batches; the model as this project exports it, freshly initialised."""
+    """A training loop over the model that nmt exports to, newly initialised."""
 
     def __init__(self, job: Job) -> None:
         torch.set_num_threads(job["threads"])
@@ -96,11 +96,11 @@ class Loop:
         self.batches = training_batches(Path(job["data"]), self.config.batch_tokens, job["seed"])
         self.step, self.loss = 0, 0.0
 
-    def update(self, batch: Rectangles) -> None:
-        """Train on a batch."""
+    def update(self, batch: PaddedBatch) -> None:
+        """Train on one batch."""
         self.step += 1
         with self.autocast():
-            logits, labels = self.scores(batch)
+            logits, labels = self.logits(batch)
             smoothing = self.config.label_smoothing
             loss = F.cross_entropy(logits, labels, ignore_index=IGNORE, label_smoothing=smoothing)
         loss.backward()
@@ -111,55 +111,55 @@ class Loop:
         self.loss = float(loss.detach())
 
     def held_out_loss(self, job: Job) -> float:
-        """Negative log-likelihood of the development set, a target token."""
+        """Return the negative log-likelihood of the development set per target token."""
         total, count = 0.0, 0
         self.model.eval()
         with torch.inference_mode(), self.autocast():
             for batch in held_out_batches(Path(job["data"]), self.config.batch_tokens):
-                logits, labels = self.scores(batch)
+                logits, labels = self.logits(batch)
                 total += float(F.cross_entropy(logits.float(), labels, ignore_index=IGNORE, reduction="sum"))
                 count += batch.counts.target
         self.model.train()
         return total / count
 
-    def scores(self, batch: Rectangles) -> tuple[Tensor, Tensor]:
-        """Scores (tokens, words), and the labels, of a padded batch."""
+    def logits(self, batch: PaddedBatch) -> tuple[Tensor, Tensor]:
+        """Return the logits (tokens, vocabulary) and the labels of a padded batch."""
         source, mask, target, labels = (torch.from_numpy(each) for each in batch[:4])
-        found = self.model(input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False)
-        return found.logits.flatten(0, 1), labels.flatten()
+        output = self.model(input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False)
+        return output.logits.flatten(0, 1), labels.flatten()
 
     def autocast(self) -> AbstractContextManager[object]:
-        """Where products are in the job's precision."""
+        """Return the context in which matrix products have the job's precision."""
         return torch.autocast("cpu", torch.bfloat16, enabled=self.bf16)
 
 
 class Search:
-    """Hugging Face's beam search over a batch."""
+    """Hugging Face's beam search over one batch."""
 
     def __init__(self, model: Any, job: Job) -> None:
         self.model, self.job = model, job
 
     def __call__(self, sources: list[list[int]]) -> list[list[int]]:
-        """Ids without marks of the best translations."""
-        ids = torch.from_numpy(rectangle([[*source, EOS] for source in sources], PAD))
-        mask = torch.from_numpy(rectangle([[1] * (len(source) + 1) for source in sources], 0))
+        """Return the best translation of each source, as ids without marks."""
+        ids = torch.from_numpy(pad([[*source, EOS] for source in sources], PAD))
+        mask = torch.from_numpy(pad([[1] * (len(source) + 1) for source in sources], 0))
         with torch.inference_mode():
-            found = self.model.generate(
+            translations = self.model.generate(
                 input_ids=ids,
                 attention_mask=mask,
                 num_beams=self.job["beam"],
                 length_penalty=self.job["alpha"],
                 max_length=None,
-                max_new_tokens=ids.shape[1] + LONGER,
+                max_new_tokens=ids.shape[1] + MAX_EXTRA_PIECES,
             )
-        return [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in found.tolist()]
+        return [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in translations.tolist()]
 
 
 def _settings(job: Job) -> Any:
-    shape, words = job["model"], job["words"]
+    shape, vocabulary_size = job["model"], job["vocabulary_size"]
     return transformers.MarianConfig(
-        vocab_size=words,
-        decoder_vocab_size=words,
+        vocab_size=vocabulary_size,
+        decoder_vocab_size=vocabulary_size,
         d_model=shape["d_model"],
         encoder_layers=shape["layers"],
         decoder_layers=shape["layers"],
@@ -173,7 +173,7 @@ def _settings(job: Job) -> Any:
         activation_function="relu",
         scale_embedding=True,
         static_position_embeddings=True,
-        max_position_embeddings=POSITIONS,
+        max_position_embeddings=MAX_POSITIONS,
         bos_token_id=BOS,
         eos_token_id=EOS,
         pad_token_id=PAD,

@@ -1,4 +1,4 @@
-"""JoeyNMT's training, by its own trainer. It does not sort by length, so it is given text that lies sorted already."""
+"""Train and translate with JoeyNMT. Its trainer does not sort by length, so it reads a text sorted in advance."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ from joeynmt.config import parse_global_args
 from joeynmt.prediction import prepare
 from joeynmt.search import search
 from joeynmt.training import TrainManager
-from padded import rectangle
-from protocol import Counts, Job, OverError, Result, Stretch, serve
+from padded import pad
+from protocol import Counts, FinishedError, Job, Measurement, Result, serve
 from torch import Tensor
-from translating import LONGER, in_batches
+from translating import MAX_EXTRA_PIECES, in_batches
 from weights import read_weights
 
 from nmt.config.schema import ModelConfig
@@ -22,9 +22,9 @@ from nmt.text.special import BOS, EOS, PAD
 
 
 def speed(job: Job) -> Result:
-    """Train for a stretch of time; real tokens are counted in the batches that its trainer is given."""
+    """Measure the speed of its own trainer, counting tokens without padding in the batches that it receives."""
     torch.set_num_threads(job["threads"])
-    stretch = Stretch(job)
+    measurement = Measurement(job)
     arguments = parse_global_args(settings(job), mode="train")
     model, train, valid, _ = prepare(arguments, rank=0, mode="train")
     manager = TrainManager(
@@ -34,7 +34,7 @@ def speed(job: Job) -> Result:
         n_gpu=0,
         rank=0,
         num_workers=0,
-        # its settings know float16 alone, which CPUs are slow at
+        # its settings only offer float16, which is slow on CPUs
         autocast={"device_type": "cpu", "enabled": job["precision"] == "bf16", "dtype": torch.bfloat16},
         seed=arguments.seed,
         train_args=arguments.train,
@@ -45,82 +45,85 @@ def speed(job: Job) -> Result:
 
     def counted(batch: Any) -> Any:
         nonlocal last
-        # a batch's update comes after this call: it is over when the next begins
-        if last.target and stretch.update(last):
-            raise OverError
+        # JoeyNMT updates the weights after this call, so the update has ended when the next call begins
+        if last.target and measurement.update(last):
+            raise FinishedError
         last = Counts(int(batch.src_length.sum()), int(batch.ntokens))
         return step(batch)
 
     manager._train_step = counted
     manager._save_checkpoint = lambda *_: None
-    with contextlib.suppress(OverError):
+    with contextlib.suppress(FinishedError):
         manager.train_and_validate(train, valid)
-    return stretch.result()
+    return measurement.result()
 
 
 def translate(job: Job) -> Result:
-    """Translate batch by batch with this project's weights."""
+    """Translate batch by batch with nmt's weights."""
     torch.set_num_threads(job["threads"])
     config, weights = read_weights(job)
     arguments = parse_global_args(settings(job), mode="train")
     model, _, _, _ = prepare(arguments, rank=0, mode="train")
     model.load_state_dict(dict(_converted(config, weights)), strict=False)
-    for part in model.modules():
-        if isinstance(part, torch.nn.LayerNorm):
-            part.eps = torch.nn.LayerNorm(1).eps  # its own is smaller
+    for module in model.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.eps = torch.nn.LayerNorm(1).eps  # JoeyNMT's default is smaller
     model.eval()
 
-    def block(sources: list[list[int]]) -> list[list[int]]:
-        ids = torch.from_numpy(rectangle([[*source, EOS] for source in sources], PAD))
+    def translate_batch(sources: list[list[int]]) -> list[list[int]]:
+        ids = torch.from_numpy(pad([[*source, EOS] for source in sources], PAD))
         lengths = torch.tensor([len(source) + 1 for source in sources])
         batch = MicroBatch(ids, lengths, None, None, None, torch.arange(len(ids)), ids.device, PAD, EOS, is_train=False)
         with torch.autocast("cpu", torch.bfloat16, enabled=job["precision"] == "bf16"):
-            found, _, _ = search(batch=batch, model=model, max_output_length=ids.shape[1] + LONGER,
+            translations, _, _ = search(batch=batch, model=model, max_output_length=ids.shape[1] + MAX_EXTRA_PIECES,
                                  beam_size=job["beam"], beam_alpha=job["alpha"])  # fmt: skip
-        return [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in found.tolist()]
+        return [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in translations.tolist()]
 
-    return in_batches(job, block)
+    return in_batches(job, translate_batch)
 
 
 def _converted(config: ModelConfig, weights: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """The weights under JoeyNMT's names."""
+    """Yield the weights with their names in JoeyNMT."""
     for name in ("src_embed.lut", "trg_embed.lut", "decoder.output_layer"):
         yield f"{name}.weight", weights["vectors.shared"]
 
-    def linear(theirs: str, ours: str, parts: tuple[str, ...] = ("",)) -> Iterator[tuple[str, Tensor]]:
+    def linear(theirs: str, ours: str, names: tuple[str, ...] = ("",)) -> Iterator[tuple[str, Tensor]]:
         for kind in ("weight", "bias"):
-            for part, values in zip(parts, weights[f"{ours}.{kind}"].chunk(len(parts)), strict=True):
-                yield f"{theirs}{part}.{kind}", values
+            for name, values in zip(names, weights[f"{ours}.{kind}"].chunk(len(names)), strict=True):
+                yield f"{theirs}{name}.{kind}", values
 
-    for side, own, norm in (("encoder", "src_src_att", "layer_norm"), ("decoder", "trg_trg_att", "x_layer_norm")):
+    for stack, self_attention, norm in (
+        ("encoder", "src_src_att", "layer_norm"),
+        ("decoder", "trg_trg_att", "x_layer_norm"),
+    ):
         if config.norm_placement == "pre":
-            yield from linear(f"{side}.layer_norm", f"{side}_norm")
+            yield from linear(f"{stack}.layer_norm", f"{stack}_norm")
         for index in range(config.layers):
-            theirs, ours = f"{side}.layers.{index}", f"{side}.{index}"
-            names = ("q_layer", "k_layer", "v_layer")
-            yield from linear(f"{theirs}.{own}.", f"{ours}.attention.query_key_value", names)
-            yield from linear(f"{theirs}.{own}.output_layer", f"{ours}.attention.output")
+            theirs, ours = f"{stack}.layers.{index}", f"{stack}.{index}"
+            query_key_value = ("q_layer", "k_layer", "v_layer")
+            yield from linear(f"{theirs}.{self_attention}.", f"{ours}.attention.query_key_value", query_key_value)
+            yield from linear(f"{theirs}.{self_attention}.output_layer", f"{ours}.attention.output")
             yield from linear(f"{theirs}.{norm}", f"{ours}.attention_residual.norm")
             yield from linear(f"{theirs}.feed_forward.pwff_layer.0", f"{ours}.feed_forward.inner")
             yield from linear(f"{theirs}.feed_forward.pwff_layer.3", f"{ours}.feed_forward.outer")
             yield from linear(f"{theirs}.feed_forward.layer_norm", f"{ours}.feed_forward_residual.norm")
-            if side == "decoder":
+            if stack == "decoder":
                 yield from linear(f"{theirs}.src_trg_att.q_layer", f"{ours}.cross_attention.query")
-                yield from linear(f"{theirs}.src_trg_att.", f"{ours}.cross_attention.key_value", names[1:])
+                yield from linear(f"{theirs}.src_trg_att.", f"{ours}.cross_attention.key_value", query_key_value[1:])
                 yield from linear(f"{theirs}.src_trg_att.output_layer", f"{ours}.cross_attention.output")
                 yield from linear(f"{theirs}.dec_layer_norm", f"{ours}.cross_attention_residual.norm")
 
 
 def settings(job: Job) -> dict[str, Any]:
-    """The same model and batches in JoeyNMT's words."""
+    """Return JoeyNMT's settings for the same model and batches."""
     text, training = Path(job["text"]), job["training"]
-    work = Path(job["work"]) / "model"
-    work.mkdir(exist_ok=True)
-    side = {"level": "word", "lowercase": False, "voc_file": str(text / "vocabulary.txt"), "max_length": 257}
-    side |= {"voc_limit": job["words"], "voc_min_freq": 0}
+    folder = Path(job["folder"]) / "model"
+    folder.mkdir(exist_ok=True)
+    language = {"level": "word", "lowercase": False, "voc_file": str(text / "vocabulary.txt"), "max_length": 257}
+    language |= {"voc_limit": job["vocabulary_size"], "voc_min_freq": 0}
     return {
         "name": "bench",
-        "model_dir": str(work),
+        "model_dir": str(folder),
         "use_cuda": False,
         "fp16": False,
         "random_seed": job["seed"],
@@ -128,8 +131,8 @@ def settings(job: Job) -> dict[str, Any]:
             "train": str(text / "sorted"),
             "dev": str(text / "valid"),
             "dataset_type": "plain",
-            "src": {"lang": "source", **side},
-            "trg": {"lang": "target", **side},
+            "src": {"lang": "source", **language},
+            "trg": {"lang": "target", **language},
         },
         "testing": {"batch_size": 1024, "batch_type": "token", "beam_size": 1},
         "training": {
@@ -157,7 +160,7 @@ def settings(job: Job) -> dict[str, Any]:
 
 
 def _model(shape: dict[str, Any]) -> dict[str, Any]:
-    side = {
+    stack = {
         "type": "transformer",
         "num_layers": shape["layers"],
         "num_heads": shape["heads"],
@@ -176,8 +179,8 @@ def _model(shape: dict[str, Any]) -> dict[str, Any]:
         "embed_init_gain": 1.0,
         "tied_embeddings": True,
         "tied_softmax": True,
-        "encoder": side,
-        "decoder": side,
+        "encoder": stack,
+        "decoder": stack,
     }
 
 

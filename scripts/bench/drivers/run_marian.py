@@ -1,4 +1,4 @@
-"""Marian's training: its own log tells the labels and the seconds of each update."""
+"""Train with Marian, whose log gives the labels and the seconds of each update."""
 
 import re
 import subprocess
@@ -7,38 +7,38 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from protocol import Counts, Job, RefusedError, Result, Stretch, peak_memory, serve
+from protocol import Counts, Job, Measurement, RefusedError, Result, peak_memory, serve
 
 TRAINER = "import sys, pymarian; pymarian.Trainer(sys.argv[1]).train()"
 UPDATE = re.compile(r"Cost [\d.]+ \* [\d,]+ @ ([\d,]+) after .* Time ([\d.]+)s")
-WORKSPACE = 2048
-"""Megabytes set aside for a batch; what a mini-batch of 4,096 words needs."""
+WORKSPACE_MB = 2048
+"""Memory that Marian allocates in advance: enough for a batch of 4,096 tokens."""
 
 
 def speed(job: Job) -> Result:
-    """Train for a stretch of time.
+    """Measure the speed of training.
 
-    Marian says of each update how many target labels it had (end marks counted, padding not) and how long it took.
-    The source tokens of these sentences follow from the corpus: as many for each label as it has altogether.
+    Marian logs the target labels of each update (with end marks, without padding) and its time. Source tokens are
+    estimated from the labels, with the ratio of source to target tokens in the whole corpus.
     """
-    ratio, log = _source_tokens_per_target(Path(job["text"])), Path(job["work"]) / "marian.log"
+    ratio, log = _source_tokens_per_target(Path(job["text"])), Path(job["folder"]) / "marian.log"
     process = subprocess.Popen([sys.executable, "-c", TRAINER, f"{_settings(job)} --log {log}"])
     elapsed, memory = 0.0, 0
-    stretch = Stretch(job, lambda: elapsed)
+    measurement = Measurement(job, lambda: elapsed)
     try:
         for labels, seconds in _updates(log, process):
             elapsed += seconds
             memory = peak_memory(process.pid)
-            if stretch.update(Counts(round(labels * ratio), labels)):
+            if measurement.update(Counts(round(labels * ratio), labels)):
                 break
     finally:
         process.kill()
         process.wait()
-    return {**stretch.result(), "memory": memory}
+    return {**measurement.result(), "memory": memory}
 
 
 def _updates(log: Path, process: "subprocess.Popen[bytes]") -> Iterator[tuple[int, float]]:
-    """Labels and seconds of each update, as they are written."""
+    """Yield the labels and seconds of each update while Marian writes its log."""
     while not log.exists() and process.poll() is None:
         time.sleep(0.1)
     line = ""
@@ -47,11 +47,11 @@ def _updates(log: Path, process: "subprocess.Popen[bytes]") -> Iterator[tuple[in
             line += file.readline()
             if not line.endswith("\n"):
                 if process.poll() is not None:
-                    raise RefusedError(f"ended with exit code {process.returncode}")
+                    raise RefusedError(f"Marian ended with exit code {process.returncode}")
                 time.sleep(0.02)
                 continue
-            if found := UPDATE.search(line):
-                yield int(found[1].replace(",", "")), float(found[2])
+            if match := UPDATE.search(line):
+                yield int(match[1].replace(",", "")), float(match[2])
             line = ""
 
 
@@ -64,16 +64,16 @@ def _source_tokens_per_target(text: Path) -> float:
 
 
 def _settings(job: Job) -> str:
-    """Marian's words for the same model and batches; sentences are sorted by length over the whole of `maxi-batch`."""
-    shape, training, text, work = job["model"], job["training"], job["text"], Path(job["work"])
-    vocabulary = work / "vocabulary.yml"
+    """Return Marian's options for the same model and batches; it sorts each `maxi-batch` by length."""
+    shape, training, text, folder = job["model"], job["training"], job["text"], Path(job["folder"])
+    vocabulary = folder / "vocabulary.yml"
     pieces = (Path(text) / "vocabulary.txt").read_text(encoding="utf-8").splitlines()
     _write_vocabulary(vocabulary, pieces)
-    words = {
+    options = {
         "type": "transformer",
         "train-sets": f"{text}/train.source {text}/train.target",
         "vocabs": f"{vocabulary} {vocabulary}",
-        "model": work / "model.npz",
+        "model": folder / "model.npz",
         "dim-emb": shape["d_model"],
         "enc-depth": shape["layers"],
         "dec-depth": shape["layers"],
@@ -94,18 +94,18 @@ def _settings(job: Job) -> str:
         "maxi-batch-sort": "trg",
         "max-length": 257,
         "cpu-threads": job["threads"],
-        "workspace": WORKSPACE,
+        "workspace": WORKSPACE_MB,
         "disp-freq": "1u",
         "disp-label-counts": "true",
         "after-batches": 1_000_000,
         "save-freq": 1_000_000,
         "seed": job["seed"],
     }
-    return " ".join(f"--{key} {value}" for key, value in words.items()) + " --sync-sgd --quiet"
+    return " ".join(f"--{key} {value}" for key, value in options.items()) + " --sync-sgd --quiet"
 
 
 def _write_vocabulary(path: Path, pieces: list[str]) -> None:
-    """Marian wants its own two marks first; of ours, padding and the start mark are left over and are no trouble."""
+    """Write the vocabulary with the two marks that Marian requires first; it ignores nmt's padding and start marks."""
     ordered = ["</s>", "<unk>", *(piece for piece in pieces if piece not in ("</s>", "<unk>"))]
     quoted = (piece.replace("\\", "\\\\").replace('"', '\\"') for piece in ordered)
     path.write_text("".join(f'"{piece}": {index}\n' for index, piece in enumerate(quoted)), encoding="utf-8")

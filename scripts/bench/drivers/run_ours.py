@@ -1,4 +1,4 @@
-"""This project's training and translation."""
+"""Train and translate with nmt."""
 
 import math
 import time
@@ -9,7 +9,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import torch
-from protocol import Counts, Job, Result, Stretch, serve
+from protocol import Counts, Job, Measurement, Result, serve
 from translating import in_batches
 
 from nmt.compute.machine import keep_memory, prepare_machine
@@ -28,28 +28,28 @@ from nmt.training.trainer import Trainer, held_out_loss
 
 
 def speed(job: Job) -> Result:
-    """Train for a stretch of time, as `nmt train` does."""
+    """Measure the speed of training, with the same trainer and batches as `nmt train`."""
     config, trainer = prepared_trainer(job)
-    stretch = Stretch(job)
-    with batches_of(config, parts=trainer.concurrency) as batches:
-        for work in batches:
-            trainer.update(work)
-            if stretch.update(counts(work)):
+    measurement = Measurement(job)
+    with batches_of(config, threads=trainer.concurrency) as batches:
+        for batch in batches:
+            trainer.update(batch)
+            if measurement.update(counts(batch)):
                 break
-    return {**stretch.result(), "loss": trainer.take_statistics().loss}
+    return {**measurement.result(), "loss": trainer.take_statistics().loss}
 
 
 def curve(job: Job) -> Result:
-    """Train for some updates, and look at the development set on the way."""
+    """Train for some updates, and evaluate the development loss at regular intervals."""
     config, trainer = prepared_trainer(job)
     valid = list(_held_out(config))
     points, seconds, source, target = [], 0.0, 0, 0
-    with batches_of(config, parts=trainer.concurrency) as batches:
-        for work in batches:
+    with batches_of(config, threads=trainer.concurrency) as batches:
+        for batch in batches:
             began = time.perf_counter()
-            trainer.update(work)
+            trainer.update(batch)
             seconds += time.perf_counter() - began
-            source, target = source + counts(work).source, target + counts(work).target
+            source, target = source + counts(batch).source, target + counts(batch).target
             if trainer.step % job["every"] == 0:
                 means = held_out_loss(trainer.model, valid, config.training, trainer.machine)
                 loss = math.log(means.perplexity)
@@ -60,7 +60,7 @@ def curve(job: Job) -> Result:
 
 
 def translate(job: Job) -> Result:
-    """Translate sentences batch by batch; side by side, as `nmt translate` would if these were its batches."""
+    """Translate batch by batch, or in parallel as `nmt translate` would with these batches."""
     torch.set_num_threads(job["threads"])
     keep_memory()
     checkpoint = load(Path(job["checkpoint"]))
@@ -69,29 +69,29 @@ def translate(job: Job) -> Result:
     decoding = DecodingConfig(beam=job["beam"], alpha=job["alpha"], batch_tokens=1 << 40)
     translator = TorchEngine([model], tokenizer, decoding, torch.device("cpu"), precision)
 
-    def block(sources: list[list[int]]) -> list[list[int]]:
+    def translate_batch(sources: list[list[int]]) -> list[list[int]]:
         return [hypotheses[0].tokens for hypotheses in translator.translate_ids(sources)]
 
-    def run_in_threads(blocks: list[list[list[int]]]) -> list[list[list[int]]]:
-        places = count()
-        batches = [list(islice(places, len(each))) for each in blocks]
+    def translate_parallel(inputs: list[list[list[int]]]) -> list[list[list[int]]]:
+        indices = count()
+        batches = [list(islice(indices, len(batch))) for batch in inputs]
         with patch.object(decoding_batches, "batches_by_length", lambda *_: batches):
-            found = iter(block([source for each in blocks for source in each]))
-        return [list(islice(found, len(each))) for each in blocks]
+            translations = iter(translate_batch([source for batch in inputs for source in batch]))
+        return [list(islice(translations, len(batch))) for batch in inputs]
 
-    return in_batches(job, block, run_in_threads)
+    return in_batches(job, translate_batch, translate_parallel)
 
 
 def prepared_trainer(job: Job) -> tuple[Config, Trainer]:
-    """Settings and trainer as `nmt train` has them."""
+    """Return the settings and the trainer that `nmt train` would use."""
     config = compose(job["overrides"])
     machine = prepare_machine(config.runtime)
     return config, build_trainer(config, machine, Tokenizer.load(config.data_folder))
 
 
 @contextmanager
-def batches_of(config: Config, rank: int = 0, devices: int = 1, parts: int = 1) -> Iterator[Iterator[GlobalBatch]]:
-    """The batches of training, assembled in the background."""
+def batches_of(config: Config, rank: int = 0, devices: int = 1, threads: int = 1) -> Iterator[Iterator[GlobalBatch]]:
+    """Assemble the global batches of training in the background."""
     training, store = config.training, PairStore.open(config.data_folder, "train")
     stream = global_batches(
         store,
@@ -101,15 +101,15 @@ def batches_of(config: Config, rank: int = 0, devices: int = 1, parts: int = 1) 
         start=DataPosition(),
         rank=rank,
         devices=devices,
-        threads=parts,
+        threads=threads,
     )
     with Prefetcher(stream) as batches:
         yield batches
 
 
-def counts(work: GlobalBatch) -> Counts:
-    """Real tokens of a step."""
-    return Counts(work.tokens - work.target_tokens, work.target_tokens)
+def counts(batch: GlobalBatch) -> Counts:
+    """Return the tokens of a global batch, without padding."""
+    return Counts(batch.tokens - batch.target_tokens, batch.target_tokens)
 
 
 def _held_out(config: Config) -> Iterator[MicroBatch]:

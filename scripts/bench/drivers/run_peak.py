@@ -1,4 +1,4 @@
-"""What a large matrix product reaches on this machine: the peak that a step's share is measured against."""
+"""Measure the FLOP/s of a large matrix product: the peak to which training steps are compared."""
 
 import time
 
@@ -10,7 +10,7 @@ SECONDS = 2.0
 
 
 def peak(job: Job) -> Result:
-    """FLOP/s of torch.mm, as the fastest of the products made in some seconds."""
+    """Return the FLOP/s of the fastest `torch.mm` within `SECONDS`."""
     torch.set_num_threads(job["threads"])
     dtype = torch.bfloat16 if job["precision"] == "bf16" else torch.float32
     left, right, out = (torch.randn(SIZE, SIZE).to(dtype) for _ in range(3))

@@ -1,4 +1,4 @@
-"""Translating in batches of sentences of like length, timed alike for all engines."""
+"""Time translation in batches of sentences of similar length, in the same way for all engines."""
 
 import time
 from collections.abc import Callable
@@ -9,69 +9,76 @@ from typing import Any
 import torch
 from protocol import Job, Result
 
-SAMPLE = 64
-"""Sentences of a batch, or a sentence each of as many batches, translated before the clock starts."""
-LONGER = 50
-"""Word pieces that a translation has at most besides as many as its source."""
+SAMPLE_SENTENCES = 64
+"""Sentences to translate before the measurement: part of one batch, or several smaller batches."""
+MAX_EXTRA_PIECES = 50
+"""Word pieces by which a translation may exceed the length of its source."""
 
 Sentences = list[Any]
-Block = Callable[[Sentences], Sentences]
-"""Translates a batch."""
-Blocks = Callable[[list[Sentences]], list[Sentences]]
-"""Translates several."""
+TranslateBatch = Callable[[Sentences], Sentences]
+TranslateBatches = Callable[[list[Sentences]], list[Sentences]]
 
 
 def in_batches(
-    job: Job, block: Block, run_in_threads: Blocks | None = None, sources: Sentences | None = None
+    job: Job,
+    translate: TranslateBatch,
+    translate_parallel: TranslateBatches | None = None,
+    sources: Sentences | None = None,
 ) -> Result:
-    """Translate the job's sentences (ids without marks, or what an engine takes instead of them), in order.
+    """Translate and time the job's sentences; return the translations in order.
 
-    Batches hold `job["batch"]` sentences, longest first. Where an engine can also translate batches side by side, with
-    a thread for each, a sample decides which way is the faster. Engines that know one limit for a whole batch go on
-    for longer where a sentence repeats itself without end; what is too long is cut.
+    Batches hold `job["batch"]` sentences, longest first. If the engine can also translate batches in parallel, with one
+    thread per batch, a sample decides which strategy is faster. Some engines have one length limit per batch, so
+    a translation that repeats itself becomes too long; the result is cut to the limit of its own sentence.
+
+    Args:
+        job: The job, with the source ids without marks.
+        translate: Translates one batch.
+        translate_parallel: Translates several batches in parallel.
+        sources: The sentences in the engine's own format, in place of the ids.
     """
     sources = job["sources"] if sources is None else sources
     order = sorted(range(len(sources)), key=lambda index: -len(job["sources"][index]))
     batches = [order[start : start + job["batch"]] for start in range(0, len(order), job["batch"])]
-    blocks = [[sources[index] for index in batch] for batch in batches]
-    ways: dict[str, Blocks] = {"one after the other": lambda several: [block(each) for each in several]}
-    if run_in_threads and job["threads"] > 1:
-        ways["side by side"] = run_in_threads
-    way = _faster(ways, _sample(blocks, job["threads"]))
+    inputs = [[sources[index] for index in batch] for batch in batches]
+    strategies: dict[str, TranslateBatches] = {"sequential": lambda several: [translate(each) for each in several]}
+    if translate_parallel and job["threads"] > 1:
+        strategies["parallel"] = translate_parallel
+    strategy = _fastest(strategies, _sample(inputs, job["threads"]))
     began, cpu_began = time.perf_counter(), time.process_time()
-    found = ways[way](blocks)
+    translated = strategies[strategy](inputs)
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
     results: Sentences = [None] * len(sources)
-    for batch, translated in zip(batches, found, strict=True):
-        for index, pieces in zip(batch, translated, strict=True):
-            results[index] = pieces[: len(job["sources"][index]) + LONGER]
-    return {"seconds": seconds, "cpu_seconds": cpu_seconds, "batches": way, "hypotheses": results}
+    for batch, translations in zip(batches, translated, strict=True):
+        for index, pieces in zip(batch, translations, strict=True):
+            results[index] = pieces[: len(job["sources"][index]) + MAX_EXTRA_PIECES]
+    return {"seconds": seconds, "cpu_seconds": cpu_seconds, "batches": strategy, "hypotheses": results}
 
 
-def in_threads(job: Job, block: Block) -> Blocks:
-    """Batches side by side, for engines that are Python and torch alone."""
+def in_threads(job: Job, translate: TranslateBatch) -> TranslateBatches:
+    """Return a function that translates batches in parallel Python threads, for engines built on PyTorch."""
 
-    def blocks(several: list[Sentences]) -> list[Sentences]:
+    def translate_parallel(several: list[Sentences]) -> list[Sentences]:
         with ThreadPoolExecutor(job["threads"], initializer=partial(torch.set_num_threads, 1)) as threads:
-            return list(threads.map(block, several))
+            return list(threads.map(translate, several))
 
-    return blocks
-
-
-def _sample(blocks: list[Sentences], threads: int) -> list[Sentences]:
-    """Some batches from the middle, or as much as is enough of them, for each thread the same."""
-    count = threads * max(1, SAMPLE // (threads * max(map(len, blocks))))
-    middle = max(0, (len(blocks) - count) // 2)
-    return [block[:SAMPLE] for block in blocks[middle : middle + count]]
+    return translate_parallel
 
 
-def _faster(ways: dict[str, Blocks], sample: list[Sentences]) -> str:
-    """Which way the sample takes the least time, once it has been translated in each."""
+def _sample(inputs: list[Sentences], threads: int) -> list[Sentences]:
+    """Return some batches from the middle, cut to the size of the sample, the same number for each thread."""
+    count = threads * max(1, SAMPLE_SENTENCES // (threads * max(map(len, inputs))))
+    middle = max(0, (len(inputs) - count) // 2)
+    return [batch[:SAMPLE_SENTENCES] for batch in inputs[middle : middle + count]]
+
+
+def _fastest(strategies: dict[str, TranslateBatches], sample: list[Sentences]) -> str:
+    """Warm up each strategy with the sample; return the name of the fastest."""
     seconds = {}
-    for name, way in ways.items():
-        way(sample)
-        if len(ways) > 1:
+    for name, translate in strategies.items():
+        translate(sample)
+        if len(strategies) > 1:
             began = time.perf_counter()
-            way(sample)
+            translate(sample)
             seconds[name] = time.perf_counter() - began
-    return min(ways, key=lambda name: seconds.get(name, 0.0))
+    return min(strategies, key=lambda name: seconds.get(name, 0.0))

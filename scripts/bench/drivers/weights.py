@@ -1,4 +1,4 @@
-"""A trained checkpoint of this project, for drivers that convert its weights."""
+"""Read a checkpoint of nmt, for drivers that convert its weights."""
 
 from pathlib import Path
 
@@ -10,5 +10,5 @@ from nmt.config.schema import ModelConfig
 
 
 def read_weights(job: Job) -> tuple[ModelConfig, dict[str, Tensor]]:
-    """The model's settings, and its weights by our names."""
+    """Return the model's settings, and its weights by their names in nmt."""
     return ModelConfig(**job["model"]), load_file(Path(job["checkpoint"]) / "model.safetensors")

@@ -133,12 +133,12 @@ def test_order_and_empty_lines_are_kept(tokenizer: Tokenizer, window: int, batch
 def test_smaller_batches_change_nothing(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     one = translator([random_model(tokenizer)], tokenizer)
     prefixes = ["a"] * len(LINES)
-    together = list(one.translate(LINES, prefixes=prefixes))
+    one_batch = list(one.translate(LINES, prefixes=prefixes))
     monkeypatch.setattr(batches, "MAX_CPU_HYPOTHESES", 2 * one.config.beam)
-    apart = list(one.translate(LINES, prefixes=prefixes))
-    assert [each.text for each in apart] == [each.text for each in together]
-    assert [each.candidates[0].score for each in apart] == pytest.approx(
-        [each.candidates[0].score for each in together], rel=1e-4
+    smaller_batches = list(one.translate(LINES, prefixes=prefixes))
+    assert [each.text for each in smaller_batches] == [each.text for each in one_batch]
+    assert [each.candidates[0].score for each in smaller_batches] == pytest.approx(
+        [each.candidates[0].score for each in one_batch], rel=1e-4
     )
 
 

@@ -63,11 +63,11 @@ def saved(config: ModelConfig, half: bool) -> int:
 def test_the_formula_is_near_what_is_saved(config: ModelConfig, half: bool) -> None:
     tokens, size = LENGTH * SENTENCES - SENTENCES // 2, count_parameters(config, WORDS, WORDS).total
     on = activation_storage(gpu=False, half=half)._replace(slack=1.0)
-    foretold, nothing = (
+    estimated, without_tokens = (
         training_memory(config, size, WORDS, count, count, LENGTH, on).activations for count in (tokens, 0)
     )
-    passing = tokens * (2 * on.width * config.d_ff + 3 * 4 * config.d_model)
-    assert foretold - nothing - passing == pytest.approx(saved(config, half), rel=0.12)
+    temporary = tokens * (2 * on.width * config.d_ff + 3 * 4 * config.d_model)
+    assert estimated - without_tokens - temporary == pytest.approx(saved(config, half), rel=0.12)
 
 
 def test_weights_are_counted_four_times_and_their_copies() -> None:

@@ -149,8 +149,8 @@ def read_records(path: Path) -> Iterator[Any]:
 
 
 @pytest.fixture
-def lonely_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Keep wandb away from the account, the settings and the network of whoever runs the tests."""
+def isolated_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Isolate wandb from the account, the settings and the network of the user who runs the tests."""
     for name in ("HOME", "WANDB_CONFIG_DIR", "WANDB_CACHE_DIR", "WANDB_DATA_DIR", "NETRC"):
         monkeypatch.setenv(name, str(tmp_path / "home" / name))
     for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_DIR", "WANDB_PROJECT", "WANDB_RUN_ID"):
@@ -161,7 +161,7 @@ def lonely_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
 
 
 def test_wandb_offline_leaves_a_run_that_holds_everything(
-    tmp_path: Path, lonely_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, isolated_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
     for step in (10, 20):  # the second is a resumed part of the same run
@@ -191,7 +191,7 @@ def test_wandb_offline_leaves_a_run_that_holds_everything(
     ("error", "code"), [(None, 0), (RuntimeError("wrong"), 1), (SystemExit(143), 143), (SystemExit(), 0)]
 )
 def test_wandb_gets_the_exit_code_of_the_run(
-    tmp_path: Path, lonely_wandb: Callable[..., None], error: BaseException | None, code: int
+    tmp_path: Path, isolated_wandb: Callable[..., None], error: BaseException | None, code: int
 ) -> None:
     with suppress(RuntimeError, SystemExit), start(tmp_path, wandb="offline") as tracker:
         tracker.log("train", 1, loss=1.0)
@@ -215,7 +215,7 @@ def scored(folder: Path) -> Scored:
 
 
 def test_wandb_offline_is_told_of_scores_translations_and_the_checkpoint(
-    tmp_path: Path, lonely_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, isolated_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     config = TrackingConfig(wandb="offline", artifact=True)
     tell_scored(tmp_path, config, name="table3/base", settings=SETTINGS, scored=scored(tmp_path))
@@ -284,18 +284,18 @@ def goes_on_with_one_warning(run: Path, capsys: pytest.CaptureFixture[str], reas
 
 
 def test_without_a_login_the_run_goes_on(
-    tmp_path: Path, lonely_wandb: Callable[..., None], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, isolated_wandb: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     goes_on_with_one_warning(tmp_path, capsys, "you are not logged in: run `wandb login`")
 
 
 def test_with_the_server_away_the_run_goes_on(
     tmp_path: Path,
-    lonely_wandb: Callable[..., None],
+    isolated_wandb: Callable[..., None],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lonely_wandb("0" * 40)
+    isolated_wandb("0" * 40)
     monkeypatch.setattr(tracking, "WANDB_INIT_SECONDS", 1)
     goes_on_with_one_warning(tmp_path, capsys, "")
 

@@ -129,7 +129,7 @@ def test_a_validation_past_the_limit_is_repeated_on_resume(
     @contextmanager
     def late_after(self: StopRequest, seconds: float) -> Iterator[None]:
         allowed.append(seconds)
-        self.late = True  # the alarm, at once
+        self.late = True  # as if the alarm had fired immediately
         yield
 
     monkeypatch.setattr(StopRequest, "late_after", late_after)

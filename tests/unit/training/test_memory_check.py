@@ -88,32 +88,32 @@ def test_the_largest_are_the_largest(devices: int, device_tokens: int) -> None:
     assert max(weights) >= max(padded)
 
 
-class Cramped:
-    """A trainer on a device that holds so many target tokens at once."""
+class SmallMemoryTrainer:
+    """A trainer on a device whose memory holds micro-batches of at most `max_tokens` tokens per side."""
 
     concurrency = 1
 
-    def __init__(self, room: int, config: TrainingConfig) -> None:
-        self.room, self.config, self.seed = room, config, 1
+    def __init__(self, max_tokens: int, config: TrainingConfig) -> None:
+        self.max_tokens, self.config, self.seed = max_tokens, config, 1
         self.machine, self.model = Machine(torch.device("cpu"), torch.float32), trainer(config).model
 
     def try_out(self, batch: MicroBatch) -> None:
-        if max(len(batch.labels), len(batch.source.tokens)) > self.room:
+        if max(len(batch.labels), len(batch.source.tokens)) > self.max_tokens:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
 
 @pytest.mark.parametrize(
-    ("room", "device_tokens", "message"),
+    ("max_tokens", "device_tokens", "message"),
     [
         (160, 0, "300 tokens per side do not fit in the memory of cpu in fp32; training.device_tokens=150 would"),
         (80, 200, "200 tokens per side do not fit in the memory of cpu in fp32; training.device_tokens=50 would"),
         (5, 0, "nor does much less: choose a smaller model, or lower data.max_pieces"),
     ],
 )
-def test_what_does_not_fit_is_told_what_would(room: int, device_tokens: int, message: str) -> None:
+def test_error_suggests_a_micro_batch_size_that_fits(max_tokens: int, device_tokens: int, message: str) -> None:
     config = TrainingConfig(batch_tokens=300, device_tokens=device_tokens)
     with pytest.raises(CommonError, match=message):
-        check_memory(cast(Trainer, Cramped(room, config)), store(), longest_sentence=31)
+        check_memory(cast(Trainer, SmallMemoryTrainer(max_tokens, config)), store(), longest_sentence=31)
 
 
 def test_another_error_passes() -> None:

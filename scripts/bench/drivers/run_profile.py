@@ -1,4 +1,4 @@
-"""Where the time of this project's step goes, what its data pipeline can deliver, and how several processes scale."""
+"""Profile nmt's training step, and measure its data pipeline and its scaling over processes."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from protocol import Job, Result, Stretch, serve
+from protocol import Job, Measurement, Result, serve
 from run_ours import batches_of, counts, prepared_trainer
 from torch.profiler import ProfilerActivity, profile
 
@@ -16,37 +16,40 @@ from nmt.text.tokenizer import Tokenizer
 from nmt.training import trainer as training_step
 from nmt.training.build import build_trainer
 
-PROFILED = 10
-"""Steps under the profiler, which slows them."""
-OPERATORS = 25
+PROFILED_STEPS = 10
+"""Steps under the profiler. They are not timed, because the profiler slows them."""
+MAX_OPERATORS = 25
 
 
 class Times(dict[str, float]):
-    """Seconds by part."""
+    """The seconds that each phase has taken."""
 
-    def __missing__(self, part: str) -> float:
+    def __missing__(self, phase: str) -> float:
         return 0.0
 
     @contextmanager
-    def of(self, part: str) -> Iterator[None]:
-        """Count the block's time."""
+    def of(self, phase: str) -> Iterator[None]:
+        """Add the time of the block to a phase."""
         began = time.perf_counter()
         yield
-        self[part] += time.perf_counter() - began
+        self[phase] += time.perf_counter() - began
 
-    def wrap(self, owner: Any, name: str, part: str) -> None:
-        """Count the time of a function or method from now on."""
-        work: Callable[..., Any] = getattr(owner, name)
+    def wrap(self, owner: Any, name: str, phase: str) -> None:
+        """Replace a function or method by one that adds its time to a phase."""
+        original: Callable[..., Any] = getattr(owner, name)
 
         def timed(*arguments: Any, **named: Any) -> Any:
-            with self.of(part):
-                return work(*arguments, **named)
+            with self.of(phase):
+                return original(*arguments, **named)
 
         setattr(owner, name, timed)
 
 
 def breakdown(job: Job) -> Result:
-    """Seconds of a step by part, and its dearest operators; all threads share each, so that one clock can follow."""
+    """Return the time of a step by phase, and its slowest operators.
+
+    All threads share each operation, so one clock can measure the phases.
+    """
     config, trainer = prepared_trainer(job)
     trainer.concurrency = 1
     times, steps, tokens = Times(), 0, 0
@@ -62,44 +65,44 @@ def breakdown(job: Job) -> Result:
         ends = time.perf_counter() + job["seconds"]
         while time.perf_counter() < ends:
             with times.of("waiting for data"):
-                work = next(batches)
+                batch = next(batches)
             with times.of("update"):
-                trainer.update(work)
-            steps, tokens = steps + 1, tokens + work.tokens
-        seen = Times(times)  # the profiled steps do not count
+                trainer.update(batch)
+            steps, tokens = steps + 1, tokens + batch.tokens
+        measured = Times(times)  # a copy without the profiled steps
         with profile(activities=[ProfilerActivity.CPU]) as profiler:
-            for _ in range(PROFILED):
+            for _ in range(PROFILED_STEPS):
                 trainer.update(next(batches))
-    seen["forward"] = seen.pop("forward and loss") - seen["loss"]
-    parts = ("waiting for data", "forward", "loss", "backward", "optimizer")
-    seen["the rest"] = seen["update"] - sum(seen[part] for part in parts[1:])
-    seconds = seen["update"] + seen["waiting for data"]
+    measured["forward"] = measured.pop("forward and loss") - measured["loss"]
+    phases = ("waiting for data", "forward", "loss", "backward", "optimizer")
+    measured["other"] = measured["update"] - sum(measured[phase] for phase in phases[1:])
+    seconds = measured["update"] + measured["waiting for data"]
     events = sorted(profiler.key_averages(), key=lambda event: -event.self_cpu_time_total)
     total = sum(event.self_cpu_time_total for event in events)
     return {
         "steps": steps,
         "tokens_per_second": tokens / seconds,
-        "milliseconds": {part: 1000 * seen[part] / steps for part in (*parts, "the rest")},
+        "milliseconds": {phase: 1000 * measured[phase] / steps for phase in (*phases, "other")},
         "operators": [
-            {"name": event.key, "share": event.self_cpu_time_total / total, "calls": event.count / PROFILED}
-            for event in events[:OPERATORS]
+            {"name": event.key, "share": event.self_cpu_time_total / total, "calls": event.count / PROFILED_STEPS}
+            for event in events[:MAX_OPERATORS]
         ],
     }
 
 
 def pipeline(job: Job) -> Result:
-    """Take batches as fast as they come, and train on none."""
+    """Measure the speed of the data pipeline alone, without training."""
     config = compose(job["overrides"])
-    stretch = Stretch(job)
+    measurement = Measurement(job)
     with batches_of(config) as batches:
-        for work in batches:
-            if stretch.update(counts(work)):
+        for batch in batches:
+            if measurement.update(counts(batch)):
                 break
-    return stretch.result()
+    return measurement.result()
 
 
 def processes(job: Job) -> Result:
-    """Train for a stretch of updates, with others where torchrun started some."""
+    """Time some updates, with data parallelism if torchrun started several processes."""
     config = compose(job["overrides"])
     with distributed.session(config.runtime) as machine:
         trainer = build_trainer(config, machine, Tokenizer.load(config.data_folder))
@@ -109,12 +112,12 @@ def processes(job: Job) -> Result:
                 if index == job["warmup_updates"]:
                     distributed.barrier()
                     began = time.perf_counter()
-                work = next(batches)
-                trainer.update(work)
-                tokens += work.tokens if began else 0
+                batch = next(batches)
+                trainer.update(batch)
+                tokens += batch.tokens if began else 0
         distributed.barrier()
         if not distributed.is_main():
-            raise SystemExit  # one answer is enough
+            raise SystemExit  # only the main process writes the result
         return {"tokens": tokens, "seconds": time.perf_counter() - began, "processes": distributed.world_size()}
 
 
