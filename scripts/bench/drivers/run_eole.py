@@ -28,7 +28,7 @@ PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
 
 
 def speed(job: Job) -> Result:
-    """Measure the speed of its own trainer, counting tokens without padding in the batches that it receives."""
+    """Measure the speed of eole's own trainer, counting tokens without padding in the batches that it receives."""
     measurement = Measurement(job)
     step = Trainer._train_step
 

@@ -22,7 +22,7 @@ from nmt.text.special import BOS, EOS, PAD
 
 
 def speed(job: Job) -> Result:
-    """Measure the speed of its own trainer, counting tokens without padding in the batches that it receives."""
+    """Measure the speed of JoeyNMT's own trainer, counting tokens without padding in the batches that it receives."""
     torch.set_num_threads(job["threads"])
     measurement = Measurement(job)
     arguments = parse_global_args(settings(job), mode="train")
