@@ -17,6 +17,7 @@ from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.model.interface import TranslationModel
 from nmt.report import about, attention, charts, corpus, curves, translations
+from nmt.report.attention import EncodedAttention
 from nmt.report.run import Evaluated, Run
 from nmt.text.tokenizer import Tokenizer
 
@@ -54,7 +55,7 @@ class PageData:
 
     sentences: Mapping[str, Sequence[NamedTuple]]
     """Rows by split."""
-    attention: Sequence[attention.EncodedAttention] = ()
+    attention: Sequence[EncodedAttention] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +184,7 @@ def _translations(run: Run, evaluated: Evaluated, found: Sequence[translations.S
     return TranslationsSection(len(found), len(translations.sentences_to_show(found)), drawn)
 
 
-def _attention(
-    found: Mapping[str, Sequence[translations.Sentence]], load_model: LoadModel
-) -> list[attention.EncodedAttention]:
+def _attention(found: Mapping[str, Sequence[translations.Sentence]], load_model: LoadModel) -> list[EncodedAttention]:
     """Return the attention weights of a few sentences of the first split."""
     if not found:
         raise UserError("no split has been translated yet: run `make eval`")

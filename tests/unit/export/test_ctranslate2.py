@@ -1,4 +1,4 @@
-"""What CTranslate2 makes of an export, against our own model."""
+"""Exports for CTranslate2, compared with our own model."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +31,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("options", SHAPES, ids=str)
-def test_it_gives_the_same_scores_and_translations(tmp_path: Path, options: dict[str, object]) -> None:
+def test_ctranslate2_gives_the_same_scores_and_translations(tmp_path: Path, options: dict[str, object]) -> None:
     from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 
     pieces = tokenizer(joint=options.get("tie_embeddings") is not False)
@@ -58,7 +58,7 @@ def test_it_gives_the_same_scores_and_translations(tmp_path: Path, options: dict
                 )
 
 
-def test_int8_is_a_quarter_of_the_size_and_nearly_the_same(tmp_path: Path) -> None:
+def test_int8_has_a_quarter_of_the_size_and_similar_scores(tmp_path: Path) -> None:
     from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 
     pieces = tokenizer()
@@ -78,14 +78,14 @@ def test_int8_is_a_quarter_of_the_size_and_nearly_the_same(tmp_path: Path) -> No
     assert rounded != exact
 
 
-def test_values_of_another_width_than_keys_are_refused(tmp_path: Path) -> None:
+def test_a_value_size_other_than_the_key_size_is_refused(tmp_path: Path) -> None:
     pieces = tokenizer()
     ours = model(pieces, d_k=16)
     with pytest.raises(UserError, match=r"export.target=ctranslate2 cannot express model.d_v=8, only"):
         ctranslate2.write(tmp_path, ours.config, ours.state_dict(), pieces, "float32")
 
 
-def test_a_damaged_export_is_told(tmp_path: Path) -> None:
+def test_a_damaged_export_is_refused_by_name(tmp_path: Path) -> None:
     from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 
     tokenizer().save(tmp_path)

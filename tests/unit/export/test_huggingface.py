@@ -20,9 +20,7 @@ SHAPES = [{}, {"tie_embeddings": False}, {"activation": "gelu"}, {"heads": 1}, {
 
 
 @pytest.mark.parametrize("options", SHAPES, ids=str)
-def test_hugging_faces_own_code_gives_the_same_scores_and_translations(
-    tmp_path: Path, options: dict[str, object]
-) -> None:
+def test_hugging_face_gives_the_same_scores_and_translations(tmp_path: Path, options: dict[str, object]) -> None:
     transformers = pytest.importorskip("transformers", reason="needs the package transformers")
     pieces = tokenizer(joint=options.get("tie_embeddings") is not False)
     ours = model(pieces, **options)
@@ -42,7 +40,7 @@ def test_hugging_faces_own_code_gives_the_same_scores_and_translations(
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_its_generation_config_searches_as_we_do_without_a_length_penalty(tmp_path: Path, beam: int) -> None:
+def test_generation_config_searches_as_our_search_without_a_length_penalty(tmp_path: Path, beam: int) -> None:
     pytest.importorskip("transformers", reason="needs the package transformers")
     pieces = tokenizer()
     longest = 25
@@ -59,7 +57,7 @@ def test_its_generation_config_searches_as_we_do_without_a_length_penalty(tmp_pa
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_its_tokenizer_is_ours(tmp_path: Path, joint: bool) -> None:
+def test_autotokenizer_splits_and_joins_as_our_tokenizer(tmp_path: Path, joint: bool) -> None:
     transformers = pytest.importorskip("transformers", reason="needs the package transformers")
     pieces = tokenizer(joint)
     ours = model(pieces, tie_embeddings=joint)
@@ -86,7 +84,7 @@ def test_its_tokenizer_is_ours(tmp_path: Path, joint: bool) -> None:
         ("kv_heads", 2),
     ],
 )
-def test_what_marian_cannot_express_is_refused_by_name(tmp_path: Path, option: str, value: object) -> None:
+def test_settings_that_marian_cannot_express_are_refused_by_name(tmp_path: Path, option: str, value: object) -> None:
     pieces = tokenizer()
     ours = model(pieces, **{option: value})
     with pytest.raises(UserError, match=f"export.target=huggingface cannot express model.{option}={value}, only"):
