@@ -76,7 +76,7 @@ class HuggingFaceExporter:
 
 
 def generation(beam: int, longest: int) -> Json:
-    """Return the part of generation_config.json that makes Hugging Face search like our beam search with alpha 0.
+    """Return the fields of generation_config.json that make Hugging Face search like our beam search with alpha 0.
 
     Hugging Face divides the log-probability of a hypothesis by length^length_penalty. No exponent other than 0 makes
     that equal to GNMT's penalty. `longest` is the largest number of word pieces of a translation, end mark included.

@@ -51,7 +51,7 @@ class SentenceRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageData:
-    """The data of the page's script, apart from the charts."""
+    """The data of the page's script other than the charts."""
 
     sentences: Mapping[str, Sequence[NamedTuple]]
     """Rows by split."""

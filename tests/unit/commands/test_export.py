@@ -55,8 +55,8 @@ def text(tmp_path: Path) -> Path:
 
 def give_model(config: Config) -> TranslationModel:
     """Save a checkpoint of a model that ends its translations, as trained ones do; return the model."""
-    pieces = models.tokenizer()
-    ours = models.model(pieces)
+    pieces = models.make_tokenizer()
+    ours = models.make_model(pieces)
     pieces.save(config.run_folder / "pieces")
     settings = replace(config, model=ours.config, data=replace(config.data, max_pieces=12))
     Checkpoints(config.run_folder).save(
@@ -133,7 +133,7 @@ def test_the_card_states_the_scored_search_and_the_effect_of_rounding(
     assert found, line
     assert float(found[2]) == 25 * int(found[1])
     decoding = replace(config.decoding, beam=3, alpha=1.5)
-    native = TorchEngine([ours], models.tokenizer(), decoding, torch.device("cpu"))
+    native = TorchEngine([ours], models.make_tokenizer(), decoding, torch.device("cpu"))
     translations = [each.text for each in native.translate(LINES)]
     references = [reference for source, reference in zip(SOURCES, REFERENCES, strict=True) if source]
     assert float(found[4]) == round(sacrebleu.corpus_bleu(translations, [references]).score, 2)

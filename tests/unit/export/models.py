@@ -22,7 +22,7 @@ LINES = [
 ]
 
 
-def tokenizer(joint: bool = True) -> Tokenizer:
+def make_tokenizer(joint: bool = True) -> Tokenizer:
     """Return a tokenizer of few pieces; unless it is joint, the target vocabulary is smaller."""
     return Tokenizer(_pieces(60)) if joint else Tokenizer(_pieces(60), _pieces(52))
 
@@ -36,35 +36,35 @@ def _pieces(size: int) -> bytes:
     return content.getvalue()
 
 
-def model(pieces: Tokenizer, **options: object) -> TranslationModel:
+def make_model(tokenizer: Tokenizer, **options: object) -> TranslationModel:
     """Return a model with random weights, also in norms and biases."""
     torch.manual_seed(7)
     config = ModelConfig(**{"layers": 2, "d_model": 32, "d_ff": 48, "heads": 4, **options})  # type: ignore[arg-type]
-    built = build_model(config, pieces.source_size, pieces.target_size).eval()
+    model = build_model(config, tokenizer.source_size, tokenizer.target_size).eval()
     with torch.no_grad():
-        for name, weight in built.named_parameters():
+        for name, weight in model.named_parameters():
             if weight.dim() == 1:
                 weight.normal_(mean=float(name.endswith("norm.weight")), std=0.3)
-        built.projection[EOS].mul_(1.3)
+        model.projection[EOS].mul_(1.3)
         if config.norm == "layer":
-            _make_improbable(built, [PAD, BOS])
-    return built
+            _make_improbable(model, [PAD, BOS])
+    return model
 
 
-def _make_improbable(built: TranslationModel, pieces: list[int]) -> None:
+def _make_improbable(model: TranslationModel, pieces: list[int]) -> None:
     """Make pieces as improbable as training makes them.
 
     No engine generates PAD or BOS, but engines differ in whether the softmax includes them.
     """
-    norms = [module for name, module in built.named_modules() if name.startswith("decoder") and name.endswith("norm")]
+    norms = [module for name, module in model.named_modules() if name.startswith("decoder") and name.endswith("norm")]
     last = next(norm for norm in norms[::-1] if isinstance(norm, torch.nn.LayerNorm))
     last.weight[0], last.bias[0] = 0, 10
-    built.projection[:, 0] = 0
-    built.projection[pieces, 0] = -3
+    model.projection[:, 0] = 0
+    model.projection[pieces, 0] = -3
 
 
-def log_probabilities(built: TranslationModel, source: list[int], target: list[int]) -> Tensor:
+def log_probabilities(model: TranslationModel, source: list[int], target: list[int]) -> Tensor:
     """Return the log-probabilities (n + 1,) of the target's pieces and its end mark, from one forward pass."""
     with torch.no_grad():
-        hidden = built(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
-        return built.logits(hidden).log_softmax(-1).gather(1, torch.tensor([*target, EOS])[:, None])[:, 0]
+        hidden = model(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
+        return model.logits(hidden).log_softmax(-1).gather(1, torch.tensor([*target, EOS])[:, None])[:, 0]
