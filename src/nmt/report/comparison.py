@@ -51,6 +51,16 @@ class ScoreComparison:
     scores: list[RunScore]
 
 
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run in the head of the page."""
+
+    name: str
+    recipe: str
+    machine: str
+    duration: str
+
+
 class DifferingSentence(NamedTuple):
     """A sentence that two runs translated differently; the script of the page reads it as a list."""
 
@@ -133,22 +143,21 @@ def _differing_sentence(ours: translations.Sentence, theirs: translations.Senten
     return DifferingSentence(ours.number, ours.source, *marked, gain, score, "".join(ours.reference))
 
 
+def _summary(run: Run) -> RunSummary:
+    duration = about.duration(run.training_seconds())
+    return RunSummary(run.name, about.recipe(run.config), about.machine(run.environment), duration)
+
+
 def comparison(runs: Runs) -> str:
     """Return the page of a comparison."""
     found = {split: build_section(partial(differing_sentences, runs, split)) for split in shared_splits(runs)}
     sections = {
-        "runs": [
-            {
-                "name": name, "recipe": about.recipe(run.config), "machine": about.machine(run.environment),
-                "duration": about.duration(run.training_seconds()),
-            }
-            for name, run in runs.items()
-        ],
+        "runs": [_summary(run) for run in runs.values()],
         "comparisons": build_section(lambda: compare_scores(runs)),
         "curves": build_section(lambda: curves.overlaid_curves(runs)),
         "differences": about.differences({name: run.config for name, run in runs.items()}),
         "sentences": {split: each if isinstance(each, Absent) else len(each) for split, each in found.items()},
-    }  # fmt: skip
+    }
     shown = {split: each for split, each in found.items() if not isinstance(each, Absent)}
     return render("comparison.html", sections, PageData(sentences=shown))
 
