@@ -27,12 +27,12 @@ def run(config: Config) -> None:
 
 
 def _pairs(name: str) -> Iterator[tuple[str, str]]:
-    where = "standard input" if name == STANDARD else name
+    input_name = "standard input" if name == STANDARD else name
     for number, line in enumerate(read_input(name), 1):
         columns = line.split("\t")
         if len(columns) != 2:
             raise UserError(
-                f"{where}, line {number}: {len(columns)} column(s), but two are needed, "
+                f"{input_name}, line {number}: {len(columns)} column(s), but two are needed, "
                 "source and translation with a tab between"
             )
         yield columns[0], columns[1]

@@ -86,24 +86,26 @@ def translate_together(
 ) -> list[str]:
     """Return the best translation of each line; each process translates its share and returns them all."""
     rank, processes = distributed.rank(), distributed.world_size()
-    own = range(rank, len(sources), processes)
-    with tqdm(total=len(own), desc=name, unit=" sentences", leave=False, disable=None if rank == 0 else True) as bar:
+    indices = range(rank, len(sources), processes)
+    with tqdm(
+        total=len(indices), desc=name, unit=" sentences", leave=False, disable=None if rank == 0 else True
+    ) as bar:
         with interruptible_together():
             translations = engine.translate(
-                [sources[index] for index in own], numbers=[index + 1 for index in own], done=bar.update
+                [sources[index] for index in indices], numbers=[index + 1 for index in indices], done=bar.update
             )
             texts = [translation.text for translation in translations]  # consumes the iterator while interruptible
         shares = distributed.gather_objects(texts)
     hypotheses = [""] * len(sources)
-    for first, share in enumerate(shares):
-        hypotheses[first::processes] = share
+    for other_rank, share in enumerate(shares):
+        hypotheses[other_rank::processes] = share
     return hypotheses
 
 
 def reference_nll(engine: Engine, split: Split) -> float:
     """Return the mean negative log-likelihood of the references per word piece."""
-    own = slice(distributed.rank(), None, distributed.world_size())
-    likelihoods = engine.score(split.sources[own], split.references[own])
+    share = slice(distributed.rank(), None, distributed.world_size())
+    likelihoods = engine.score(split.sources[share], split.references[share])
     shares = distributed.gather_objects(
         (sum(each.log_probability for each in likelihoods), sum(each.tokens for each in likelihoods))
     )

@@ -1,4 +1,4 @@
-"""What a metric is: a title, and a function that returns a score with its signature."""
+"""The interface of metrics: a title, and a function that returns a score with its signature."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ class Metric:
     score: Callable[[Sequence[str], Sequence[str], str], Score]
     """Compute the score from translations, references (one per translation) and the target language."""
     sacrebleu: Callable[[], SacrebleuMetric] | None = None
-    """Make the sacreBLEU object that significance tests resample, if there is one."""
+    """Make the sacreBLEU object that significance tests resample, if the metric has one."""
 
 
 def from_sacrebleu(title: str, make: Callable[[], SacrebleuMetric]) -> Metric:
-    """Return one of sacreBLEU's metrics, computed on the raw text whatever its language."""
+    """Return one of sacreBLEU's metrics, computed on the raw text for every language."""
 
     def score(hypotheses: Sequence[str], references: Sequence[str], _target_lang: str) -> Score:
         return corpus_score(make(), hypotheses, references)

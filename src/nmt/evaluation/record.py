@@ -1,4 +1,4 @@
-"""eval/<split>.json: the scores of a split, and what was scored."""
+"""eval/<split>.json: the scores of a split and the checkpoint, decoding settings and machine behind them."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -11,8 +11,8 @@ from nmt.evaluation.metric import Score
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.storage.files import read_json, write_json
 
-PROMISED_SCORES = ("bleu", "bleu_paper", "chrf", "ter")
-"""Scores that every file holds."""
+REQUIRED_SCORES = ("bleu", "bleu_paper", "chrf", "ter")
+"""The names of the scores that every file holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class EvaluationRecord:
         plain = ("sentences", "seconds", "sentences_per_second", "nll", "perplexity", "corpus", "engine", "machine",
                  "processes")  # fmt: skip
         scores = {name: value for name, value in content.items() if isinstance(value, dict) and "score" in value}
-        if missing := [name for name in PROMISED_SCORES if name not in scores]:
+        if missing := [name for name in REQUIRED_SCORES if name not in scores]:
             raise KeyError(missing[0])
         decoding, checkpoint = content.get("decoding"), content.get("checkpoint")
         return cls(

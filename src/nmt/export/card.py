@@ -1,4 +1,4 @@
-"""The model card of an export: what it is, what it was trained on, how good it is, and how to use it."""
+"""The model card of an export: usage, training data, recipe, scores and licence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class CardFacts:
     """Sizes of the source and the target vocabulary."""
     record: ExportRecord
     filters: Sequence[FilterCount]
-    """What the filters dropped from the training text; empty if that is not known."""
+    """The pairs that each filter dropped from the training text; empty if the counts are unknown."""
     evaluations: Sequence[EvaluationRecord]
     """The evaluations of the exported checkpoint."""
     decoding: DecodingConfig
@@ -135,7 +135,7 @@ def _scores(facts: CardFacts) -> list[str]:
 
 
 def describe_search(decoding: DecodingConfig) -> str:
-    """Say how translations were searched."""
+    """Return the search that produced translations, with its settings."""
     if decoding.strategy == "sample":
         return "sampled"
     return f"beam {decoding.beam}, GNMT's length penalty {decoding.alpha:g}"

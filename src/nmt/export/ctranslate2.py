@@ -1,4 +1,4 @@
-"""To CTranslate2's format: a fast engine for CPUs and GPUs that needs no PyTorch."""
+"""Export to CTranslate2, a fast engine for CPUs and GPUs that needs no PyTorch."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,14 +25,7 @@ from nmt.text.special import BOS, EOS, UNK
 from nmt.text.tokenizer import Tokenizer
 
 POSITIONS = 2048
-"""The number of sinusoidal positions to write: the longest sentence, in word pieces."""
-
-KNOWN = {
-    "positions": ("sinusoidal", "learned", "rotary"),
-    "norm": ("layer", "rms"),
-    "activation": ("relu", "gelu", "swiglu"),
-}
-"""The choices of the model that the format can express; of settings not named here, the defaults."""
+"""The number of sinusoidal positions to write: the length of the longest sentence, in word pieces."""
 
 
 class CTranslate2Exporter:

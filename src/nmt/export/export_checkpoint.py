@@ -1,4 +1,4 @@
-"""Export a checkpoint, and keep the export only if it translates as the model does."""
+"""Export a checkpoint; keep the export only if it translates as the model does."""
 
 from dataclasses import asdict, replace
 from itertools import islice, repeat

@@ -1,4 +1,4 @@
-"""What an export format offers: a check of the model's settings, writing, loading, and lines for the model card."""
+"""The interface of export formats: a check of the model's settings, writing, loading, and lines for the model card."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -100,7 +100,7 @@ def check_expressible(target: str, config: ModelConfig, expressible: Expressible
             known = " or ".join(map(str, allowed))
             raise UserError(
                 f"export.target={target} cannot express model.{field.name}={value}, only {known}: "
-                "choose another export.target, or train a model with that"
+                "choose another export.target, or train a model with a value that it can express"
             )
 
 

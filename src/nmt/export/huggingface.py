@@ -1,4 +1,4 @@
-"""To Hugging Face's Marian format, which `MarianMTModel.from_pretrained` and `AutoTokenizer` load."""
+"""Export to Hugging Face's Marian format, which `MarianMTModel.from_pretrained` and `AutoTokenizer` load."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ class HuggingFaceExporter:
 
 
 def generation(beam: int, longest: int) -> Json:
-    """Return the part of generation_config.json that makes Hugging Face search like our beam search with alpha 0.
+    """Return the fields of generation_config.json that make Hugging Face search like our beam search with alpha 0.
 
     Hugging Face divides the log-probability of a hypothesis by length^length_penalty. No exponent other than 0 makes
     that equal to GNMT's penalty. `longest` is the largest number of word pieces of a translation, end mark included.
@@ -148,9 +148,9 @@ def convert(config: ModelConfig, weights: Mapping[str, Tensor]) -> Iterator[tupl
 
 def _layer(weights: Mapping[str, Tensor], ours: str, order: Tensor) -> Iterator[tuple[str, Tensor]]:
     def reads(name: str, linear: str, projections: tuple[str, ...] = ("",)) -> Iterator[tuple[str, Tensor]]:
-        """Yield a linear layer that reads the residual stream; Marian may have several in its place."""
-        both = [weights[f"{ours}.{linear}.{kind}"].chunk(len(projections)) for kind in ("weight", "bias")]
-        for projection, weight, bias in zip(projections, *both, strict=True):
+        """Yield a linear layer that reads the residual stream; Marian may split it into several layers."""
+        parameters = [weights[f"{ours}.{linear}.{kind}"].chunk(len(projections)) for kind in ("weight", "bias")]
+        for projection, weight, bias in zip(projections, *parameters, strict=True):
             yield f"{name}{projection}.weight", weight[:, order]
             yield f"{name}{projection}.bias", bias
 
@@ -173,7 +173,7 @@ def _layer(weights: Mapping[str, Tensor], ours: str, order: Tensor) -> Iterator[
 
 
 def _settings(config: ModelConfig, tokenizer: Tokenizer) -> Json:
-    both = {
+    stacks = {
         f"{stack}_{name}": value
         for stack, layers in (("encoder", config.encoder_depth), ("decoder", config.decoder_depth))
         for name, value in (
@@ -201,7 +201,7 @@ def _settings(config: ModelConfig, tokenizer: Tokenizer) -> Json:
         "activation_dropout": 0.0,
         "is_encoder_decoder": True,
         "use_cache": True,
-        **both,
+        **stacks,
     }
 
 

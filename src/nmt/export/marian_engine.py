@@ -15,7 +15,7 @@ from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
 
 POSITIONS = 1536
-"""Longest sentence, in word pieces; Marian computes its sinusoids again whenever it is loaded."""
+"""The length of the longest sentence, in word pieces. Marian computes its sinusoids whenever it is loaded."""
 
 
 class MarianEngine(Engine):

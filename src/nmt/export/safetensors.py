@@ -1,4 +1,4 @@
-"""To this project's own format: a checkpoint without the state of training."""
+"""Export to this project's own format: a checkpoint without the training state."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,8 +1,8 @@
 """Describe a run: recipe, machine, scores and settings."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
@@ -11,20 +11,23 @@ from nmt.evaluation.metrics import title
 from nmt.evaluation.record import EvaluationRecord
 from nmt.paper.figures import paper_bleu, paper_perplexity
 from nmt.report.run import Run
+from nmt.runs.environment import Environment
 
-UNINTERESTING = ("name", "checkpoint", "input", "output", "compare", "paths.data", "paths.outputs")
-"""Settings that say nothing about how runs differ."""
+UNCOMPARED_SETTINGS = ("name", "checkpoint", "input", "output", "compare", "paths.data", "paths.outputs")
+"""Settings that a comparison of runs leaves out because they do not change the model."""
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """A score."""
+class ReportedScore:
+    """A score of a run, and the paper's if there is one."""
 
     split: str
+    """The path of the scores in eval/, such as test or last/test."""
     name: str
     value: float
     paper: float | None
     signature: str
+    """How the score was computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,29 +35,31 @@ class Setting:
     """A setting, and its value in the base experiment."""
 
     key: str
-    value: Any
-    base: Any
+    value: object
+    base: object
 
     @property
     def differs(self) -> bool:
-        """Whether the run changes it."""
-        return bool(self.value != self.base)
+        """Whether the run has another value than the base experiment."""
+        return self.value != self.base
 
 
-def scores(run: Run) -> list[Figure]:
+def scores(run: Run) -> list[ReportedScore]:
     """Return every score of every split, with the paper's if there is one; scores of other checkpoints come last."""
-    figures = []
+    found = []
     for path, record in run.all_scores().items():
         split = path.rpartition("/")[2]
         paper = paper_bleu(run.config, split)
         for name, score in record.scores.items():
-            figures.append(
-                Figure(path, title(name), score.score, paper if name == "bleu_paper" else None, score.signature)
+            found.append(
+                ReportedScore(path, title(name), score.score, paper if name == "bleu_paper" else None, score.signature)
             )
         if record.perplexity is not None:
             theirs = paper_perplexity(run.config) if split == "valid" else None
-            figures.append(Figure(path, "Perplexity", record.perplexity, theirs, "of the references, per word piece"))
-    return figures
+            found.append(
+                ReportedScore(path, "Perplexity", record.perplexity, theirs, "of the references, per word piece")
+            )
+    return found
 
 
 def recipe(config: Config) -> str:
@@ -68,8 +73,8 @@ def recipe(config: Config) -> str:
     )
 
 
-def scored(record: EvaluationRecord) -> str:
-    """Say which weights were scored, and how they were searched; empty if the record does not say."""
+def scored_checkpoint(record: EvaluationRecord) -> str:
+    """Return the checkpoint and the search that the scores come from; empty if the record does not name them."""
     checkpoint, decoding = record.checkpoint, record.decoding
     if checkpoint is None or decoding is None:
         return ""
@@ -80,21 +85,21 @@ def scored(record: EvaluationRecord) -> str:
 
 
 def operations(count: float) -> str:
-    """Return a number of floating-point operations with its unit."""
+    """Return a number of floating-point operations with a suitable unit."""
     for unit, size in (("P", 1e15), ("T", 1e12), ("G", 1e9)):
         if count >= size:
             return f"{count / size:.3g} {unit}FLOP"
     return f"{count / 1e6:.3g} MFLOP"
 
 
-def where(environment: Mapping[str, Any]) -> str:
-    """Return a short name of the machine."""
-    devices = environment.get("devices") or []
-    if devices:
-        kinds = {device: devices.count(device) for device in devices}
-        return ", ".join(f"{count} × {device}" for device, count in kinds.items())
-    threads = environment.get("threads", 1)
-    return f"{environment.get('cpu', 'an unknown machine')}, {threads} thread{'s' if threads != 1 else ''}"
+def machine(environment: Environment | None) -> str:
+    """Return the GPUs that a run was trained on, or its CPU and the number of threads."""
+    if environment is None:
+        return "unknown machine"
+    if environment.devices:
+        return ", ".join(f"{count} × {device}" for device, count in Counter(environment.devices).items())
+    threads = environment.threads
+    return f"{environment.cpu or 'unknown machine'}, {threads} thread{'s' if threads != 1 else ''}"
 
 
 def duration(seconds: float) -> str:
@@ -108,7 +113,7 @@ def duration(seconds: float) -> str:
 def parameters(config: Config, source_vocabulary: int, target_vocabulary: int) -> list[tuple[str, int, float]]:
     """Return name, number and share of the parameters of embedding, encoder and decoder."""
     size = count_parameters(config.model, source_vocabulary, target_vocabulary)
-    return [(part, count, count / size.total) for part, count in size._asdict().items()]
+    return [(module, count, count / size.total) for module, count in size._asdict().items()]
 
 
 def step_flops(config: Config, source_vocabulary: int, target_vocabulary: int) -> int:
@@ -124,8 +129,8 @@ def settings(config: Config) -> list[Setting]:
     return [Setting(key, value, base[key]) for key, value in flatten(asdict(config)).items()]
 
 
-def differences(configs: Mapping[str, Config]) -> list[tuple[str, list[Any]]]:
-    """Return the settings in which the configurations differ: the key, and the value in each."""
+def differences(configs: Mapping[str, Config]) -> list[tuple[str, list[object]]]:
+    """Return the settings in which the configurations differ: the key and the value in each configuration."""
     flat = [flatten(asdict(config)) for config in configs.values()]
-    keys = [key for key in flat[0] if key not in UNINTERESTING]
+    keys = [key for key in flat[0] if key not in UNCOMPARED_SETTINGS]
     return [(key, [each[key] for each in flat]) for key in keys if any(each[key] != flat[0][key] for each in flat[1:])]

@@ -1,10 +1,10 @@
-"""Attention weights of every head, for a few sentences."""
+"""Draw the attention weights of every head for a few sentences."""
 
 import base64
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,16 @@ from nmt.report.translations import Sentence
 from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
 
-LONGEST = 32
-"""The largest number of word pieces per side in a sentence that is drawn."""
-MOST_BYTES = 1_200_000
+MIN_PIECES, MAX_PIECES = 4, 31
+"""The range of word pieces that the longer side of a drawn sentence pair may have, without marks."""
+MAX_BYTES = 1_200_000
 """The largest size of all weights in a page, at one byte per weight."""
-SENTENCES = 3
+QUANTILES = (0.9, 0.5, 0.1)
+"""The quantiles of chrF whose sentences are drawn: a good, an average and a bad translation."""
 START, END = "⟨s⟩", "⟨/s⟩"
+KINDS = ("encoder", "decoder", "cross")
+CELL_PIXELS = 14
+"""Width and height of a weight in a heatmap."""
 
 Weights = npt.NDArray[np.float32]
 """(layers, heads, queries, keys)."""
@@ -30,24 +34,24 @@ Weights = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """All attention weights of a sentence pair; queries attend to keys."""
+    """All attention weights of a sentence and its translation."""
 
     source: list[str]
     """Word pieces that the encoder reads."""
     target: list[str]
-    """Word pieces that the decoder reads: a start mark first."""
+    """Word pieces that the decoder reads, from the start mark on."""
     encoder: Weights
     decoder: Weights
     cross: Weights
 
-    def part(self, name: str) -> tuple[Weights, list[str], list[str]]:
-        """Return the weights of encoder, decoder or cross attention, with the pieces of queries and keys."""
-        sides = {
+    def of_kind(self, kind: str) -> tuple[Weights, list[str], list[str]]:
+        """Return the weights of one of KINDS with the pieces of its queries and of its keys."""
+        kinds = {
             "encoder": (self.encoder, self.source, self.source),
             "decoder": (self.decoder, self.target, self.target),
             "cross": (self.cross, self.target, self.source),
         }
-        return sides[name]
+        return kinds[kind]
 
     @property
     def size(self) -> int:
@@ -55,7 +59,7 @@ class Attention:
         return self.encoder.size + self.decoder.size + self.cross.size
 
 
-def attention(model: TranslationModel, tokenizer: Tokenizer, source: str, target: str) -> Attention:
+def compute_attention(model: TranslationModel, tokenizer: Tokenizer, source: str, target: str) -> Attention:
     """Return the attention weights of a sentence and its translation."""
     source_ids, target_ids = tokenizer.encode_source([source])[0], tokenizer.encode_target([target])[0]
     device = model.projection.device
@@ -70,47 +74,65 @@ def attention(model: TranslationModel, tokenizer: Tokenizer, source: str, target
     )
 
 
-def choose(found: Sequence[Sentence], tokenizer: Tokenizer) -> list[Sentence]:
+def choose_sentences(found: Sequence[Sentence], tokenizer: Tokenizer) -> list[Sentence]:
     """Return a good, an average and a bad translation that are short enough to draw."""
     texts = ["".join(sentence.hypothesis) for sentence in found]
     lengths = zip(
         tokenizer.encode_source([sentence.source for sentence in found]), tokenizer.encode_target(texts), strict=True
     )
     ranked = sorted(
-        (sentence for sentence, sides in zip(found, lengths, strict=True) if 3 < max(map(len, sides)) < LONGEST),
+        (
+            sentence
+            for sentence, sides in zip(found, lengths, strict=True)
+            if MIN_PIECES <= max(map(len, sides)) <= MAX_PIECES
+        ),
         key=lambda sentence: sentence.chrf,
     )
-    places = [round(share * (len(ranked) - 1)) for share in (0.9, 0.5, 0.1)][:SENTENCES]
-    return [ranked[place] for place in dict.fromkeys(places)] if ranked else []
+    indices = dict.fromkeys(round(quantile * (len(ranked) - 1)) for quantile in QUANTILES)
+    return [ranked[index] for index in indices] if ranked else []
 
 
-def packed(attentions: Sequence[Attention]) -> list[dict[str, Any]]:
-    """Return the data of the page: one byte per weight, and as many sentences as MOST_BYTES allows."""
-    room = MOST_BYTES
-    fitting: list[Attention] = []
-    for each in attentions:
-        room -= each.size
-        if room >= 0 or not fitting:
-            fitting.append(each)
-    return [
-        {
-            "source": each.source,
-            "target": each.target,
-            "layers": {part: len(each.part(part)[0]) for part in ("encoder", "decoder", "cross")},
-            "heads": each.encoder.shape[1],
-            **{part: _encode(each.part(part)[0]) for part in ("encoder", "decoder", "cross")},
-        }
-        for each in fitting
-    ]
+@dataclass(frozen=True, slots=True)
+class EncodedAttention:
+    """Attention weights as the script of the page reads them."""
+
+    source: list[str]
+    target: list[str]
+    layers: dict[str, int]
+    """The number of layers by kind of attention."""
+    heads: int
+    encoder: str
+    """Weights in base64, one byte per weight; 255 means 1."""
+    decoder: str
+    cross: str
 
 
-def _encode(weights: Weights) -> str:
+def encode_attentions(attentions: Sequence[Attention]) -> list[EncodedAttention]:
+    """Encode the first sentences for the page: as many as MAX_BYTES allows, but at least one."""
+    sizes = accumulate(each.size for each in attentions)
+    return [_encode(each) for index, (each, size) in enumerate(zip(attentions, sizes, strict=True))
+            if size <= MAX_BYTES or index == 0]  # fmt: skip
+
+
+def _encode(each: Attention) -> EncodedAttention:
+    return EncodedAttention(
+        source=each.source,
+        target=each.target,
+        layers={kind: len(each.of_kind(kind)[0]) for kind in KINDS},
+        heads=each.encoder.shape[1],
+        encoder=_base64(each.encoder),
+        decoder=_base64(each.decoder),
+        cross=_base64(each.cross),
+    )
+
+
+def _base64(weights: Weights) -> str:
     return base64.b64encode(np.round(255 * weights).astype(np.uint8).tobytes()).decode()
 
 
-def picture(shown: Attention, part: str, layer: int) -> Spec:
+def heatmaps(shown: Attention, kind: str, layer: int) -> Spec:
     """Return a chart of all heads (columns) of one layer or, if `layer` is 0, of all layers (rows)."""
-    weights, queries, keys = shown.part(part)
+    weights, queries, keys = shown.of_kind(kind)
     layers = range(len(weights)) if layer == 0 else [layer - 1]
     values = [
         {
@@ -120,19 +142,8 @@ def picture(shown: Attention, part: str, layer: int) -> Spec:
         for index in layers
         for (head, row, column), weight in np.ndenumerate(weights[index])
     ]  # fmt: skip
-    cell = 14
-
-    def axis(field: str, pieces: list[str], title: str) -> dict[str, Any]:
-        labels = {
-            "labelExpr": f"{json.dumps([_plain(piece) for piece in pieces])}[datum.value]",
-            "title": title,
-            "domain": False,
-        }
-        return {"field": field, "type": "ordinal", "axis": {**labels, "ticks": False, "labelAngle": -90}}
-
-    rows = axis("query", queries, "")
-    rows["axis"]["labelAngle"] = 0
     header = {"title": None, "labelFontSize": 13, "labelFontWeight": "bold"}
+    colours = {"range": ["#ffffff", "#1f5fbf"], "domain": [0, 1]}
     return {
         "data": {"values": values},
         "facet": {
@@ -140,22 +151,28 @@ def picture(shown: Attention, part: str, layer: int) -> Spec:
             "column": {"field": "head", "sort": None, "header": header},
         },
         "spec": {
-            "width": cell * len(keys),
-            "height": cell * len(queries),
+            "width": CELL_PIXELS * len(keys),
+            "height": CELL_PIXELS * len(queries),
             "mark": "rect",
             "encoding": {
-                "x": axis("key", keys, ""),
-                "y": rows,
-                "color": {
-                    "field": "weight",
-                    "type": "quantitative",
-                    "scale": {"range": ["#ffffff", "#1f5fbf"], "domain": [0, 1]},
-                },
+                "x": _piece_axis("key", keys, label_angle=-90),
+                "y": _piece_axis("query", queries, label_angle=0),
+                "color": {"field": "weight", "type": "quantitative", "scale": colours},
             },
         },
         "config": {"view": {"stroke": "#ddd"}, "legend": {"title": None}},
     }
 
 
+def _piece_axis(field: str, pieces: list[str], label_angle: int) -> Spec:
+    """Label the positions of a sentence with its word pieces."""
+    labels = json.dumps([_plain(piece) for piece in pieces])
+    axis = {
+        "labelExpr": f"{labels}[datum.value]", "title": "", "domain": False, "ticks": False, "labelAngle": label_angle,
+    }  # fmt: skip
+    return {"field": field, "type": "ordinal", "axis": axis}
+
+
 def _plain(piece: str) -> str:
+    """Return a piece with a visible mark for the space before a word."""
     return piece.replace("▁", "·")

@@ -3,66 +3,94 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 from sacrebleu.significance import PairedTest, Result
 
 from nmt.errors import UserError
 from nmt.evaluation.metrics import METRICS
 from nmt.report import about, curves, translations
-from nmt.report.page import Absent, part, render
+from nmt.report.page import Absent, PageData, build_section, render
 from nmt.report.run import Evaluated, Run
 
-SAMPLES = 1000
-"""Resamples of the bootstrap."""
-MOST_SENTENCES = 1000
-LEVEL = 0.05
+BOOTSTRAP_SAMPLES = 1000
+MAX_SENTENCES = 1000
+"""The largest number of sentences of a split to show."""
+SIGNIFICANCE_LEVEL = 0.05
 """Differences with a smaller p-value count as significant."""
 
 Runs = Mapping[str, Run]
+"""Runs by name; the others are compared with the first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A score of a run, compared with the first run's."""
+class RunScore:
+    """A score of a run, compared with the score of the first run."""
 
     run: str
     score: float
-    half: float
+    margin: float
     """Half the width of the 95 % confidence interval."""
-    chance: float | None
+    p_value: float | None
     """p-value of the difference from the first run; None for the first run."""
 
     @property
-    def certain(self) -> bool:
-        """Whether it differs significantly from the first run's."""
-        return self.chance is not None and self.chance < LEVEL
+    def is_significant(self) -> bool:
+        """Whether the score differs significantly from the score of the first run."""
+        return self.p_value is not None and self.p_value < SIGNIFICANCE_LEVEL
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
-    """A score of a split, run by run."""
+class ScoreComparison:
+    """The scores of all runs by one metric on one split."""
 
     split: str
-    name: str
+    metric: str
+    """The title of the metric."""
     signature: str
-    standings: list[Standing]
+    scores: list[RunScore]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run in the head of the page."""
+
+    name: str
+    recipe: str
+    machine: str
+    duration: str
+
+
+class DifferingSentence(NamedTuple):
+    """A sentence that two runs translated differently; the script of the page reads it as a list."""
+
+    number: int
+    """Line number, from 1."""
+    source: str
+    first: translations.Segments
+    """The translation of the first run, compared with the translation of the second."""
+    second: translations.Segments
+    gain: float
+    """chrF of the second translation minus chrF of the first."""
+    chrf: float
+    """chrF of the second translation."""
+    reference: str
 
 
 def by_name(runs: Sequence[Run]) -> Runs:
-    """Return the runs by name; refuse fewer than two different ones."""
+    """Return the runs by name; refuse fewer than two different runs."""
     named = {run.name: run for run in runs}
     if len(named) < 2 or len(named) < len(runs):
-        raise UserError("a comparison needs two different runs at least: compare=[run_a,run_b]")
+        raise UserError("a comparison needs at least two different runs: compare=[run_a,run_b]")
     return named
 
 
-def contests(runs: Runs) -> list[Contest]:
-    """Return every score of every split that all runs have translated."""
+def compare_scores(runs: Runs) -> list[ScoreComparison]:
+    """Compare the scores of every split that all runs have translated."""
     shared = shared_splits(runs)
     if not shared:
-        raise UserError("these runs have translated no split in common: run `make eval` for each")
-    return [contest for split in shared for contest in _contests(split, _evaluated(runs, split))]
+        raise UserError("there is no split that all of these runs have translated: run `make eval` for each")
+    return [each for split in shared for each in _compare_split(split, _evaluated(runs, split))]
 
 
 def shared_splits(runs: Runs) -> list[str]:
@@ -75,83 +103,75 @@ def _evaluated(runs: Runs, split: str) -> dict[str, Evaluated]:
     found = {name: run.evaluated(split) for name, run in runs.items()}
     texts = {(tuple(each.sources), tuple(each.references)) for each in found.values()}
     if len(texts) > 1:
-        raise UserError(f"the runs have translated different texts as {split}, so their scores say nothing together")
+        raise UserError(f"the text of {split} differs between the runs, so their scores cannot be compared")
     return found
 
 
-def _contests(split: str, evaluated: Mapping[str, Evaluated]) -> list[Contest]:
-    """Compare all runs with the first by the paired bootstrap of sacreBLEU."""
+def _compare_split(split: str, evaluated: Mapping[str, Evaluated]) -> list[ScoreComparison]:
+    """Compare all runs with the first run by the paired bootstrap of sacreBLEU."""
     references = [next(iter(evaluated.values())).references]
     systems: list[tuple[str, Sequence[str]]] = [(name, each.hypotheses) for name, each in evaluated.items()]
     compared = []
     for metric in METRICS.values():
         if metric.sacrebleu is None:
             continue
-        test = PairedTest(systems, {"": metric.sacrebleu()}, references, test_type="bs", n_samples=SAMPLES)
+        test = PairedTest(systems, {"": metric.sacrebleu()}, references, test_type="bs", n_samples=BOOTSTRAP_SAMPLES)
         signatures, results = test()
         ((name, signature),) = signatures.items()  # sacreBLEU's own name for the metric
-        standings = [_standing(run, result) for run, result in zip(evaluated, results[name], strict=True)]
-        compared.append(Contest(split, metric.title, str(signature), standings))
+        scores = [_run_score(run, result) for run, result in zip(evaluated, results[name], strict=True)]
+        compared.append(ScoreComparison(split, metric.title, str(signature), scores))
     return compared
 
 
-def _standing(run: str, result: Result | str) -> Standing:
+def _run_score(run: str, result: Result | str) -> RunScore:
     assert isinstance(result, Result)
-    return Standing(run, float(result.score), float(result.ci or 0.0), result.p_value)
+    return RunScore(run, float(result.score), float(result.ci or 0.0), result.p_value)
 
 
-def disagreements(runs: Runs, split: str) -> list[list[Any]]:
-    """The sentences of a split, those first in which the second run's chrF differs most from the first's.
-
-    For the page: line, source, first translation and second in parts, second's gain in chrF, its chrF, reference.
-    """
+def differing_sentences(runs: Runs, split: str) -> list[DifferingSentence]:
+    """Return the sentences of a split whose chrF differs between the first two runs, largest difference first."""
     (_, first), (_, second), *_ = _evaluated(runs, split).items()
     pairs = zip(translations.sentences(first), translations.sentences(second), strict=True)
     differing = [(ours, theirs) for ours, theirs in pairs if ours.chrf != theirs.chrf]
     differing.sort(key=lambda pair: -abs(pair[1].chrf - pair[0].chrf))
-    return [_row(ours, theirs) for ours, theirs in differing[:MOST_SENTENCES]]
+    return [_differing_sentence(ours, theirs) for ours, theirs in differing[:MAX_SENTENCES]]
 
 
-def _row(ours: translations.Sentence, theirs: translations.Sentence) -> list[Any]:
+def _differing_sentence(ours: translations.Sentence, theirs: translations.Sentence) -> DifferingSentence:
     marked = translations.mark_differences("".join(ours.hypothesis), "".join(theirs.hypothesis))
     gain, score = round(theirs.chrf - ours.chrf, 1), round(theirs.chrf, 1)
-    return [ours.number, ours.source, *marked, gain, score, "".join(ours.reference)]
+    return DifferingSentence(ours.number, ours.source, *marked, gain, score, "".join(ours.reference))
+
+
+def _summary(run: Run) -> RunSummary:
+    duration = about.duration(run.training_seconds())
+    return RunSummary(run.name, about.recipe(run.config), about.machine(run.environment), duration)
 
 
 def comparison(runs: Runs) -> str:
     """Return the page of a comparison."""
-    found: dict[str, list[list[Any]] | Absent] = {
-        split: part(partial(disagreements, runs, split)) for split in shared_splits(runs)
-    }
-    parts = {
-        "runs": [
-            {
-                "name": name, "recipe": about.recipe(run.config), "where": about.where(run.environment),
-                "duration": about.duration(run.seconds()),
-            }
-            for name, run in runs.items()
-        ],
-        "contests": part(lambda: contests(runs)),
-        "curves": part(lambda: curves.overlaid_curves(runs)),
+    found = {split: build_section(partial(differing_sentences, runs, split)) for split in shared_splits(runs)}
+    sections = {
+        "runs": [_summary(run) for run in runs.values()],
+        "comparisons": build_section(lambda: compare_scores(runs)),
+        "curves": build_section(lambda: curves.overlaid_curves(runs)),
         "differences": about.differences({name: run.config for name, run in runs.items()}),
         "sentences": {split: each if isinstance(each, Absent) else len(each) for split, each in found.items()},
-    }  # fmt: skip
-    return render("comparison.html", parts, {
-        "sentences": {split: rows for split, rows in found.items() if not isinstance(rows, Absent)},
-        "attention": [],
-    })  # fmt: skip
+    }
+    shown = {split: each for split, each in found.items() if not isinstance(each, Absent)}
+    return render("comparison.html", sections, PageData(sentences=shown))
 
 
 def as_text(runs: Runs) -> str:
     """Return the scores and the settings that differ as plain text."""
     width = max(map(len, runs))
     lines = []
-    for contest in contests(runs):
-        lines.append(f"{contest.split}: {contest.name}  ({contest.signature})")
-        for each in contest.standings:
-            verdict = "" if each.chance is None else f"  p = {each.chance:.3f}{' *' if each.certain else ''}"
-            lines.append(f"  {each.run:<{width}}  {each.score:6.2f} ± {each.half:.2f}{verdict}")
-    lines.append(f"\n* differs from {next(iter(runs))} by more than chance (paired bootstrap, p < {LEVEL})")
+    for compared in compare_scores(runs):
+        lines.append(f"{compared.split}: {compared.metric}  ({compared.signature})")
+        for each in compared.scores:
+            p_value = "" if each.p_value is None else f"  p = {each.p_value:.3f}{' *' if each.is_significant else ''}"
+            lines.append(f"  {each.run:<{width}}  {each.score:6.2f} ± {each.margin:.2f}{p_value}")
+    lines.append(f"\n* differs significantly from {next(iter(runs))} (paired bootstrap, p < {SIGNIFICANCE_LEVEL})")
     differing = about.differences({name: run.config for name, run in runs.items()})
     lines.append("\nsettings that differ:" if differing else "\nno settings differ")
     lines += [f"  {key}: {', '.join(map(str, values))}" for key, values in differing]

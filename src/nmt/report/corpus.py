@@ -2,55 +2,66 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.records import Manifest
+from nmt.data.records import EncodedSide, Manifest
 from nmt.data.store import PairStore
 from nmt.report.charts import Spec, histogram
 from nmt.report.run import Run
 from nmt.text.lines import read_lines
 from nmt.text.tokenizer import Tokenizer
 
-SAMPLE = 20_000
-"""Lines of training text from which pieces per word are measured."""
-LONGEST = 12
-"""Longest pieces to show."""
-BINS = 40
-TAIL = 99.5
-"""Share of the sentences, in percent, that a histogram of lengths shows."""
+SAMPLE_LINES = 20_000
+"""The number of lines of training text from which pieces per word are measured."""
+LONGEST_PIECES = 12
+"""The number of longest pieces to show."""
+HISTOGRAM_BINS = 40
+SHOWN_PERCENT = 99.5
+"""The share of the sentences that a histogram of lengths shows; the longest sentences are left out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
-    """How the tokenizer splits a language into word pieces."""
+class PieceStatistics:
+    """How the tokenizer splits the text of a language into word pieces."""
 
     language: str
     pieces_per_word: float
     characters_per_piece: float
     unknown: int
-    tokens: int
+    """Unknown pieces in the training text."""
     vocabulary: int
     longest: list[str]
+    """The longest pieces of the vocabulary."""
 
 
-def splits(manifest: Manifest) -> list[dict[str, Any]]:
-    """Return pairs and tokens of each split, training first."""
+@dataclass(frozen=True, slots=True)
+class SplitSize:
+    """The size of an encoded split."""
+
+    split: str
+    pairs: int
+    source: EncodedSide
+    target: EncodedSide
+
+
+def split_sizes(manifest: Manifest) -> list[SplitSize]:
+    """Return the size of each split, training first."""
     names = sorted(manifest.splits("encode"), key=lambda name: (name != "train", name != "valid", name))
-    return [{"split": name, **asdict(manifest.encoded(name))} for name in names]
+    encoded = [(name, manifest.encoded(name)) for name in names]
+    return [SplitSize(name, each.pairs, each.source, each.target) for name, each in encoded]
 
 
 def length_histogram(store: PairStore, languages: tuple[str, str]) -> Spec:
     """Draw the lengths of the sentences of both sides, in word pieces."""
     sides = dict(zip(languages, (store.source_lengths, store.target_lengths), strict=True))
-    longest = max(float(np.percentile(lengths, TAIL)) for lengths in sides.values())
-    width = max(1, round(longest / BINS))
+    longest = max(float(np.percentile(lengths, SHOWN_PERCENT)) for lengths in sides.values())
+    width = max(1, round(longest / HISTOGRAM_BINS))
     edges = np.arange(0, longest + width + 1, width, dtype=np.float64)
     return histogram(
         {side: np.histogram(lengths, edges)[0].astype(np.float64) for side, lengths in sides.items()},
@@ -61,35 +72,34 @@ def length_histogram(store: PairStore, languages: tuple[str, str]) -> Spec:
 
 
 @dataclass(frozen=True, slots=True)
-class Fill:
+class BatchFill:
     """How full the batches of the first epoch are."""
 
     batches: int
+    """The number of batches."""
     mean: dict[str, float]
-    """Mean tokens of a batch by language, as a share of the token budget."""
+    """Mean number of tokens per batch, as a share of the token budget, by language."""
     sentences: float
-    """Mean number of sentences in a batch."""
+    """Mean number of sentence pairs per batch."""
     chart: Spec
 
 
-def batch_fill(store: PairStore, run: Run) -> Fill:
-    """Plan the batches of the first epoch as training does, and measure how full they are."""
-    lengths, budget = (
-        PairLengths.with_marks(store.source_lengths, store.target_lengths),
-        run.config.training.batch_tokens,
-    )
+def batch_fill(store: PairStore, run: Run) -> BatchFill:
+    """Plan the batches of the first epoch as training does and measure how full they are."""
+    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
+    budget = run.config.training.batch_tokens
     plan = plan_epoch(lengths, budget, run.config.seed, epoch=0)
     starts = np.sort(plan.bounds[:, 0])
     sides = dict(zip(run.languages, (lengths.source, lengths.target), strict=True))
     shares = {side: 100 * np.add.reduceat(values[plan.order], starts) / budget for side, values in sides.items()}
-    every = np.concatenate(list(shares.values()))
-    edges = np.linspace(math.floor(every.min()), max(100.0, math.ceil(every.max())), BINS + 1)
-    return Fill(
+    all_shares = np.concatenate(list(shares.values()))
+    edges = np.linspace(math.floor(all_shares.min()), max(100.0, math.ceil(all_shares.max())), HISTOGRAM_BINS + 1)
+    return BatchFill(
         len(plan),
         {side: float(share.mean()) / 100 for side, share in shares.items()},
         len(store) / len(plan),
         histogram(
-            {side: _share_of_all(np.histogram(share, edges)[0]) for side, share in shares.items()},
+            {side: _percent(np.histogram(share, edges)[0]) for side, share in shares.items()},
             edges,
             "percent of training.batch_tokens",
             "percent of the batches",
@@ -97,35 +107,33 @@ def batch_fill(store: PairStore, run: Run) -> Fill:
     )
 
 
-def _share_of_all(counts: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
+def _percent(counts: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
     return 100 * counts / max(int(counts.sum()), 1)
 
 
-def piece_statistics(run: Run, tokenizer: Tokenizer, manifest: Manifest) -> list[Pieces]:
-    """Measure how the tokenizer splits the training text, for both sides."""
+def piece_statistics(run: Run, tokenizer: Tokenizer, manifest: Manifest) -> list[PieceStatistics]:
+    """Measure how the tokenizer splits the source and the target text of the training data."""
     encoders = (tokenizer.encode_source, tokenizer.encode_target)
-    written = (tokenizer.source_pieces, tokenizer.target_pieces)
+    pieces_of = (tokenizer.source_pieces, tokenizer.target_pieces)
     sizes = (tokenizer.source_size, tokenizer.target_size)
+    encoded = manifest.encoded("train")
     found = []
     for side, language in enumerate(run.languages):
         lines = list(_sample(run.data_folder / f"train.{language}"))
         pieces = sum(map(len, encoders[side](lines)))
         words = sum(len(line.split()) for line in lines)
-        encoded = manifest.encoded("train")
-        result = (encoded.source, encoded.target)[side]
         found.append(
-            Pieces(
+            PieceStatistics(
                 language,
                 pieces / max(words, 1),
                 sum(map(len, lines)) / max(pieces, 1),
-                result.unknown,
-                result.tokens,
+                (encoded.source, encoded.target)[side].unknown,
                 sizes[side],
-                sorted(written[side](range(sizes[side])), key=len, reverse=True)[:LONGEST],
+                sorted(pieces_of[side](range(sizes[side])), key=len, reverse=True)[:LONGEST_PIECES],
             )
         )
     return found
 
 
 def _sample(path: Path) -> Iterator[str]:
-    return islice(read_lines(path), SAMPLE) if path.is_file() else iter(())
+    return islice(read_lines(path), SAMPLE_LINES) if path.is_file() else iter(())

@@ -1,9 +1,8 @@
 """Read the files of a run, once for the whole report."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,9 +12,10 @@ from nmt.data.manifest import read_manifest
 from nmt.data.records import Manifest
 from nmt.errors import UserError, nearest
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
+from nmt.runs.environment import Environment, read_environment
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
 from nmt.runs.metrics import MetricsEvent, read_metrics
-from nmt.storage.files import checksum, read_json
+from nmt.storage.files import checksum
 from nmt.text.lines import read_lines
 
 
@@ -32,16 +32,18 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run's folder and the data that it was trained on."""
+    """The files of a run."""
 
     folder: Path
     data_folder: Path
     config: Config
-    """The settings it was trained with."""
-    environment: Mapping[str, Any]
+    """The settings that it was trained with."""
+    environment: Environment | None
+    """None if the run has no environment.json."""
     events: list[MetricsEvent]
+    """The lines of metrics.jsonl."""
     scores_folder: Path
-    """The folder of the scores that are shown."""
+    """The folder of the scores to show."""
 
     @property
     def name(self) -> str:
@@ -67,7 +69,7 @@ class Run:
         return read_evaluation(scores_file(self.scores_folder, split))
 
     def all_scores(self) -> dict[str, EvaluationRecord]:
-        """Return all scores of the run by their path in eval/ (test, last/test), those of `splits` first."""
+        """Return all scores by their path in eval/, such as test or last/test; the scores to show come first."""
         root = RunLayout(self.folder).evaluation
         files = [scores_file(self.scores_folder, split) for split in self.splits()]
         files += sorted(file for file in root.rglob("*.json") if file.parent != self.scores_folder)
@@ -81,11 +83,11 @@ class Run:
             if not file.is_file():
                 raise UserError(f"{file} is not there: run `make {'eval' if file == files[2] else 'data'}`")
         lines = [list(read_lines(file)) for file in files]
-        if len({len(side) for side in lines}) > 1:
-            raise UserError(f"the files of {split} differ in length; its text has changed since: run `make eval` again")
+        if len({len(text) for text in lines}) > 1:
+            raise UserError(f"the text of {split} has changed since it was translated: run `make eval` again")
         return Evaluated(split, self.scores(split), *lines)
 
-    def records(self) -> Manifest:
+    def manifest(self) -> Manifest:
         """Return the manifest of the prepared data."""
         manifest = read_manifest(self.data_folder)
         if not manifest.tasks:
@@ -94,12 +96,13 @@ class Run:
 
     def data_has_changed(self) -> bool:
         """Return whether the data was prepared again after the run began."""
-        then = (self.environment.get("data") or {}).get("manifest")
+        if self.environment is None or self.environment.data is None:
+            return False
         manifest = CorpusLayout(self.data_folder).manifest
-        return bool(then) and manifest.is_file() and checksum(manifest) != then
+        return manifest.is_file() and checksum(manifest) != self.environment.data.manifest
 
-    def seconds(self) -> float:
-        """Return the seconds from the start of training to its end, without the time between an end and a resume."""
+    def training_seconds(self) -> float:
+        """Return the seconds that training took, without the time between an interruption and a resume."""
         steps = zip(self.events, self.events[1:], strict=False)
         return float(np.sum([after.time - before.time for before, after in steps if after.event != "start"]))
 
@@ -110,25 +113,25 @@ def read_run(folder: Path, data: Path, parse: Callable[[str], Config], scores: P
     Args:
         folder: The folder of the run.
         data: The folder of the prepared corpora.
-        parse: Parses a config.yaml into settings.
+        parse: A function that parses a config.yaml into settings.
         scores: The folder of the scores to show; by default those of the run's own checkpoint.
     """
     layout = RunLayout(folder)
-    path = layout.settings
-    if not path.is_file():
-        raise UserError(f"there is no run {folder.name} in {folder.parent}: {_others(folder)}")
-    config = parse(path.read_text(encoding="utf-8"))
+    if not layout.settings.is_file():
+        raise UserError(f"there is no run {folder.name} in {folder.parent}: {_advice(folder)}")
+    config = parse(layout.settings.read_text(encoding="utf-8"))
     environment, metrics = layout.environment, layout.metrics
     return Run(
         folder,
         data / config.data.corpus,
         config,
-        read_json(environment) if environment.is_file() else {},
+        read_environment(environment) if environment.is_file() else None,
         read_metrics(metrics) if metrics.is_file() else [],
         scores or layout.evaluation,
     )
 
 
-def _others(folder: Path) -> str:
+def _advice(folder: Path) -> str:
+    """Name the most similar run, or say how to make one."""
     others = sorted(path.parent.name for path in folder.parent.glob("*/config.yaml"))
     return nearest(folder.name, others) if others else "run `make train` first (with the same ARGS)"

@@ -1,4 +1,4 @@
-"""Print Table 3 of the paper with our own results, at full or at small scale."""
+"""Write Table 3 of the paper with our own results, at full or small scale."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,12 +16,12 @@ from nmt.runs.scores import scores_folder
 COLUMNS = ("row", "change", "PPL", "paper", "BLEU", "BLEU, as the paper counts", "paper", "M params", "paper",
            "hours", "paper")  # fmt: skip
 
-WIDTH, DEPTH, LENGTH = 8, 2, 320
+WIDTH_DIVISOR, LAYER_DIVISOR, STEP_DIVISOR = 8, 2, 320
 """The small scale divides widths, layers and steps by these."""
 
 
-class Measured(NamedTuple):
-    """The results of a row."""
+class RowResult(NamedTuple):
+    """Our own results for a row."""
 
     perplexity: float
     bleu: float
@@ -30,7 +30,7 @@ class Measured(NamedTuple):
     hours: float
 
 
-def chosen(names: Sequence[str]) -> list[str]:
+def choose_rows(names: Sequence[str]) -> list[str]:
     """Return the rows with these names, or all of them, in the paper's order."""
     for name in names:
         if name not in TABLE_3:
@@ -38,20 +38,20 @@ def chosen(names: Sequence[str]) -> list[str]:
     return [name for name in TABLE_3 if not names or name in names]
 
 
-def small(row: Config) -> list[str]:
+def small_scale(row: Config) -> list[str]:
     """Return overrides that shrink a row in proportion, so that it still differs from base as in the paper."""
     model, training = row.model, row.training
-    steps = training.steps // LENGTH
+    steps = training.steps // STEP_DIVISOR
     return [
         f"name={row.name.replace('table3/', 'table3-small/')}",
         "data=demo",
         "tokenizer.vocab_size=2000",
-        f"model.layers={model.layers // DEPTH}",
-        *(f"model.{name}={getattr(model, name) // WIDTH}" for name in ("d_model", "d_ff", "d_k", "d_v")),
+        f"model.layers={model.layers // LAYER_DIVISOR}",
+        *(f"model.{name}={getattr(model, name) // WIDTH_DIVISOR}" for name in ("d_model", "d_ff", "d_k", "d_v")),
         f"training.steps={steps}",
-        f"training.warmup_steps={max(1, training.warmup_steps // LENGTH * 8)}",
+        f"training.warmup_steps={max(1, training.warmup_steps // STEP_DIVISOR * 8)}",
         "training.batch_tokens=1024",
-        "training.learning_rate=3e-3",  # the paper's rule gives a model this narrow too high a rate
+        "training.learning_rate=3e-3",  # the paper's formula gives too high a rate for so narrow a model
         f"training.valid_every={steps}",
         "training.valid_sentences=0",
         f"training.save_every={steps // 2}",
@@ -61,7 +61,7 @@ def small(row: Config) -> list[str]:
 
 
 def is_done(config: Config) -> bool:
-    """Return whether a row was trained to its last step and scored there with these settings."""
+    """Return whether a row was trained to its last step, and that step was scored with these decoding settings."""
     scores = _scores_file(config)
     if not scores.is_file():
         return False
@@ -70,7 +70,7 @@ def is_done(config: Config) -> bool:
     return step == config.training.steps and record.decoding == config.decoding
 
 
-def measured(config: Config, vocabulary: int) -> Measured | None:
+def read_result(config: Config, vocabulary: int) -> RowResult | None:
     """Return the results of a row, or None if it is not done."""
     if not is_done(config):
         return None
@@ -78,7 +78,7 @@ def measured(config: Config, vocabulary: int) -> Measured | None:
     if record.perplexity is None:
         return None
     size = count_parameters(config.model, vocabulary, vocabulary).total
-    return Measured(
+    return RowResult(
         record.perplexity, record.scores["bleu"].score, record.scores["bleu_paper"].score, size, training_hours(config)
     )
 
@@ -89,9 +89,9 @@ def training_hours(config: Config) -> float:
     return sum(event.number("seconds") or 0.0 for event in events if event.event == "train") / 3600
 
 
-def table(figures: Mapping[str, Measured | None]) -> str:
+def as_markdown(results: Mapping[str, RowResult | None]) -> str:
     """Return the rows as Markdown with aligned columns; a dash means unknown."""
-    cells = [list(COLUMNS), *(_cells(name, own) for name, own in figures.items())]
+    cells = [list(COLUMNS), *(_cells(name, result) for name, result in results.items())]
     widths = [max(len(line[column]) for line in cells) for column in range(len(COLUMNS))]
     ruled = [cells[0], ["-" * width for width in widths], *cells[1:]]
     return "".join(
@@ -100,19 +100,19 @@ def table(figures: Mapping[str, Measured | None]) -> str:
     )
 
 
-def _cells(name: str, own: Measured | None) -> list[str]:
+def _cells(name: str, result: RowResult | None) -> list[str]:
     row = TABLE_3[name]
     return [
         name,
         row.change,
-        _number(own and own.perplexity, 2),
+        _number(result and result.perplexity, 2),
         _number(row.perplexity, 2),
-        _number(own and own.bleu, 1),
-        _number(own and own.bleu_paper, 1),
+        _number(result and result.bleu, 1),
+        _number(result and result.bleu_paper, 1),
         _number(row.bleu, 1),
-        _number(own and own.parameters / 1e6, 1 if own and own.parameters > 1e7 else 3),
+        _number(result and result.parameters / 1e6, 1 if result and result.parameters > 1e7 else 3),
         _number(row.parameters, 0),
-        _number(own and own.hours, 3),
+        _number(result and result.hours, 3),
         _number(row.hours, 0),
     ]
 

@@ -1,4 +1,4 @@
-"""Score translations one by one, and by length and rarest word of the sentence."""
+"""Score translations sentence by sentence, and by length and rarest word of the source."""
 
 import re
 from collections import Counter
@@ -6,43 +6,46 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice
-from typing import Any
 
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from nmt.report.charts import Bucket
 from nmt.report.run import Evaluated, Run
 from nmt.text.lines import read_lines
 
-LENGTHS = (5, 10, 15, 20, 30, 40, 60)
+LENGTH_BUCKETS = (5, 10, 15, 20, 30, 40, 60)
 """Upper ends of the buckets of source lengths, in words."""
-FREQUENCIES = (0, 9, 99, 999)
+FREQUENCY_BUCKETS = (0, 9, 99, 999)
 """Upper ends of the buckets of the rarest word's frequency in the training text."""
-COUNTED = 1_000_000
-"""Lines of the training text in which words are counted, from its start."""
-MOST_CHARACTERS = 1_500_000
-"""The most characters of a split's sentences in a page."""
+COUNTED_LINES = 1_000_000
+"""The number of lines at the start of the training text in which words are counted."""
+MAX_CHARACTERS = 1_500_000
+"""The largest number of characters that the sentences of a split have in a page."""
 
-Parts = list[str]
-"""A line in segments that alternate between shared with the other line and not; the first may be empty."""
+Segments = list[str]
+"""A line compared with another one. Its segments alternate: shared with the other line, only in this line, shared, ...
+
+The first segment may be empty.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A translation with its reference."""
+    """A translation with its reference and its scores."""
 
     number: int
-    """Its line, from 1."""
+    """Line number, from 1."""
     source: str
-    hypothesis: Parts
-    reference: Parts
+    hypothesis: Segments
+    reference: Segments
     chrf: float
     bleu: float
 
 
 def sentences(evaluated: Evaluated) -> list[Sentence]:
-    """Return every sentence with its own scores, in the order of the text."""
+    """Score every sentence; return them in the order of the text."""
     bleu, chrf = BLEU(effective_order=True), CHRF()
     found = []
     lines = zip(evaluated.sources, evaluated.hypotheses, evaluated.references, strict=True)
@@ -53,36 +56,37 @@ def sentences(evaluated: Evaluated) -> list[Sentence]:
     return found
 
 
-def mark_differences(left: str, right: str) -> tuple[Parts, Parts]:
-    """Split both lines into the segments that they share and, between them, those that only one has."""
+def mark_differences(left: str, right: str) -> tuple[Segments, Segments]:
+    """Split two lines into the segments that they share and the segments that only one of them has."""
     words = [re.findall(r"\w+|[^\w\s]|\s+", line) for line in (left, right)]
     matcher = SequenceMatcher(None, words[0], words[1], autojunk=False)
-    parts: tuple[Parts, Parts] = [""], [""]
+    segments: tuple[Segments, Segments] = [""], [""]
     for operation, left_from, left_to, right_from, right_to in matcher.get_opcodes():
         texts = "".join(words[0][left_from:left_to]), "".join(words[1][right_from:right_to])
         same = operation == "equal" and not texts[0].isspace()  # the space between two changed words changes with them
-        for side, text in zip(parts, texts, strict=True):
-            _append(side, text, same=same)
-    return parts
+        for line, text in zip(segments, texts, strict=True):
+            _append(line, text, same=same)
+    return segments
 
 
-def _append(parts: Parts, text: str, *, same: bool) -> None:
+def _append(segments: Segments, text: str, *, same: bool) -> None:
+    """Add text to the last segment if that is of the same kind, or else as a new segment."""
     if not text:
         return
-    if len(parts) % 2 == same:
-        parts[-1] += text
+    if len(segments) % 2 == same:
+        segments[-1] += text
     else:
-        parts.append(text)
+        segments.append(text)
 
 
-def shown(found: Sequence[Sentence]) -> list[Sentence]:
-    """Return all sentences, or for a large split only the best, the middle and the worst."""
+def sentences_to_show(found: Sequence[Sentence]) -> list[Sentence]:
+    """Return all sentences or, if they exceed MAX_CHARACTERS, the best, the middle and the worst."""
     ranked = sorted(found, key=lambda sentence: (sentence.chrf, -sentence.number))
-    size = sum(map(_characters, ranked)) / max(len(ranked), 1)
-    room = int(MOST_CHARACTERS / max(size, 1))
-    if len(ranked) <= room:
+    mean_size = sum(map(_characters, ranked)) / max(len(ranked), 1)
+    max_sentences = int(MAX_CHARACTERS / max(mean_size, 1))
+    if len(ranked) <= max_sentences:
         return list(found)
-    third = room // 3
+    third = max_sentences // 3
     middle = (len(ranked) - third) // 2
     chosen = {*range(third), *range(middle, middle + third), *range(len(ranked) - third, len(ranked))}
     return sorted((ranked[index] for index in chosen), key=lambda sentence: sentence.number)
@@ -92,15 +96,15 @@ def _characters(sentence: Sentence) -> int:
     return len(sentence.source) + sum(map(len, sentence.hypothesis)) + sum(map(len, sentence.reference))
 
 
-def by_length(evaluated: Evaluated) -> list[dict[str, Any]]:
+def by_length(evaluated: Evaluated) -> list[Bucket]:
     """Return BLEU and chrF for each range of source lengths."""
-    return _by(evaluated, [len(source.split()) for source in evaluated.sources], LENGTHS)
+    return _score_buckets(evaluated, [len(source.split()) for source in evaluated.sources], LENGTH_BUCKETS)
 
 
-def by_frequency(evaluated: Evaluated, counts: Counter[str]) -> list[dict[str, Any]]:
+def by_frequency(evaluated: Evaluated, counts: Counter[str]) -> list[Bucket]:
     """Return BLEU and chrF by how often training saw the rarest word of the source."""
     rarest = [min((counts[word] for word in words(source)), default=0) for source in evaluated.sources]
-    return _by(evaluated, rarest, FREQUENCIES)
+    return _score_buckets(evaluated, rarest, FREQUENCY_BUCKETS)
 
 
 def words(line: str) -> list[str]:
@@ -109,15 +113,16 @@ def words(line: str) -> list[str]:
 
 
 def word_counts(run: Run, wanted: Iterable[str]) -> Counter[str]:
-    """Count how often some source words occur in the training text."""
+    """Count the training sentences in which each of some source words occurs."""
     known, counts = set(wanted), Counter[str]()
-    for line in islice(read_lines(run.data_folder / f"train.{run.languages[0]}"), COUNTED):
+    for line in islice(read_lines(run.data_folder / f"train.{run.languages[0]}"), COUNTED_LINES):
         counts.update(known.intersection(words(line)))
     return counts
 
 
-def _by(evaluated: Evaluated, values: Sequence[int], ends: Sequence[int]) -> list[dict[str, Any]]:
-    rows = []
+def _score_buckets(evaluated: Evaluated, values: Sequence[int], ends: Sequence[int]) -> list[Bucket]:
+    """Group sentences by their values into ranges with these upper ends; score each group that is not empty."""
+    buckets = []
     metrics: dict[str, Metric] = {"BLEU": BLEU(), "chrF": CHRF()}
     for low, high in zip((-1, *ends), (*ends, None), strict=True):
         chosen = [index for index, value in enumerate(values) if low < value and (high is None or value <= high)]
@@ -125,8 +130,8 @@ def _by(evaluated: Evaluated, values: Sequence[int], ends: Sequence[int]) -> lis
             hypotheses = [evaluated.hypotheses[index] for index in chosen]
             references = [evaluated.references[index] for index in chosen]
             scores = {name: metric.corpus_score(hypotheses, [references]).score for name, metric in metrics.items()}
-            rows.append({"bucket": _range(low + 1, high), "sentences": len(chosen), **scores})
-    return rows
+            buckets.append(Bucket(_range(low + 1, high), len(chosen), scores))
+    return buckets
 
 
 def _range(low: int, high: int | None) -> str:

@@ -4,48 +4,116 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any, Self
 
 import torch
 
 from nmt import __version__
 from nmt.compute.cores import usable_cores
 from nmt.config.schema import Config
+from nmt.errors import UserError
 from nmt.storage.files import checksum, read_json
 
 PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "datasets", "safetensors", "hydra-core", "wandb")
 
 
-def environment(config: Config, data_manifest: Path) -> dict[str, object]:
-    """Return the code, the machine and the data of a run, for its environment.json."""
-    return {
-        "nmt": __version__,
-        "git": _git_state(Path(__file__).parent),
-        "command": sys.argv,
-        "seed": config.seed,
-        "precision": config.runtime.precision,
-        "python": platform.python_version(),
-        "packages": {package: _version(package) for package in PACKAGES},
-        "cuda": torch.version.cuda,
-        "cudnn": torch.backends.cudnn.version() if torch.cuda.is_available() else None,
-        "platform": platform.platform(),
-        "cpu": _cpu_model(),
-        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "cores": usable_cores(),
-        "threads": torch.get_num_threads(),
-        "devices": [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())],
-        "processes": int(os.environ.get("WORLD_SIZE", "1")),
-        "data": _data_state(data_manifest),
-    }
+@dataclass(frozen=True, slots=True)
+class GitState:
+    """The commit of the code, and whether files differ from it; None if git does not say."""
+
+    commit: str | None
+    dirty: bool | None
 
 
-def _git_state(folder: Path) -> dict[str, object] | None:
+@dataclass(frozen=True, slots=True)
+class DataState:
+    """The checksum of the manifest of the prepared data, and the checksums that it lists."""
+
+    manifest: str
+    checksums: Mapping[str, str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The content of environment.json; a field that an earlier version did not write has its default."""
+
+    nmt: str = ""
+    git: GitState | None = None
+    """None outside a repository that tracks the code."""
+    command: list[str] = field(default_factory=list)
+    seed: int | None = None
+    precision: str = ""
+    python: str = ""
+    packages: Mapping[str, str | None] = field(default_factory=dict)
+    """The version of each package; None if it is not installed."""
+    cuda: str | None = None
+    cudnn: int | None = None
+    platform: str = ""
+    cpu: str = ""
+    cpu_capability: str = ""
+    cores: int | None = None
+    threads: int = 1
+    devices: list[str] = field(default_factory=list)
+    """Names of the GPUs of the machine."""
+    processes: int = 1
+    data: DataState | None = None
+    """None without prepared data."""
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Read the content of environment.json; ignore fields that this version does not know."""
+        known = {each.name: content[each.name] for each in fields(cls) if each.name in content}
+        git, data = content.get("git"), content.get("data")
+        known["git"] = GitState(git.get("commit"), git.get("dirty")) if git else None
+        known["data"] = DataState(data["manifest"], data.get("checksums")) if data else None
+        return cls(**known)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the content of environment.json."""
+        return asdict(self)
+
+
+def read_environment(file: Path) -> Environment:
+    """Read an environment.json."""
+    try:
+        return Environment.from_json(read_json(file))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise UserError(f"{file} does not describe the machine of a run: delete it") from error
+
+
+def environment(config: Config, data_manifest: Path) -> Environment:
+    """Return the code, the machine and the data of a run."""
+    return Environment(
+        nmt=__version__,
+        git=_git_state(Path(__file__).parent),
+        command=sys.argv,
+        seed=config.seed,
+        precision=config.runtime.precision,
+        python=platform.python_version(),
+        packages={package: _version(package) for package in PACKAGES},
+        cuda=torch.version.cuda,
+        cudnn=torch.backends.cudnn.version() if torch.cuda.is_available() else None,
+        platform=platform.platform(),
+        cpu=_cpu_model(),
+        cpu_capability=torch.backends.cpu.get_cpu_capability(),
+        cores=usable_cores(),
+        threads=torch.get_num_threads(),
+        devices=[torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())],
+        processes=int(os.environ.get("WORLD_SIZE", "1")),
+        data=_data_state(data_manifest),
+    )
+
+
+def _git_state(folder: Path) -> GitState | None:
     """Return the commit of the code and whether it has changes; None outside a repository that tracks it."""
     if _git(folder, "ls-files", "--error-unmatch", "environment.py") is None:
         return None
     commit, changes = _git(folder, "rev-parse", "HEAD"), _git(folder, "status", "--porcelain")
-    return {"commit": commit, "dirty": None if changes is None else bool(changes)}
+    return GitState(commit, dirty=None if changes is None else bool(changes))
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
@@ -74,10 +142,10 @@ def _cpu_model() -> str:
     return next(models, platform.processor() or platform.machine())
 
 
-def _data_state(manifest: Path) -> dict[str, object] | None:
+def _data_state(manifest: Path) -> DataState | None:
     """Return the checksum of the manifest, and the checksums of files that it lists; None without a manifest."""
     if not manifest.exists():
         return None
     content = read_json(manifest)
     checksums = content.get("checksums") if isinstance(content, dict) else None
-    return {"manifest": checksum(manifest), "checksums": checksums}
+    return DataState(checksum(manifest), checksums)

@@ -15,5 +15,5 @@ def start_tracker(config: Config, step: int) -> Tracker:
     """Write config.yaml and environment.json, and return a tracker that drops events of later steps."""
     layout = RunLayout(config.run_folder)
     write_text(layout.settings, to_yaml(config))
-    write_json(layout.environment, environment(config, CorpusLayout(config.data_folder).manifest))
+    write_json(layout.environment, environment(config, CorpusLayout(config.data_folder).manifest).to_json())
     return Tracker(layout.folder, config.tracking, name=config.name, settings=flatten(asdict(config)), step=step)

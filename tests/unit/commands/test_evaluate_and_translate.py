@@ -1,4 +1,4 @@
-"""`nmt eval` and `nmt translate` from a checkpoint on the disk to what they print and write."""
+"""`nmt eval` and `nmt translate`: from a checkpoint on disk to their files and printed lines."""
 
 import gzip
 import io
@@ -59,7 +59,7 @@ def content() -> bytes:
 
 @pytest.fixture
 def run(tmp_path: Path, content: bytes) -> Run:
-    """A run with one checkpoint and prepared test data; and the overrides that name it."""
+    """Make a run with one checkpoint and prepared test data; return its settings and the overrides that name it."""
     config = Config(
         name="tiny",
         checkpoint="last",
@@ -136,14 +136,14 @@ def test_eval_writes_translations_and_scores_and_prints_the_scores(
         assert signature == report[name]["signature"]
 
 
-def test_eval_takes_the_model_from_the_checkpoint_and_decoding_from_the_settings(run: Run) -> None:
+def test_eval_uses_the_checkpoints_model_and_the_given_decoding_settings(run: Run) -> None:
     config, overrides = run
     assert main(["eval", *overrides, "model.layers=5", "decoding.beam=1"]) == 0
     report = json.loads((config.run_folder / "eval" / "test.json").read_text(encoding="utf-8"))
     assert report["decoding"]["beam"] == 1
 
 
-def test_eval_scores_every_split_that_is_named(run: Run) -> None:
+def test_eval_scores_every_named_split(run: Run) -> None:
     config, overrides = run
     write_split(config, "unseen", SOURCES[:1], REFERENCES[:1])
     assert main(["eval", *overrides, "evaluation.splits=[test,unseen]"]) == 0
@@ -152,7 +152,7 @@ def test_eval_scores_every_split_that_is_named(run: Run) -> None:
     ]  # fmt: skip
 
 
-def test_scores_of_other_checkpoints_have_a_folder_of_their_own(run: Run, tmp_path: Path) -> None:
+def test_scores_of_other_checkpoints_go_to_separate_folders(run: Run, tmp_path: Path) -> None:
     config, overrides = run
     copied = tmp_path / "elsewhere" / "step-00000007"
     shutil.copytree(weights_path(config).parent, copied)
@@ -173,14 +173,14 @@ def test_scores_of_other_checkpoints_have_a_folder_of_their_own(run: Run, tmp_pa
     assert json.loads(other.read_text(encoding="utf-8"))["checkpoint"]["path"] == str(copied)
 
 
-def test_a_run_without_settings_of_its_own_has_the_usual_checkpoint(run: Run) -> None:
+def test_a_run_without_config_yaml_has_the_default_checkpoint(run: Run) -> None:
     config, _ = run
     (config.run_folder / "config.yaml").unlink()
     assert scores_folder(replace(config, checkpoint="averaged")) == config.run_folder / "eval"
     assert scores_folder(config) == config.run_folder / "eval" / "last"
 
 
-def test_names_of_folders_for_scores_stay_short(run: Run) -> None:
+def test_score_folders_of_long_ensembles_have_short_names(run: Run) -> None:
     config, _ = run
     named = [replace(config.decoding, ensemble=[f"{step:08}" for step in range(first, 40)]) for first in (0, 1)]
     names = [scores_folder(replace(config, decoding=each)).name for each in named]
@@ -188,16 +188,21 @@ def test_names_of_folders_for_scores_stay_short(run: Run) -> None:
     assert all(len(name) < 200 for name in names)
 
 
-def test_only_what_a_checkpoint_lists_is_offered_to_trackers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trackers_get_only_the_files_that_a_checkpoint_lists(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     config, overrides = run
-    told: list[Scored] = []
-    monkeypatch.setattr(evaluating, "tell_scored", lambda *_, scored, **more: told.append(scored))
+    tracked: list[Scored] = []
+    monkeypatch.setattr(evaluating, "tell_scored", lambda *_, scored, **more: tracked.append(scored))
     (weights_path(config).parent / "notes.txt").write_text("not for others", encoding="utf-8")
     assert main(["eval", *overrides]) == 0
-    assert [file.name for file in told[0].files] == ["config.yaml", "meta.json", "model.safetensors", "tokenizer.model"]
+    assert [file.name for file in tracked[0].files] == [
+        "config.yaml",
+        "meta.json",
+        "model.safetensors",
+        "tokenizer.model",
+    ]
 
 
-def test_the_loss_is_that_of_each_reference_alone(run: Run) -> None:
+def test_batched_nll_equals_the_nll_of_each_reference_alone(run: Run) -> None:
     config, _ = run
     translator = translator_of(config)
     model, tokenizer = translator.models[0], translator.tokenizer
@@ -211,7 +216,7 @@ def test_the_loss_is_that_of_each_reference_alone(run: Run) -> None:
     assert reference_nll(translator, Split("test", SOURCES, REFERENCES)) == pytest.approx(total / tokens, rel=1e-5)
 
 
-def test_processes_share_the_sentences(
+def test_each_process_translates_its_share_and_returns_all_translations(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config, _ = run
@@ -237,7 +242,7 @@ def test_processes_share_the_sentences(
 
 
 @pytest.mark.slow
-def test_two_real_processes_score_what_one_does(run: Run) -> None:
+def test_two_processes_write_the_scores_of_one(run: Run) -> None:
     config, overrides = run
     assert main(["eval", *overrides]) == 0
     report = config.run_folder / "eval" / "test.json"
@@ -278,7 +283,7 @@ def weights_path(config: Config) -> Path:
         ),
     ],
 )
-def test_what_eval_refuses(
+def test_eval_refuses_bad_input_in_one_line(
     run: Run, capsys: pytest.CaptureFixture[str], spoil: Callable[[Config], object], override: str, complaint: str
 ) -> None:
     config, overrides = run
@@ -308,7 +313,7 @@ def test_a_checkpoint_of_another_shape_is_refused(run: Run, capsys: pytest.Captu
         assert "step-00000008 is a checkpoint of another vocabulary or model shape" in capsys.readouterr().err
 
 
-def test_splits_are_read_as_they_are(tmp_path: Path) -> None:
+def test_splits_keep_empty_lines_and_unusual_characters(tmp_path: Path) -> None:
     (tmp_path / "test.en").write_text("a\u2028b\n\nc \n", encoding="utf-8")
     (tmp_path / "test.de").write_text("x\x85y\n\nz\n", encoding="utf-8")
     assert read_split(tmp_path, "test", ("en", "de")) == Split("test", ["a\u2028b", "", "c "], ["x\x85y", "", "z"])
@@ -318,7 +323,7 @@ def feed(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
-def test_translate_keeps_lines_from_standard_input(
+def test_translate_writes_one_line_per_line_of_standard_input(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     config, overrides = run
@@ -341,7 +346,7 @@ def test_translate_reads_and_writes_files(run: Run, tmp_path: Path, name: str, p
     ]
 
 
-def test_translate_lists_the_best(
+def test_translate_writes_the_n_best_with_scores(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     config, overrides = run
@@ -358,7 +363,7 @@ def test_translate_lists_the_best(
     assert [float(row[2]) for row in rows] == pytest.approx([each.score for each in candidates], abs=1e-5)
 
 
-def test_translate_names_the_line_that_is_not_utf8(
+def test_translate_reports_the_line_that_is_not_utf8(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     _, overrides = run
@@ -372,7 +377,7 @@ def test_translate_names_the_line_that_is_not_utf8(
     assert not output.exists()
 
 
-def test_translate_says_what_file_is_missing(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_translate_names_a_missing_input_file(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     _, overrides = run
     assert main(["translate", *overrides, "input=nowhere.txt"]) == 2
     assert "input=nowhere.txt does not exist" in capsys.readouterr().err

@@ -55,8 +55,8 @@ def text(tmp_path: Path) -> Path:
 
 def give_model(config: Config) -> TranslationModel:
     """Save a checkpoint of a model that ends its translations, as trained ones do; return the model."""
-    pieces = models.tokenizer()
-    ours = models.model(pieces)
+    pieces = models.make_tokenizer()
+    ours = models.make_model(pieces)
     pieces.save(config.run_folder / "pieces")
     settings = replace(config, model=ours.config, data=replace(config.data, max_pieces=12))
     Checkpoints(config.run_folder).save(
@@ -72,7 +72,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> str:
     return captured.out
 
 
-def test_safetensors_are_a_checkpoint_of_their_own(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_safetensors_export_loads_as_a_checkpoint(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, overrides = run
     assert main(["eval", *overrides]) == 0
     licence = "export.licence=cc-by-4.0"
@@ -91,7 +91,7 @@ def test_safetensors_are_a_checkpoint_of_their_own(run: Run, text: Path, capsys:
 
 
 @needs_ctranslate2
-def test_what_was_exported_translates_and_is_scored(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_translate_and_eval_accept_an_export(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, overrides = run
     greedy = [*overrides, "decoding.beam=1"]
     assert main(["export", *greedy, f"input={text}"]) == 0
@@ -113,7 +113,7 @@ def test_what_was_exported_translates_and_is_scored(run: Run, text: Path, capsys
 
 
 @needs_ctranslate2
-def test_the_card_shows_the_search_of_the_scores_and_what_rounding_changes(
+def test_the_card_states_the_scored_search_and_the_effect_of_rounding(
     run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, overrides = run
@@ -133,7 +133,7 @@ def test_the_card_shows_the_search_of_the_scores_and_what_rounding_changes(
     assert found, line
     assert float(found[2]) == 25 * int(found[1])
     decoding = replace(config.decoding, beam=3, alpha=1.5)
-    native = TorchEngine([ours], models.tokenizer(), decoding, torch.device("cpu"))
+    native = TorchEngine([ours], models.make_tokenizer(), decoding, torch.device("cpu"))
     translations = [each.text for each in native.translate(LINES)]
     references = [reference for source, reference in zip(SOURCES, REFERENCES, strict=True) if source]
     assert float(found[4]) == round(sacrebleu.corpus_bleu(translations, [references]).score, 2)
@@ -152,7 +152,7 @@ def test_the_card_shows_the_search_of_the_scores_and_what_rounding_changes(
 
 
 @pytest.mark.skipif(not find_spec("transformers"), reason="needs the package transformers")
-def test_what_hugging_face_is_given_is_what_was_compared(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_hugging_face_export_translates_as_it_was_verified(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     config, overrides = run
     write_split(config, "valid", SOURCES, REFERENCES)
     give_model(config)
@@ -167,7 +167,7 @@ def test_what_hugging_face_is_given_is_what_was_compared(run: Run, capsys: pytes
     assert "GNMT's length penalty 0.6, which Hugging Face does not have" in card
 
 
-def test_a_missing_package_is_installed_if_make_says_how(
+def test_a_missing_package_is_installed_with_the_command_in_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(packages.REQUIREMENTS, "not_there_yet", "not_there_yet>=1")
@@ -181,14 +181,14 @@ def test_a_missing_package_is_installed_if_make_says_how(
     assert "installing not_there_yet>=1" in capsys.readouterr().err
 
 
-def test_a_package_that_cannot_be_installed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_installation_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(packages.REQUIREMENTS, "nowhere_at_all", "nowhere_at_all")
     monkeypatch.setenv("NMT_INSTALL", shlex.join([sys.executable, "-c", "raise SystemExit(3)"]))
     with pytest.raises(UserError, match=r"nowhere_at_all could not be installed \(exit code 3"):
         packages.import_optional("nowhere_at_all")
 
 
-def test_packages_are_asked_for_as_the_extras_do() -> None:
+def test_requirements_equal_those_of_the_extras() -> None:
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
     assert [*extras["ctranslate2"], *extras["huggingface"]] == list(packages.REQUIREMENTS.values())
@@ -218,7 +218,7 @@ def test_each_process_loads_the_export_onto_its_own_device(
 
 
 @pytest.mark.parametrize(
-    ("stage", "words", "complaint"),
+    ("stage", "words", "message"),
     [
         ("export", ["export.target=huggingface"], "cannot express model.positions=learned"),
         ("export", ["export=huggingface"], "cannot express model.positions=learned"),
@@ -231,18 +231,18 @@ def test_each_process_loads_the_export_onto_its_own_device(
         ("translate", ["translate.prefix=nowhere"], "translate.prefix=nowhere does not exist"),
     ],
 )
-def test_what_is_refused(
-    run: Run, text: Path, stage: str, words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+def test_export_score_and_translate_refuse_bad_input(
+    run: Run, text: Path, stage: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config, overrides = run
     assert main([stage, *overrides, f"input={text}", *words]) == 2
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1
-    assert all(part in captured.err for part in complaint.split(".*"))
+    assert all(phrase in captured.err for phrase in message.split(".*"))
     assert not (config.run_folder / "export").is_dir() or not list((config.run_folder / "export").iterdir())
 
 
-def test_scores_are_log_probabilities(
+def test_score_prints_log_probabilities_of_the_translations(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     config, overrides = run
@@ -266,7 +266,9 @@ def test_scores_are_log_probabilities(
         assert int(row[1]) == len(target) + 1
 
 
-def test_forms_beginnings_and_ensembles(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_translate_writes_jsonl_and_tsv_and_accepts_prefixes_and_ensembles(
+    run: Run, text: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config, overrides = run
     expected = [each.candidates[0] for each in translator_of(config).translate(LINES)]
     base = ["translate", *overrides, f"input={text}"]
@@ -290,7 +292,7 @@ def test_forms_beginnings_and_ensembles(run: Run, text: Path, capsys: pytest.Cap
     assert "fewer prefixes than lines" in capsys.readouterr().err
 
 
-def test_samples_change_with_the_seed_alone(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_samples_change_only_with_the_seed(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, overrides = run
     seen = []
     for seed in (1, 1, 2):

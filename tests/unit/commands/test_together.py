@@ -1,4 +1,4 @@
-"""Under torchrun nothing is said or done twice."""
+"""Under torchrun, only one process prints an error or runs a single-process command."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,11 +9,11 @@ from nmt import cli
 
 
 @pytest.fixture(autouse=True)
-def _second(monkeypatch: pytest.MonkeyPatch) -> None:
+def _second_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "1")
 
 
-def test_what_all_processes_of_an_evaluation_meet_is_said_by_the_first(
+def test_an_error_of_all_processes_is_printed_only_by_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["eval", f"paths.data={tmp_path}", f"paths.outputs={tmp_path}", "runtime.device=cpu", "runtime.threads=1"]
@@ -25,7 +25,7 @@ def test_what_all_processes_of_an_evaluation_meet_is_said_by_the_first(
 
 
 @pytest.mark.parametrize(("stage", "times"), [("data", 0), ("report", 0), ("translate", 0), ("eval", 1), ("train", 1)])
-def test_a_stage_that_has_no_use_for_more_processes_runs_in_the_first(
+def test_a_single_process_command_runs_only_in_the_first_process(
     stage: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs: list[object] = []

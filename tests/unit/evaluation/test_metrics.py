@@ -30,7 +30,7 @@ HYPOTHESES = [
 ]
 
 
-def test_scores_are_those_of_sacrebleus_functions() -> None:
+def test_scores_equal_those_of_sacrebleus_functions() -> None:
     scores = score(HYPOTHESES, REFERENCES, "de")
     assert scores["bleu"].score == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
     assert scores["chrf"].score == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
@@ -38,13 +38,13 @@ def test_scores_are_those_of_sacrebleus_functions() -> None:
     assert 0 < scores["bleu"].score < 100
 
 
-def test_chrfpp_counts_words_besides_characters() -> None:
+def test_chrfpp_counts_words_and_characters() -> None:
     found = score(HYPOTHESES, REFERENCES, "de")["chrfpp"]
     assert found.score == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES], word_order=2).score
     assert "|nw:2|" in found.signature
 
 
-def test_scores_and_signatures_are_those_of_sacrebleus_command(tmp_path: Path) -> None:
+def test_scores_and_signatures_equal_those_of_sacrebleus_command(tmp_path: Path) -> None:
     hypotheses, references = tmp_path / "hyp", tmp_path / "ref"
     hypotheses.write_text("\n".join(HYPOTHESES) + "\n", encoding="utf-8")
     references.write_text("\n".join(REFERENCES) + "\n", encoding="utf-8")
@@ -69,7 +69,7 @@ def test_scores_and_signatures_are_those_of_sacrebleus_command(tmp_path: Path) -
         assert scores[name].signature == line["signature"]
 
 
-def test_paper_bleu_is_the_bleu_of_the_papers_tokens() -> None:
+def test_paper_bleu_equals_bleu_on_the_papers_tokens() -> None:
     moses = MosesTokenizer(lang="de")
 
     def by_hand(line: str) -> str:
@@ -117,12 +117,12 @@ def test_paper_tokens_have_plain_quotes_and_split_compounds() -> None:
     assert tokens("") == ""
 
 
-def test_unequal_counts_are_refused_with_both_numbers() -> None:
+def test_different_numbers_of_lines_are_refused_with_both_numbers() -> None:
     with pytest.raises(UserError, match=r"1,001 translations but 2 references"):
         score(["x"] * 1001, ["x"] * 2, "de")
 
 
-def test_every_registered_metric_is_scored_and_the_promised_names_are_there() -> None:
+def test_every_registered_metric_is_scored_and_required_names_exist() -> None:
     scores = score(HYPOTHESES, REFERENCES, "de")
     assert list(scores) == list(METRICS)
     assert {"bleu", "bleu_paper", "chrf", "ter"} <= scores.keys()

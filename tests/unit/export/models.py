@@ -1,4 +1,4 @@
-"""Small models with arbitrary weights, and a tokenizer, for all tests of this folder."""
+"""Make small models with random weights, and tokenizers, for the tests of exports."""
 
 import io
 
@@ -22,8 +22,8 @@ LINES = [
 ]
 
 
-def tokenizer(joint: bool = True) -> Tokenizer:
-    """A tokenizer of few pieces; where it is not joint, the target's has fewer."""
+def make_tokenizer(joint: bool = True) -> Tokenizer:
+    """Return a tokenizer of few pieces; unless it is joint, the target vocabulary is smaller."""
     return Tokenizer(_pieces(60)) if joint else Tokenizer(_pieces(60), _pieces(52))
 
 
@@ -36,32 +36,35 @@ def _pieces(size: int) -> bytes:
     return content.getvalue()
 
 
-def model(pieces: Tokenizer, **options: object) -> TranslationModel:
-    """A model whose every weight, those of norms and biases too, is its own."""
+def make_model(tokenizer: Tokenizer, **options: object) -> TranslationModel:
+    """Return a model with random weights, also in norms and biases."""
     torch.manual_seed(7)
     config = ModelConfig(**{"layers": 2, "d_model": 32, "d_ff": 48, "heads": 4, **options})  # type: ignore[arg-type]
-    made = build_model(config, pieces.source_size, pieces.target_size).eval()
+    model = build_model(config, tokenizer.source_size, tokenizer.target_size).eval()
     with torch.no_grad():
-        for name, weight in made.named_parameters():
+        for name, weight in model.named_parameters():
             if weight.dim() == 1:
                 weight.normal_(mean=float(name.endswith("norm.weight")), std=0.3)
-        made.projection[EOS].mul_(1.3)
+        model.projection[EOS].mul_(1.3)
         if config.norm == "layer":
-            _silence(made, [PAD, BOS])
-    return made
+            _make_improbable(model, [PAD, BOS])
+    return model
 
 
-def _silence(made: TranslationModel, pieces: list[int]) -> None:
-    """Make pieces as improbable as training makes them: no engine gives them, but not all count them in the sum."""
-    norms = [module for name, module in made.named_modules() if name.startswith("decoder") and name.endswith("norm")]
+def _make_improbable(model: TranslationModel, pieces: list[int]) -> None:
+    """Make pieces as improbable as training makes them.
+
+    No engine generates PAD or BOS, but engines differ in whether the softmax includes them.
+    """
+    norms = [module for name, module in model.named_modules() if name.startswith("decoder") and name.endswith("norm")]
     last = next(norm for norm in norms[::-1] if isinstance(norm, torch.nn.LayerNorm))
     last.weight[0], last.bias[0] = 0, 10
-    made.projection[:, 0] = 0
-    made.projection[pieces, 0] = -3
+    model.projection[:, 0] = 0
+    model.projection[pieces, 0] = -3
 
 
-def log_probabilities(made: TranslationModel, source: list[int], target: list[int]) -> Tensor:
-    """Log-probabilities (n + 1,) of the target's pieces and its end, from one pass over it all."""
+def log_probabilities(model: TranslationModel, source: list[int], target: list[int]) -> Tensor:
+    """Return the log-probabilities (n + 1,) of the target's pieces and its end mark, from one forward pass."""
     with torch.no_grad():
-        hidden = made(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
-        return made.logits(hidden).log_softmax(-1).gather(1, torch.tensor([*target, EOS])[:, None])[:, 0]
+        hidden = model(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
+        return model.logits(hidden).log_softmax(-1).gather(1, torch.tensor([*target, EOS])[:, None])[:, 0]

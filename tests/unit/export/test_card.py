@@ -1,4 +1,4 @@
-"""The model card states facts for programs and people, and nothing private."""
+"""The model card has a header that programs read, the facts of the model, and no private paths."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -34,13 +34,13 @@ def header(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("source", ["no", "on", "y", "en", "1e3"])
-def test_codes_that_yaml_would_misread_are_quoted(source: str) -> None:
+def test_language_codes_that_yaml_would_misread_are_quoted(source: str) -> None:
     made = card(facts(DataConfig(source_lang=source, target_lang="de"), licence="no: licence #1"))
     assert header(made)["language"] == [source, "de"]
     assert header(made)["license"] == "no: licence #1"
 
 
-def test_a_data_set_on_the_hub_is_named() -> None:
+def test_the_header_names_a_hub_dataset() -> None:
     made = card(facts(DataConfig()))
     assert header(made)["datasets"] == ["wmt/wmt14"]
     assert "- wmt14_en_de: wmt/wmt14 (de-en)" in made
@@ -55,7 +55,7 @@ def test_local_folders_are_not_published(tmp_path: Path, monkeypatch: pytest.Mon
         assert folder not in made
 
 
-def test_only_the_names_of_local_files_are_published() -> None:
+def test_local_files_are_published_without_their_folders() -> None:
     made = card(facts(DataConfig(source="files", train=["/home/me/secret/train.en", "../mine/train.de"])))
     assert "the files train.en, train.de" in made
     assert "secret" not in made

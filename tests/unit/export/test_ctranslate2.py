@@ -1,4 +1,4 @@
-"""What CTranslate2 makes of an export, against our own model."""
+"""Exports for CTranslate2, compared with our own model."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.export import ctranslate2
 from nmt.text.special import EOS
-from tests.unit.export.models import LINES, log_probabilities, model, tokenizer
+from tests.unit.export.models import LINES, log_probabilities, make_model, make_tokenizer
 
 pytest.importorskip("ctranslate2", reason="needs the package ctranslate2")
 CPU = torch.device("cpu")
@@ -31,15 +31,15 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("options", SHAPES, ids=str)
-def test_it_gives_the_same_scores_and_translations(tmp_path: Path, options: dict[str, object]) -> None:
+def test_ctranslate2_gives_the_same_scores_and_translations(tmp_path: Path, options: dict[str, object]) -> None:
     from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 
-    pieces = tokenizer(joint=options.get("tie_embeddings") is not False)
-    ours = model(pieces, **options)
-    ctranslate2.write(tmp_path, ours.config, ours.state_dict(), pieces, "float32")
+    tokenizer = make_tokenizer(joint=options.get("tie_embeddings") is not False)
+    ours = make_model(tokenizer, **options)
+    ctranslate2.write(tmp_path, ours.config, ours.state_dict(), tokenizer, "float32")
     decoding = DecodingConfig(beam=3, nbest=3, extra_length=12, batch_tokens=1)
     theirs = CTranslate2Engine(tmp_path, decoding, CPU, 1, max_positions=64)
-    sources, targets = pieces.encode_source(LINES), pieces.encode_target(LINES[::-1])
+    sources, targets = tokenizer.encode_source(LINES), tokenizer.encode_target(LINES[::-1])
     scored = theirs.likelihoods([[*each, EOS] for each in sources], [[*each, EOS] for each in targets])
     for source, target, found in zip(sources, targets, scored, strict=True):
         expected = log_probabilities(ours, source, target)
@@ -48,7 +48,7 @@ def test_it_gives_the_same_scores_and_translations(tmp_path: Path, options: dict
     for beam, nbest in ((1, 1), (3, 3)):
         chosen = replace(decoding, beam=beam, nbest=nbest)
         theirs.config = chosen
-        native = TorchEngine([ours], pieces, chosen, CPU).translate_ids(sources)
+        native = TorchEngine([ours], tokenizer, chosen, CPU).translate_ids(sources)
         exported = theirs.translate_ids(sources)
         for source, ours_found, theirs_found in zip(sources, native, exported, strict=True):
             if all(len(each.tokens) < len(source) + 10 for each in ours_found):  # at the limit they end differently
@@ -58,16 +58,16 @@ def test_it_gives_the_same_scores_and_translations(tmp_path: Path, options: dict
                 )
 
 
-def test_int8_is_a_quarter_of_the_size_and_nearly_the_same(tmp_path: Path) -> None:
+def test_int8_has_a_quarter_of_the_size_and_similar_scores(tmp_path: Path) -> None:
     from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 
-    pieces = tokenizer()
-    ours = model(pieces, d_model=128, d_ff=512)
+    tokenizer = make_tokenizer()
+    ours = make_model(tokenizer, d_model=128, d_ff=512)
     before = {name: weight.clone() for name, weight in ours.state_dict().items()}
     sizes = {}
     for numbers in ("float32", "int8"):
         (tmp_path / numbers).mkdir()
-        ctranslate2.write(tmp_path / numbers, ours.config, ours.state_dict(), pieces, numbers)
+        ctranslate2.write(tmp_path / numbers, ours.config, ours.state_dict(), tokenizer, numbers)
         table = 4 * ctranslate2.POSITIONS * 128
         sizes[numbers] = (tmp_path / numbers / "model.bin").stat().st_size - table
     assert sizes["int8"] < 0.3 * sizes["float32"]
@@ -78,17 +78,17 @@ def test_int8_is_a_quarter_of_the_size_and_nearly_the_same(tmp_path: Path) -> No
     assert rounded != exact
 
 
-def test_values_of_another_width_than_keys_are_refused(tmp_path: Path) -> None:
-    pieces = tokenizer()
-    ours = model(pieces, d_k=16)
+def test_a_value_size_other_than_the_key_size_is_refused(tmp_path: Path) -> None:
+    tokenizer = make_tokenizer()
+    ours = make_model(tokenizer, d_k=16)
     with pytest.raises(UserError, match=r"export.target=ctranslate2 cannot express model.d_v=8, only"):
-        ctranslate2.write(tmp_path, ours.config, ours.state_dict(), pieces, "float32")
+        ctranslate2.write(tmp_path, ours.config, ours.state_dict(), tokenizer, "float32")
 
 
-def test_a_damaged_export_is_told(tmp_path: Path) -> None:
+def test_a_damaged_export_is_refused_by_name(tmp_path: Path) -> None:
     from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 
-    tokenizer().save(tmp_path)
+    make_tokenizer().save(tmp_path)
     (tmp_path / "model.bin").write_bytes(b"no model")
     with pytest.raises(UserError, match=r"CTranslate2 cannot load .*: run `make export` again"):
         CTranslate2Engine(tmp_path, DecodingConfig(), CPU, 1)

@@ -1,4 +1,4 @@
-"""Every export format declares what it can express, and refuses the rest by name."""
+"""Every export format declares the settings that it can express and refuses all others by name."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from nmt.runs.export_record import ExportRecord, VerificationRecord, read_export
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaterModelConfig(ModelConfig):
-    """Settings of a version whose model has more options."""
+    """The settings of a later version, whose model has more options."""
 
     experts: int = 1
     gating: str = "none"

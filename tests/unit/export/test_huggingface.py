@@ -1,4 +1,4 @@
-"""What `MarianMTModel` and `AutoTokenizer` make of an export, against our own model."""
+"""Exports for `MarianMTModel` and `AutoTokenizer`, compared with our own model and tokenizer."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from nmt.errors import UserError
 from nmt.export import huggingface
 from nmt.export.marian_engine import MarianEngine
 from nmt.text.special import BOS, EOS, PAD, UNK
-from tests.unit.export.models import LINES, log_probabilities, model, tokenizer
+from tests.unit.export.models import LINES, log_probabilities, make_model, make_tokenizer
 
 GREEDY = DecodingConfig(beam=1, extra_length=10)
 
@@ -20,15 +20,13 @@ SHAPES = [{}, {"tie_embeddings": False}, {"activation": "gelu"}, {"heads": 1}, {
 
 
 @pytest.mark.parametrize("options", SHAPES, ids=str)
-def test_hugging_faces_own_code_gives_the_same_scores_and_translations(
-    tmp_path: Path, options: dict[str, object]
-) -> None:
+def test_hugging_face_gives_the_same_scores_and_translations(tmp_path: Path, options: dict[str, object]) -> None:
     transformers = pytest.importorskip("transformers", reason="needs the package transformers")
-    pieces = tokenizer(joint=options.get("tie_embeddings") is not False)
-    ours = model(pieces, **options)
-    huggingface.write(tmp_path, ours.config, ours.state_dict(), pieces, ("en", "de"), {"max_length": 64})
+    tokenizer = make_tokenizer(joint=options.get("tie_embeddings") is not False)
+    ours = make_model(tokenizer, **options)
+    huggingface.write(tmp_path, ours.config, ours.state_dict(), tokenizer, ("en", "de"), {"max_length": 64})
     theirs = transformers.MarianMTModel.from_pretrained(tmp_path).eval()
-    sources, targets = pieces.encode_source(LINES), pieces.encode_target(LINES[::-1])
+    sources, targets = tokenizer.encode_source(LINES), tokenizer.encode_target(LINES[::-1])
     for source, target in zip(sources, targets, strict=True):
         ids, begun = torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *target]])
         with torch.no_grad():
@@ -36,41 +34,41 @@ def test_hugging_faces_own_code_gives_the_same_scores_and_translations(
         found = logits.log_softmax(-1).gather(1, torch.tensor([*target, EOS])[:, None])[:, 0]
         torch.testing.assert_close(found, log_probabilities(ours, source, target), atol=1e-4, rtol=1e-4)
         generated = theirs.generate(input_ids=ids, num_beams=1, do_sample=False, max_new_tokens=len(source) + 11)[0]
-        ((greedy,),) = TorchEngine([ours], pieces, GREEDY, torch.device("cpu")).translate_ids([source])
+        ((greedy,),) = TorchEngine([ours], tokenizer, GREEDY, torch.device("cpu")).translate_ids([source])
         kept = [piece for piece in generated.tolist() if piece not in (PAD, BOS, EOS)]
         assert kept[: len(source) + 10] == greedy.tokens
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_its_generation_config_searches_as_we_do_without_a_length_penalty(tmp_path: Path, beam: int) -> None:
+def test_generation_config_searches_as_our_search_without_a_length_penalty(tmp_path: Path, beam: int) -> None:
     pytest.importorskip("transformers", reason="needs the package transformers")
-    pieces = tokenizer()
+    tokenizer = make_tokenizer()
     longest = 25
-    ours = model(pieces)
+    ours = make_model(tokenizer)
     search = huggingface.generation(beam, longest)
-    huggingface.write(tmp_path, ours.config, ours.state_dict(), pieces, ("en", "de"), search)
+    huggingface.write(tmp_path, ours.config, ours.state_dict(), tokenizer, ("en", "de"), search)
     decoding = DecodingConfig(beam=beam, alpha=0.0, extra_length=longest)
-    native = TorchEngine([ours], pieces, decoding, torch.device("cpu"))
+    native = TorchEngine([ours], tokenizer, decoding, torch.device("cpu"))
     native.max_target_tokens = longest
-    sources = pieces.encode_source(LINES)
+    sources = tokenizer.encode_source(LINES)
     expected = [best.tokens for best, *_ in native.translate_ids(sources)]
-    found = MarianEngine(tmp_path, pieces, decoding).translate_ids(sources)
+    found = MarianEngine(tmp_path, tokenizer, decoding).translate_ids(sources)
     assert [best.tokens for best, *_ in found] == expected
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_its_tokenizer_is_ours(tmp_path: Path, joint: bool) -> None:
+def test_autotokenizer_splits_and_joins_as_our_tokenizer(tmp_path: Path, joint: bool) -> None:
     transformers = pytest.importorskip("transformers", reason="needs the package transformers")
-    pieces = tokenizer(joint)
-    ours = model(pieces, tie_embeddings=joint)
-    huggingface.write(tmp_path, ours.config, ours.state_dict(), pieces, ("en", "de"), {})
+    tokenizer = make_tokenizer(joint)
+    ours = make_model(tokenizer, tie_embeddings=joint)
+    huggingface.write(tmp_path, ours.config, ours.state_dict(), tokenizer, ("en", "de"), {})
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     for line in [*LINES, "what is not in it: ßé"]:
-        (source,), (target,) = pieces.encode_source([line]), pieces.encode_target([line])
+        (source,), (target,) = tokenizer.encode_source([line]), tokenizer.encode_target([line])
         assert theirs(line).input_ids == [*source, EOS]
         assert theirs(text_target=line).input_ids == [*target, EOS]
         known = [piece for piece in target if piece != UNK]  # Hugging Face leaves the others out
-        assert theirs.decode([BOS, *known, EOS], skip_special_tokens=True) == pieces.decode(known).strip()
+        assert theirs.decode([BOS, *known, EOS], skip_special_tokens=True) == tokenizer.decode(known).strip()
 
 
 @pytest.mark.parametrize(
@@ -86,9 +84,9 @@ def test_its_tokenizer_is_ours(tmp_path: Path, joint: bool) -> None:
         ("kv_heads", 2),
     ],
 )
-def test_what_marian_cannot_express_is_refused_by_name(tmp_path: Path, option: str, value: object) -> None:
-    pieces = tokenizer()
-    ours = model(pieces, **{option: value})
+def test_settings_that_marian_cannot_express_are_refused_by_name(tmp_path: Path, option: str, value: object) -> None:
+    tokenizer = make_tokenizer()
+    ours = make_model(tokenizer, **{option: value})
     with pytest.raises(UserError, match=f"export.target=huggingface cannot express model.{option}={value}, only"):
-        huggingface.write(tmp_path, ours.config, ours.state_dict(), pieces, ("en", "de"), {})
+        huggingface.write(tmp_path, ours.config, ours.state_dict(), tokenizer, ("en", "de"), {})
     assert not list(tmp_path.iterdir())

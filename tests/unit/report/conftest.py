@@ -1,4 +1,4 @@
-"""Two runs on one corpus, the second one worse."""
+"""Three runs on one corpus: the second translates worse than the first, the third has no translations."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.unit.report.runs import make_run, prepare_toy, references, renamed, s
 
 @pytest.fixture(scope="session")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Config:
-    """A run that translates every third sentence with a word too few."""
+    """Make three runs and return the first, which drops the first word of every third sentence."""
     folder: Path = tmp_path_factory.mktemp("report")
     prepare_toy(folder)
     config = settings(folder)

@@ -1,4 +1,4 @@
-"""Runs for a report to be written on, made without training: real data and files, weights and curves made up."""
+"""Make runs for reports without training: real data and files, invented weights and curves."""
 
 import json
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from nmt.storage.files import write_json, write_text
 from nmt.text.tokenizer import Tokenizer
 from tests.integration.toy import pairs
 
-NASTY = "</script><b>&amp; </script>"
-"""A source that must not become a part of the page."""
+SCRIPT_LIKE_SOURCE = "</script><b>&amp; </script>"
+"""A source sentence that would end the script element if it were not escaped."""
 EVENTS: list[dict[str, Any]] = [
     {"event": "start", "step": 0, "time": 0.0},
     {"event": "train", "step": 10, "time": 10.0, "loss": 5.0, "perplexity": 90.0, "learning_rate": 1e-4,
@@ -36,7 +36,7 @@ EVENTS: list[dict[str, Any]] = [
 
 
 def settings(folder: Path, *overrides: str) -> Config:
-    """Settings of a tiny run on the toy language."""
+    """Return the settings of a tiny run on the toy language."""
     return compose([
         "data=files", "data.corpus=toy", f"paths.data={folder}/data", f"paths.outputs={folder}/outputs", "name=first",
         *(f"data.{split}=[{folder}/{split}.en,{folder}/{split}.de]" for split in ("train", "valid", "test")),
@@ -51,19 +51,19 @@ def prepare_toy(folder: Path) -> None:
     for seed, (split, count) in enumerate({"train": 200, "valid": 10, "test": 30}.items()):
         lines = pairs(count, seed)
         if split == "test":
-            lines[7] = (NASTY, lines[7][1])
+            lines[7] = (SCRIPT_LIKE_SOURCE, lines[7][1])
         for side, language in enumerate(("en", "de")):
             (folder / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in lines), encoding="utf-8")
     prepare(settings(folder))
 
 
 def references(config: Config) -> list[str]:
-    """The references of the test set."""
+    """Return the references of the test set."""
     return (config.data_folder / "test.de").read_text(encoding="utf-8").splitlines()
 
 
 def make_run(config: Config, hypotheses: Sequence[str] = ()) -> Path:
-    """Leave what a run leaves; scores only where there are translations."""
+    """Write the files of a run; scores only if there are translations."""
     folder = config.run_folder
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
@@ -84,5 +84,5 @@ def make_run(config: Config, hypotheses: Sequence[str] = ()) -> Path:
 
 
 def renamed(config: Config, name: str) -> Config:
-    """The same settings under another name."""
+    """Return the same settings under another name."""
     return replace(config, name=name)

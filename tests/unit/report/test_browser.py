@@ -75,11 +75,11 @@ def point_at(browser: Browser, selector: str, across: float = 0.5, down: float =
         browser.execute_cdp_cmd("Input.dispatchMouseEvent", event)
 
 
-def complaints(browser: Browser) -> list[str]:
+def console_messages(browser: Browser) -> list[str]:
     return [entry["message"] for entry in browser.get_log("browser")]
 
 
-def test_the_page_of_a_run(browser: Browser, pages: dict[str, Path]) -> None:
+def test_a_run_page_draws_charts_and_searches_sentences(browser: Browser, pages: dict[str, Path]) -> None:
     assert pages["run"].stat().st_size < 5_000_000
     open_page(browser, pages["run"], charts=10)
     empty = (
@@ -101,10 +101,10 @@ def test_the_page_of_a_run(browser: Browser, pages: dict[str, Path]) -> None:
     assert found
     assert all("king" in text or "koenig" in text for text in found)
     assert browser.execute_script("return document.querySelector('.list mark').textContent.toLowerCase()") == "king"
-    assert complaints(browser) == []
+    assert console_messages(browser) == []
 
 
-def test_attention_answers_to_the_pointer_and_to_steps(browser: Browser, pages: dict[str, Path]) -> None:
+def test_attention_follows_the_pointer_and_the_head_buttons(browser: Browser, pages: dict[str, Path]) -> None:
     open_page(browser, pages["run"], charts=10)
     weights = (
         "return [...document.querySelectorAll('#look-keys span')]"
@@ -121,11 +121,13 @@ def test_attention_answers_to_the_pointer_and_to_steps(browser: Browser, pages: 
     browser.execute_script("document.querySelector('[data-part=decoder]').click()")
     point_at(browser, "#look-queries span:nth-child(1)")
     wait(browser, "return document.querySelector('#look-queries span:nth-child(1)').classList.contains('looking')")
-    assert browser.execute_script(weights)[:2] == [1, 0]  # the first piece sees itself alone
-    assert complaints(browser) == []
+    assert browser.execute_script(weights)[:2] == [1, 0]  # the first piece attends only to itself
+    assert console_messages(browser) == []
 
 
-def test_light_dark_and_phone(browser: Browser, pages: dict[str, Path]) -> None:
+def test_the_theme_changes_colours_and_a_phone_needs_no_scrolling_sideways(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
     open_page(browser, pages["run"], charts=10)
     ink = "return getComputedStyle(document.querySelector('[data-chart] svg text')).fill"
     before = browser.execute_script(ink)
@@ -138,13 +140,13 @@ def test_light_dark_and_phone(browser: Browser, pages: dict[str, Path]) -> None:
         assert browser.execute_script("return document.documentElement.scrollWidth") == 390
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    assert complaints(browser) == []
+    assert console_messages(browser) == []
 
 
-def test_the_page_of_a_comparison(browser: Browser, pages: dict[str, Path]) -> None:
+def test_a_comparison_page_marks_differences_in_every_order(browser: Browser, pages: dict[str, Path]) -> None:
     open_page(browser, pages["comparison"], charts=6)
     first = "return document.querySelector('.list li').textContent"
     assert "first" in browser.execute_script(first)
     browser.execute_script("document.querySelector('[data-order=best]').click()")
     assert browser.execute_script("return document.querySelectorAll('.list li del, .list li ins').length") > 0
-    assert complaints(browser) == []
+    assert console_messages(browser) == []

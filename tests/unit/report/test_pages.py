@@ -1,4 +1,4 @@
-"""Whole pages: all parts there, what is missing explained, nothing from elsewhere, nothing let in."""
+"""Whole pages: complete, self-contained, with escaped text, and with a reason for every missing section."""
 
 import json
 import re
@@ -15,13 +15,13 @@ from nmt.commands import compare, report
 from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.report import page
-from tests.unit.report.runs import NASTY, references, renamed
+from tests.unit.report.runs import SCRIPT_LIKE_SOURCE, references, renamed
 
 
 @pytest.fixture(autouse=True)
 def _no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The charts' library takes seconds to bundle, and the browser's test has it."""
-    monkeypatch.setattr(page, "_library", lambda: "/* the charts' library */")
+    """Replace the chart library, which takes seconds to bundle; the browser tests include it."""
+    monkeypatch.setattr(page, "_library", lambda: "/* the chart library */")
 
 
 def data_of(html: str) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def run_report(config: Config, **changes: Any) -> str:
     return (config.run_folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_run_with_everything_has_every_part(first: Config) -> None:
+def test_a_complete_run_has_every_section(first: Config) -> None:
     html = run_report(first)
     assert "Not shown" not in html
     data = data_of(html)
@@ -53,7 +53,7 @@ def _bleu(config: Config) -> float:
     return float(corpus_bleu(hypotheses, [references(config)]).score)
 
 
-def test_scores_of_other_checkpoints_are_listed_and_shown_when_named(first: Config) -> None:
+def test_all_scores_are_listed_and_the_named_checkpoints_sentences_are_shown(first: Config) -> None:
     scored = renamed(first, "scored")
     shutil.copytree(first.run_folder, scored.run_folder)
     greedy = scored.run_folder / "eval" / "step-00000020"
@@ -70,21 +70,21 @@ def test_scores_of_other_checkpoints_are_listed_and_shown_when_named(first: Conf
     assert titles == ["step-00000020/test", "test"]
 
 
-def test_text_of_the_corpus_stays_text(first: Config) -> None:
+def test_markup_in_the_corpus_is_escaped(first: Config) -> None:
     html = run_report(first)
-    assert NASTY not in html
-    assert data_of(html)["sentences"]["test"][7][1] == NASTY
+    assert SCRIPT_LIKE_SOURCE not in html
+    assert data_of(html)["sentences"]["test"][7][1] == SCRIPT_LIKE_SOURCE
     assert html.count("</script>") == 3
 
 
-def test_nothing_comes_from_elsewhere(first: Config) -> None:
+def test_a_page_loads_no_other_file(first: Config) -> None:
     html = run_report(first)
     assert not re.findall(r"""(?:src|href)=["'](?!#|data:)""", html)
     assert "@import" not in html
     assert "url(" not in html
 
 
-def test_what_is_missing_is_said(first: Config, tmp_path: Path) -> None:
+def test_each_missing_section_gives_its_reason(first: Config, tmp_path: Path) -> None:
     bare = renamed(first, "bare")
     bare.run_folder.mkdir()
     shutil.copy(first.run_folder.with_name("third") / "config.yaml", bare.run_folder)
@@ -96,7 +96,7 @@ def test_what_is_missing_is_said(first: Config, tmp_path: Path) -> None:
     shutil.rmtree(bare.run_folder)
 
 
-def test_without_data_and_checkpoint_the_rest_is_shown(first: Config) -> None:
+def test_a_page_without_data_and_checkpoint_has_the_other_sections(first: Config) -> None:
     moved = renamed(first, "moved")
     shutil.copytree(first.run_folder, moved.run_folder, ignore=shutil.ignore_patterns("checkpoints"))
     data, hidden = first.data_folder, first.data_folder.with_name("hidden")
@@ -111,7 +111,9 @@ def test_without_data_and_checkpoint_the_rest_is_shown(first: Config) -> None:
     assert len(data_of(html)["charts"]) == 6
 
 
-def test_a_comparison_says_what_is_chance(first: Config, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_prints_p_values_and_marks_significant_differences(
+    first: Config, capsys: pytest.CaptureFixture[str]
+) -> None:
     compare.run(replace(first, compare=["first", "second"]))
     bleu, second = capsys.readouterr().out.splitlines()[1:3]
     assert bleu.split()[:2] == ["first", f"{_bleu(first):.2f}"]
@@ -120,7 +122,7 @@ def test_a_comparison_says_what_is_chance(first: Config, capsys: pytest.CaptureF
     assert float(second.split()[-2]) < 0.05
 
 
-def test_the_page_of_a_comparison(first: Config) -> None:
+def test_a_comparison_page_lists_the_most_different_sentences_first(first: Config) -> None:
     report.run(replace(first, compare=["first", "second"]))
     html = (first.run_folder / "compared-second.html").read_text(encoding="utf-8")
     rows = data_of(html)["sentences"]["test"]
@@ -133,18 +135,20 @@ def test_the_page_of_a_comparison(first: Config) -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["first"], "two different runs at least"),
-        (["first", "first"], "two different runs at least"),
+        (["first"], "at least two different runs"),
+        (["first", "first"], "at least two different runs"),
         (["first", "nobody"], "there is no run nobody"),
-        (["first", "third"], "have translated no split in common"),
+        (["first", "third"], "no split that all of these runs"),
     ],
 )
-def test_comparisons_that_cannot_be_made(first: Config, names: list[str], message: str) -> None:
+def test_an_impossible_comparison_is_refused(first: Config, names: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         compare.run(replace(first, compare=names))
 
 
-def test_attention_becomes_a_picture(first: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_attention_writes_a_png_and_refuses_bad_input(
+    first: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "sentence.txt").write_text("the old king sees a tree\n", encoding="utf-8")
     words = [f"paths.outputs={first.paths.outputs}", "name=first", "checkpoint=last", f"output={tmp_path}/a.png"]
     words += [f"input={tmp_path}/sentence.txt", "attention.layer=2", "runtime.device=cpu"]
@@ -154,4 +158,4 @@ def test_attention_becomes_a_picture(first: Config, tmp_path: Path, capsys: pyte
     assert "attention.layer=3, but the model has 2 layers" in capsys.readouterr().err
     (tmp_path / "sentence.txt").write_text("\n", encoding="utf-8")
     assert cli.main(["attention", *words]) == 2
-    assert "no first line" in capsys.readouterr().err
+    assert "the first line of the input is empty" in capsys.readouterr().err

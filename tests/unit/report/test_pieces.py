@@ -1,4 +1,4 @@
-"""What the page says, checked part by part against what it must be."""
+"""The contents of the report, section by section."""
 
 from collections import Counter
 from dataclasses import replace
@@ -26,7 +26,7 @@ from nmt.model.positions.base import Places
 from nmt.model.transformer import Transformer
 from nmt.paper.figures import paper_bleu, paper_perplexity
 from nmt.report import about, charts, corpus, curves, translations
-from nmt.report.charts import FEW_POINTS, MOST_POINTS, log_ticks, thin
+from nmt.report.charts import MAX_DOTS, MAX_POINTS, log_ticks, thin_out
 from nmt.report.run import Evaluated, Run, read_run
 from nmt.report.translations import mark_differences
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -42,26 +42,26 @@ def evaluation(**fields: Any) -> EvaluationRecord:
     return EvaluationRecord(split="test", scores={}, **fields)
 
 
-def test_a_run_that_does_not_exist_names_the_nearest(first: Config) -> None:
+def test_error_for_a_missing_run_names_the_most_similar_run(first: Config) -> None:
     with pytest.raises(UserError, match=r"no run frist in .*outputs: did you mean first\?"):
         read(first, "frist")
 
 
-def test_no_run_at_all_says_what_to_do(tmp_path: Path) -> None:
+def test_error_without_any_run_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="run `make train` first"):
         read_run(tmp_path / "a", tmp_path, from_yaml)
 
 
-def test_time_between_an_end_and_a_resume_does_not_count(first: Config) -> None:
-    assert read(first).seconds() == 12.0 + 9.0
+def test_training_time_excludes_the_time_between_interruption_and_resume(first: Config) -> None:
+    assert read(first).training_seconds() == 12.0 + 9.0
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(50, "50 s"), (600, "10 min"), (7200, "2.0 h")])
-def test_durations(seconds: float, words: str) -> None:
+def test_duration_has_a_suitable_unit(seconds: float, words: str) -> None:
     assert about.duration(seconds) == words
 
 
-def test_translations_that_do_not_fit_their_text_are_refused(first: Config, tmp_path: Path) -> None:
+def test_missing_text_of_a_split_is_refused_by_name(first: Config, tmp_path: Path) -> None:
     run = read(first)
     assert run.splits() == ["test"]
     assert len(run.evaluated("test").hypotheses) == 30
@@ -70,13 +70,13 @@ def test_translations_that_do_not_fit_their_text_are_refused(first: Config, tmp_
         moved.evaluated("test")
 
 
-def test_curves_leave_out_what_was_not_finite(first: Config) -> None:
+def test_curves_leave_out_values_that_are_not_finite(first: Config) -> None:
     assert curves.points([*map(event_of, EVENTS[1:5:3])], "loss") == [(10, 5.0)]
     drawn = curves.training_curves(read(first))
     assert list(drawn) == ["loss", "perplexity", "bleu", "learning_rate", "gradient_norm", "tokens_per_second"]
 
 
-def test_what_kind_of_loss_a_curve_shows_is_said(first: Config) -> None:
+def test_titles_distinguish_smoothed_loss_from_negative_log_likelihood(first: Config) -> None:
     run = read(first)
     events = [
         replace(event, figures={**event.figures, "nll": event.figures["loss"]})
@@ -92,17 +92,17 @@ def test_what_kind_of_loss_a_curve_shows_is_said(first: Config) -> None:
 
 
 def test_resumes_and_skipped_steps_are_marked() -> None:
-    marks = curves.happenings([*map(event_of, EVENTS)])
-    assert [(mark.step, mark.what) for mark in marks] == [(10, "resumed"), (20, "3 skipped")]
+    markers = curves.resumes_and_skips([*map(event_of, EVENTS)])
+    assert [(marker.step, marker.label) for marker in markers] == [(10, "resumed"), (20, "3 skipped")]
 
 
-@pytest.mark.parametrize("count", [0, 1, MOST_POINTS, MOST_POINTS + 1, 5 * MOST_POINTS + 3])
-def test_thin_curves_keep_their_ends(count: int) -> None:
+@pytest.mark.parametrize("count", [0, 1, MAX_POINTS, MAX_POINTS + 1, 5 * MAX_POINTS + 3])
+def test_thinned_curves_keep_their_first_and_last_points(count: int) -> None:
     points = [(step, 0.5) for step in range(count)]
-    kept = thin(points)
-    assert len(kept) <= MOST_POINTS + 1
-    assert [*kept[:1], *kept[-1:]] == [*points[:1], *points[-1:]]
-    assert set(kept) <= set(points)
+    thinned = thin_out(points)
+    assert len(thinned) <= MAX_POINTS + 1
+    assert [*thinned[:1], *thinned[-1:]] == [*points[:1], *points[-1:]]
+    assert set(thinned) <= set(points)
 
 
 @pytest.mark.parametrize(
@@ -118,14 +118,14 @@ def test_log_ticks_surround_the_values(values: list[float], named: set[float]) -
 
 
 @pytest.mark.parametrize(("lowest", "highest", "kind"), [(1.2, 1.6, None), (2.0, 900.0, "log")])
-def test_an_axis_is_logarithmic_where_that_tells_more(lowest: float, highest: float, kind: str | None) -> None:
+def test_an_axis_is_logarithmic_only_over_a_wide_range(lowest: float, highest: float, kind: str | None) -> None:
     drawn = charts.curves({"training": [(1, highest), (2, lowest)]}, charts.Axis("perplexity", log=True))
     assert drawn["layer"][0]["encoding"]["y"]["scale"].get("type") == kind
 
 
 def test_a_curve_of_few_points_shows_each_of_them() -> None:
     """A run that was validated once has a curve of a single point, which a line alone would not show."""
-    many = [(step, 1.0) for step in range(FEW_POINTS + 1)]
+    many = [(step, 1.0) for step in range(MAX_DOTS + 1)]
     drawn = charts.curves({"training": many, "development": [(5, 2.0)]}, charts.Axis("loss"))
     circles = [layer for layer in drawn["layer"] if "transform" in layer]
     assert [layer["transform"][0]["filter"]["oneOf"] for layer in circles] == [["development"]]
@@ -134,18 +134,18 @@ def test_a_curve_of_few_points_shows_each_of_them() -> None:
 
 def test_the_scored_checkpoint_and_search_are_named() -> None:
     averaged = CheckpointRecord("averaged", 1500, averaged_from=("a", "b", "c"))
-    assert about.scored(evaluation(checkpoint=averaged, decoding=DecodingConfig(beam=4, alpha=0.6))) == (
+    assert about.scored_checkpoint(evaluation(checkpoint=averaged, decoding=DecodingConfig(beam=4, alpha=0.6))) == (
         "checkpoint averaged of 3, step 1,500; beam 4, length penalty 0.6"
     )
     sampled = evaluation(checkpoint=CheckpointRecord("best", 7), decoding=DecodingConfig(strategy="sample"))
-    assert about.scored(sampled) == "checkpoint best, step 7; sampled"
-    assert about.scored(evaluation()) == ""
+    assert about.scored_checkpoint(sampled) == "checkpoint best, step 7; sampled"
+    assert about.scored_checkpoint(evaluation()) == ""
 
 
 @pytest.mark.parametrize(
     ("count", "words"), [(9.5e12, "9.5 TFLOP"), (1.45e10, "14.5 GFLOP"), (2e15, "2 PFLOP"), (3e6, "3 MFLOP")]
 )
-def test_operations_in_words(count: float, words: str) -> None:
+def test_operations_have_a_suitable_unit(count: float, words: str) -> None:
     assert about.operations(count) == words
 
 
@@ -165,7 +165,7 @@ def test_batch_fill_counts_every_token_once(first: Config) -> None:
     assert fill.sentences * fill.batches == pytest.approx(200)
 
 
-def test_only_the_papers_own_recipes_have_its_figures() -> None:
+def test_only_the_papers_recipes_have_its_results() -> None:
     base, big = compose([]), compose(["experiment=wmt14_en_de_big"])
     assert (paper_bleu(base, "test"), paper_bleu(big, "test"), paper_bleu(base, "valid")) == (27.3, 28.4, None)
     row = compose(["experiment=table3/c4"])
@@ -175,14 +175,14 @@ def test_only_the_papers_own_recipes_have_its_figures() -> None:
 
 
 def test_settings_that_differ_from_the_base_are_marked() -> None:
-    marked = {
+    differing = {
         each.key: (each.value, each.base) for each in about.settings(compose(["training.steps=7"])) if each.differs
     }
-    assert marked == {"training.steps": (7, 100_000)}
+    assert differing == {"training.steps": (7, 100_000)}
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "parts"),
+    ("left", "right", "segments"),
     [
         ("a b c", "a b c", (["a b c"], ["a b c"])),
         ("a b c", "a x c", (["a ", "b", " c"], ["a ", "x", " c"])),
@@ -191,26 +191,28 @@ def test_settings_that_differ_from_the_base_are_marked() -> None:
         ("old", "", (["", "old"], [""])),
     ],
 )
-def test_differences_are_every_second_part(left: str, right: str, parts: tuple[list[str], list[str]]) -> None:
-    assert mark_differences(left, right) == parts
+def test_every_second_segment_differs_between_the_lines(
+    left: str, right: str, segments: tuple[list[str], list[str]]
+) -> None:
+    assert mark_differences(left, right) == segments
 
 
-def test_differences_lose_no_letter() -> None:
+def test_joined_segments_are_the_original_lines() -> None:
     words = ["the", "old", "man", " ", ",", "über", "3.5", "\t"]
     random = np.random.default_rng(1)
     for _ in range(200):
         lines = [" ".join(random.choice(words, random.integers(0, 9))) for _ in range(2)]
-        assert ["".join(parts) for parts in mark_differences(lines[0], lines[1])] == lines
+        assert ["".join(segments) for segments in mark_differences(lines[0], lines[1])] == lines
 
 
 def test_sentences_are_bucketed_by_length_and_by_their_rarest_word() -> None:
     evaluated = Evaluated("test", evaluation(), ["a b", "a b c d e f"], ["x y", "x y z"], ["x y", "q q q"])
-    rows = translations.by_length(evaluated)
-    assert [(row["bucket"], row["sentences"]) for row in rows] == [("0–5", 1), ("6–10", 1)]
-    assert rows[0]["chrF"] == pytest.approx(100)
-    assert rows[1]["chrF"] == pytest.approx(0)
+    buckets = translations.by_length(evaluated)
+    assert [(bucket.label, bucket.sentences) for bucket in buckets] == [("0–5", 1), ("6–10", 1)]
+    assert buckets[0].scores["chrF"] == pytest.approx(100)
+    assert buckets[1].scores["chrF"] == pytest.approx(0)
     counts = Counter({"a": 5000, "b": 50, "c": 5, "d": 5, "e": 5})
-    assert [row["bucket"] for row in translations.by_frequency(evaluated, counts)] == ["0", "10–99"]
+    assert [bucket.label for bucket in translations.by_frequency(evaluated, counts)] == ["0", "10–99"]
 
 
 def test_words_are_counted_in_the_training_text(first: Config) -> None:
@@ -218,15 +220,15 @@ def test_words_are_counted_in_the_training_text(first: Config) -> None:
     assert translations.word_counts(read(first), ["king", "nowhere"]) == {"king": text.count("king")}
 
 
-def test_of_a_large_split_both_ends_and_the_middle_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    every = [translations.Sentence(number, "s" * 10, [], [], float(number), 0.0) for number in range(1, 101)]
-    assert translations.shown(every) == every
-    monkeypatch.setattr(translations, "MOST_CHARACTERS", 300)
-    numbers = [each.number for each in translations.shown(every)]
+def test_a_large_split_shows_its_best_middle_and_worst_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    sentences = [translations.Sentence(number, "s" * 10, [], [], float(number), 0.0) for number in range(1, 101)]
+    assert translations.sentences_to_show(sentences) == sentences
+    monkeypatch.setattr(translations, "MAX_CHARACTERS", 300)
+    numbers = [each.number for each in translations.sentences_to_show(sentences)]
     assert numbers == [*range(1, 11), *range(46, 56), *range(91, 101)]
 
 
-def test_recorded_weights_are_those_that_the_model_uses() -> None:
+def test_recorded_attention_weights_are_those_that_the_model_uses() -> None:
     config = ModelConfig(layers=2, d_model=16, d_ff=16, heads=4, kv_heads=2, dropout=0.0)
     model = build_model(config, 50, 50).eval()
     assert isinstance(model, Transformer)

@@ -1,4 +1,4 @@
-"""The paper's Table 3 as data, its small scale, and the table that is written."""
+"""Table 3 of the paper: its rows, the small scale, and the table with our results."""
 
 import json
 from dataclasses import asdict, replace
@@ -11,7 +11,7 @@ from nmt.config.compose import compose, options
 from nmt.config.schema import Config, DecodingConfig, ModelConfig, PathsConfig, TrainingConfig
 from nmt.errors import ConfigError
 from nmt.paper.table3 import TABLE_3
-from nmt.report.table3 import chosen, is_done, measured, small, table
+from nmt.report.table3 import as_markdown, choose_rows, is_done, read_result, small_scale
 
 
 def test_every_row_is_an_experiment() -> None:
@@ -21,19 +21,19 @@ def test_every_row_is_an_experiment() -> None:
 
 
 def test_rows_are_chosen_in_the_papers_order() -> None:
-    assert chosen([]) == list(TABLE_3)
-    assert chosen(["big", "a1"]) == ["a1", "big"]
+    assert choose_rows([]) == list(TABLE_3)
+    assert choose_rows(["big", "a1"]) == ["a1", "big"]
     with pytest.raises(ConfigError, match=r"no row a9; did you mean a\d\?"):
-        chosen(["a9"])
+        choose_rows(["a9"])
 
 
 @pytest.mark.parametrize("name", [name for name in TABLE_3 if name != "base"])
-def test_at_the_small_scale_a_row_differs_from_base_where_the_papers_does(name: str) -> None:
+def test_a_small_row_differs_from_base_in_the_same_settings_as_the_papers_row(name: str) -> None:
     full = [compose([f"experiment=table3/{each}"]) for each in ("base", name)]
     base, row = (settings(each, ["table3.scale=small"]) for each in ("base", name))
-    for part in ("model", "training"):
-        before, after = (asdict(getattr(config, part)) for config in full)
-        shrunk_before, shrunk_after = (asdict(getattr(config, part)) for config in (base, row))
+    for group in ("model", "training"):
+        before, after = (asdict(getattr(config, group)) for config in full)
+        shrunk_before, shrunk_after = (asdict(getattr(config, group)) for config in (base, row))
         for key in before:
             if key not in ("save_every", "valid_every", "keep_last"):
                 assert (before[key] == after[key]) == (shrunk_before[key] == shrunk_after[key]), key
@@ -43,13 +43,14 @@ def test_at_the_small_scale_a_row_differs_from_base_where_the_papers_does(name: 
     assert row.name == f"table3-small/{name}"
 
 
-def test_what_the_user_sets_wins_over_the_scale() -> None:
+def test_user_overrides_win_over_the_small_scale() -> None:
     assert settings("a1", ["table3.scale=small", "training.steps=7"]).training.steps == 7
     assert settings("a1", ["training.steps=7"]).name == "table3/a1"
-    assert small(compose(["experiment=table3/big"]))[0] == "name=table3-small/big"
+    assert small_scale(compose(["experiment=table3/big"]))[0] == "name=table3-small/big"
 
 
-def finished(folder: Path, steps: int = 10) -> Config:
+def finished_row(folder: Path, steps: int = 10) -> Config:
+    """Write the files of a trained and scored row; return its settings."""
     config = replace(Config(), name="table3/c1", paths=PathsConfig(outputs=str(folder)))
     config = replace(config, training=TrainingConfig(steps=steps), model=ModelConfig(layers=2))
     (config.run_folder / "eval").mkdir(parents=True)
@@ -65,16 +66,16 @@ def finished(folder: Path, steps: int = 10) -> Config:
     return config
 
 
-def test_a_row_is_done_when_it_was_scored_at_its_last_step(tmp_path: Path) -> None:
-    config = finished(tmp_path)
+def test_a_row_is_done_only_if_its_last_step_was_scored(tmp_path: Path) -> None:
+    config = finished_row(tmp_path)
     assert is_done(config)
     assert not is_done(replace(config, training=TrainingConfig(steps=11)))
     assert not is_done(replace(config, decoding=DecodingConfig(beam=5)))
     assert not is_done(replace(config, name="table3/c2"))
 
 
-def test_the_table_sets_ours_beside_the_papers(tmp_path: Path) -> None:
-    lines = table({"c1": measured(finished(tmp_path), 37_000), "big": None}).splitlines()
+def test_the_table_has_our_results_and_the_papers_in_aligned_columns(tmp_path: Path) -> None:
+    lines = as_markdown({"c1": read_result(finished_row(tmp_path), 37_000), "big": None}).splitlines()
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
     assert cells[2] == ["c1", "N 2", "6.50", "6.11", "22.0", "23.1", "23.7", "33.7", "36", "1.500", "-"]
     assert cells[3][2:] == ["-", "4.33", "-", "-", "26.4", "-", "213", "-", "84"]

@@ -14,7 +14,7 @@ from nmt.compute.cores import usable_cores
 from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.runs import environment as module
-from nmt.runs.environment import environment
+from nmt.runs.environment import DataState, Environment, GitState, environment, read_environment
 from nmt.storage.files import checksum, write_json
 
 
@@ -23,7 +23,7 @@ def test_it_describes_code_machine_and_data(tmp_path: Path, monkeypatch: pytest.
     manifest = tmp_path / "manifest.json"
     write_json(manifest, {"source": "demo", "checksums": {"train.en": "abc"}})
 
-    found = json.loads(json.dumps(environment(Config(seed=7), manifest)))
+    found = json.loads(json.dumps(environment(Config(seed=7), manifest).to_json()))
 
     assert found["nmt"] == nmt.__version__
     assert found["command"] == ["nmt", "train", "seed=7"]
@@ -38,15 +38,38 @@ def test_it_describes_code_machine_and_data(tmp_path: Path, monkeypatch: pytest.
     assert found["data"] == {"manifest": checksum(manifest), "checksums": {"train.en": "abc"}}
 
 
+def test_environment_is_read_as_it_was_written(tmp_path: Path) -> None:
+    manifest = tmp_path / "manifest.json"
+    write_json(manifest, {"checksums": {"train.en": "abc"}})
+    written = environment(Config(seed=7), manifest)
+    write_json(tmp_path / "environment.json", written.to_json())
+    assert read_environment(tmp_path / "environment.json") == written
+
+
+def test_fields_of_other_versions_are_ignored_or_have_defaults(tmp_path: Path) -> None:
+    old = {"cpu": "a processor", "data": {"manifest": "abc"}, "git": {"commit": "1"}, "color": "red"}
+    write_json(tmp_path / "environment.json", old)
+    assert read_environment(tmp_path / "environment.json") == Environment(
+        cpu="a processor", data=DataState("abc", None), git=GitState("1", None)
+    )
+
+
+@pytest.mark.parametrize("content", [[], 3, {"git": "abc"}, {"data": {"checksums": {}}}])
+def test_a_damaged_environment_file_is_refused_by_name(tmp_path: Path, content: object) -> None:
+    write_json(tmp_path / "environment.json", content)
+    with pytest.raises(UserError, match=r"environment\.json does not describe"):
+        read_environment(tmp_path / "environment.json")
+
+
 def test_nothing_of_the_environment_variables_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "very-secret-key")
     monkeypatch.setenv("HF_TOKEN", "very-secret-token")
-    assert "very-secret" not in json.dumps(environment(Config(), tmp_path / "none.json"))
+    assert "very-secret" not in json.dumps(environment(Config(), tmp_path / "none.json").to_json())
 
 
 def test_missing_and_damaged_manifests(tmp_path: Path) -> None:
     manifest = tmp_path / "manifest.json"
-    assert environment(Config(), manifest)["data"] is None
+    assert environment(Config(), manifest).data is None
     manifest.write_text("{")
     with pytest.raises(UserError, match=r"manifest\.json cannot be read"):
         environment(Config(), manifest)
@@ -65,8 +88,8 @@ def test_git_state_of_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert module._git_state(tmp_path) is None  # installed below a repository that does not hold it
     git("add", ".")
     git("commit", "-q", "-m", "one")
-    assert module._git_state(tmp_path) == {"commit": git("rev-parse", "HEAD"), "dirty": False}
+    assert module._git_state(tmp_path) == GitState(git("rev-parse", "HEAD"), dirty=False)
     file.write_text("two\n")
-    assert module._git_state(tmp_path) == {"commit": git("rev-parse", "HEAD"), "dirty": True}
+    assert module._git_state(tmp_path) == GitState(git("rev-parse", "HEAD"), dirty=True)
     monkeypatch.setenv("PATH", "")
     assert module._git_state(tmp_path) is None

@@ -4,14 +4,14 @@
   const $ = (selector, within = document) => within.querySelector(selector);
   const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
 
-  // Light or dark: the system's choice until the reader makes one.
+  // Follow the system's colour scheme until the reader chooses light or dark.
   const root = document.documentElement;
   $("#theme").addEventListener("click", () => {
-    const now = root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-    root.dataset.theme = now === "dark" ? "light" : "dark";
+    const current = root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+    root.dataset.theme = current === "dark" ? "light" : "dark";
   });
 
-  // Charts take the page's colours by name, so that they follow it from light to dark and onto paper.
+  // Charts name the style sheet's variables, so that their colours change with the colour scheme and in print.
   const font = "system-ui, sans-serif";
   const quiet = "var(--quiet)", line = "var(--line)";
   const config = {
@@ -21,8 +21,8 @@
     legend: { labelColor: quiet, labelFontSize: 11, padding: 0, offset: 6 },
   };
   const options = { actions: false, renderer: "svg", tooltip: { theme: "custom" }, config };
-  const draw = (place, spec) => vegaEmbed(place, spec, options);
-  for (const place of $$("[data-chart]")) draw(place, { width: "container", autosize: { type: "fit-x", contains: "padding" }, ...data.charts[place.dataset.chart] });
+  const draw = (container, spec) => vegaEmbed(container, spec, options);
+  for (const container of $$("[data-chart]")) draw(container, { width: "container", autosize: { type: "fit-x", contains: "padding" }, ...data.charts[container.dataset.chart] });
 
   const element = (tag, text, className) => {
     const made = document.createElement(tag);
@@ -31,7 +31,7 @@
     return made;
   };
 
-  // Text with what was searched for marked in it.
+  // Return text in which every match of the query is marked.
   const marked = (text, query) => {
     const made = document.createDocumentFragment();
     const low = text.toLowerCase();
@@ -44,17 +44,19 @@
     return made;
   };
 
-  // Parts are by turns shared with the other side and not.
-  const compared = (parts, tag, query) => {
+  // Return a line as a paragraph; every second segment is not shared with the other line and gets the tag.
+  const compared = (segments, tag, query) => {
     const made = element("p");
-    parts.forEach((part, index) => {
-      const place = index % 2 ? made.appendChild(element(tag)) : made;
-      place.append(marked(part, query));
+    segments.forEach((segment, index) => {
+      const parent = index % 2 ? made.appendChild(element(tag)) : made;
+      parent.append(marked(segment, query));
     });
     return made;
   };
 
-  const PAGE = 10;
+  // Lists of sentences. In a comparison the columns after the source are: first and second translation, gain in chrF,
+  // chrF of the second translation, reference.
+  const SENTENCES_SHOWN = 10;
   for (const block of $$(".sentences")) {
     const all = data.sentences[block.dataset.split].map(([number, source, hypothesis, reference, chrf, bleu, other = ""]) => ({
       number, source, hypothesis, reference, chrf, bleu, other,
@@ -66,8 +68,8 @@
       worst: byScore, best: [...byScore].reverse(), text: all, both: all,
       middle: [...byScore].sort((a, b) => Math.abs(a.chrf - middle) - Math.abs(b.chrf - middle)),
     };
-    const state = { order: $("[data-order]", block).dataset.order, query: "", shown: PAGE };
-    const { first, second } = block.dataset; // of a comparison: the runs' names
+    const state = { order: $("[data-order]", block).dataset.order, query: "", shown: SENTENCES_SHOWN };
+    const { first, second } = block.dataset; // the names of the runs in a comparison
     const row = (each) => {
       const made = element("li");
       const add = (label, content, className) => {
@@ -94,13 +96,14 @@
       $(".more", block).hidden = found.length <= state.shown;
       for (const button of $$("[data-order]", block)) button.setAttribute("aria-pressed", button.dataset.order === state.order);
     };
-    const change = (to) => { Object.assign(state, { shown: PAGE }, to); show(); };
+    const change = (changes) => { Object.assign(state, { shown: SENTENCES_SHOWN }, changes); show(); };
     for (const button of $$("[data-order]", block)) button.addEventListener("click", () => change({ order: button.dataset.order }));
     $("input", block).addEventListener("input", (event) => change({ query: event.target.value.trim().toLowerCase() }));
-    $(".more", block).addEventListener("click", () => change({ shown: state.shown + 2 * PAGE }));
+    $(".more", block).addEventListener("click", () => change({ shown: state.shown + 2 * SENTENCES_SHOWN }));
     show();
   }
 
+  // The switch that hides settings with the value of the base experiment.
   const only = $("#only-different");
   if (only) {
     const show = () => $("#settings").classList.toggle("only", only.checked);
@@ -108,26 +111,26 @@
     show();
   }
 
-  // Attention: a byte a weight, (layers, heads, queries, keys).
+  // Attention weights: one byte per weight, in the shape (layers, heads, queries, keys).
   const looking = $("#looking");
   if (looking) {
     const plain = (piece) => piece.replaceAll("▁", "·");
-    const sides = { encoder: ["source", "source"], decoder: ["target", "target"], cross: ["target", "source"] };
-    const state = { sentence: 0, part: "cross", head: 0 };
+    const pieceLists = { encoder: ["source", "source"], decoder: ["target", "target"], cross: ["target", "source"] };
+    const state = { sentence: 0, kind: "cross", head: 0 };
     const weights = new Map();
-    const bytes = (sentence, part) => {
-      const name = `${sentence} ${part}`;
-      if (!weights.has(name)) weights.set(name, Uint8Array.from(atob(data.attention[sentence][part]), (c) => c.charCodeAt(0)));
+    const bytes = (sentence, kind) => {
+      const name = `${sentence} ${kind}`;
+      if (!weights.has(name)) weights.set(name, Uint8Array.from(atob(data.attention[sentence][kind]), (c) => c.charCodeAt(0)));
       return weights.get(name);
     };
     const matrix = () => {
       const sentence = data.attention[state.sentence];
-      const [queries, keys] = sides[state.part].map((side) => sentence[side]);
+      const [queries, keys] = pieceLists[state.kind].map((list) => sentence[list]);
       const size = queries.length * keys.length;
-      const part = bytes(state.sentence, state.part).subarray(state.head * size, (state.head + 1) * size);
-      return { queries, keys, at: (query, key) => part[query * keys.length + key] / 255 };
+      const head = bytes(state.sentence, state.kind).subarray(state.head * size, (state.head + 1) * size);
+      return { queries, keys, at: (query, key) => head[query * keys.length + key] / 255 };
     };
-    const look = (query) => {
+    const highlight = (query) => {
       const { keys, at } = matrix();
       $$("#look-queries span").forEach((span, index) => span.classList.toggle("looking", index === query));
       $$("#look-keys span").forEach((span, index) => {
@@ -135,7 +138,7 @@
         span.title = `${plain(keys[index])}: ${at(query, index).toFixed(2)}`;
       });
     };
-    const picture = ({ queries, keys, at }) => {
+    const heatmap = ({ queries, keys, at }) => {
       const values = queries.flatMap((_, query) => keys.map((_, key) => ({ query, key, from: plain(queries[query]), to: plain(keys[key]), weight: at(query, key) })));
       const names = (pieces) => `${JSON.stringify(pieces.map(plain))}[datum.value]`;
       const axis = (pieces, rest) => ({ labelExpr: names(pieces), title: null, domain: false, ticks: false, grid: false, labelOverlap: false, labelFontSize: 12, ...rest });
@@ -146,7 +149,7 @@
           x: { field: "key", type: "ordinal", axis: axis(keys, { labelAngle: -60, orient: "top" }) },
           y: { field: "query", type: "ordinal", axis: axis(queries) },
           fillOpacity: { field: "weight", type: "quantitative", scale: { domain: [0, 1], range: [0, 1] }, legend: null },
-          tooltip: [{ field: "from", title: "piece" }, { field: "to", title: "looks at" }, { field: "weight", format: ".2f" }],
+          tooltip: [{ field: "from", title: "piece" }, { field: "to", title: "attends to" }, { field: "weight", format: ".2f" }],
         },
       };
     };
@@ -156,18 +159,18 @@
       return made;
     };
     const show = () => {
-      const { layers: { [state.part]: layers }, heads } = data.attention[state.sentence];
+      const { layers: { [state.kind]: layers }, heads } = data.attention[state.sentence];
       state.head %= layers * heads;
       const shown = matrix();
       $("#look-queries").replaceChildren(...shown.queries.map(span));
       $("#look-keys").replaceChildren(...shown.keys.map(span));
       $("#look-where").textContent = `layer ${1 + Math.floor(state.head / heads)}/${layers}, head ${1 + (state.head % heads)}/${heads}`;
-      for (const button of $$("[data-part]", looking)) button.setAttribute("aria-pressed", button.dataset.part === state.part);
-      look(Math.min(1, shown.queries.length - 1));
-      return draw("#look-picture", picture(shown));
+      for (const button of $$("[data-part]", looking)) button.setAttribute("aria-pressed", button.dataset.part === state.kind);
+      highlight(Math.min(1, shown.queries.length - 1));
+      return draw("#look-picture", heatmap(shown));
     };
     const step = (by) => {
-      const { layers: { [state.part]: layers }, heads } = data.attention[state.sentence];
+      const { layers: { [state.kind]: layers }, heads } = data.attention[state.sentence];
       state.head = (state.head + by + layers * heads) % (layers * heads);
       show();
     };
@@ -177,7 +180,7 @@
       return option;
     }));
     $("#look-sentence").addEventListener("change", (event) => { state.sentence = Number(event.target.value); show(); });
-    for (const button of $$("[data-part]", looking)) button.addEventListener("click", () => { state.part = button.dataset.part; show(); });
+    for (const button of $$("[data-part]", looking)) button.addEventListener("click", () => { state.kind = button.dataset.part; show(); });
     $("#look-back").addEventListener("click", () => step(-1));
     $("#look-on").addEventListener("click", () => step(1));
     looking.addEventListener("keydown", (event) => {
@@ -187,10 +190,11 @@
     });
     const queries = $("#look-queries");
     for (const kind of ["pointerover", "click"]) {
-      queries.addEventListener(kind, (event) => { if (event.target.dataset.index) look(Number(event.target.dataset.index)); });
+      queries.addEventListener(kind, (event) => { if (event.target.dataset.index) highlight(Number(event.target.dataset.index)); });
     }
     show();
   }
 
+  // Print the environment too.
   addEventListener("beforeprint", () => $$("details").forEach((each) => { each.open = true; }));
 })();
