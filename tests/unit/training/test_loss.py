@@ -37,7 +37,7 @@ def test_equals_torch(
     torch.testing.assert_close(losses.smoothed, expected)
     torch.testing.assert_close(gradients, expected_gradients)
     plain = F.cross_entropy(output @ projection.T, labels, ignore_index=PAD, reduction="sum")
-    torch.testing.assert_close(losses.likelihood, plain)
+    torch.testing.assert_close(losses.nll, plain)
 
 
 def test_gradient_by_differences() -> None:

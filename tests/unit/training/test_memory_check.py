@@ -107,7 +107,7 @@ class Cramped:
     [
         (160, 0, "300 tokens per side do not fit in the memory of cpu in fp32; training.device_tokens=150 would"),
         (80, 200, "200 tokens per side do not fit in the memory of cpu in fp32; training.device_tokens=50 would"),
-        (5, 0, "nor does much less: choose a smaller model, or lower data.max_pieces"),
+        (5, 0, "far fewer do not fit either: choose a smaller model, or lower data.max_pieces"),
     ],
 )
 def test_what_does_not_fit_is_told_what_would(room: int, device_tokens: int, message: str) -> None:
