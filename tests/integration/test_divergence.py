@@ -93,7 +93,7 @@ def test_rewind_happens_only_once(settings: list[str], tmp_path: Path, poison: P
     ]  # fmt: skip
     done = call(command)
     assert done.returncode == 2
-    assert "went back to the weights of step 10, and on with the batches after step 15" in done.stderr
+    assert "went back to the weights of step 10, and continues with the batches after step 15" in done.stderr
     assert "from step 33 on" in done.stderr.splitlines()[-1]
     assert "after it had gone back once" in done.stderr.splitlines()[-1]
     events = [json.loads(line) for line in (tmp_path / "toy" / "metrics.jsonl").read_text().splitlines()]

@@ -4,7 +4,7 @@ import os
 
 
 def usable_cores() -> int:
-    """Return the number of cores this process may run on; macOS only tells how many the machine has."""
+    """Return the number of cores this process may run on; macOS only gives the number of cores of the machine."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

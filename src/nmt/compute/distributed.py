@@ -29,7 +29,7 @@ Record = TypeVar("Record", bound=tuple[int, ...])
 """A NamedTuple of integers, booleans or IntEnums."""
 
 POLL_SECONDS = 0.05
-"""How often rank 0 looks for processes that have not answered yet."""
+"""Seconds between rank 0's checks for processes that have not answered yet."""
 
 
 def rank() -> int:
@@ -55,7 +55,7 @@ def session(config: RuntimeConfig) -> Iterator[Machine]:
     if os.environ.get("WORLD_SIZE", "1") == "1":
         yield machine
         return
-    # gloo carries what never touches a GPU: flags, counts and text
+    # gloo carries data that is never on a GPU: flags, counts and text
     backend = "cpu:gloo,cuda:nccl" if machine.device.type == "cuda" else "gloo"
     try:
         _join(backend, timedelta(minutes=config.timeout_minutes))
@@ -124,7 +124,7 @@ def _attempt(store: Store, own_rank: int, size: int, timeout: timedelta) -> str:
     """Return a name that the processes of this attempt share, and that no earlier attempt had.
 
     After torchrun restarts processes, the store still holds what the earlier ones wrote, including their addresses.
-    Its counter of attempts differs between machines, so it cannot tell the attempts apart. Therefore every process
+    Its counter of attempts differs between machines, so it cannot identify an attempt. Therefore every process
     asks a question under a new key, which only a rank 0 that is alive answers.
     """
     if own_rank > 0:
@@ -216,6 +216,6 @@ def gather_objects(value: T) -> list[T]:
 
 
 def barrier() -> None:
-    """Wait until all processes are here."""
+    """Wait until all processes have called this."""
     if dist.is_initialized():
         dist.barrier()

@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 class Parallelism(Enum):
-    """What tasks run in."""
+    """How tasks run."""
 
     SERIAL = auto()
     """This thread, one after the other."""
@@ -35,7 +35,7 @@ class Executor:
         """Yield each task with its result, in the order in which they finish.
 
         An error of the function is raised here. Close the iterator if you may leave it before its end: that stops
-        whatever still runs.
+        tasks that are still running.
         """
         match self.parallelism:
             case Parallelism.THREADS:

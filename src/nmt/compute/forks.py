@@ -46,7 +46,9 @@ def run_tasks_in_forks(function: Callable[[T], R], tasks: Sequence[T], workers: 
             reader, writer = context.Pipe(duplex=False)
             readers.append(cleanup.enter_context(reader))
             indices = range(worker, len(tasks), workers)
-            process = context.Process(target=_work, args=(function, tasks, indices, writer, list(readers)), daemon=True)
+            process = context.Process(
+                target=_run_share, args=(function, tasks, indices, writer, list(readers)), daemon=True
+            )
             process.start()
             cleanup.callback(_kill, process)
             writer.close()
@@ -64,14 +66,14 @@ def run_tasks_in_forks(function: Callable[[T], R], tasks: Sequence[T], workers: 
                 yield tasks[index], result
 
 
-def _work(
+def _run_share(
     function: Callable[[T], R],
     tasks: Sequence[T],
     indices: Sequence[int],
     writer: Connection,
     readers: Sequence[Connection],
 ) -> None:
-    """Run some of the tasks, in a copy, and send their results until the parent process ends."""
+    """Run this copy's share of the tasks, and send their results; exit if the parent process has ended."""
     for number in (signal.SIGINT, signal.SIGTERM):  # the parent handles both
         signal.signal(number, signal.SIG_DFL)
     for reader in readers:  # so that writing fails once the parent has ended

@@ -43,7 +43,7 @@ def run_in_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) 
         process.join()
         raise UserError(
             f"a helper process ended early (code {process.exitcode}), perhaps because memory ran out: "
-            "free some, or lower tokenizer.training_sentences."
+            "free some memory, or lower tokenizer.training_sentences"
         ) from None
     finally:
         process.terminate()

@@ -9,7 +9,7 @@ from types import FrameType
 from nmt.compute import distributed
 
 Interruptible = Callable[[], AbstractContextManager[None]]
-"""Makes a block that a stop request ends immediately; what the block had begun is discarded."""
+"""Makes a block that a stop request ends immediately; its unfinished results are discarded."""
 
 
 class StopError(BaseException):
@@ -54,7 +54,7 @@ class StopRequest:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Leave this block with StopError on a signal or alarm; only for work that can be abandoned and repeated."""
+        """Leave this block with StopError on a signal or alarm; only for computations that can be repeated."""
         self._stoppable = True
         try:
             if self.signal is not None or self.late:

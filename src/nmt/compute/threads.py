@@ -48,7 +48,7 @@ def run_tasks_in_threads(function: Callable[[T], R], tasks: Sequence[T], workers
     outcomes: SimpleQueue[tuple[T, R] | BaseException | None] = SimpleQueue()
     threads_per_worker = max(1, torch.get_num_threads() // workers)
 
-    def work() -> None:
+    def run_worker() -> None:
         torch.set_num_threads(threads_per_worker)  # for this thread only
         try:
             for task in waiting:
@@ -60,7 +60,7 @@ def run_tasks_in_threads(function: Callable[[T], R], tasks: Sequence[T], workers
             _exhaust(waiting)
             outcomes.put(error)
 
-    threads = [threading.Thread(target=work, name=f"worker {number}") for number in range(workers)]
+    threads = [threading.Thread(target=run_worker, name=f"worker {number}") for number in range(workers)]
     try:
         for thread in threads:
             thread.start()

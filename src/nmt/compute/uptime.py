@@ -5,12 +5,15 @@ import time
 from pathlib import Path
 
 _IMPORTED = time.monotonic()
-"""Imported first by the command line, and so close to the start where the system does not tell it."""
+"""The time when this module was imported, used if the system does not give the start time of the process.
+
+The command line imports this module first, so the difference is small.
+"""
 STAT = Path("/proc/self/stat")
 
 
 def uptime() -> float:
-    """Return the seconds since this process was started, the time that Python took to start included."""
+    """Return the seconds since this process was started, including the time that Python took to start."""
     try:
         # the second field, the program's name, may itself hold spaces and parentheses
         ticks = int(STAT.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19])

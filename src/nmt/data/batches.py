@@ -2,8 +2,8 @@
 
 A global batch holds sentences of similar length, with at most a given number of source tokens and of target tokens.
 The global batches of an epoch come in random order and do not depend on the number of devices. Devices and gradient
-accumulation split a global batch into micro-batches, so the gradient of a step does not depend on them either. The
-position in an epoch is one number.
+accumulation split a global batch into micro-batches, so the gradient of a step does not depend on them either, except
+for rounding and the dropout masks. The position in an epoch is one number.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ IntArray = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, slots=True)
 class PairLengths:
-    """The lengths of sentence pairs in tokens, with the end marks that the model reads."""
+    """The lengths of sentence pairs in tokens, including the start and end marks that the model reads."""
 
     source: IntArray
     target: IntArray
@@ -58,13 +58,13 @@ def plan_epoch(lengths: PairLengths, batch_tokens: int, seed: int, epoch: int) -
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(np.arange(len(lengths), dtype=np.int32))
-    order = order[np.lexsort([_short(side)[order] for side in (lengths.source, lengths.target)])]
-    starts = _cut(_ends(lengths.source[order]), _ends(lengths.target[order]), batch_tokens)
+    order = order[np.lexsort([_compact(side)[order] for side in (lengths.source, lengths.target)])]
+    starts = _batch_starts(_ends(lengths.source[order]), _ends(lengths.target[order]), batch_tokens)
     bounds = np.stack([starts, np.append(starts[1:], len(order))], axis=1)
     return EpochPlan(order, random.permutation(bounds))
 
 
-def _short(lengths: IntArray) -> IntArray:
+def _compact(lengths: IntArray) -> IntArray:
     """Return lengths as 16-bit numbers if they are small enough: sorting these is several times faster."""
     return lengths.astype(np.uint16) if lengths.max(initial=0) < 1 << 16 else lengths
 
@@ -73,8 +73,8 @@ def _ends(lengths: IntArray) -> IntArray:
     return lengths.cumsum(dtype=np.int64)
 
 
-def _cut(source_ends: IntArray, target_ends: IntArray, budget: int) -> IntArray:
-    """Return where each batch starts; batches are as long as both budgets allow, with at least one sentence."""
+def _batch_starts(source_ends: IntArray, target_ends: IntArray, budget: int) -> IntArray:
+    """Return the index at which each batch starts; batches are as large as both budgets allow, and never empty."""
     starts, start, source_before, target_before = [], 0, 0, 0
     while start < len(source_ends):
         starts.append(start)

@@ -27,8 +27,8 @@ CPU matrix products set up a kernel for every number of rows not seen before, wh
 """
 NO_LIMIT = (sys.maxsize, sys.maxsize)
 """The largest numbers of word pieces of a source and of a target sentence, if there is no limit."""
-CANDIDATES = 64
-"""Heaviest global batches searched for the heaviest micro-batch, which need not lie in the heaviest of them."""
+CANDIDATE_BATCHES = 64
+"""The largest global batches, in which the largest micro-batch is searched: it need not be in the largest of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class DataPosition(NamedTuple):
 
 
 class GlobalBatch(NamedTuple):
-    """The sentence pairs of one training step, as far as they concern this device."""
+    """A training step: the micro-batches of this device, and the size of the batch over all devices."""
 
     micro_batches: list[MicroBatch]
     """Micro-batches over which this device accumulates the gradient."""
@@ -125,7 +125,7 @@ def _with_filler(tokens: Tensor, filler: IntArray) -> Tensor:
 def _gather(
     tokens: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], sentences: IntArray, max_pieces: int
 ) -> tuple[npt.NDArray[np.int64], IntArray]:
-    """Return the first `max_pieces` tokens of each sentence, concatenated, and how many each sentence has."""
+    """Return the first `max_pieces` tokens of each sentence, concatenated, and the number of tokens per sentence."""
     starts = offsets[sentences]
     lengths = np.minimum(offsets[sentences + 1] - starts, max_pieces)
     indices = np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
@@ -149,12 +149,12 @@ def global_batches(
     devices: int,
     threads: int = 1,
 ) -> Iterator[GlobalBatch]:
-    """Yield the global batches of training without end.
+    """Yield the global batches of training, endlessly.
 
     Args:
         store: The training text.
         batch_tokens: The largest number of source tokens, and of target tokens, in a global batch.
-        device_tokens: The same limit for what a device holds simultaneously; 0 for none.
+        device_tokens: The same limit for the micro-batches that a device processes simultaneously; 0 for no limit.
         seed: The seed of the order of batches.
         start: The position of the first global batch.
         rank: The device whose micro-batches are assembled.
@@ -178,7 +178,7 @@ def global_batches(
 def largest_micro_batches(
     store: PairStore, *, batch_tokens: int, device_tokens: int, seed: int, devices: int, threads: int = 1
 ) -> list[MicroBatch]:
-    """Return the two micro-batches of an epoch that need most memory: by tokens, and by tokens times longest sentence.
+    """Return the two micro-batches that need the most memory: by tokens, and by tokens times longest sentence.
 
     The arguments are those of `global_batches`.
     """
@@ -193,8 +193,8 @@ def largest_micro_batches(
         np.maximum.reduceat(longer[plan.order], starts),
     )
 
-    def heaviest(batch_weights: npt.NDArray[np.int64], weight: Callable[[IntArray], int]) -> MicroBatch:
-        candidates = (batches[index] for index in np.argsort(batch_weights)[-CANDIDATES:])
+    def largest(batch_weights: npt.NDArray[np.int64], weight: Callable[[IntArray], int]) -> MicroBatch:
+        candidates = (batches[index] for index in np.argsort(batch_weights)[-CANDIDATE_BATCHES:])
         micro_batches = (
             micro_batch
             for batch in candidates
@@ -203,8 +203,8 @@ def largest_micro_batches(
         return assemble(store, max(micro_batches, key=weight))
 
     return [
-        heaviest(batch_sizes, lambda pairs: int(pair_tokens[pairs].sum())),
-        heaviest(batch_sizes * longest, lambda pairs: int(pair_tokens[pairs].sum() * longer[pairs].max(initial=0))),
+        largest(batch_sizes, lambda pairs: int(pair_tokens[pairs].sum())),
+        largest(batch_sizes * longest, lambda pairs: int(pair_tokens[pairs].sum() * longer[pairs].max(initial=0))),
     ]
 
 

@@ -12,18 +12,18 @@ from nmt.compute.forks import can_fork
 from nmt.compute.threads import concurrent_workers
 
 MIN_SENTENCE_TOKENS = 16
-"""Tokens that a sentence counts for at least: even a short one takes a beam's rows of scores of the vocabulary."""
+"""Shorter sentences count as this many tokens, because even they need scores of the whole vocabulary."""
 MAX_CPU_HYPOTHESES = 1280
-"""Hypotheses in a batch on a CPU, at most: more take more memory, but no less time per hypothesis."""
+"""The largest number of hypotheses in a batch on a CPU: more need more memory, but no less time per hypothesis."""
 MAX_FORK_HYPOTHESES = 80
-"""Largest batch that is decoded in a fork: a step this small spends much of its time in Python, where threads would
-wait for each other."""
+"""The largest number of hypotheses in a batch that is decoded in a fork: such small steps run mostly in Python, whose
+lock lets only one thread run at a time."""
 MIN_WORKER_SENTENCES = 4
-"""Fewer sentences are not worth a worker of their own."""
+"""The smallest number of sentences that is worth a worker."""
 
 
 class DecodingPlan(NamedTuple):
-    """Batches of sentences, as indices, and what decodes them."""
+    """Batches of sentence indices, and the executor that decodes them."""
 
     batches: list[list[int]]
     executor: Executor
@@ -39,7 +39,7 @@ def cpu_plan(lengths: Sequence[int], batch_tokens: int, hypotheses: int, *, para
 
     Args:
         lengths: the sentences' lengths in tokens; sentences of length 0 are not decoded.
-        batch_tokens: the most source tokens in all batches that are decoded simultaneously.
+        batch_tokens: the largest number of source tokens in all batches that are decoded simultaneously.
         hypotheses: hypotheses per sentence.
         parallel: whether batches may be decoded in parallel, in any order.
     """

@@ -23,8 +23,9 @@ the same number of rows. Scores are log-probabilities up to a constant per row, 
 """
 
 NEVER = -math.inf
+"""The log-probability of tokens and hypotheses that must not be chosen."""
 CHUNK_SCORES = 64
-"""Scores in a chunk of a row, of which `_top` first finds the highest."""
+"""Scores per chunk; `_top` takes the maximum of each chunk of a row first."""
 
 
 @dataclass(frozen=True, slots=True)

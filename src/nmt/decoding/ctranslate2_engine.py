@@ -1,4 +1,4 @@
-"""Translate with a model that `nmt export` wrote for CTranslate2, to score exactly what will be used elsewhere."""
+"""Translate with a model that `nmt export` wrote for CTranslate2, to score exactly the model that will be used."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ class CTranslate2Engine(Engine):
         seed: int = 1,
         max_positions: int = MAX_SOURCE_TOKENS,
     ) -> None:
-        """Load the model in `folder`, which has `max_positions` positions, onto `device`."""
+        """Load the model in `folder`, which accepts sentences of at most `max_positions` tokens, onto `device`."""
         try:
             import ctranslate2  # noqa: PLC0415 - an optional dependency
         except ModuleNotFoundError as error:

@@ -19,9 +19,9 @@ from nmt.text.special import EOS
 from nmt.text.tokenizer import Tokenizer
 
 WINDOW_LINES = 2048
-"""Lines to read ahead, so that sentences of similar length are decoded together."""
+"""The largest number of lines to read ahead, so that sentences of similar length are decoded together."""
 WINDOW_CHARACTERS = 1 << 22
-"""Characters to read ahead, at most."""
+"""The largest number of characters to read ahead."""
 MAX_SOURCE_TOKENS = 1024
 """Longest source sentence, EOS included; a model with learned positions may allow less."""
 MAX_TARGET_TOKENS = 4096
@@ -70,7 +70,7 @@ class Engine(ABC):
         max_source_tokens: int = MAX_SOURCE_TOKENS,
         max_target_tokens: int = sys.maxsize,
     ) -> None:
-        """Set the longest sentences that the model can take, in tokens, EOS included."""
+        """Set the largest number of tokens in a source and a target sentence, EOS included."""
         self.tokenizer = tokenizer
         self.config = config
         self.max_source_tokens = max_source_tokens
@@ -103,7 +103,7 @@ class Engine(ABC):
         """Yield the translation of each line, in order.
 
         Args:
-            lines: the text. An empty line stays empty; a line too long is cut, with a warning.
+            lines: the text. An empty line stays empty; a line that is too long is truncated, with a warning.
             prefixes: the beginning of each line's translation.
             window: lines to read ahead.
             numbers: line numbers for warnings, if not 1, 2, 3, ...
@@ -112,7 +112,7 @@ class Engine(ABC):
         line_numbers = iter(numbers or count(1))
         prefix_lines = None if prefixes is None else iter(prefixes)
         for block in blocks(lines, window, len, WINDOW_CHARACTERS):
-            # A line of spaces counts as empty, whatever the tokenizer would make of it.
+            # A line of spaces counts as empty, even if the tokenizer would return tokens for it.
             sources = self.tokenizer.encode_source([line if line.strip() else "" for line in block])
             encoded_prefixes = None if prefix_lines is None else self._encode_prefixes(prefix_lines, len(block))
             found = self.translate_ids(
@@ -129,7 +129,7 @@ class Engine(ABC):
         numbers: Iterable[int] | None = None,
         done: Done = lambda count: None,
     ) -> list[list[Hypothesis]]:
-        """Return the best hypotheses of each source sentence; neither has special ids.
+        """Return the best hypotheses of each source sentence. Sources and hypotheses have no special ids.
 
         This is what `translate` does between encoding and decoding text. An empty sentence has one empty hypothesis,
         found without the model.
@@ -148,7 +148,7 @@ class Engine(ABC):
                 if not all(found):
                     raise UserError(
                         "the model gives no finite scores, so its training has diverged: use an earlier checkpoint, "
-                        "and train on from there with a lower learning rate"
+                        "and continue training from it with a lower learning rate"
                     )
                 for index, hypotheses in zip(batch, found, strict=True):
                     results[index] = hypotheses

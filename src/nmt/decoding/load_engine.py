@@ -1,4 +1,4 @@
-"""Load the engine that the settings name: a checkpoint, an ensemble of checkpoints, or an export."""
+"""Load the engine that the settings select: for a checkpoint, an ensemble of checkpoints, or an export."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -75,7 +75,7 @@ def _check_same_vocabulary(checkpoints: Sequence[Checkpoint], tokenizers: Sequen
         if tokenizer.checksum != tokenizers[0].checksum:
             raise UserError(
                 f"{checkpoint.path} has another tokenizer than {checkpoints[0].path}: "
-                "an ensemble needs models of one vocabulary"
+                "an ensemble needs models with the same vocabulary"
             )
 
 

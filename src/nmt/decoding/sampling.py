@@ -26,7 +26,7 @@ def sample(
     Args:
         scorer: scores the next tokens.
         max_lengths: (B,) longest translation of each sentence; its last token can only be EOS.
-        config: how to draw.
+        config: temperature, top_k, top_p, the number of samples and the length penalty.
         generator: the source of random numbers.
         prefixes: tokens with which each sentence's translations begin.
     """
@@ -67,7 +67,7 @@ def _draw(
 
 
 def _narrow(scores: Tensor, top_k: int, top_p: float) -> Tensor:
-    """Set scores (R, V) to -inf, except the `top_k` highest and the fewest whose probabilities add up to `top_p`."""
+    """Set scores (R, V) to -inf, except the `top_k` highest and the fewest whose probabilities reach `top_p`."""
     if 0 < top_k < scores.shape[1]:
         scores = scores.masked_fill(scores < scores.topk(top_k, 1).values[:, -1:], NEVER)
     if top_p < 1:

@@ -26,7 +26,7 @@ from nmt.text.special import BOS
 from nmt.text.tokenizer import Tokenizer
 
 MAX_SCORED_ROWS = 512
-"""Rows of scores of the whole vocabulary that are held at once when given translations are scored."""
+"""Rows of scores of the whole vocabulary in memory at a time when given translations are scored."""
 
 
 class TorchEngine(Engine):
@@ -42,7 +42,7 @@ class TorchEngine(Engine):
         *,
         seed: int = 1,
     ) -> None:
-        """Take models that are on `device` and compute in `precision`; on a CPU, copy them as they are now."""
+        """Translate in `precision` with models on `device`; on a CPU, with copies of their current weights."""
         limits = [model.config.max_positions for model in models if model.config.positions == "learned"]
         super().__init__(tokenizer, config, min([MAX_SOURCE_TOKENS, *limits]), min(limits, default=sys.maxsize))
         # The copies are always in evaluation mode, so that threads can share them.
@@ -52,7 +52,7 @@ class TorchEngine(Engine):
         self.generator = torch.Generator(device).manual_seed(seed)
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
-        """See `Engine.plan`. A CPU decodes batches in parallel; samples are drawn in a fixed order, one by one."""
+        """See `Engine.plan`. A CPU decodes batches in parallel, except to sample: the order changes the samples."""
         config = self.config
         if self.device.type != "cpu":
             return serial_plan(lengths, config.batch_tokens)
@@ -98,7 +98,7 @@ class TorchEngine(Engine):
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Run the models in this block without dropout and gradients, in the chosen precision."""
-        reduced = self.device.type != "cpu" and self.precision != torch.float32  # on a CPU, the copies are in it
+        reduced = self.device.type != "cpu" and self.precision != torch.float32  # a CPU's copies have it
         autocast = torch.autocast(self.device.type, self.precision, enabled=reduced)
         no_gradients = torch.inference_mode() if self.device.type == "cpu" else torch.no_grad()
         with _evaluation_mode(self.models), no_gradients, autocast:
@@ -113,7 +113,7 @@ class TorchEngine(Engine):
 
 
 def _label_scores(model: TranslationModel, output: Tensor, labels: Tensor) -> Tensor:
-    """Return the log-probabilities (T,) of the labels, without holding all rows' scores of the vocabulary at once."""
+    """Return the log-probabilities (T,) of the labels, a few rows of vocabulary scores at a time."""
     scores = [
         -F.cross_entropy(model.logits(rows).float(), row_labels, reduction="none")
         for rows, row_labels in zip(output.split(MAX_SCORED_ROWS), labels.split(MAX_SCORED_ROWS), strict=True)

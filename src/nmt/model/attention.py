@@ -1,7 +1,7 @@
 """Scaled dot-product attention over packed streams (section 3.2 of the paper).
 
-Only attention needs to know where sentences end. How it computes depends on the device and is chosen once per forward
-pass by `plan_attention`; the layers call what they are given.
+Only attention needs to know where sentences end. The implementation depends on the device: `plan_attention` chooses it
+once per forward pass, and the layers call the function that they are given.
 
 Shapes: T tokens of all sentences, B sentences, L longest sentence, h query heads, h_kv key and value heads, d_k and d_v
 widths of a head; the suffixes q and k stand for the queries' and the keys' stream.
@@ -93,7 +93,7 @@ class FlashAttend:
         """See `Attend`."""
         assert bias is None
         heads, d_k, d_v = queries.shape[1], queries.shape[2], values.shape[2]
-        width = -8 * (-max(d_k, d_v) // 8)  # one width, a multiple of 8; padding with zeros changes no product
+        width = -8 * (-max(d_k, d_v) // 8)  # flash attention needs one width, a multiple of 8; zeros change no product
         dtype = torch.get_autocast_dtype("cuda")
         attended = varlen_attn(
             _widen(queries.to(dtype), width),
@@ -121,7 +121,7 @@ def share_heads(heads: Tensor, count: int) -> Tensor:
 
 
 class PaddedAttend:
-    """Products of padded blocks. Padding exists inside the call only, and batches of like lengths need little."""
+    """Attention on padded blocks. Padding exists only inside the call, and sentences of similar lengths need little."""
 
     def __init__(self, queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None) -> None:
         self.queries = Padding(queries)
@@ -136,7 +136,7 @@ class PaddedAttend:
         return cast(Tensor, attended).flatten(-2)
 
     def scores_of(self, bias: ScoreBias | None, queries: Tensor) -> Tensor | None:
-        """Return what a bias adds to the scores: (B or 1, h, Lq, Lk)."""
+        """Return the numbers that a bias adds to the scores: (B or 1, h, Lq, Lk)."""
         if bias is None:
             return None
         places = torch.arange(self.queries.shape[1], device=queries.device)
@@ -145,7 +145,7 @@ class PaddedAttend:
 
 
 class RecordingAttend(PaddedAttend):
-    """Also appends its weights (B, h, Lq, Lk) to a list, for reports."""
+    """Padded attention that also appends its weights (B, h, Lq, Lk) to a list, for reports."""
 
     def __init__(
         self, queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None, weights: list[Tensor]
@@ -163,7 +163,7 @@ class RecordingAttend(PaddedAttend):
 
 
 class Recorder:
-    """A plan that keeps the weights of every attention it plans, in the order in which they are computed."""
+    """A plan that records the weights of every attention that it plans, in the order in which they are computed."""
 
     def __init__(self) -> None:
         self.weights: list[Tensor] = []
@@ -232,15 +232,15 @@ class _Attention(torch.autograd.Function):
         queries, keys, values, weights = ctx.saved_tensors
         plan: PaddedAttend = ctx.plan
         gradient = plan.queries.pad(gradient.to(values.dtype))
-        of_values = torch.matmul(weights.to(values.dtype).transpose(-2, -1), gradient)
-        of_weights = torch.matmul(gradient, values.transpose(-2, -1)).to(weights.dtype).mul_(weights)
-        of_scores = of_weights.sub_(weights * of_weights.sum(-1, keepdim=True))
-        of_bias = of_scores.to(ctx.bias_dtype, copy=True) if ctx.needs_input_grad[3] else None
-        of_products = of_scores.mul_(1 / math.sqrt(queries.shape[-1])).to(queries.dtype)
-        of_queries = torch.matmul(of_products, keys)
-        of_keys = torch.matmul(of_products.transpose(-2, -1), queries)
-        of_packed = plan.queries.unpad(of_queries), plan.keys.unpad(of_keys), plan.keys.unpad(of_values)
-        return *of_packed, of_bias, None
+        grad_values = torch.matmul(weights.to(values.dtype).transpose(-2, -1), gradient)
+        grad_weights = torch.matmul(gradient, values.transpose(-2, -1)).to(weights.dtype).mul_(weights)
+        grad_scores = grad_weights.sub_(weights * grad_weights.sum(-1, keepdim=True))
+        grad_bias = grad_scores.to(ctx.bias_dtype, copy=True) if ctx.needs_input_grad[3] else None
+        grad_products = grad_scores.mul_(1 / math.sqrt(queries.shape[-1])).to(queries.dtype)
+        grad_queries = torch.matmul(grad_products, keys)
+        grad_keys = torch.matmul(grad_products.transpose(-2, -1), queries)
+        grad_packed = plan.queries.unpad(grad_queries), plan.keys.unpad(grad_keys), plan.keys.unpad(grad_values)
+        return *grad_packed, grad_bias, None
 
 
 class Padding:
@@ -248,11 +248,11 @@ class Padding:
 
     def __init__(self, stream: Packed) -> None:
         self.shape = (stream.sentences, stream.longest)
-        self.even = stream.even
+        self.equal_lengths = stream.equal_lengths
         ended = stream.ended
         self.after_end = None if ended is None else ended[:, None, :, None]
         """Boolean (B, 1, L, 1): True after a sentence's end; None if all sentences have the same length."""
-        if self.even:
+        if self.equal_lengths:
             return
         lengths, places = stream.lengths, torch.arange(stream.longest, device=stream.tokens.device)
         starts = stream.offsets[:-1]
@@ -265,10 +265,10 @@ class Padding:
 
     def pad(self, heads: Tensor) -> Tensor:
         """(T, h, d) to (B, h, L, d); after a sentence's end its last token is repeated."""
-        block = heads if self.even else heads.index_select(0, self.tokens)
+        block = heads if self.equal_lengths else heads.index_select(0, self.tokens)
         return block.view(*self.shape, *heads.shape[1:]).transpose(1, 2).contiguous()
 
     def unpad(self, block: Tensor) -> Tensor:
         """(B, h, L, d) to (T, h, d)."""
         heads = block.transpose(1, 2).flatten(0, 1)
-        return heads if self.even else heads.index_select(0, self.rows)
+        return heads if self.equal_lengths else heads.index_select(0, self.rows)

@@ -3,7 +3,7 @@
 The rows (hypotheses) of a sentence share one block of slots. Every token that one of them has taken has a slot, and a
 mask says which slots each row can see: those of its own prefix. So selecting hypotheses moves no keys and values.
 
-Shapes: S sentences still being decoded, n rows of each, R = S * n rows; L longest source sentence, P slots per
+Shapes: S sentences still being decoded, n rows per sentence, R = S * n rows; L longest source sentence, P slots per
 sentence; h query heads, h_kv key and value heads.
 """
 
@@ -19,10 +19,10 @@ from nmt.model.packed import Packed
 from nmt.model.positions.base import ScoreBias
 
 SPARE_STEPS = 4
-"""Steps that new slots are allocated for. When they are used up, slots that no row can see are reused."""
+"""The number of steps for which slots are allocated. When they are used up, slots that no row can see are reused."""
 SLOT_MULTIPLE = 16
 """Slots come in multiples of this, and a source has at least this many: on CPUs, a softmax over shorter rows is ten
-times as slow, and products with odd numbers of keys up to twice as slow."""
+times as slow, and products with other numbers of keys up to twice as slow."""
 
 KeysValues = tuple[Tensor, Tensor]
 """Keys (..., h_kv, d_k) and values (..., h_kv, d_v)."""
@@ -44,7 +44,7 @@ class KVCache:
         def pad(heads: Tensor) -> Tensor:
             block = padding.pad(heads)
             # attention in float32 is faster on a CPU, even with the casts
-            return _widen(block if block.is_cuda or block.dtype == torch.float64 else block.float(), missing)
+            return _append_slots(block if block.is_cuda or block.dtype == torch.float64 else block.float(), missing)
 
         self.cross = [(pad(keys), pad(values)) for keys, values in cross]  # (S, h_kv, L, d)
         prefilled = [(pad(keys), pad(values)) for keys, values in prefix]
@@ -64,7 +64,7 @@ class KVCache:
         self.mask = self.source_mask[:, : self.used]  # (R, P): 0 if the row can see the slot, else -inf
 
     def begin_step(self, parents: Tensor) -> None:
-        """Let row r continue row `parents[r]` with a new token; sentences without any row left are dropped."""
+        """Let row r continue row `parents[r]` with a new token; sentences without any rows left are dropped."""
         sentence_of_row = self.sentence_of_row.index_select(0, parents)
         if not torch.equal(sentence_of_row, self.sentence_of_row):
             kept, self.sentence_of_row = torch.unique_consecutive(sentence_of_row, return_inverse=True)
@@ -72,7 +72,7 @@ class KVCache:
         rows = parents.shape[0] // self.sentences
         self.mask = self.mask.index_select(0, parents)
         if self.used + rows > self.mask.shape[1]:
-            self._make_room(rows)
+            self._compact_and_extend(rows)
         new = self.mask.view(self.sentences, rows, -1).narrow(2, self.used, rows)
         new.diagonal(dim1=1, dim2=2).zero_()
         self.slot_positions.narrow(1, self.used, rows).fill_(self.length)
@@ -102,7 +102,7 @@ class KVCache:
         return _attend(queries, *self.cross[layer], self.source_mask[:, None, None])
 
     def _keep_sentences(self, kept: Tensor) -> None:
-        """Drop all other sentences; those kept move to the front."""
+        """Drop all sentences except `kept`, which move to the front."""
         places = torch.arange(len(kept), device=kept.device)
         if len(kept) == self.sentences and torch.equal(kept, places):
             return
@@ -118,27 +118,27 @@ class KVCache:
         self.source_mask, self.slot_positions = keep(self.source_mask), keep(self.slot_positions)
         self.source_lengths = keep(self.source_lengths)
 
-    def _make_room(self, rows: int) -> None:
-        """Drop the slots that no row can see, and add slots for the tokens of some steps."""
+    def _compact_and_extend(self, rows: int) -> None:
+        """Drop the slots that no row can see, and append empty slots for at least `SPARE_STEPS` steps."""
         mask = self.mask.unflatten(0, (self.sentences, rows))
         seen = (mask == 0).any(1)
         self.used = int(seen.sum(1).max())
         kept = seen.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : self.used]
-        room = -(-(self.used + SPARE_STEPS * rows) // SLOT_MULTIPLE) * SLOT_MULTIPLE - self.used
+        empty = -(-(self.used + SPARE_STEPS * rows) // SLOT_MULTIPLE) * SLOT_MULTIPLE - self.used
 
         def move(slots: Tensor) -> Tensor:
             index = kept[:, None, :, None].expand(-1, slots.shape[1], -1, slots.shape[3])
-            return _widen(slots.gather(2, index), room)  # take_along_dim would check the sign of every index
+            return _append_slots(slots.gather(2, index), empty)  # take_along_dim would check the sign of every index
 
         self.past = [(move(keys), move(values)) for keys, values in self.past]
-        self.slot_positions = F.pad(self.slot_positions.gather(1, kept), (0, room))
-        mask = F.pad(mask.gather(2, kept[:, None].expand(-1, rows, -1)), (0, room), value=-torch.inf)
+        self.slot_positions = F.pad(self.slot_positions.gather(1, kept), (0, empty))
+        mask = F.pad(mask.gather(2, kept[:, None].expand(-1, rows, -1)), (0, empty), value=-torch.inf)
         self.mask = mask.flatten(0, 1)
 
 
-def _widen(slots: Tensor, room: int) -> Tensor:
+def _append_slots(slots: Tensor, count: int) -> Tensor:
     """Append empty slots to (S, h_kv, P, d)."""
-    return F.pad(slots, (0, 0, 0, room))
+    return F.pad(slots, (0, 0, 0, count))
 
 
 def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:

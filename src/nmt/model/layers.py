@@ -1,7 +1,7 @@
 """Encoder and decoder layers and their sub-layers (section 3 of the paper).
 
-Training and decoding run the same layers. What differs is how they attend, which their caller passes as functions:
-over packed streams (`nmt.model.attention`) or to a KV cache (`nmt.model.kv_cache`).
+Training and decoding run the same layers. Only attention differs, and the caller passes it as functions: over packed
+streams (`nmt.model.attention`) or to a KV cache (`nmt.model.kv_cache`).
 """
 
 from collections.abc import Callable
@@ -154,7 +154,7 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """LayerNorm(x + Dropout(Sublayer(x))), the paper's; or, as pre-norm, x + Dropout(Sublayer(LayerNorm(x)))."""
+    """LayerNorm(x + Dropout(Sublayer(x))), as in the paper; with pre-norm, x + Dropout(Sublayer(LayerNorm(x)))."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -163,14 +163,14 @@ class Residual(nn.Module):
         self.pre = config.norm_placement == "pre"
 
     def around(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """Run a sub-layer around the residual stream (..., d_model)."""
+        """Add a sub-layer's output to the residual stream (..., d_model)."""
         if self.pre:
             return self.dropout.add(stream, sublayer(self.norm(stream)))
         return cast(Tensor, self.norm(self.dropout.add(stream, sublayer(stream))))
 
 
 def _glorot(linear: nn.Linear, blocks: list[int] | None = None) -> None:
-    """Initialise a product as Glorot does; one that serves several purposes is initialised block by block."""
+    """Initialise a linear layer with Glorot's uniform distribution, each block of output coordinates separately."""
     for block in linear.weight.split(blocks or [linear.out_features]):
         nn.init.xavier_uniform_(block)
     nn.init.zeros_(linear.bias)

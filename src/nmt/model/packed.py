@@ -8,7 +8,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Sentences laid end to end.
+    """The tokens of several sentences, concatenated.
 
     T is the number of tokens of all sentences together, B the number of sentences.
     """
@@ -24,7 +24,7 @@ class Packed:
 
     @classmethod
     def from_lengths(cls, tokens: Tensor, lengths: Tensor) -> "Packed":
-        """Pack `tokens` (T,), already laid end to end, given each sentence's length (B,)."""
+        """Pack `tokens` (T,), already concatenated, given each sentence's length (B,)."""
         ends = lengths.cumsum(0)
         starts = torch.repeat_interleave(ends - lengths, lengths)
         positions = torch.arange(len(tokens), device=tokens.device) - starts
@@ -39,7 +39,7 @@ class Packed:
 
     @property
     def sentences(self) -> int:
-        """B."""
+        """The number of sentences, B."""
         return len(self.offsets) - 1
 
     @property
@@ -48,14 +48,14 @@ class Packed:
         return self.offsets.diff()
 
     @property
-    def even(self) -> bool:
+    def equal_lengths(self) -> bool:
         """Whether all sentences have the same length."""
         return len(self.tokens) == self.sentences * self.longest
 
     @property
     def ended(self) -> Tensor | None:
         """(B, longest) boolean: True after a sentence's end; None if all sentences have the same length."""
-        if self.even:
+        if self.equal_lengths:
             return None
         return torch.arange(self.longest, device=self.tokens.device) >= self.lengths[:, None]
 

@@ -1,4 +1,4 @@
-"""Open what a run trains on, and build its trainer."""
+"""Open the data of a run, and build its trainer."""
 
 from dataclasses import asdict
 from hashlib import sha256
@@ -31,7 +31,7 @@ class TrainingData(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """A text that identifies the tokens of the training data."""
+        """A string that identifies the tokens of the training data."""
         return " ".join(entry.sha256 for entry in self.train.description.files.values())
 
 
@@ -48,13 +48,13 @@ def open_data(config: Config) -> TrainingData:
 
 
 def shared_settings(config: Config) -> dict[str, object]:
-    """Return the settings that must be the same in all processes: all but those of a machine's paths and devices."""
+    """Return the settings that must be the same in all processes: all but paths, devices and tracking."""
     settings = flatten(asdict(config))
     return {key: value for key, value in settings.items() if not key.startswith(("paths.", "runtime.", "tracking."))}
 
 
 def shared_files(data: TrainingData, checkpoint: Checkpoint | None) -> dict[str, object]:
-    """Return what identifies the files that must be the same in all processes."""
+    """Return identifiers of the files that must be the same in all processes."""
     return {
         "the training text": sha256(data.fingerprint.encode()).hexdigest()[:12],
         "the tokenizer": data.tokenizer.checksum[:12],
@@ -86,7 +86,7 @@ def build_state(
 
 
 def build_checkpoint_manager(config: Config, machine: Machine, data: TrainingData) -> CheckpointManager:
-    """Return what writes the run's checkpoints."""
+    """Return the checkpoint manager of a run."""
     files = [config.data_folder / name for name in file_names(joint=config.tokenizer.joint)]
     return CheckpointManager(
         Checkpoints(config.run_folder, config.training.best_by),

@@ -45,11 +45,11 @@ class CheckpointManager:
         """The longest time that writing a checkpoint has taken."""
 
     def save(self, state: TrainingState, valid: Mapping[str, float], *, interim: bool) -> None:
-        """Write a checkpoint, or start to. All processes must call this.
+        """Write a checkpoint, or start writing it in the background. All processes must call this.
 
         Args:
             state: The state of training.
-            valid: The figures of the validation of this step; may be empty.
+            valid: The figures of this step's validation; empty if it was not validated.
             interim: Whether the checkpoint is saved only because the run is interrupted.
         """
         saved = state.to_save()
@@ -69,7 +69,7 @@ class CheckpointManager:
             self._wait_for_writer()
 
     def load_before(self, step: int) -> Checkpoint:
-        """Return the last good checkpoint of a step before this one."""
+        """Return the newest undamaged checkpoint before this step."""
         self.wait_until_saved()
         with distributed.together():
             checkpoint = load_last_good(self.checkpoints.run_folder, step)

@@ -1,4 +1,4 @@
-"""Measure training time, and whether the next task ends before the time limit of the process."""
+"""Measure training time, and predict whether the next task ends before the time limit of the process."""
 
 import time
 from collections.abc import Iterator, Sequence

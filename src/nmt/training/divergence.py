@@ -1,6 +1,6 @@
 """Detect divergence: steps without a finite gradient, and a loss that explodes.
 
-The norms stay on the device until a log line or a checkpoint needs them, so that no step waits for the device.
+Gradient norms stay on the device until a log line or a checkpoint needs them, so that no step waits for the device.
 """
 
 import math
@@ -14,15 +14,15 @@ from torch import Tensor, nn
 from nmt.data.loader import DataPosition, MicroBatch
 
 LOSS_RISE = 2.0
-"""A mean loss that is higher than the lowest so far by more than this has exploded."""
+"""The loss has exploded if its mean exceeds the lowest mean so far by more than this."""
 MAX_NAMED_PAIRS = 8
-"""Sentence pairs of a batch that a message names; `nmt batch` shows them all."""
+"""The largest number of sentence pairs of a batch that a message names; `nmt batch` shows them all."""
 MAX_NAMED_STEPS = 20
-"""Steps that a message names."""
+"""The largest number of steps that a message names."""
 
 
 class StepRecord(NamedTuple):
-    """A step, with what is needed to inspect it."""
+    """A step, and what its user needs to inspect it."""
 
     step: int
     data_position: DataPosition
@@ -107,8 +107,8 @@ def divergence_error(first: int, consecutive: int, *, rewound: bool) -> str:
     rewind = "" if rewound else "set training.on_divergence=rewind to go back and skip these batches, "
     return (
         f"training diverged: {consecutive} steps in a row, from step {first} on, had no finite gradient"
-        f"{', after it had gone back once' if rewound else ''}; `nmt batch batch.step={first}` shows the "
-        f"first one's text. The last checkpoint is untouched: {rewind}"
+        f"{', after it had gone back once' if rewound else ''}; `nmt batch batch.step={first}` shows the text of "
+        f"the first. The last checkpoint is untouched: {rewind}"
         "or train under another name= with training.clip_norm=1 or a lower training.learning_rate"
     )
 

@@ -21,9 +21,9 @@ from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
 
 Validate = Callable[[Interruptible], dict[str, float]]
-"""Returns the figures of the development set: loss, nll, perplexity and, if decoded, bleu.
+"""Returns the figures of the development set: loss, nll, perplexity and, if the set is decoded, bleu.
 
-What each process computes on its own goes into a block of the given kind, which a stop request ends.
+The argument makes blocks that a stop request ends; each process runs its own share of the computation in one.
 """
 
 LABELS = {"loss": "smoothed loss"}
@@ -46,7 +46,7 @@ class Ending(IntEnum):
 
 
 class Decision(NamedTuple):
-    """What the processes must agree on after each step, because all of them take part in it."""
+    """What the processes agree on after each step: all of them must end, or save, at the same step."""
 
     ending: int
     """The value of an Ending, or 0 to continue."""
@@ -63,7 +63,7 @@ class Loop:
         self.state, self.trainer, self.config = state, state.trainer, state.trainer.config
         self.tracker, self.validate, self.checkpoint_manager = tracker, validate, checkpoint_manager
         self._figures: dict[str, float] = {}
-        # a checkpoint without the validation that was due is saved again with it
+        # a checkpoint that was saved before its validation is saved again after it
         step = -1 if state.validation_due else self.trainer.step
         self._validated_step = self._saved_step = step
         self._checked_step = self.trainer.step
@@ -100,7 +100,7 @@ class Loop:
         return ending
 
     def _train_step(self, batch: GlobalBatch, stop_request: StopRequest) -> None:
-        """Make one step and log it."""
+        """Run one step, and log if a log line is due."""
         state, trainer, data_position = self.state, self.trainer, self.trainer.data_position
         self._update(batch, stop_request)
         state.divergence.record(trainer.step, data_position, trainer.gradient_norm, batch.micro_batches)
@@ -109,7 +109,7 @@ class Loop:
         if trainer.step % self.config.log_every == 0:
             self._log()
             self._stop_or_rewind_if_diverged()
-        state.validation_due = self._is_validated(trainer.step)
+        state.validation_due = self._needs_validation(trainer.step)
 
     def _update(self, batch: GlobalBatch, stop_request: StopRequest) -> None:
         """Update the weights; explain an out-of-memory error, which other users of the device can cause at any time."""
@@ -122,8 +122,8 @@ class Loop:
             if not is_out_of_memory(error):
                 raise
             raise UserError(
-                f"out of memory at step {step}: free some, or lower training.device_tokens, which keeps the global "
-                "batches; the same command resumes from the last checkpoint"
+                f"out of memory at step {step}: free some memory, or lower training.device_tokens, which does not "
+                "change the global batches; the same command resumes from the last checkpoint"
             ) from error
 
     def _decide(self, stop_request: StopRequest) -> Decision:
@@ -148,13 +148,13 @@ class Loop:
         return Decision(max(endings, default=0), save)
 
     def _next_tasks(self, save: bool) -> list[str]:
-        """Return what must be done until the next decision: a validation, or a step with what comes around it."""
+        """Return the tasks until the next decision: a validation, or a step with the save or validation that is due."""
         if self.state.validation_due:
             return ["validation"]
-        validated = self._is_validated(self.trainer.step + 1)
-        return [*(["save"] if save else []), "step", *(["validation"] if validated else [])]
+        validate = self._needs_validation(self.trainer.step + 1)
+        return [*(["save"] if save else []), "step", *(["validation"] if validate else [])]
 
-    def _is_validated(self, step: int) -> bool:
+    def _needs_validation(self, step: int) -> bool:
         return step % self.config.valid_every == 0 or step == self.config.steps
 
     def _log(self) -> None:
@@ -199,12 +199,12 @@ class Loop:
         checkpoint = self.checkpoint_manager.load_before(divergence.first_bad)
         self.state.rewind(checkpoint)
         self._progress.write(
-            f"warning: went back to the weights of step {checkpoint.step}, and on with the batches after step "
-            f"{self.trainer.step}; this is done once per run"
+            f"warning: went back to the weights of step {checkpoint.step}, and continues with the batches after "
+            f"step {self.trainer.step}; a run does this only once"
         )
 
     def _validate(self, stop_request: StopRequest) -> None:
-        """Validate; give up if the time limit comes first, because nobody knows how long the first one takes."""
+        """Validate; stop at the time limit, because the duration of the first validation cannot be known in advance."""
         self._check_ranks()
         step = self.trainer.step
         seconds = self._deadline.seconds_left() if self.config.max_minutes else math.inf
@@ -243,8 +243,8 @@ class Loop:
         for rank, theirs in enumerate(others, start=1):
             if theirs != first:
                 raise CommonError(
-                    f"the weights of rank {rank} are not those of rank 0 at step {step}; at step "
-                    f"{self._checked_step} they were: suspect that machine's memory or device. Nothing was saved "
+                    f"the weights of rank {rank} differ from those of rank 0 at step {step}, but not at step "
+                    f"{self._checked_step}: the memory or the device of its machine may be faulty. Nothing was saved "
                     "since: the same command resumes from the last checkpoint"
                 )
         self._checked_step = step

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 LOGITS_PER_CHUNK = 8 * 1024 * 1024
-"""Logits in memory at a time."""
+"""The largest number of logits in memory at a time."""
 LOGITS_IN_CACHE = 256 * 1024
-"""Logits that a CPU replaces by their gradient at a time, so that they stay in its cache for all passes."""
+"""The number of logits that a CPU replaces by their gradient at a time, so that they stay in its cache."""
 
 
 class Losses(NamedTuple):
@@ -21,7 +21,7 @@ class Losses(NamedTuple):
 
     smoothed: Tensor
     """Cross-entropy with smoothed labels, which training minimises."""
-    likelihood: Tensor
+    nll: Tensor
     """Negative log-likelihood of the labels, without a gradient; the perplexity is exp of its mean."""
 
 
@@ -69,15 +69,15 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             if output_gradient is not None and projection_gradient is not None:
                 output_gradient[chunk] = logits @ rounded
                 projection_gradient += logits.T @ (output[chunk] * counted[chunk, None].to(output.dtype))
-        likelihood = normaliser - label_logit
+        nll = normaliser - label_logit
         if output_gradient is not None and projection_gradient is not None:
             output_gradient.sub_(smoothing * mean_word).mul_(counted[:, None])
             projection_gradient.sub_(smoothing / len(projection) * (counted @ output.to(exact)))
         ctx.save_for_backward(output_gradient, projection_gradient)
-        ctx.mark_non_differentiable(likelihood)
+        ctx.mark_non_differentiable(nll)
         evenly = normaliser - output.to(exact) @ mean_word
-        smoothed = (1 - smoothing) * likelihood + smoothing * evenly
-        return smoothed @ counted, likelihood @ counted
+        smoothed = (1 - smoothing) * nll + smoothing * evenly
+        return smoothed @ counted, nll @ counted
 
     @staticmethod
     def backward(ctx: Any, smoothed: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
@@ -86,7 +86,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def _replace_by_gradient(logits: Tensor, labels: Tensor, smoothing: float, exact: torch.dtype) -> Tensor:
-    """Replace logits (T, V) by their gradient without its even part, and return the log of their normaliser."""
+    """Replace logits (T, V) by their gradient, without the evenly spread labels; return the log-sum-exp of each row."""
     rows = max(1, LOGITS_IN_CACHE // logits.shape[-1]) if logits.device.type == "cpu" else len(logits)
     normalisers = []
     for chunk, chunk_labels in zip(logits.split(rows), labels[:, None].split(rows), strict=True):

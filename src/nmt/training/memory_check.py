@@ -50,9 +50,9 @@ def check_memory(trainer: Trainer, store: PairStore, longest_sentence: int) -> N
     while smaller >= longest_sentence and not _fits(trainer, store, smaller):
         smaller //= 2
     remedy = (
-        f"training.device_tokens={smaller} would, with the same batches: the rest is accumulated"
+        f"training.device_tokens={smaller} would fit, and leaves the global batches unchanged"
         if smaller >= longest_sentence
-        else "nor does much less: choose a smaller model, or lower data.max_pieces"
+        else "far fewer do not fit either: choose a smaller model, or lower data.max_pieces"
     )
     raise CommonError(f"{tokens:,} tokens per side do not fit in the memory of {trainer.machine}; {remedy}")
 
@@ -85,7 +85,7 @@ def _fits(trainer: Trainer, store: PairStore, device_tokens: int) -> bool:
 
 
 def _exceeds_memory(trainer: Trainer, batch: MicroBatch) -> bool:
-    """Return whether a batch needs more than the memory of the machine, where Linux would kill the process."""
+    """Return whether a batch needs more memory than the machine has: Linux would kill the process."""
     if trainer.machine.device.type != "cpu":
         return False
     model, projection = trainer.model, trainer.model.projection

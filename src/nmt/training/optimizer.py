@@ -14,7 +14,7 @@ def build_optimizer(model: TranslationModel, config: TrainingConfig) -> torch.op
 
 
 def adam(model: TranslationModel, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Return Adam as in the paper; weight decay, if any, leaves out biases and gains."""
+    """Return Adam as in the paper; weight decay, if set, is decoupled (AdamW) and not applied to biases and gains."""
     matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
     vectors = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
     return torch.optim.AdamW(

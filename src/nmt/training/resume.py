@@ -13,7 +13,7 @@ from nmt.training.state import saved_state
 
 
 def find_checkpoint(config: Config, data: TrainingData) -> Checkpoint | None:
-    """Return the last good checkpoint of the run, if any, after checking that the run can be resumed from it."""
+    """Return the newest undamaged checkpoint of the run, if any; raise an error if it cannot be resumed from."""
     checkpoint = load_last_good(config.run_folder)
     if checkpoint is None:
         return None
@@ -29,7 +29,7 @@ def find_checkpoint(config: Config, data: TrainingData) -> Checkpoint | None:
 
 
 def finished_message(checkpoint: Checkpoint, config: Config) -> str:
-    """Return that the run is finished, and what would continue it; an empty string if it is not finished."""
+    """Return a message that the run is finished and how to continue it; an empty string if it is not finished."""
     loop, training = saved_state(checkpoint)["loop"], config.training
     stale, minutes = loop["stale"], loop.get("training_seconds", 0.0) / 60
     if loop.get("unseen"):
@@ -43,6 +43,6 @@ def finished_message(checkpoint: Checkpoint, config: Config) -> str:
     else:
         return ""
     return (
-        f"run {config.name} is finished: it stands at step {checkpoint.step} of {training.steps}. "
+        f"run {config.name} is finished: it is at step {checkpoint.step} of {training.steps}. "
         f"To continue it, {remedy}; to train a new model, set another name="
     )

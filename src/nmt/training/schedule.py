@@ -41,14 +41,14 @@ def cosine(step: int, config: TrainingConfig) -> float:
 
 
 def constant(_step: int, _config: TrainingConfig) -> float:
-    """Return the peak for all steps."""
+    """Return 1: the rate stays at the peak."""
     return 1.0
 
 
 def wsd(step: int, config: TrainingConfig) -> float:
-    """Return warmup-stable-decay: the peak, then a linear decay over the last steps to zero at the last one."""
-    longest = max(1, config.steps - config.warmup_steps)
-    decay_steps = config.decay_steps or min(longest, math.ceil(DEFAULT_DECAY_SHARE * config.steps))
+    """Return the warmup-stable-decay schedule: the peak, then a linear decay to zero at the last step."""
+    max_decay_steps = max(1, config.steps - config.warmup_steps)
+    decay_steps = config.decay_steps or min(max_decay_steps, math.ceil(DEFAULT_DECAY_SHARE * config.steps))
     return min(1.0, max(0.0, (config.steps - step) / decay_steps))
 
 

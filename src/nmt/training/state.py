@@ -19,7 +19,7 @@ class SavedLoop(TypedDict):
     skipped: int
     rewound: NotRequired[bool]
     unseen: NotRequired[bool]
-    """Whether the step was not validated yet although a validation is due."""
+    """Whether the step still has to be validated."""
     training_seconds: NotRequired[float]
 
 
@@ -81,7 +81,7 @@ class TrainingState:
         return statistics
 
     def to_save(self) -> SavedState:
-        """Return what a checkpoint stores besides the weights. All processes must call this."""
+        """Return the training state, without the weights, for a checkpoint. All processes must call this."""
         return {
             "trainer": self.trainer.to_save(),
             "loop": {

@@ -24,7 +24,7 @@ from nmt.training.optimizer import build_optimizer
 from nmt.training.schedule import learning_rate
 
 MIN_MICRO_BATCH_TOKENS = 512
-"""Micro-batches with fewer tokens per side are not worth a thread of their own and its copy of the gradient."""
+"""A micro-batch with fewer source or target tokens is not worth a thread with its own copy of the gradient."""
 
 
 class Objective(nn.Module):
@@ -98,7 +98,9 @@ class Trainer:
     def try_out(self, batch: MicroBatch) -> None:
         """Use as much memory as a step does, but change nothing."""
         parameters = list(self.model.parameters())
-        spare = [] if self.optimizer.state else [torch.empty_like(each) for each in parameters for _ in range(2)]
+        adam_averages = (
+            [] if self.optimizer.state else [torch.empty_like(each) for each in parameters for _ in range(2)]
+        )
         devices = [self.machine.device] if self.machine.device.type == "cuda" else []
         self.model.train()
         try:
@@ -106,7 +108,7 @@ class Trainer:
                 self._forward_and_backward(batch.to(self.machine.device))
         finally:
             self.optimizer.zero_grad(set_to_none=True)
-            spare.clear()
+            adam_averages.clear()
 
     def _forward_and_backward(self, batch: MicroBatch) -> None:
         if self.concurrency > 1:
@@ -128,7 +130,7 @@ class Trainer:
         return statistics
 
     def to_save(self) -> SavedTrainer:
-        """Return what a checkpoint stores of the trainer besides the weights. All processes must call this."""
+        """Return the trainer's state, without the weights, for a checkpoint. All processes must call this."""
         return {
             "step": self.step,
             "place": list(self.data_position),
@@ -141,7 +143,7 @@ class Trainer:
         self.step = saved["step"]
         self.data_position = DataPosition(*saved["place"])
         self.optimizer.load_state_dict(saved["optimizer"])
-        if distributed.is_main():  # these are the sums of all processes
+        if distributed.is_main():  # the saved sums are those of all processes together
             self._sums.sums += saved["window"].to(self._sums.sums)
 
     def _add_gradients(self, batch: GlobalBatch) -> list[Losses]:
@@ -204,7 +206,7 @@ class _LossSums:
     """Sums of losses since the last log line, kept on the device so that no step waits for it."""
 
     def __init__(self, device: torch.device) -> None:
-        # smoothed loss, likelihood, target tokens, skipped steps
+        # smoothed loss, negative log-likelihood, target tokens, skipped steps
         self.sums = torch.zeros(4, dtype=torch.float64, device=device)
 
     def add_step(self, losses: Sequence[Losses], target_tokens: int, finite: Tensor) -> None:
@@ -216,7 +218,7 @@ class _LossSums:
         before = self.sums.clone()
         for each in losses:
             self.sums[:2] += torch.stack(each)
-        if distributed.is_main():  # these are the tokens of the global batch
+        if distributed.is_main():  # counted once, because they are the tokens of the global batch
             self.sums[2] += target_tokens
         self.sums = torch.where(finite, self.sums, before)
         if distributed.is_main():
@@ -233,15 +235,15 @@ class _LossSums:
 
     def statistics(self) -> Statistics:
         """Return the means over all processes."""
-        smoothed, likelihood, tokens, skipped = self.total().tolist()
+        smoothed, nlls, tokens, skipped = self.total().tolist()
         if not tokens:
             return Statistics(math.nan, math.nan, math.nan, int(skipped))
-        nll = likelihood / tokens
+        nll = nlls / tokens
         return Statistics(smoothed / tokens, nll, _perplexity(nll), int(skipped))
 
 
 def _concurrency(config: TrainingConfig, machine: Machine) -> int:
-    """Return how many micro-batches a process computes in parallel: several if it has a CPU to itself."""
+    """Return how many micro-batches a process computes in parallel: one, unless a single process trains on a CPU."""
     if machine.device.type != "cpu" or distributed.world_size() > 1:
         return 1
     return concurrent_workers(

@@ -13,7 +13,7 @@ from nmt.config.schema import RuntimeConfig
 PROJECT = Path(nmt.__file__).parents[2]
 
 
-def test_cores_that_a_process_may_not_use_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_cores_that_the_process_may_use_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 5, 6}, raising=False)
     assert usable_cores() == 3
 
@@ -29,7 +29,7 @@ def test_machine_is_prepared_without_an_affinity(monkeypatch: pytest.MonkeyPatch
     assert threads == [3, 1]
 
 
-def test_nothing_else_counts_cores() -> None:
+def test_only_the_cores_module_counts_cores() -> None:
     ways = ("sched_getaffinity", "cpu_count")
     scripts = [path for path in (PROJECT / "scripts").rglob("*") if path.is_file() and path.suffix != ".pyc"]
     files = [*(PROJECT / "src").rglob("*.py"), *scripts]

@@ -18,7 +18,7 @@ from nmt.errors import UserError
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks safely")
 
 
-def test_each_task_is_done_once_by_the_copies_in_turn() -> None:
+def test_each_task_is_run_once_and_copies_take_turns() -> None:
     product = torch.ones(64, 64) @ torch.ones(64, 64)
 
     def work(task: int) -> tuple[int, int, float]:

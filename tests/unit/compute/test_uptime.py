@@ -22,7 +22,7 @@ def test_time_counts_from_the_start_of_the_process() -> None:
 
 
 @pytest.mark.parametrize("content", [None, "", "1 (python) S"])
-def test_elsewhere_time_counts_from_the_import(
+def test_without_a_readable_proc_file_time_counts_from_the_import(
     content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uptime, "STAT", tmp_path / "stat")
@@ -32,7 +32,7 @@ def test_elsewhere_time_counts_from_the_import(
     assert uptime.uptime() >= 100
 
 
-def test_the_name_of_a_program_may_hold_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uptime_is_read_for_any_program_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, odd = tmp_path / "plain", tmp_path / "odd"
     rest = " ".join(["0"] * 19 + ["0", "5"])
     plain.write_text(f"1 (python) {rest}")

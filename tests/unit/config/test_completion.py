@@ -33,7 +33,7 @@ KEYS = {name: command.settings for name, command in COMMANDS.items()}
         ("nmt train 'a b", []),
     ],
 )
-def test_a_line_is_completed(line: str, expected: list[str]) -> None:
+def test_the_last_word_of_a_line_is_completed(line: str, expected: list[str]) -> None:
     assert complete(line, KEYS) == expected
 
 
@@ -53,7 +53,7 @@ def test_the_command_prints_the_script_or_the_next_words(capsys: pytest.CaptureF
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
-def test_bash_completes_a_line(tmp_path: Path) -> None:
+def test_bash_completes_a_command_line(tmp_path: Path) -> None:
     nmt = tmp_path / "nmt"
     nmt.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nmt "$@"\n')
     nmt.chmod(0o755)

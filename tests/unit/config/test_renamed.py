@@ -29,7 +29,7 @@ def written(value: object) -> str:
     return str(value).replace("'", "")
 
 
-def test_the_table_leads_from_names_that_are_free_to_settings_that_exist() -> None:
+def test_renamed_settings_map_unused_names_to_existing_settings() -> None:
     assert set(VALUES) == set(RENAMED)
     assert set(RENAMED.values()) <= set(all_keys())
     assert not set(RENAMED) & {*all_keys(), *GROUPS}

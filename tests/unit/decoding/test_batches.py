@@ -58,7 +58,7 @@ def test_small_batches_are_decoded_in_forks_and_large_ones_in_threads() -> None:
     assert cpu_plan(small, 10_000_000, hypotheses=2).executor == Executor(Parallelism.THREADS, 4)
 
 
-def test_threads_are_used_where_a_fork_is_not_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_are_used_if_a_fork_is_not_safe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "can_fork", lambda: False)
     assert cpu_plan([20] * 40, 10_000, hypotheses=5).executor == Executor(Parallelism.THREADS, 4)
 

@@ -91,7 +91,7 @@ def plain_search(toy: Toy, max_length: int, beam: int, alpha: float, nbest: int)
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.5])
 @pytest.mark.parametrize("max_length", [1, 2, 4])
-def test_a_wide_beam_finds_what_exhaustive_search_finds(alpha: float, max_length: int) -> None:
+def test_a_wide_beam_equals_exhaustive_search(alpha: float, max_length: int) -> None:
     for seed in range(8):
         expected = exhaustive(Toy(seed), max_length, alpha)
         everything = len(expected) * len(WORDS)
@@ -104,7 +104,7 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(alpha: float, max_length
 
 @pytest.mark.parametrize(("beam", "nbest"), [(1, 1), (2, 1), (3, 3), (5, 2)])
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
-def test_a_narrow_beam_finds_what_the_definition_finds(beam: int, nbest: int, alpha: float) -> None:
+def test_a_narrow_beam_equals_a_direct_implementation_of_the_definition(beam: int, nbest: int, alpha: float) -> None:
     limits = [1, 3, 9, 6, 12, 2, 8, 8]
     toys = [Toy(seed) for seed in range(len(limits))]
     results = beam_search(ToyScorer(toys), torch.tensor(limits), beam=beam, alpha=alpha, nbest=nbest)
@@ -128,7 +128,7 @@ def test_a_beam_of_one_is_greedy() -> None:
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
 @pytest.mark.parametrize("nbest", [1, 3])
-def test_stopping_early_saves_calls_and_changes_nothing(alpha: float, nbest: int) -> None:
+def test_stopping_early_saves_calls_and_gives_the_same_result(alpha: float, nbest: int) -> None:
     toys, limits = [Toy(seed, sharpness=2.5) for seed in range(30)], torch.arange(30) % 7 + 5
     early, late = ToyScorer(toys), ToyScorer(toys)
     assert beam_search(early, limits, beam=6, alpha=alpha, nbest=nbest) == beam_search(
@@ -137,7 +137,7 @@ def test_stopping_early_saves_calls_and_changes_nothing(alpha: float, nbest: int
     assert sum(early.calls) < sum(late.calls) if nbest == 1 else sum(early.calls) <= sum(late.calls)
 
 
-def test_a_batch_gives_what_its_sentences_give_alone() -> None:
+def test_the_result_of_a_sentence_does_not_depend_on_its_batch() -> None:
     toys, limits = [Toy(seed) for seed in range(20)], [seed % 9 + 1 for seed in range(20)]
     together = beam_search(ToyScorer(toys), torch.tensor(limits), beam=4, alpha=0.6, nbest=4)
     for toy, limit, result in zip(toys, limits, together, strict=True):
@@ -153,7 +153,7 @@ def test_finished_sentences_leave_the_batch() -> None:
     assert max(scorer.calls[3:]) <= 2 * 3
 
 
-def test_scores_are_the_log_probability_over_the_penalty() -> None:
+def test_scores_are_log_probabilities_divided_by_the_length_penalty() -> None:
     toy = Toy(3)
     (results,) = beam_search(ToyScorer([toy]), torch.tensor([6]), beam=5, alpha=0.7, nbest=5)
     assert len({tuple(result.tokens) for result in results}) == 5

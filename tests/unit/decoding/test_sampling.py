@@ -69,7 +69,7 @@ def test_temperature_top_k_and_top_p_change_frequencies(settings: dict[str, floa
         assert shares(hypotheses) == pytest.approx(expected, abs=0.03)
 
 
-def test_a_seed_gives_the_same_samples_but_sentences_differ() -> None:
+def test_a_seed_fixes_the_samples_but_equal_sentences_get_different_ones() -> None:
     first, second = drawn(50), drawn(50)
     assert first == second
     assert [each.tokens for each in drawn(50, top_k=3)[0]] != [each.tokens for each in drawn(50, top_k=3)[1]]

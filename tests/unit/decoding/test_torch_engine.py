@@ -106,7 +106,7 @@ def test_scores_are_those_of_the_full_forward_pass(tokenizer: Tokenizer, positio
             assert hypothesis.score == pytest.approx(float(expected) / ((5 + len(labels)) / 6) ** 0.8, rel=1e-4)
 
 
-def test_a_line_is_translated_the_same_in_a_batch_and_alone(tokenizer: Tokenizer) -> None:
+def test_a_translation_does_not_depend_on_the_rest_of_the_batch(tokenizer: Tokenizer) -> None:
     model = random_model(tokenizer)
     together = list(translator([model], tokenizer, nbest=2).translate(LINES))
     alone = [next(translator([model], tokenizer, nbest=2, batch_tokens=1).translate([line])) for line in LINES]
@@ -130,7 +130,7 @@ def test_order_and_empty_lines_are_kept(tokenizer: Tokenizer, window: int, batch
     assert sum(told) == len(LINES)
 
 
-def test_smaller_batches_change_nothing(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smaller_batches_give_the_same_translations(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     one = translator([random_model(tokenizer)], tokenizer)
     prefixes = ["a"] * len(LINES)
     one_batch = list(one.translate(LINES, prefixes=prefixes))
@@ -143,7 +143,7 @@ def test_smaller_batches_change_nothing(tokenizer: Tokenizer, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("max_fork_hypotheses", [0, 40])
-def test_parallel_decoding_changes_nothing(
+def test_parallel_decoding_gives_the_same_translations(
     tokenizer: Tokenizer, max_fork_hypotheses: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines, model, threads = LINES * 3, random_model(tokenizer), torch.get_num_threads()
@@ -204,14 +204,14 @@ def test_an_error_in_a_progress_callback_ends_the_workers(
     assert threading.active_count() == before
 
 
-def test_empty_lines_do_not_touch_the_model(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_lines_are_translated_without_the_model(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model(tokenizer)
     monkeypatch.setattr(model, "start", None)
     translations = list(translator([model], tokenizer, nbest=2).translate(["", " \t", ""]))
     assert [[candidate.text for candidate in each.candidates] for each in translations] == [[""], [""], [""]]
 
 
-def test_translations_come_as_soon_as_their_window_is_done(tokenizer: Tokenizer) -> None:
+def test_translations_are_yielded_as_soon_as_their_window_is_done(tokenizer: Tokenizer) -> None:
     taken = 0
 
     def endless() -> object:
@@ -225,7 +225,9 @@ def test_translations_come_as_soon_as_their_window_is_done(tokenizer: Tokenizer)
     assert taken == 4
 
 
-def test_a_line_too_long_is_cut_with_a_warning(tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_that_is_too_long_is_truncated_with_a_warning(
+    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
     model = random_model(tokenizer, positions="learned", max_positions=12)
     lines = ["a dog", "the cat sees " * 20, "it is small"]
     texts = [each.text for each in translator([model], tokenizer, extra_length=50).translate(lines)]
@@ -254,7 +256,7 @@ def test_a_model_in_training_decodes_without_dropout_and_stays_in_training(token
     assert all(layer.training for layer in model.modules())
 
 
-def test_an_ensemble_of_one_model_twice_is_that_model(tokenizer: Tokenizer) -> None:
+def test_an_ensemble_of_the_same_model_twice_equals_that_model(tokenizer: Tokenizer) -> None:
     one, other = random_model(tokenizer, 11), random_model(tokenizer, 10)
     sources = tokenizer.encode_source(["the small cat sees a dog"])
     ((single,),) = translator([one], tokenizer).translate_ids(sources)
@@ -295,7 +297,7 @@ def checkpoint(folder: Path, model: TranslationModel, tokenizer: Tokenizer) -> C
     )
 
 
-def test_a_loaded_checkpoint_translates_as_the_model_did(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_loaded_checkpoint_gives_the_models_translations(tokenizer: Tokenizer, tmp_path: Path) -> None:
     model = random_model(tokenizer)
     loaded, its_tokenizer = load_model(checkpoint(tmp_path, model, tokenizer), model.config, CPU)
     assert not loaded.training

@@ -18,7 +18,7 @@ KINDS = {"model.norm": Norm, "model.activation": Activation}
 
 
 @pytest.mark.parametrize(("setting", "name"), [(setting, name) for setting in CHOICES for name in CHOICES[setting]])
-def test_every_name_has_code_and_a_place_in_the_help(setting: str, name: str) -> None:
+def test_every_choice_has_code_and_is_in_the_help(setting: str, name: str) -> None:
     found = find(setting, name)
     if setting in KINDS:
         assert isinstance(found, KINDS[setting])
@@ -28,7 +28,7 @@ def test_every_name_has_code_and_a_place_in_the_help(setting: str, name: str) ->
 
 
 @pytest.mark.parametrize("field", ["architecture", "positions", "norm", "activation"])
-def test_other_names_are_refused_with_those_that_exist(field: str) -> None:
+def test_an_unknown_choice_is_refused_and_the_choices_are_named(field: str) -> None:
     with pytest.raises(ConfigError) as refused:
         ModelConfig(**{field: "nosuch"})  # type: ignore[arg-type]
     assert f"model.{field}=nosuch is not one of {', '.join(CHOICES[f'model.{field}'])}" in str(refused.value)

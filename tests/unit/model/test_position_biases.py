@@ -41,7 +41,9 @@ def plainly(queries: Tensor, keys: Tensor, values: Tensor, slope: Tensor, causal
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("lengths", [[3, 1, 5], [4, 4]])
 @pytest.mark.parametrize("recording", [False, True])
-def test_a_bias_and_its_gradients(causal: bool, lengths: list[int], recording: bool) -> None:
+def test_attention_with_a_bias_and_its_gradients_equal_the_formula(
+    causal: bool, lengths: list[int], recording: bool
+) -> None:
     stream = Packed.from_sentences([[7] * length for length in lengths])
     made = PaddedAttend(stream, stream, causal=causal)
     if recording:

@@ -57,7 +57,9 @@ def build(config: ModelConfig) -> Transformer:
 
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_equals_the_plain_implementation(config: ModelConfig, lengths: tuple[list[int], list[int]]) -> None:
+def test_logits_and_gradients_equal_the_plain_implementation(
+    config: ModelConfig, lengths: tuple[list[int], list[int]]
+) -> None:
     model = build(config)
     sources, targets = sentences(lengths[0], 2), sentences(lengths[1], 3)
     scores = model.logits(model(Packed.from_sentences(sources), Packed.from_sentences(targets)))
@@ -79,7 +81,7 @@ def test_equals_the_plain_implementation(config: ModelConfig, lengths: tuple[lis
         torch.testing.assert_close(parameter.grad, weights[name].grad, rtol=1e-9, atol=1e-9, msg=name)
 
 
-def test_agrees_with_torch_encoder_layer() -> None:
+def test_the_encoder_equals_torchs_encoder_layer() -> None:
     config = replace(TINY, layers=1, dropout=0.0)
     model = build(config)
     peer = torch.nn.TransformerEncoderLayer(
@@ -106,7 +108,7 @@ def test_agrees_with_torch_encoder_layer() -> None:
     torch.testing.assert_close(model.encode(source), peer(stream[None])[0], rtol=1e-10, atol=1e-10)
 
 
-def test_packing_changes_no_sentence() -> None:
+def test_the_output_of_a_sentence_does_not_depend_on_its_batch() -> None:
     model = build(TINY)
     sources, targets = sentences([5, 2, 9], 7), sentences([3, 8, 4], 8)
     together = model(Packed.from_sentences(sources), Packed.from_sentences(targets))
@@ -126,7 +128,7 @@ def test_no_token_sees_a_later_one() -> None:
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_a_token_at_a_time_equals_all_at_once(config: ModelConfig) -> None:
+def test_decoding_token_by_token_equals_the_full_forward_pass(config: ModelConfig) -> None:
     model = build(config).eval()
     source, targets = Packed.from_sentences(sentences([5, 1, 9, 3], 2)), sentences([20] * 4, 3)
     with torch.no_grad():
@@ -150,7 +152,7 @@ def test_training_and_decoding_run_the_same_layers() -> None:
     torch.testing.assert_close(*outputs, rtol=1e-10, atol=1e-10)
 
 
-def test_rows_widen_reorder_and_leave() -> None:
+def test_the_kv_cache_follows_rows_that_are_added_reordered_and_dropped() -> None:
     model = build(TINY).eval()
     sources, prefixes = sentences([5, 4, 9], 2), sentences([3, 3, 3, 3], 3)
     source = Packed.from_sentences(sources)
@@ -172,7 +174,7 @@ def test_rows_widen_reorder_and_leave() -> None:
 
 
 @pytest.mark.parametrize("name", ["paper", "shared keys", "wide values", "rotary", "alibi", "relative"])
-def test_rows_that_share_a_past_for_long_each_see_their_own(name: str) -> None:
+def test_rows_with_a_long_common_prefix_attend_only_to_their_own_tokens(name: str) -> None:
     model, random = build(CONFIGS[name]).eval(), torch.Generator().manual_seed(4)
     sources = sentences([5, 18, 2, 9, 7], 2)
     owners, prefixes = list(range(5)), [list[int]() for _ in sources]
@@ -221,7 +223,7 @@ def test_sinusoids_follow_the_formula() -> None:
             assert table[position, 2 * i + 1] == pytest.approx(math.cos(angle), abs=1e-12)
 
 
-def test_longer_sentences_than_the_first_table() -> None:
+def test_the_sinusoid_table_grows_for_longer_sentences() -> None:
     model = build(TINY)
     short, long = sentences([3], 1), sentences([700], 2)
     model.encode(Packed.from_sentences(short))
@@ -229,20 +231,20 @@ def test_longer_sentences_than_the_first_table() -> None:
 
 
 @pytest.mark.parametrize(("vocabulary", "millions"), [(37_000, 63.1), (41_000, 65.1)])
-def test_size_of_base(vocabulary: int, millions: float) -> None:
+def test_the_base_model_has_the_expected_number_of_parameters(vocabulary: int, millions: float) -> None:
     with torch.device("meta"):
         model = build_model(ModelConfig(), vocabulary, vocabulary)
     assert sum(parameter.numel() for parameter in model.parameters()) / 1e6 == pytest.approx(millions, abs=0.05)
 
 
-def test_order_of_the_parameters() -> None:
+def test_the_order_of_the_parameters_is_fixed() -> None:
     """Saved optimizer states know parameters by their order."""
     model = build_model(replace(TINY, tie_embeddings=False, positions="learned"), VOCABULARY, VOCABULARY)
     first = ["source_positions", "target_positions", "vectors.projection", "vectors.source", "vectors.target"]
     assert [name for name, _ in model.named_parameters()][:5] == first
 
 
-def test_first_weights() -> None:
+def test_initial_weights_have_the_scale_that_the_settings_choose() -> None:
     """Glorot's bound for each product on its own, vectors of length one; or all of them small."""
     torch.manual_seed(0)
     wide = replace(TINY, d_model=64, heads=4, d_ff=256)
@@ -260,7 +262,7 @@ def test_first_weights() -> None:
             assert torch.equal(parameter, torch.full_like(parameter, float("norm.weight" in name))), name
 
 
-def test_scale_of_the_first_scores() -> None:
+def test_initial_logits_have_the_right_scale() -> None:
     """Fresh weights give scores of about unit size: neither saturated nor dead."""
     torch.manual_seed(0)
     model = build_model(replace(TINY, d_model=64, heads=4, d_ff=128), 500, 500)

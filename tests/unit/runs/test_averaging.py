@@ -91,7 +91,7 @@ def test_the_averaged_checkpoint_loads_as_any_other(run: Path) -> None:
     assert load(folder).step == 200
 
 
-def test_an_average_of_long_ago_is_told(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stale_average_gives_a_warning(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_averaged(run, [save(run, 1)])
     resolve(run, "averaged")
     assert capsys.readouterr().err == ""
@@ -100,7 +100,7 @@ def test_an_average_of_long_ago_is_told(run: Path, capsys: pytest.CaptureFixture
     assert "averaged is of step 1, training is at step 2: `make average`" in capsys.readouterr().err
 
 
-def test_choice_by_step_by_score_and_by_name(run: Path) -> None:
+def test_checkpoints_are_chosen_by_step_by_score_or_by_name(run: Path) -> None:
     bleu = {99_999_999: 9.0, 100_000_000: 30.0, 200_000_000: 20.0, 1_000_000_000: 25.0}
     for step, score in bleu.items():
         save(run, step, loss=score, bleu=score)
@@ -126,7 +126,7 @@ def test_an_interim_checkpoint_is_not_averaged(run: Path, config: AveragingConfi
 
 
 @pytest.mark.parametrize("last", [1, 5])
-def test_a_run_with_an_interim_checkpoint_alone_uses_it_and_says_so(
+def test_a_run_with_only_an_interim_checkpoint_uses_it_and_says_so(
     tmp_path: Path, last: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = Config(name="short", paths=PathsConfig(outputs=str(tmp_path)), averaging=AveragingConfig(last=last))
@@ -136,7 +136,7 @@ def test_a_run_with_an_interim_checkpoint_alone_uses_it_and_says_so(
     assert load(config.run_folder / "checkpoints" / "averaged").meta.averaged_from == ["step-00000013"]
 
 
-def test_candidates_are_the_last_the_best_and_their_averages_each_once(run: Path) -> None:
+def test_candidates_are_the_last_the_best_and_their_averages_without_duplicates(run: Path) -> None:
     for step, loss in ((100, 3.0), (200, 1.0), (300, 2.0), (400, 4.0)):
         save(run, step, loss=loss)
     save(run, 417, interim=True)
@@ -168,7 +168,7 @@ def test_candidates_of_a_run_without_validations_are_its_last(run: Path) -> None
         candidates(Checkpoints(run.parent / "other"), 5, 5)
 
 
-def test_a_mean_that_grows_and_begins_anew(run: Path) -> None:
+def test_a_running_mean_equals_the_mean_of_any_sequence_of_selections(run: Path) -> None:
     paths = {step: save(run, step) for step in (1, 2, 3)}
     mean = Mean()
     for steps in ([3], [3, 2], [3, 2, 1], [1], [1, 3], [2, 3]):
@@ -176,7 +176,7 @@ def test_a_mean_that_grows_and_begins_anew(run: Path) -> None:
             np.testing.assert_array_equal(weight.numpy(), numpy_mean(steps, name))
 
 
-def test_too_few_is_said(run: Path) -> None:
+def test_missing_checkpoints_are_errors_that_say_what_exists(run: Path) -> None:
     with pytest.raises(UserError, match=r"no checkpoints in .*: run `make train`"):
         choose(Checkpoints(run), AveragingConfig(last=2))
     save(run, 1)
@@ -199,7 +199,7 @@ def test_too_few_is_said(run: Path) -> None:
         ({"model": {"heads": 16, "norm_placement": "pre"}}, r"model.heads is 16, not 8, model.norm_placement is pre"),
     ],
 )
-def test_what_does_not_belong_together_is_refused(run: Path, other: dict[str, Any], message: str) -> None:
+def test_checkpoints_that_do_not_match_are_not_averaged(run: Path, other: dict[str, Any], message: str) -> None:
     paths = [save(run, 1), save(run, 2), save(run, 3, **other)]
     with pytest.raises(UserError, match=message) as caught:
         write_averaged(run, paths)
@@ -217,14 +217,14 @@ def test_a_damaged_checkpoint_is_never_averaged(run: Path) -> None:
 
 
 @pytest.mark.parametrize("settings", [AveragingConfig(last=2), AveragingConfig(best=2)])
-def test_others_do_not_stand_in_for_a_damaged_one(run: Path, settings: AveragingConfig) -> None:
+def test_a_damaged_checkpoint_is_not_replaced_by_another(run: Path, settings: AveragingConfig) -> None:
     folders = [save(run, step, loss=1.0 / step) for step in (1, 2, 3)]
     (folders[-1] / "meta.json").write_text("{")
     with pytest.raises(DamagedError, match=f"{folders[-1].name}/meta.json is damaged .*: delete {folders[-1]}"):
         choose(Checkpoints(run), settings)
 
 
-def test_the_stage_says_which_files_it_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_names_the_averaged_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = Config(
         name="table3/a1",
         paths=PathsConfig(outputs=str(tmp_path)),
@@ -252,7 +252,7 @@ def test_the_stage_says_which_files_it_took(tmp_path: Path, capsys: pytest.Captu
         (AveragingConfig(best=2), [2], "averaging.best=2 asks for more, but the run has no others that were validated"),
     ],
 )
-def test_a_run_that_was_stopped_early_is_averaged_over_what_it_has(
+def test_a_run_that_stopped_early_is_averaged_over_its_checkpoints(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: AveragingConfig, taken: list[int], note: str
 ) -> None:
     config = Config(

@@ -64,7 +64,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_what_is_saved_is_what_is_loaded(run: Path, save: Save) -> None:
+def test_a_loaded_checkpoint_equals_the_saved_one(run: Path, save: Save) -> None:
     state = {"random": torch.get_rng_state(), "place": (3, 17), "adam": {0: {"step": 5.0, "mean": torch.ones(2)}}}
     path = save(1234, trainer=state, loss=1.5, bleu=float("nan"))
     assert path == run / "checkpoints" / "step-00001234"
@@ -85,7 +85,7 @@ def test_what_is_saved_is_what_is_loaded(run: Path, save: Save) -> None:
     assert load(path).trainer is None
 
 
-def test_tied_transposed_and_sliced_weights_come_back(run: Path) -> None:
+def test_tied_transposed_and_sliced_weights_are_loaded_unchanged(run: Path) -> None:
     tied = torch.randn(5, 3)
     weights = {"embedding": tied, "output": tied, "transposed": tied.t(), "row": tied[2], "empty": torch.zeros(0)}
     path = Checkpoints(run).save(1, weights=weights, trainer={}, tokenizer_files=[], config_text="", valid={})
@@ -94,7 +94,7 @@ def test_tied_transposed_and_sliced_weights_come_back(run: Path) -> None:
     assert all(torch.equal(loaded[name], weight) for name, weight in weights.items())
 
 
-def test_an_object_that_only_pickle_could_bring_back_is_refused_when_saving(run: Path, save: Save) -> None:
+def test_an_object_that_needs_pickle_is_refused_when_saving(run: Path, save: Save) -> None:
     save(1)
     with pytest.raises(Exception, match=r"(?i)weights_only"):
         save(2, trainer={"path": Path("x")})
@@ -110,7 +110,7 @@ def test_steps_are_ordered_by_number(run: Path, save: Save) -> None:
     assert [saved.step for saved in Checkpoints(run).steps()] == [100_000_000, 1_000_000_000]
 
 
-def test_links_are_relative_and_follow(run: Path, save: Save, tmp_path: Path) -> None:
+def test_links_are_relative_and_point_to_the_last_and_the_best(run: Path, save: Save, tmp_path: Path) -> None:
     folder = run / "checkpoints"
     save(1)
     assert not (folder / "best").exists()
@@ -147,7 +147,7 @@ def test_prune_keeps_the_last_and_the_best(
     assert resolve(run, "best").name == f"step-{best:08d}" == checkpoints.folder.joinpath("best").readlink().name
 
 
-def test_what_only_an_interruption_called_for_goes_with_the_next(run: Path, save: Save) -> None:
+def test_an_interim_checkpoint_is_pruned_after_the_next_one(run: Path, save: Save) -> None:
     checkpoints = Checkpoints(run)
     for step in (1, 2, 3):
         save(step, interim=step == 2)
@@ -155,7 +155,7 @@ def test_what_only_an_interruption_called_for_goes_with_the_next(run: Path, save
         assert [saved.step for saved in checkpoints.steps()] == {1: [1], 2: [1, 2], 3: [1, 3]}[step]
 
 
-def test_best_link_goes_with_the_last_validated_checkpoint(run: Path, save: Save) -> None:
+def test_the_best_link_is_removed_with_the_last_validated_checkpoint(run: Path, save: Save) -> None:
     save(1, loss=1.0)
     save(2)
     Checkpoints(run).prune(keep_last=1, keep_best=0)
@@ -184,7 +184,7 @@ def test_resolve_finds_every_kind_of_name(run: Path, save: Save) -> None:
         ("", "no checkpoint"),
     ],
 )
-def test_resolve_says_what_there_is(run: Path, save: Save, name: str, message: str) -> None:
+def test_resolve_of_an_unknown_name_lists_the_checkpoints(run: Path, save: Save, name: str, message: str) -> None:
     save(1)
     with pytest.raises(UserError, match=message):
         resolve(run, name)
@@ -198,7 +198,7 @@ def test_resolve_without_a_run_names_make_train(run: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_every_damage_to_a_file_is_found_and_named(run: Path, save: Save, file: str) -> None:
+def test_every_kind_of_damage_to_a_file_is_found_and_named(run: Path, save: Save, file: str) -> None:
     path = save(1) / file
     content = path.read_bytes()
     damages = [content[:-3], content[: len(content) // 2], b"", content + b"\0"]
@@ -215,7 +215,7 @@ def test_every_damage_to_a_file_is_found_and_named(run: Path, save: Save, file: 
         load(path.parent, trainer=True)
 
 
-def test_no_bit_of_meta_can_change_what_it_says(save: Save) -> None:
+def test_a_flipped_bit_in_meta_json_never_changes_its_meaning_unnoticed(save: Save) -> None:
     path = save(1, loss=2.5)
     meta = checkpoint_format.read_meta(path)
     content = (path / "meta.json").read_bytes()
@@ -241,7 +241,9 @@ def test_swapped_files_and_folders_are_found(run: Path, save: Save) -> None:
         load(first)
 
 
-def test_a_newer_format_is_said_and_never_passed_over(run: Path, save: Save, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_of_a_newer_format_is_an_error_and_never_skipped(
+    run: Path, save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
     save(1)
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint_format, "FORMAT", 2)
@@ -283,7 +285,9 @@ def test_no_code_is_run_from_a_trainer_state(save: Save, tmp_path: Path) -> None
     assert not sentinel.exists()
 
 
-def test_the_last_good_one_is_used_with_a_warning(run: Path, save: Save, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_newest_undamaged_checkpoint_is_used_with_a_warning(
+    run: Path, save: Save, capsys: pytest.CaptureFixture[str]
+) -> None:
     for step in (1, 2, 3):
         save(step)
     (run / "checkpoints" / "step-00000003" / "trainer.pt").write_bytes(b"")
@@ -307,7 +311,7 @@ def test_the_last_good_one_is_used_with_a_warning(run: Path, save: Save, capsys:
         load_last_good(run)
 
 
-def test_of_several_processes_the_first_alone_warns(
+def test_only_the_first_process_warns(
     run: Path, save: Save, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for step in (1, 2):
@@ -342,7 +346,9 @@ def limited() -> Iterator[Callable[[int], None]]:
 
 
 @pytest.mark.parametrize("size", [0, 200, 4000, 100_000])
-def test_writes_that_fail_keep_what_was_there(run: Path, save: Save, limited: Callable[[int], None], size: int) -> None:
+def test_a_failed_write_keeps_the_earlier_checkpoints(
+    run: Path, save: Save, limited: Callable[[int], None], size: int
+) -> None:
     save(1, loss=1.0)
     big = {"moments": torch.zeros(100_000)}
     limited(size)
@@ -355,7 +361,7 @@ def test_writes_that_fail_keep_what_was_there(run: Path, save: Save, limited: Ca
 
 
 @pytest.mark.parametrize("function", ["os.fsync", "shutil.copyfile", "pathlib.Path.replace", "pathlib.Path.write_text"])
-def test_a_disk_that_fills_up_at_any_call_keeps_what_was_there(
+def test_a_write_error_at_any_call_keeps_the_earlier_checkpoints(
     run: Path, save: Save, monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
     def full(*_: Any, **__: Any) -> None:
@@ -370,7 +376,7 @@ def test_a_disk_that_fills_up_at_any_call_keeps_what_was_there(
     assert load(resolve(run, "last"), trainer=True).step == 1
 
 
-def test_an_unwritable_folder_is_one_line(run: Path, save: Save, tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported_in_one_line(run: Path, save: Save, tmp_path: Path) -> None:
     run.parent.mkdir()
     run.write_text("a file where a folder should be")
     with pytest.raises(UserError, match=r"cannot write .*demo/checkpoints/step-00000001: Not a directory"):
@@ -387,7 +393,7 @@ def ordinary_user() -> Iterator[None]:
     os.seteuid(before)
 
 
-def test_a_read_only_folder_is_one_line(ordinary_user: None) -> None:
+def test_a_read_only_folder_is_reported_in_one_line(ordinary_user: None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o555)
         checkpoints = Checkpoints(Path(folder))
@@ -411,7 +417,7 @@ for step in range(start, start + 100_000):
 """
 
 
-def test_a_kill_at_any_moment_costs_nothing_that_was_saved(tmp_path: Path) -> None:
+def test_a_kill_at_any_moment_loses_no_saved_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.model").write_bytes(b"pieces")
     run, start = tmp_path / "run", 1
     for wait in (0.0, 0.003, 0.011, 0.034):
@@ -438,7 +444,7 @@ def test_a_kill_at_any_moment_costs_nothing_that_was_saved(tmp_path: Path) -> No
     assert len(names(run / "checkpoints")) in (4, 5)  # two links, two last, one best that may be one of them
 
 
-def test_leftovers_go_and_nothing_else(run: Path, save: Save) -> None:
+def test_only_leftovers_are_removed(run: Path, save: Save) -> None:
     save(1)
     (run / "checkpoints" / "step-00000002.partial").mkdir()
     (run / "checkpoints" / "step-00000002.partial" / "model.safetensors").write_text("half")

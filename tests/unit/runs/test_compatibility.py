@@ -24,7 +24,7 @@ def other(value: Any) -> Any:
     return [*value, "x"] if isinstance(value, list) else value + 1
 
 
-def test_settings_survive_yaml() -> None:
+def test_settings_are_unchanged_after_a_round_trip_through_yaml() -> None:
     assert read_settings(yaml.safe_dump(asdict(Config()))) == SETTINGS
     assert SETTINGS["training.adam_eps"] == 1e-9
     with pytest.raises(UserError, match="not YAML") as caught:
@@ -49,7 +49,7 @@ def test_only_the_listed_settings_are_fixed() -> None:
     assert fixed == {"seed"} | {f"training.{name}" for name in training} | groups
 
 
-def test_the_error_names_both_values_and_a_way_out() -> None:
+def test_the_error_names_both_values_and_a_remedy() -> None:
     changed = SETTINGS | {"training.batch_tokens": 512, "model.d_ff": 64, "training.steps": 7}
     with pytest.raises(UserError) as caught:
         check_resumable(SETTINGS, changed)

@@ -18,7 +18,7 @@ from nmt.runs.environment import DataState, Environment, GitState, environment, 
 from nmt.storage.files import checksum, write_json
 
 
-def test_it_describes_code_machine_and_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_describes_code_machine_and_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["nmt", "train", "seed=7"])
     manifest = tmp_path / "manifest.json"
     write_json(manifest, {"source": "demo", "checksums": {"train.en": "abc"}})
@@ -61,13 +61,13 @@ def test_a_damaged_environment_file_is_refused_by_name(tmp_path: Path, content: 
         read_environment(tmp_path / "environment.json")
 
 
-def test_nothing_of_the_environment_variables_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_environment_variables_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "very-secret-key")
     monkeypatch.setenv("HF_TOKEN", "very-secret-token")
     assert "very-secret" not in json.dumps(environment(Config(), tmp_path / "none.json").to_json())
 
 
-def test_missing_and_damaged_manifests(tmp_path: Path) -> None:
+def test_a_missing_manifest_is_no_error_but_a_damaged_one_is(tmp_path: Path) -> None:
     manifest = tmp_path / "manifest.json"
     assert environment(Config(), manifest).data is None
     manifest.write_text("{")
@@ -75,7 +75,7 @@ def test_missing_and_damaged_manifests(tmp_path: Path) -> None:
         environment(Config(), manifest)
 
 
-def test_git_state_of_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_git_state_of_a_repository_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def git(*arguments: str) -> str:
         who = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
         return subprocess.run(

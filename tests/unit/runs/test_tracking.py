@@ -33,7 +33,7 @@ def strict(line: str) -> Any:
     return json.loads(line, parse_constant=refuse)
 
 
-def test_events_are_on_the_disk_at_once_as_strict_json(tmp_path: Path) -> None:
+def test_events_are_written_immediately_as_strict_json(tmp_path: Path) -> None:
     path = tmp_path / "run" / "metrics.jsonl"
     with start(tmp_path / "run") as tracker:
         tracker.log("train", 100, loss=1 / 3, gradient_norm=math.nan, nested={"list": [math.inf, 1.5]})
@@ -47,7 +47,7 @@ def test_events_are_on_the_disk_at_once_as_strict_json(tmp_path: Path) -> None:
     assert read_metrics(path)[1].figures["text"] == "line\u2028break, \ud800 and ü"
 
 
-def test_resuming_drops_what_will_happen_again(tmp_path: Path) -> None:
+def test_resuming_drops_the_events_of_steps_that_will_be_repeated(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     with start(tmp_path) as tracker:
         for step in (10, 20, 30, 40):
@@ -64,7 +64,7 @@ def test_resuming_drops_what_will_happen_again(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
 
 
-def test_a_file_cut_anywhere_goes_on_with_whole_lines(tmp_path: Path) -> None:
+def test_a_truncated_file_is_continued_with_whole_lines(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     with start(tmp_path) as tracker:
         for step in (1, 2, 3):
@@ -79,7 +79,7 @@ def test_a_file_cut_anywhere_goes_on_with_whole_lines(tmp_path: Path) -> None:
         assert [event["step"] for event in events] == [*range(1, whole + 1), 4]
 
 
-def test_nothing_is_rewritten_where_nothing_changes(tmp_path: Path) -> None:
+def test_a_file_without_changes_is_not_rewritten(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     truncate_after(path, 0)
     assert not path.exists()
@@ -100,13 +100,13 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
     assert path.read_text() == good + line + "\n" + good
 
 
-def test_a_folder_in_place_of_the_file_is_one_line(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_file_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").mkdir()
     with pytest.raises(UserError, match=r"cannot read .*metrics\.jsonl: Is a directory"):
         start(tmp_path)
 
 
-def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> None:
     tracker = start(tmp_path)
     tracker._file.close()
     tracker._file = io.TextIOWrapper(io.BufferedWriter(io.FileIO("/dev/full", "w")))
@@ -160,7 +160,7 @@ def isolated_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
     return lambda key: monkeypatch.setenv("WANDB_API_KEY", key)
 
 
-def test_wandb_offline_leaves_a_run_that_holds_everything(
+def test_wandb_offline_records_the_whole_run(
     tmp_path: Path, isolated_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
@@ -214,7 +214,7 @@ def scored(folder: Path) -> Scored:
     return Scored("test", 40, {"bleu": 12.5}, {"bleu": "nrefs:1"}, translations, "averaged", files)
 
 
-def test_wandb_offline_is_told_of_scores_translations_and_the_checkpoint(
+def test_wandb_offline_gets_scores_translations_and_the_checkpoint(
     tmp_path: Path, isolated_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     config = TrackingConfig(wandb="offline", artifact=True)
@@ -235,7 +235,7 @@ def test_wandb_offline_is_told_of_scores_translations_and_the_checkpoint(
     assert [entry.path for entry in kept.manifest.contents] == ["config.yaml", "model.safetensors"]
 
 
-def test_an_evaluation_goes_on_where_wandb_does_not(
+def test_an_evaluation_continues_if_wandb_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Broken:
@@ -266,7 +266,7 @@ def test_tensorboard_reads_the_curves_and_the_translations(tmp_path: Path) -> No
     assert "| a \\| cat | eine Katze | die\\\\Katze |" in text
 
 
-def test_tensorboard_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_tensorboard_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
     with pytest.raises(UserError, match="needs the package tensorboard: "):
@@ -283,13 +283,13 @@ def goes_on_with_one_warning(run: Path, capsys: pytest.CaptureFixture[str], reas
     assert [event.step for event in read_metrics(run / "metrics.jsonl")] == [1, 2, 3]
 
 
-def test_without_a_login_the_run_goes_on(
+def test_without_a_login_the_run_continues(
     tmp_path: Path, isolated_wandb: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     goes_on_with_one_warning(tmp_path, capsys, "you are not logged in: run `wandb login`")
 
 
-def test_with_the_server_away_the_run_goes_on(
+def test_with_an_unreachable_server_the_run_continues(
     tmp_path: Path,
     isolated_wandb: Callable[..., None],
     capsys: pytest.CaptureFixture[str],
@@ -300,14 +300,14 @@ def test_with_the_server_away_the_run_goes_on(
     goes_on_with_one_warning(tmp_path, capsys, "")
 
 
-def test_without_the_package_the_run_goes_on(
+def test_without_the_package_the_run_continues(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
     goes_on_with_one_warning(tmp_path, capsys, "import of wandb halted", wandb="offline")
 
 
-def test_when_it_breaks_on_the_way_the_run_goes_on(
+def test_if_wandb_fails_during_the_run_the_run_continues(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Broken:
@@ -318,7 +318,7 @@ def test_when_it_breaks_on_the_way_the_run_goes_on(
     goes_on_with_one_warning(tmp_path, capsys, "the service is gone")
 
 
-def test_disabled_means_not_even_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disabled_wandb_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def watch(name: str, *arguments: Any, **more: Any) -> Any:

@@ -43,7 +43,7 @@ with way(path) as partial:
 
 @pytest.mark.parametrize("depth", ["plain", "nested"])
 @pytest.mark.parametrize("way", ["replacing", "replacing_folder"])
-def test_next_writer_removes_what_a_killed_one_left(tmp_path: Path, way: str, depth: str) -> None:
+def test_the_next_writer_removes_the_temporary_files_of_a_killed_one(tmp_path: Path, way: str, depth: str) -> None:
     path = tmp_path / "made"
     for _ in range(2):
         assert subprocess.run([sys.executable, "-c", KILLED, way, str(path), depth], check=False).returncode == 9
@@ -77,7 +77,9 @@ def test_planted_links_are_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "link").readlink() == Path("file")
 
 
-def test_a_name_guessed_in_time_is_refused_and_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_at_the_temporary_name_is_refused_and_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant(tmp_path, f"file.{'0' * 12}{PARTIAL}")
     monkeypatch.setattr("secrets.token_hex", lambda size: "00" * size)
     monkeypatch.setattr(files, "_remove_leftovers", lambda path: None)
@@ -108,7 +110,7 @@ def fail_in_a_file(path: Path) -> None:
         raise OSError(28, "No space left on device")
 
 
-def test_a_failure_leaves_a_folder_as_it_was(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_a_folder_unchanged(tmp_path: Path) -> None:
     fill(tmp_path / "made", "old")
     with pytest.raises(UserError, match="No space left"):
         fail_in_a_folder(tmp_path / "made")
@@ -116,7 +118,7 @@ def test_a_failure_leaves_a_folder_as_it_was(tmp_path: Path) -> None:
     assert names(tmp_path) == ["made"]
 
 
-def test_a_failure_leaves_a_file_as_it_was(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_a_file_unchanged(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("old")
     with pytest.raises(UserError, match="No space left"):
         fail_in_a_file(tmp_path / "file")
@@ -124,7 +126,7 @@ def test_a_failure_leaves_a_file_as_it_was(tmp_path: Path) -> None:
     assert names(tmp_path) == ["file"]
 
 
-def test_a_removed_folder_leaves_nothing(tmp_path: Path) -> None:
+def test_removing_a_folder_leaves_no_temporary_files(tmp_path: Path) -> None:
     fill(tmp_path / "made", "old")
     remove_folder(tmp_path / "made")
     assert names(tmp_path) == []
@@ -142,7 +144,7 @@ def test_remove_deletes_anything_and_follows_no_link(tmp_path: Path) -> None:
     assert names(tmp_path / "kept") == ["file"]
 
 
-def test_a_failure_to_delete_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_to_delete_is_reported_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(30, "Read-only file system")
 

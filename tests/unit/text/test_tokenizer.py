@@ -80,7 +80,7 @@ def test_a_loaded_tokenizer_equals_the_saved_one(tmp_path: Path, joint: Tokenize
     assert loaded.encode_source(sentences(20, 1)) == joint.encode_target(sentences(20, 1))
 
 
-def test_separate_vocabularies(tmp_path: Path) -> None:
+def test_separate_vocabularies_encode_and_decode_each_language(tmp_path: Path) -> None:
     Tokenizer(trained(), trained(vocab_size=70)).save(tmp_path)
     loaded = Tokenizer.load(tmp_path)
     assert not loaded.joint
@@ -104,7 +104,7 @@ def test_a_damaged_file_is_named_in_one_line(
     assert capfd.readouterr().err == ""
 
 
-def test_missing_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_tokenizer_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot read the tokenizer .*tokenizer\.model"):
         Tokenizer.load(tmp_path)
 
@@ -157,7 +157,7 @@ def test_sample_keeps_order_and_size(monkeypatch: pytest.MonkeyPatch, size: int)
     assert taken == list(train_tokenizer.sample(lines, 100, size))
 
 
-def test_sample_is_even_over_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_covers_the_text_uniformly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(train_tokenizer, "BLOCK_LINES", 1000)
     taken = [int(line) for line in train_tokenizer.sample(map(str, range(10_000)), 10_000, 2000)]
     quarters = [sum(1 for line in taken if line // 2500 == quarter) for quarter in range(4)]
@@ -165,5 +165,5 @@ def test_sample_is_even_over_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 100, 200])
-def test_sample_takes_all(size: int) -> None:
+def test_a_sample_larger_than_the_text_is_the_whole_text(size: int) -> None:
     assert list(train_tokenizer.sample(map(str, range(100)), 100, size)) == list(map(str, range(100)))

@@ -56,7 +56,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return opened
 
 
-def test_training_in_the_meantime_does_not_change_the_checkpoint(
+def test_training_during_a_background_write_does_not_change_the_checkpoint(
     store: PairStore, tmp_path: Path, gate: threading.Event
 ) -> None:
     state = training_state()
@@ -113,7 +113,7 @@ def test_close_waits_for_the_writer(store: PairStore, tmp_path: Path, gate: thre
 
 
 @pytest.mark.parametrize("then", ["save", "wait_until_saved", "load_before"])
-def test_an_error_of_the_writer_is_raised(store: PairStore, tmp_path: Path, then: str) -> None:
+def test_an_error_of_the_background_writer_is_raised(store: PairStore, tmp_path: Path, then: str) -> None:
     state = training_state()
     ours = state.trainer
     (only,) = batches_of(store, TRAINING, 1)
@@ -131,7 +131,9 @@ def test_an_error_of_the_writer_is_raised(store: PairStore, tmp_path: Path, then
 
 
 @pytest.mark.parametrize("in_background", [False, True])
-def test_rewinds_to_the_last_checkpoint(store: PairStore, tmp_path: Path, in_background: bool) -> None:
+def test_a_rewind_loads_the_last_checkpoint_before_the_step(
+    store: PairStore, tmp_path: Path, in_background: bool
+) -> None:
     state = training_state()
     ours = state.trainer
     first, second = batches_of(store, TRAINING, 2)

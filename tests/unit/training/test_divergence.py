@@ -55,7 +55,7 @@ def test_the_count_of_bad_steps_ends_with_a_good_step() -> None:
     assert divergence.consecutive == 0
 
 
-def test_a_recorded_norm_does_not_change() -> None:
+def test_a_recorded_norm_is_a_copy() -> None:
     norm = torch.tensor(1.0)
     divergence = DivergenceMonitor()
     divergence.record(1, DataPosition(), norm, [])
@@ -82,7 +82,7 @@ def test_the_warning_names_the_step_with_the_largest_gradient() -> None:
     assert divergence.take_loss_warning(6.9) == ""
 
 
-def test_a_nan_loss_is_not_the_lowest() -> None:
+def test_a_nan_loss_is_never_the_lowest_loss() -> None:
     divergence = recorded([math.nan])
     divergence.take_bad_steps()
     assert divergence.take_loss_warning(math.nan) == ""
@@ -90,7 +90,7 @@ def test_a_nan_loss_is_not_the_lowest() -> None:
     assert divergence.take_loss_warning(9.0) == ""
 
 
-def test_the_hash_changes_with_a_single_bit() -> None:
+def test_the_weights_hash_changes_with_a_single_bit() -> None:
     model = torch.nn.Linear(7, 5)
     before = weights_hash(model)
     assert weights_hash(model) == before
@@ -102,7 +102,7 @@ def test_the_hash_changes_with_a_single_bit() -> None:
     assert after[1] != before[1]
 
 
-def test_the_best_validation_is_finite() -> None:
+def test_a_validation_that_is_not_finite_is_never_the_best() -> None:
     best = BestValidation("loss")
     for value in (math.nan, 3.0, math.nan, 4.0, 2.0):
         best.update({"loss": value})

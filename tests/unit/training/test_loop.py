@@ -143,7 +143,9 @@ def test_a_validation_past_the_limit_is_repeated_on_resume(
     assert kept.trainer["loop"]["unseen"]
 
 
-def test_the_budget_counts_only_steps_and_survives_a_resume(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
+def test_the_training_time_budget_counts_only_steps_and_survives_a_resume(
+    tmp_path: Path, time_of: Clock, store: PairStore
+) -> None:
     settings = {"max_training_minutes": 62 / 60, "valid_every": 2, "save_every": 3}
     first = build(tmp_path, time_of, {**settings, "max_minutes": 90 / 60})
     assert first.train(store) == Ending.TIME

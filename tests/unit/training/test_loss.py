@@ -22,7 +22,7 @@ def inputs(tokens: int = 37, words: int = 29, width: int = 8) -> tuple[Tensor, T
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.2])
 @pytest.mark.parametrize(("rows_at_a_time", "rows_in_cache"), [(1, 1), (5, 3), (20, 7), (1000, 1000)])
-def test_equals_torch(
+def test_loss_and_gradients_equal_those_of_torch(
     smoothing: float, rows_at_a_time: int, rows_in_cache: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LOGITS_PER_CHUNK", 29 * rows_at_a_time)
@@ -37,10 +37,10 @@ def test_equals_torch(
     torch.testing.assert_close(losses.smoothed, expected)
     torch.testing.assert_close(gradients, expected_gradients)
     plain = F.cross_entropy(output @ projection.T, labels, ignore_index=PAD, reduction="sum")
-    torch.testing.assert_close(losses.likelihood, plain)
+    torch.testing.assert_close(losses.nll, plain)
 
 
-def test_gradient_by_differences() -> None:
+def test_the_gradient_agrees_with_finite_differences() -> None:
     output, projection, labels = inputs(tokens=6, words=7, width=3)
 
     def smoothed(output: Tensor, projection: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ def test_gradient_by_differences() -> None:
     assert torch.autograd.gradcheck(smoothed, (output, projection))
 
 
-def test_extreme_scores_stay_finite() -> None:
+def test_extreme_logits_give_a_finite_loss_and_gradient() -> None:
     output = torch.tensor([[1e4], [-1e4]], requires_grad=True)
     projection = torch.tensor([[1.0], [-1.0], [0.5]], requires_grad=True)
     losses = smoothed_cross_entropy(output, projection, torch.tensor([1, 0]), smoothing=0.1, ignore=-1)
@@ -60,7 +60,7 @@ def test_extreme_scores_stay_finite() -> None:
     assert output.grad.isfinite().all()
 
 
-def test_bf16_is_near() -> None:
+def test_loss_and_gradients_in_bf16_are_close_to_float32() -> None:
     output, projection, labels = (part.float() if part.is_floating_point() else part for part in inputs())
     output, projection = output.detach().requires_grad_(), projection.detach().requires_grad_()
     exact = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD)
@@ -74,7 +74,7 @@ def test_bf16_is_near() -> None:
         assert F.cosine_similarity(rough_gradient.flatten(), exact_gradient.flatten(), dim=0) > 0.999
 
 
-def test_no_gradient_is_made_where_none_is_wanted() -> None:
+def test_without_autograd_the_loss_needs_no_gradient() -> None:
     output, projection, labels = inputs()
     with torch.no_grad():
         losses = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD)

@@ -51,7 +51,7 @@ def first_steps(config: TrainingConfig, text: PairStore, count: int = 3) -> list
     return [next(stream) for _ in range(count)]
 
 
-def test_trying_changes_nothing() -> None:
+def test_the_memory_check_changes_neither_weights_nor_random_state() -> None:
     config, text = TrainingConfig(batch_tokens=300, warmup_steps=2), store()
     tried, untried = trainer(config), trainer(config)
     before = torch.random.get_rng_state()
@@ -67,7 +67,9 @@ def test_trying_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(("devices", "device_tokens"), [(1, 0), (2, 0), (1, 100), (3, 60)])
-def test_the_largest_are_the_largest(devices: int, device_tokens: int) -> None:
+def test_the_largest_micro_batches_have_the_most_tokens_and_the_most_padded_tokens(
+    devices: int, device_tokens: int
+) -> None:
     text, budget = store(), 300
     lengths = PairLengths.with_marks(text.source_lengths, text.target_lengths)
     plan = plan_epoch(lengths, budget, seed=1, epoch=0)
@@ -107,16 +109,16 @@ class SmallMemoryTrainer:
     [
         (160, 0, "300 tokens per side do not fit in the memory of cpu in fp32; training.device_tokens=150 would"),
         (80, 200, "200 tokens per side do not fit in the memory of cpu in fp32; training.device_tokens=50 would"),
-        (5, 0, "nor does much less: choose a smaller model, or lower data.max_pieces"),
+        (5, 0, "far fewer do not fit either: choose a smaller model, or lower data.max_pieces"),
     ],
 )
-def test_error_suggests_a_micro_batch_size_that_fits(max_tokens: int, device_tokens: int, message: str) -> None:
+def test_the_memory_error_names_a_batch_size_that_fits(max_tokens: int, device_tokens: int, message: str) -> None:
     config = TrainingConfig(batch_tokens=300, device_tokens=device_tokens)
     with pytest.raises(CommonError, match=message):
         check_memory(cast(Trainer, SmallMemoryTrainer(max_tokens, config)), store(), longest_sentence=31)
 
 
-def test_another_error_passes() -> None:
+def test_errors_other_than_out_of_memory_are_raised_unchanged() -> None:
     def fail(_: Any) -> None:
         raise RuntimeError("something else")
 
@@ -126,7 +128,7 @@ def test_another_error_passes() -> None:
         check_memory(broken, store(), longest_sentence=31)
 
 
-def test_what_is_beyond_all_memory_is_not_even_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_estimated_above_the_machines_memory_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: Any) -> None:
         raise AssertionError("it was tried")
 
@@ -138,7 +140,7 @@ def test_what_is_beyond_all_memory_is_not_even_tried(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("size", ["d_model", "d_ff", "layers", "heads", "max_positions"])
-def test_a_model_beyond_all_memory_is_not_built(size: str) -> None:
+def test_a_model_above_the_machines_memory_is_refused_before_it_is_built(size: str) -> None:
     machine, config = Machine(torch.device("cpu"), torch.float32), ModelConfig(d_k=8, d_v=8, positions="learned")
     check_model_size(config, 100, 100, machine)
     with pytest.raises(CommonError, match=r"parameters takes [0-9,]+ GB to train, but cpu in fp32 has a memory of"):

@@ -21,12 +21,12 @@ def train(progress: TrainingProgress) -> None:
         progress.write("valid loss 3.0")
 
 
-def test_plain_lines_in_a_log_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_progress_is_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     train(TrainingProgress(steps=14, done=10))
     assert capsys.readouterr().err == "step 12/14  loss 2.0\nstep 14/14  loss 4.0\nvalid loss 3.0\n"
 
 
-def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_progress_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     train(TrainingProgress(steps=14, done=10))
@@ -38,7 +38,9 @@ def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("stream", [io.StringIO, Terminal])
-def test_other_processes_are_silent(monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO]) -> None:
+def test_processes_other_than_the_main_one_show_nothing(
+    monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO]
+) -> None:
     output = stream()
     monkeypatch.setattr("sys.stderr", output)
     train(TrainingProgress(steps=14, shown=False))

@@ -20,7 +20,7 @@ def test_default_rate_follows_the_papers_formula(step: int, d_model: int) -> Non
     assert learning_rate(step, PAPER, d_model) == pytest.approx(expected, rel=1e-12)
 
 
-def test_rates_of_the_base_model() -> None:
+def test_the_base_model_has_the_papers_rates() -> None:
     assert peak_rate(PAPER, 512) == pytest.approx(6.98771e-4, rel=1e-5)
     assert learning_rate(16_000, PAPER, 512) == pytest.approx(6.98771e-4 / 2, rel=1e-5)
 
@@ -81,6 +81,6 @@ def test_warmup_and_decay_must_fit_into_the_steps() -> None:
         TrainingConfig(schedule="wsd", warmup_steps=60, decay_steps=50, steps=100)
 
 
-def test_the_schema_allows_what_is_registered() -> None:
+def test_the_schema_allows_exactly_the_registered_names() -> None:
     assert set(schema.SCHEDULES) == SCHEDULES.keys()
     assert set(schema.OPTIMIZERS) == OPTIMIZERS.keys()

@@ -20,7 +20,7 @@ def checkpoint_of(state: TrainingState) -> Checkpoint:
     return Checkpoint(Path("nowhere"), step, weights(state.trainer), saved, "", CheckpointMeta(step=step))
 
 
-def test_a_restored_state_is_the_saved_one(store: PairStore) -> None:
+def test_a_restored_state_equals_the_saved_state(store: PairStore) -> None:
     state, restored = TrainingState(trainer()), TrainingState(trainer())
     for batch in batches_of(store, TRAINING, 3):
         state.trainer.update(batch)
@@ -43,7 +43,7 @@ def test_a_checkpoint_without_the_newer_keys_is_restored() -> None:
     assert (state.skipped_steps, state.rewound, state.validation_due) == (2, False, False)
 
 
-def test_a_rewind_takes_back_the_weights_but_not_the_position(store: PairStore) -> None:
+def test_a_rewind_restores_the_weights_but_keeps_the_position(store: PairStore) -> None:
     state = TrainingState(trainer())
     first, second, third = batches_of(store, TRAINING, 3)
     state.trainer.update(first)

@@ -62,7 +62,7 @@ def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in trainer.model.state_dict().items()}
 
 
-def test_equals_a_plain_loop(store: PairStore) -> None:
+def test_updates_equal_a_plain_training_loop(store: PairStore) -> None:
     ours = trainer()
     plain = build_model(MODEL, VOCABULARY, VOCABULARY).double()
     plain.load_state_dict(ours.model.state_dict())
@@ -84,7 +84,7 @@ def test_equals_a_plain_loop(store: PairStore) -> None:
             torch.testing.assert_close(ours.model.state_dict()[name], value, rtol=1e-9, atol=1e-9, msg=name)
 
 
-def test_accumulation_changes_nothing(store: PairStore) -> None:
+def test_gradient_accumulation_does_not_change_the_update(store: PairStore) -> None:
     whole, parts = trainer(), trainer()
     in_parts = replace(TRAINING, device_tokens=20)
     for once, often in zip(batches_of(store, TRAINING, 5), batches_of(store, in_parts, 5), strict=True):
@@ -134,7 +134,7 @@ def test_a_skipped_step_does_not_enter_the_mean_losses(store: PairStore) -> None
     assert found.perplexity == pytest.approx(np.exp(found.nll))
 
 
-def test_steps_that_were_all_skipped_have_no_mean_loss(store: PairStore) -> None:
+def test_if_all_steps_are_skipped_the_mean_loss_is_nan(store: PairStore) -> None:
     ours = trainer()
     next(iter(ours.model.parameters())).register_hook(lambda gradient: gradient * torch.nan)
     ours.update(batches_of(store, TRAINING, 1)[0])
@@ -143,7 +143,7 @@ def test_steps_that_were_all_skipped_have_no_mean_loss(store: PairStore) -> None
     assert found.skipped == 1
 
 
-def test_clipping(store: PairStore) -> None:
+def test_clipping_limits_the_norm_of_the_gradient(store: PairStore) -> None:
     free, clipped = trainer(), trainer(replace(TRAINING, clip_norm=1e-3))
     norms: list[float] = []
 
@@ -159,7 +159,7 @@ def test_clipping(store: PairStore) -> None:
     assert float(clipped.gradient_norm) == pytest.approx(norms[0])
 
 
-def test_going_on_from_a_state_is_exact(store: PairStore) -> None:
+def test_training_resumed_from_a_saved_state_is_exact(store: PairStore) -> None:
     dropout = replace(MODEL, dropout=0.3)
     ours = trainer(model=dropout)
     items = batches_of(store, TRAINING, 12)
@@ -180,7 +180,7 @@ def test_going_on_from_a_state_is_exact(store: PairStore) -> None:
     assert again.step == 12
 
 
-def test_dropout_differs_from_step_to_step_and_slice_to_slice(store: PairStore) -> None:
+def test_dropout_masks_differ_between_steps_and_micro_batches(store: PairStore) -> None:
     ours = trainer(replace(TRAINING, learning_rate=1e-30), replace(MODEL, dropout=0.5))
     item = batches_of(store, TRAINING, 1)[0]
     losses = []
@@ -192,7 +192,7 @@ def test_dropout_differs_from_step_to_step_and_slice_to_slice(store: PairStore) 
     assert ours.take_statistics().loss not in losses
 
 
-def test_held_out_loss(store: PairStore) -> None:
+def test_the_held_out_loss_equals_torchs_mean_over_all_tokens(store: PairStore) -> None:
     ours = trainer(model=replace(MODEL, dropout=0.5))
     batches = [assemble(store, np.arange(first, first + 10)) for first in range(0, 40, 10)]
     means = held_out_loss(ours.model, batches, TRAINING, CPU)
@@ -206,7 +206,7 @@ def test_held_out_loss(store: PairStore) -> None:
 
 
 @pytest.mark.parametrize("even", [4, 32])
-def test_what_fills_a_batch_up_counts_for_nothing(store: PairStore, even: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_filler_tokens_do_not_change_the_update(store: PairStore, even: int, monkeypatch: pytest.MonkeyPatch) -> None:
     filled, bare = trainer(), trainer()
     monkeypatch.setattr(loader, "TOKEN_MULTIPLE", 1)
     without = batches_of(store, TRAINING, 3)
@@ -221,7 +221,7 @@ def test_what_fills_a_batch_up_counts_for_nothing(store: PairStore, even: int, m
         torch.testing.assert_close(weights(filled)[name], value, rtol=1e-9, atol=1e-12)
 
 
-def test_a_slice_without_sentences_counts_for_nothing(store: PairStore) -> None:
+def test_an_empty_micro_batch_does_not_change_the_update(store: PairStore) -> None:
     with_empty, without = trainer(), trainer()
     item = batches_of(store, TRAINING, 1)[0]
     empty = assemble(store, np.array([], dtype=np.int64))
@@ -233,7 +233,7 @@ def test_a_slice_without_sentences_counts_for_nothing(store: PairStore) -> None:
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_bf16_learns_as_well(store: PairStore, dropout: float) -> None:
+def test_training_in_bf16_reaches_nearly_the_same_loss(store: PairStore, dropout: float) -> None:
     losses = []
     for precision in (torch.float32, torch.bfloat16):
         torch.manual_seed(3)

@@ -14,7 +14,7 @@ from nmt.training.validation import development_batches
     ("model", "longest"),
     [(ModelConfig(), (1024, 4096)), (ModelConfig(positions="learned", max_positions=300), (300, 300))],
 )
-def test_sentences_of_any_length_are_validated_on_as_they_are_decoded(
+def test_validation_truncates_sentences_as_decoding_does(
     tmp_path: Path, model: ModelConfig, longest: tuple[int, int]
 ) -> None:
     lengths = np.array([5000, 7], np.int32)

@@ -9,7 +9,7 @@ from nmt.model.positions.base import Positions
 
 
 class Alibi(Positions):
-    """Lower the scores of distant keys, linearly in the distance and with another slope in each head."""
+    """Lower the scores of distant keys, linearly in the distance and with a different slope in each head."""
 
     biases_scores: ClassVar[bool] = True
 
@@ -19,7 +19,7 @@ class Alibi(Positions):
 
 
 class DistancePenalty(nn.Module):
-    """-m |i - j|, with m = 2^(-8/h), 2^(-16/h), ... 2^-8 for the h heads; before and after a token alike."""
+    """-m |i - j|, with m = 2^(-8/h), 2^(-16/h), ... 2^-8 for the h heads; the same before and after a token."""
 
     def forward(self, queries: Tensor, distances: Tensor) -> Tensor:
         """See `ScoreBias`."""
@@ -29,5 +29,5 @@ class DistancePenalty(nn.Module):
 
 
 def _exact(queries: Tensor) -> torch.dtype:
-    """Return float32 or more: bfloat16 could not tell distances above 256 apart."""
+    """Return float32 or more: bfloat16 cannot distinguish all distances above 256."""
     return torch.promote_types(queries.dtype, torch.float32)

@@ -1,4 +1,4 @@
-"""What a position encoding can do. Each encoding has a file beside this one and is chosen by `model.positions`."""
+"""The interface of position encodings. Each encoding has its own file in this folder; `model.positions` selects it."""
 
 from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
@@ -13,12 +13,12 @@ Transform = Callable[[Tensor], Tensor]
 """Changes queries or keys (T, h, d_k) according to their positions."""
 
 ScoreBias = nn.Module
-"""Called with queries (..., h, Lq, d_k) and the distances (..., Lq, Lk) from each query to each key, positive to keys
-that come later; returns what is added to the scores: (..., h, Lq, Lk)."""
+"""Called with queries (..., h, Lq, d_k) and the distances (..., Lq, Lk) from each query to each key, positive for
+later keys; returns the numbers to add to the scores: (..., h, Lq, Lk)."""
 
 
 class Places(NamedTuple):
-    """Where the tokens of a stream stand in their sentences."""
+    """The positions of the tokens of a stream in their sentences."""
 
     positions: Tensor
     """(T,) counted from 0."""
@@ -36,19 +36,19 @@ class Positions:
         self.config = config
 
     def table_sizes(self) -> Mapping[str, int]:
-        """Return the number of learned vectors per side (source, target) that have some."""
+        """Return the number of learned position vectors for source and target; without any, an empty mapping."""
         return {}
 
     def add(self, stream: Tensor, places: Places, table: Tensor | None) -> Tensor:
-        """Add positions to the scaled word vectors (T, d_model), given the side's learned vectors if it has some."""
+        """Add positions to the scaled word vectors (T, d_model), given the learned position vectors, if any."""
         return stream
 
     def transform(self, places: Places, dtype: torch.dtype) -> Transform | None:
-        """Return what self-attention applies to its queries and keys."""
+        """Return a function that self-attention applies to its queries and keys, or None."""
         return None
 
     def score_bias(self) -> ScoreBias | None:
-        """Return a module for one self-attention layer that computes what is added to its scores."""
+        """Return a module that computes the numbers to add to the scores of one self-attention layer, or None."""
         return None
 
     def bias_parameters(self) -> int:

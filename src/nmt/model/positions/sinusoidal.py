@@ -7,7 +7,7 @@ from nmt.config.schema import ModelConfig
 from nmt.model.positions.base import Places, Positions
 
 MIN_TABLE_ROWS = 256
-"""The smallest table of sinusoids that is computed."""
+"""The smallest number of rows of a table of sinusoids."""
 
 
 class Sinusoidal(Positions):
@@ -33,7 +33,7 @@ def sinusoids(length: int, width: int) -> Tensor:
 class SinusoidTable:
     """Sinusoids, recomputed only for longer sentences, another device or another precision.
 
-    Several threads may call it: each reads or replaces the table as a whole and indexes the one it has in hand.
+    Several threads may call it: each reads or replaces the table as a whole, and uses only its own reference to it.
     """
 
     def __init__(self, width: int) -> None:

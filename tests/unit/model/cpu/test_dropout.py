@@ -5,7 +5,7 @@ from nmt.model.cpu.dropout import Dropout
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.3, 0.5])
-def test_share_and_mean(probability: float) -> None:
+def test_dropout_zeroes_the_given_share_and_keeps_the_mean(probability: float) -> None:
     dropped = Dropout(probability)(torch.ones(1001, 999))
     share = (dropped == 0).double().mean()
     assert share == pytest.approx(probability, abs=0.002)
@@ -13,20 +13,20 @@ def test_share_and_mean(probability: float) -> None:
     assert dropped.unique().tolist() == pytest.approx([0, 1 / (1 - probability)])
 
 
-def test_neighbours_are_independent() -> None:
+def test_neighbouring_coordinates_are_dropped_independently() -> None:
     kept = (Dropout(0.5)(torch.ones(400_000)) != 0).double() - 0.5
     for distance in (1, 2, 3, 4, 5, 8):
         assert abs((kept[:-distance] * kept[distance:]).mean()) < 0.002
 
 
-def test_gradient_goes_the_way_of_the_stream() -> None:
+def test_the_gradient_has_the_mask_of_the_forward_pass() -> None:
     stream = torch.randn(50, 7, requires_grad=True)
     dropped = Dropout(0.4)(stream)
     dropped.sum().backward()
     torch.testing.assert_close(stream.grad, dropped.detach() / stream.detach())
 
 
-def test_seeded() -> None:
+def test_the_same_seed_gives_the_same_mask() -> None:
     dropout, stream, drawn = Dropout(0.3), torch.ones(333), []
     for _ in range(2):
         torch.manual_seed(5)

@@ -11,7 +11,7 @@ from nmt.model.packed import Packed
 
 @pytest.mark.parametrize("rows", [1, 5, 160, 7])
 @pytest.mark.parametrize("bias", [True, False])
-def test_a_prepared_product_is_the_product(rows: int, bias: bool) -> None:
+def test_a_prepared_linear_layer_gives_the_same_result(rows: int, bias: bool) -> None:
     torch.manual_seed(rows)
     linear = torch.nn.Linear(48, 200, bias=bias)
     stream = torch.randn(rows, 48)
@@ -20,7 +20,7 @@ def test_a_prepared_product_is_the_product(rows: int, bias: bool) -> None:
 
 
 @pytest.mark.parametrize("tie", [True, False])
-def test_a_prepared_model_gives_the_same_and_keeps_it(tie: bool) -> None:
+def test_a_prepared_model_gives_the_same_result_and_ignores_later_changes(tie: bool) -> None:
     torch.manual_seed(1)
     model = build_model(ModelConfig(layers=2, d_model=16, d_ff=32, heads=2, tie_embeddings=tie), 40, 40).train()
     twin = prepare_for_cpu(model, torch.float32)
