@@ -207,7 +207,7 @@ def test_spent_training_budget_ends_the_run(settings: list[str], tmp_path: Path)
     assert "stopped at step 1 of 40: the run has trained for training.max_training_minutes=1e-06" in done.stdout
     again = call(command)
     assert again.returncode == 0, again.stderr
-    assert "is finished: it stands at step 1 of 40" in again.stdout
+    assert "is finished: it is at step 1 of 40" in again.stdout
     assert "set training.max_training_minutes above " in again.stdout
     longer = call([*command[:-1], "training.max_training_minutes=0"])
     assert longer.returncode == 0, longer.stderr

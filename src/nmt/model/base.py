@@ -9,7 +9,7 @@ from nmt.model.positions.base import Places, Transform, positions_of
 from nmt.model.word_vectors import WordVectors, random_vectors
 
 SMALL_STANDARD_DEVIATION = 0.02
-"""Of the initial weights with `model.initialization=small`."""
+"""The standard deviation of the initial weights with `model.initialization=small`."""
 
 
 class BaseModel(nn.Module):
@@ -28,7 +28,7 @@ class BaseModel(nn.Module):
         """Return scaled word vectors plus positions (T, d_model), for the side named source or target."""
         stream = self.vectors(side, tokens)
         stream = self.positions.add(stream, places, getattr(self, f"{side}_positions", None))
-        if torch.is_autocast_enabled(stream.device.type):  # so that no pass over the stream is in float32
+        if torch.is_autocast_enabled(stream.device.type):  # a float32 stream would double its memory traffic
             stream = stream.to(torch.get_autocast_dtype(stream.device.type))
         dropped: Tensor = self.dropout(stream)
         return dropped

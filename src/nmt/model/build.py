@@ -1,4 +1,4 @@
-"""The only constructor of models."""
+"""Build models; no other code constructs them."""
 
 from collections.abc import Callable
 

@@ -12,10 +12,10 @@ from nmt.model.packed import Packed
 
 
 class Stack(NamedTuple):
-    """A stack of like layers, described so that parameters, operations and memory can be estimated by formula."""
+    """A stack of similar layers, described so that parameters, operations and memory can be estimated by formula."""
 
     part: str
-    """encoder or decoder: what its parameters are counted as, and the first part of their names."""
+    """encoder or decoder: the prefix of the names of its parameters."""
     layers: int
     reads_source: bool
     """Whether source tokens pass through it."""
@@ -69,7 +69,7 @@ class TranslationModel(Protocol):
     def attention(self, source: Packed, target: Packed) -> AttentionMaps:
         """Return the attention weights for one sentence pair."""
 
-    # Of nn.Module, what callers use:
+    # The methods of nn.Module that callers use:
     def parameters(self) -> Iterator[nn.Parameter]: ...  # noqa: D102
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]: ...  # noqa: D102
     def modules(self) -> Iterator[nn.Module]: ...  # noqa: D102

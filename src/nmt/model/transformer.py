@@ -1,6 +1,6 @@
 """The Transformer (section 3 of the paper) over packed streams.
 
-Shapes: T tokens of all sentences of a side, R rows of a decoding step, V words of the target vocabulary.
+Shapes: T tokens of all source or all target sentences, R rows of a decoding step, V words of the target vocabulary.
 """
 
 from collections.abc import Callable, Sequence
