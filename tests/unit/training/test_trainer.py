@@ -125,7 +125,7 @@ def test_a_skipped_step_does_not_enter_the_mean_losses(store: PairStore) -> None
     with torch.no_grad():
         ours.model.projection.copy_(whole)
     broken.remove()
-    ours.step -= 1  # the rate of the last step is to be the same
+    ours.step -= 1  # so that both use the learning rate of the same step
     plain.data_position = bad.after
     for each in (ours, plain):
         each.update(last)
