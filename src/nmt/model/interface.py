@@ -53,6 +53,12 @@ class TranslationModel(Protocol):
     def projection(self) -> Tensor:
         """The matrix (V, d_model) before the softmax."""
 
+    def build_position_tables(self, longest: int) -> None:
+        """Compute the tables for sentences of at most `longest` tokens now, in the precision of training.
+
+        A compiled forward pass would otherwise be compiled again when it meets a longer sentence.
+        """
+
     def logits(self, output: Tensor) -> Tensor:
         """Return the scores (..., V) of all words, given the last layer's output (..., d_model)."""
 

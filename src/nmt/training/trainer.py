@@ -16,6 +16,7 @@ from nmt.compute.signals import Interruptible
 from nmt.compute.threads import concurrent_workers, run_in_threads
 from nmt.config.schema import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
+from nmt.decoding.engine import MAX_TARGET_TOKENS
 from nmt.model.cpu.dropout import seed_thread_dropout
 from nmt.model.interface import TranslationModel
 from nmt.text.special import PAD
@@ -70,6 +71,8 @@ class Trainer:
 
     def __init__(self, model: TranslationModel, config: TrainingConfig, machine: Machine, seed: int) -> None:
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
+        with machine.autocast():
+            model.build_position_tables(MAX_TARGET_TOKENS)
         self.objective = distributed.parallel(
             Objective(model, config.label_smoothing), rounded=config.reduce_precision == "bf16"
         )
