@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.data.batches import IntArray, PairLengths, plan_epoch, split_batch
+from nmt.data.batches import IntArray, PairLengths, plan_epoch, planned_batches, split_batch
 from nmt.data.store import PairStore
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
@@ -162,17 +163,13 @@ def global_batches(
         threads: How many micro-batches a device runs in parallel.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    epoch, first = start
-    while True:
-        plan = plan_epoch(lengths, batch_tokens, seed, epoch)
-        for index in range(first, len(plan)):
-            sentences = plan[index]
-            on_this_device = _micro_batches(sentences, lengths, device_tokens, devices, threads)[rank::devices]
-            target_tokens = int(lengths.target[sentences].sum())
-            tokens = target_tokens + int(lengths.source[sentences].sum())
-            after = DataPosition(epoch, index + 1) if index + 1 < len(plan) else DataPosition(epoch + 1, 0)
-            yield GlobalBatch([assemble(store, each) for each in on_this_device], target_tokens, tokens, after)
-        epoch, first = epoch + 1, 0
+    for epoch, plan, index in planned_batches(partial(plan_epoch, lengths, batch_tokens, seed), *start):
+        sentences = plan[index]
+        on_this_device = _micro_batches(sentences, lengths, device_tokens, devices, threads)[rank::devices]
+        target_tokens = int(lengths.target[sentences].sum())
+        tokens = target_tokens + int(lengths.source[sentences].sum())
+        after = DataPosition(epoch, index + 1) if index + 1 < len(plan) else DataPosition(epoch + 1, 0)
+        yield GlobalBatch([assemble(store, each) for each in on_this_device], target_tokens, tokens, after)
 
 
 def largest_micro_batches(
