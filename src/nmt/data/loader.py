@@ -175,9 +175,10 @@ def global_batches(
 def largest_micro_batches(
     store: PairStore, *, batch_tokens: int, device_tokens: int, seed: int, devices: int, threads: int = 1
 ) -> list[MicroBatch]:
-    """Return the two micro-batches that need the most memory: by tokens, and by tokens times longest sentence.
+    """Return the micro-batches that may need the most memory: by tokens, tokens times longest sentence, and sentences.
 
-    The arguments are those of `global_batches`.
+    The backward pass of flash attention needs memory for each sentence, however short. The arguments are those of
+    `global_batches`.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     plan = plan_epoch(lengths, batch_tokens, seed, epoch=0)
@@ -189,6 +190,7 @@ def largest_micro_batches(
         np.add.reduceat(pair_tokens[plan.order], starts),
         np.maximum.reduceat(longer[plan.order], starts),
     )
+    batch_sentences = np.diff(np.append(starts, len(plan.order)))
 
     def largest(batch_weights: npt.NDArray[np.int64], weight: Callable[[IntArray], int]) -> MicroBatch:
         candidates = (batches[index] for index in np.argsort(batch_weights)[-CANDIDATE_BATCHES:])
@@ -202,6 +204,7 @@ def largest_micro_batches(
     return [
         largest(batch_sizes, lambda pairs: int(pair_tokens[pairs].sum())),
         largest(batch_sizes * longest, lambda pairs: int(pair_tokens[pairs].sum() * longer[pairs].max(initial=0))),
+        largest(batch_sentences, len),
     ]
 
 

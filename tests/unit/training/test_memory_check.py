@@ -67,7 +67,7 @@ def test_the_memory_check_changes_neither_weights_nor_random_state() -> None:
 
 
 @pytest.mark.parametrize(("devices", "device_tokens"), [(1, 0), (2, 0), (1, 100), (3, 60)])
-def test_the_largest_micro_batches_have_the_most_tokens_and_the_most_padded_tokens(
+def test_the_largest_micro_batches_have_the_most_tokens_padded_tokens_and_sentences(
     devices: int, device_tokens: int
 ) -> None:
     text, budget = store(), 300
@@ -88,6 +88,7 @@ def test_the_largest_micro_batches_have_the_most_tokens_and_the_most_padded_toke
     ]
     assert max(counts) >= max(tokens)
     assert max(weights) >= max(padded)
+    assert max(len(batch.sentences) for batch in found) == max(len(part) for part in micro_batches)
 
 
 class SmallMemoryTrainer:
