@@ -8,6 +8,7 @@ from functools import partial
 from nmt.compute import distributed
 from nmt.compute.uptime import uptime
 from nmt.config.schema import Config
+from nmt.data.batches import micro_batch_tokens
 from nmt.data.loader import Prefetcher, global_batches
 from nmt.data.store import PairStore
 from nmt.runs.checkpoints import Checkpoints
@@ -84,6 +85,7 @@ def _batches(config: Config, trainer: Trainer, train: PairStore) -> Prefetcher:
         rank=distributed.rank(),
         devices=distributed.world_size(),
         threads=trainer.concurrency,
+        shapes=trainer.shapes(config.training.device_tokens),
     )
     return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")
 
@@ -92,13 +94,13 @@ def _print_summary(config: Config, trainer: Trainer, train: PairStore) -> None:
     """Print what is trained on what, and how a global batch is divided."""
     training, devices = config.training, distributed.world_size()
     parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
-    share = -(-training.batch_tokens // devices)
-    device_tokens = min(training.device_tokens or share, share)
+    device_tokens = micro_batch_tokens(training.batch_tokens, training.device_tokens, devices)
+    micro_batches = -(-training.batch_tokens // (devices * device_tokens))
     threads = f" in {trainer.concurrency} threads" if trainer.concurrency > 1 else ""
     _print(
         f"run {config.name} in {config.run_folder}: {parameters:,} parameters, {len(train):,} sentence pairs\n"
         f"batches of at most {training.batch_tokens:,} source and target tokens: {devices} x "
-        f"{device_tokens:,} on {trainer.machine}{threads}, accumulated {-(-share // device_tokens)} times"
+        f"{device_tokens:,} on {trainer.machine}{threads}, accumulated {micro_batches} times"
     )
     if distributed.is_main() and (warning := warmup_warning(training)):
         print(f"warning: {warning}", file=sys.stderr, flush=True)

@@ -112,6 +112,12 @@ def _batch_starts(source_ends: IntArray, target_ends: IntArray, budget: int) -> 
     return np.array(starts, dtype=np.int64)
 
 
+def micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:
+    """Return about how many source and target tokens a micro-batch has at most."""
+    share = -(-batch_tokens // devices)
+    return min(device_tokens or share, share)
+
+
 def split_batch(sentences: IntArray, lengths: PairLengths, devices: int, device_tokens: int) -> list[IntArray]:
     """Split a global batch into micro-batches of at most `device_tokens` source and target tokens.
 

@@ -13,6 +13,7 @@ from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch, split_batch
 from nmt.data.loader import GlobalBatch, MicroBatch, global_batches, largest_micro_batches
 from nmt.data.records import StoreDescription
+from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
 from nmt.errors import CommonError
 from nmt.model.build import build_model
@@ -99,6 +100,9 @@ class SmallMemoryTrainer:
     def __init__(self, max_tokens: int, config: TrainingConfig) -> None:
         self.max_tokens, self.config, self.seed = max_tokens, config, 1
         self.machine, self.model = Machine(torch.device("cpu"), torch.float32), trainer(config).model
+
+    def shapes(self, device_tokens: int) -> Shapes:
+        return Shapes()
 
     def try_out(self, batch: MicroBatch) -> None:
         if max(len(batch.labels), len(batch.source.tokens)) > self.max_tokens:
