@@ -17,6 +17,7 @@ from nmt.runs.start import start_tracker
 from nmt.runs.tracking import NullTracker
 from nmt.storage.lock import exclusive_folder
 from nmt.training.build import build_checkpoint_manager, build_state, open_data, shared_files, shared_settings
+from nmt.training.compiled import try_cuda_graphs
 from nmt.training.loop import Ending, Loop
 from nmt.training.memory_check import check_memory
 from nmt.training.resume import find_checkpoint, finished_message
@@ -47,6 +48,9 @@ def run(config: Config) -> None:
         ):
             tracker.log("start", trainer.step)
             _print_summary(config, trainer, data.train)
+            if config.runtime.cuda_graphs:
+                with _batches(config, trainer, data.train) as batches:
+                    try_cuda_graphs(trainer, next(batches))
             check_memory(trainer, data.train, longest_sentence=config.data.max_pieces + 1)
             validation = partial(validate, trainer, config, data.valid, data.tokenizer)
             loop = Loop(state, tracker, validation, checkpoint_manager)

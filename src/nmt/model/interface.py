@@ -86,4 +86,4 @@ class TranslationModel(Protocol):
     def eval(self) -> Self: ...  # noqa: D102
     def double(self) -> Self: ...  # noqa: D102
     def to(self, device: torch.device) -> Self: ...  # noqa: D102
-    def compile(self, *, dynamic: bool) -> None: ...  # noqa: D102
+    def compile(self, *, dynamic: bool, mode: str | None = None) -> None: ...  # noqa: D102

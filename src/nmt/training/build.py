@@ -17,6 +17,7 @@ from nmt.model.build import build_model
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
 from nmt.text.tokenizer import Tokenizer, file_names
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
+from nmt.training.compiled import compile_model
 from nmt.training.memory_check import check_model_size
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
@@ -68,8 +69,7 @@ def build_trainer(config: Config, machine: Machine, tokenizer: Tokenizer) -> Tra
     torch.manual_seed(config.seed)
     model = build_model(config.model, tokenizer.source_size, tokenizer.target_size)
     model.to(machine.device)
-    if config.runtime.compile:
-        model.compile(dynamic=True)
+    compile_model(model, config.runtime)
     return Trainer(model, config.training, machine, config.seed)
 
 

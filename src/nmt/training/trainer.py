@@ -124,8 +124,9 @@ class Trainer:
         if self.concurrency > 1:
             run_in_threads(lambda _: self._losses_and_gradients(batch, 1), range(self.concurrency))
             return
-        with self.machine.autocast():
-            losses = Objective(self.model, self.config.label_smoothing)(batch)
+        # through the wrapper for several processes, so that a model that is compiled now is split for its reductions
+        with distributed.last_only(self.objective, last=False), self.machine.autocast():
+            losses = self.objective(batch)
         losses.smoothed.backward()
 
     @property

@@ -16,6 +16,9 @@ class RuntimeConfig:
     """auto (bf16 on devices with fast bf16), fp32 or bf16."""
     compile: bool = False
     """Compile the model with torch.compile, which is worthwhile in long runs."""
+    cuda_graphs: bool = False
+    """Replay the compiled model as CUDA graphs; needs runtime.compile and one micro-batch per step. Experimental: it
+    has not yet run on a GPU."""
     threads: int = 0
     """CPU threads per process; 0 divides the cores between the processes on this machine."""
     workers: int = 0
@@ -27,6 +30,8 @@ class RuntimeConfig:
         """Check the values."""
         check_choice("runtime.device", self.device, ("auto", "cpu", "cuda"))
         check_choice("runtime.precision", self.precision, ("auto", "fp32", "bf16"))
+        if self.cuda_graphs and not self.compile:
+            raise ConfigError("runtime.cuda_graphs=true needs runtime.compile=true")
         check_between("runtime.threads", self.threads, 0, 1024)
         check_between("runtime.workers", self.workers, 0, 1024)
         if not 0 < self.timeout_minutes <= 1_000_000:
