@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch._dynamo.testing import CompileCounter
 from torch._dynamo.utils import counters
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 
 from fake_cuda.step import fake_batch, fake_trainer
 from nmt.config.schema import Config
@@ -39,7 +39,9 @@ def count_graphs(config: Config, mode: FakeTensorMode) -> Graphs:
     counter = CompileCounter()
     with mock.patch.object(torch, "compile", partial(_compile, torch.compile, counter)):
         trainer = fake_trainer(compiled)
-        for batch in random_batches(config):
+        with unset_fake_temporarily():
+            batches = list(random_batches(config))
+        for batch in batches:
             trainer.update(fake_batch(mode, batch))
     return Graphs(counter.frame_count, sum(counters["graph_break"].values()))
 
