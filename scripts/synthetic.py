@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from nmt.data.batches import IntArray, PairLengths, plan_epoch, split_batch
-from nmt.data.loader import DataPosition, GlobalBatch, assemble
+from nmt.data.loader import CPU_SHAPES, DataPosition, GlobalBatch, assemble
+from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
 
 SENTENCES = 100_000
@@ -35,13 +36,13 @@ class SyntheticText:
             source_tokens=tokens, source_offsets=offsets, target_tokens=tokens, target_offsets=offsets
         )
 
-    def step(self, sentences: IntArray) -> GlobalBatch:
-        """Return these sentences as a global batch."""
+    def step(self, sentences: IntArray, shapes: Shapes = CPU_SHAPES) -> GlobalBatch:
+        """Return these sentences as a global batch, with streams of these shapes."""
         micro_batches = split_batch(sentences, self.lengths, self.threads, self.device_tokens // self.threads)
         count = int(self.lengths.target[sentences].sum())
-        return GlobalBatch(
-            [assemble(cast(PairStore, self.text), each) for each in micro_batches], count, 2 * count, DataPosition()
-        )
+        text = cast(PairStore, self.text)
+        assembled = [assemble(text, each, shapes=shapes) for each in micro_batches]
+        return GlobalBatch(assembled, count, 2 * count, DataPosition())
 
     def median_batch(self) -> IntArray:
         """Return the sentences of the batch whose mean length is the median."""

@@ -42,7 +42,7 @@ def count_step(config: Config, mode: FakeTensorMode, counter: Counter) -> None:
     trainer, training = fake_trainer(config), config.training
     with unset_fake_temporarily():
         text = SyntheticText(config.tokenizer.vocab_size, training.batch_tokens, training.device_tokens, config.seed)
-        real_batch = text.step(text.median_batch())
+        real_batch = text.step(text.median_batch(), trainer.shapes(training.device_tokens))
     batch = fake_batch(mode, real_batch)
     trainer.update(batch)
     with _phases(trainer, counter), counter:
