@@ -118,6 +118,12 @@ def micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> i
     return min(device_tokens or share, share)
 
 
+def full_micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:
+    """Return about how many source or target tokens a micro-batch of a full global batch has."""
+    share = -(-batch_tokens // devices)
+    return -(-share // -(-share // micro_batch_tokens(batch_tokens, device_tokens, devices)))
+
+
 def split_batch(sentences: IntArray, lengths: PairLengths, devices: int, device_tokens: int) -> list[IntArray]:
     """Split a global batch into micro-batches of at most `device_tokens` source and target tokens.
 

@@ -21,7 +21,7 @@ CPU matrix products set up a kernel for every number of rows not seen before, wh
 """
 GPU_TOKEN_MULTIPLE = 64
 """The same on a GPU, whose matrix products work on tiles of 64 or 128 rows."""
-GPU_TOKEN_STEPS = 32
+GPU_TOKEN_STEPS = 24
 """Sizes of streams on a GPU differ by at least about this share of a full micro-batch."""
 MIN_LONGEST, MIN_SENTENCES = 32, 8
 """The smallest sizes if `Shapes.buckets` is set."""
@@ -60,7 +60,7 @@ class Shapes:
         if not self.buckets:
             return count
         count = max(count, MIN_SENTENCES)
-        return _round_up(count, 1 << (count.bit_length() - 3))  # four sizes between a power of two and the next
+        return _round_up(count, 1 << (count.bit_length() - 2))  # powers of two, and 1.5 times these
 
     def longest(self, length: int) -> int:
         """Return a bound for the lengths of sentences of which the longest has `length` tokens."""

@@ -15,7 +15,7 @@ from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
 from nmt.compute.threads import concurrent_workers, run_in_threads
 from nmt.config.schema import TrainingConfig
-from nmt.data.batches import micro_batch_tokens
+from nmt.data.batches import full_micro_batch_tokens
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.data.shapes import Shapes
 from nmt.decoding.engine import MAX_TARGET_TOKENS
@@ -88,7 +88,7 @@ class Trainer:
 
     def shapes(self, device_tokens: int) -> Shapes:
         """Return the shapes of micro-batches, of which each has at most `device_tokens`; 0 for no limit."""
-        tokens = micro_batch_tokens(self.config.batch_tokens, device_tokens, distributed.world_size())
+        tokens = full_micro_batch_tokens(self.config.batch_tokens, device_tokens, distributed.world_size())
         return Shapes.on(self.machine, self.model.config, tokens)
 
     def update(self, batch: GlobalBatch, interruptible: Interruptible = nullcontext) -> None:
