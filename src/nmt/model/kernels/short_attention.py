@@ -145,7 +145,7 @@ class _Tiles:
     def join(self, tiles: Tensor, count: int, shared: int = 1) -> Tensor:
         """(B, h shared, tile, d) to (T, h, d), the sum of the heads that share one."""
         heads = tiles.transpose(1, 2)[self.inside].unflatten(1, (-1, shared)).sum(2)
-        joined = heads.new_zeros(count, *heads.shape[1:])
+        joined: Tensor = heads.new_zeros(count, *heads.shape[1:])
         return joined.index_copy_(0, self.rows[self.inside], heads)
 
 

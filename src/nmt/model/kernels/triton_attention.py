@@ -1,6 +1,7 @@
 """Triton kernels of `short_attention`: a program computes one head of one sentence, which is one tile."""
 
 import math
+import os
 
 import triton
 import triton.language as tl
@@ -8,6 +9,7 @@ from torch import Tensor
 
 HIDDEN = tl.constexpr(-1e30)
 """The score of a key that a query must not see: finite, so that a row without keys becomes zeros and not NaN."""
+INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
 MIN_WIDTH = 16
 """The smallest width of a product on a GPU's matrix units."""
 
@@ -68,11 +70,18 @@ def _with_adjacent_heads(heads: Tensor) -> Tensor:
 
 
 def _block(width: int) -> int:
-    return max(MIN_WIDTH, triton.next_power_of_2(width))
+    return int(max(MIN_WIDTH, triton.next_power_of_2(width)))
 
 
 def _warps(query_tile: int, key_tile: int) -> int:
-    return {32: 2, 64: 4, 128: 8}[max(query_tile, key_tile)]
+    return max(query_tile, key_tile) // 16
+
+
+@triton.jit
+def _dot(left, right):
+    if INTERPRETED:  # the interpreter would multiply the bits of bf16 numbers
+        left, right = left.to(tl.float32), right.to(tl.float32)
+    return tl.dot(left, right)
 
 
 @triton.jit
@@ -96,7 +105,7 @@ def _store(tensor, tile_rows, start, count, heads, head, width: tl.constexpr, bl
 @triton.jit
 def _weights(query, key, key_count, scale, query_tile: tl.constexpr, key_tile: tl.constexpr, causal: tl.constexpr):
     """Return softmax(Q K^T scale) in float32: (query_tile, key_tile)."""
-    scores = tl.dot(query, tl.trans(key)) * scale
+    scores = _dot(query, tl.trans(key)) * scale
     place = tl.arange(0, key_tile)[None, :]
     visible = place < key_count
     if causal:
@@ -124,7 +133,7 @@ def _forward(
         key = _load(keys, key_start, key_count, key_stride, head // shared, key_width, key_block, key_tile)
         value = _load(values, key_start, key_count, value_stride, head // shared, value_width, value_block, key_tile)
         weights = _weights(query, key, key_count, scale, query_tile, key_tile, causal)
-        result = tl.dot(weights.to(value.dtype), value)
+        result = _dot(weights.to(value.dtype), value)
         _store(attended, result, query_start, query_count, heads, head, value_width, value_block, query_tile)
 
 
@@ -154,12 +163,12 @@ def _backward(
                 gradient, query_start, query_count, gradient_stride, head, value_width, value_block, query_tile
             )
             weights = _weights(query, key, key_count, scale, query_tile, key_tile, causal)
-            grad_value += tl.dot(tl.trans(weights.to(value.dtype)), upstream)
-            grad_weights = tl.dot(upstream, tl.trans(value))
+            grad_value += _dot(tl.trans(weights.to(value.dtype)), upstream)
+            grad_weights = _dot(upstream, tl.trans(value))
             along = tl.sum(weights * grad_weights, 1)[:, None]
             grad_scores = (weights * (grad_weights - along) * scale).to(query.dtype)
-            grad_query = tl.dot(grad_scores, key)
-            grad_key += tl.dot(tl.trans(grad_scores), query)
+            grad_query = _dot(grad_scores, key)
+            grad_key += _dot(tl.trans(grad_scores), query)
             _store(grad_queries, grad_query, query_start, query_count, heads, head, key_width, key_block, query_tile)
         key_heads: tl.constexpr = heads // shared
         _store(grad_keys, grad_key, key_start, key_count, key_heads, key_head, key_width, key_block, key_tile)
