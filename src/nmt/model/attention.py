@@ -49,6 +49,7 @@ class Plan(Protocol):
         *,
         causal: bool,
         head_width: int,
+        precision: torch.dtype,
         biased: bool = False,
         prefix: Tensor | None = None,
     ) -> Attend:
@@ -56,16 +57,23 @@ class Plan(Protocol):
 
 
 def plan_attention(
-    queries: Packed, keys: Packed, *, causal: bool, head_width: int, biased: bool = False, prefix: Tensor | None = None
+    queries: Packed,
+    keys: Packed,
+    *,
+    causal: bool,
+    head_width: int,
+    precision: torch.dtype,
+    biased: bool = False,
+    prefix: Tensor | None = None,
 ) -> Attend:
     """Choose how to attend from `queries` to `keys`: flash attention if the device has it, else padded blocks.
+
+    GPUs that multiply in bf16 have flash attention, and the precision is float32 on all others (`compute.machine`).
 
     Flash attention cannot add a bias to the scores, so `biased` self-attention uses padded blocks. So does causal
     attention whose first tokens, `prefix` (B,) of each sentence, see each other in both directions.
     """
-    device = queries.tokens.device.type
-    half = torch.get_autocast_dtype(device) in (torch.bfloat16, torch.float16)
-    flash = device == "cuda" and torch.is_autocast_enabled(device) and half and head_width <= MAX_FLASH_HEAD_WIDTH
+    flash = queries.tokens.is_cuda and precision == torch.bfloat16 and head_width <= MAX_FLASH_HEAD_WIDTH
     if flash and not biased and prefix is None:
         return FlashAttend(queries, keys, causal=causal)
     return PaddedAttend(queries, keys, causal=causal, prefix=prefix)
@@ -94,11 +102,10 @@ class FlashAttend:
         assert bias is None
         heads, d_k, d_v = queries.shape[1], queries.shape[2], values.shape[2]
         width = -8 * (-max(d_k, d_v) // 8)  # flash attention needs one width, a multiple of 8; zeros change no product
-        dtype = torch.get_autocast_dtype("cuda")
         attended = varlen_attn(
-            _widen(queries.to(dtype), width),
-            _widen(share_heads(keys, heads).to(dtype), width),
-            _widen(share_heads(values, heads).to(dtype), width),
+            _widen(queries, width),
+            _widen(share_heads(keys, heads), width),
+            _widen(share_heads(values, heads), width),
             self.queries.offsets,
             self.keys.offsets,
             self.queries.longest,
@@ -175,6 +182,7 @@ class Recorder:
         *,
         causal: bool,
         head_width: int,
+        precision: torch.dtype,
         biased: bool = False,
         prefix: Tensor | None = None,
     ) -> Attend:
