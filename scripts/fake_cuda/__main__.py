@@ -40,6 +40,7 @@ def main() -> int:
 def _clock(device):
     def seconds(moved, flops, dtype):
         return max(2.5e-6, moved / (0.85 * 3.35e12), flops / (0.62 * 989e12))
+
     return seconds
 
 
@@ -64,7 +65,10 @@ def _table(counter: Counter, top: int) -> str:
         for name, row in rows.items()
     ]
     costly = sorted(counter.operations.items(), key=lambda item: -item[1].seconds)[:top]
-    lines += [f"  {phase:<10}{name:<34}{each.launches:>6}{each.bytes / 1e9:>8.2f}{each.bytes_once/1e9:>8.2f}{1e3 * each.seconds:>8.2f}" for (phase, name), each in costly]
+    lines += [
+        f"  {phase:<10}{name:<34}{each.launches:>6}{each.bytes / 1e9:>8.2f}{each.bytes_once / 1e9:>8.2f}{1e3 * each.seconds:>8.2f}"
+        for (phase, name), each in costly
+    ]
     return "\n".join(lines)
 
 

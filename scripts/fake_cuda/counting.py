@@ -93,7 +93,11 @@ class Counter(TorchDispatchMode):
         read, written = traffic(func, name, args, kwargs, result)
         moved = sum(map(_bytes, read)) + sum(map(_bytes, written))
         moved -= _untouched(name, args, result)
-        flops = flop_registry[func._overloadpacket](*args, **kwargs, out_val=result) if func._overloadpacket in flop_registry else 0
+        flops = (
+            flop_registry[func._overloadpacket](*args, **kwargs, out_val=result)
+            if func._overloadpacket in flop_registry
+            else 0
+        )
         once = sum(each.numel() * each.element_size() for each in _distinct(used))
         return Operation(1, moved, once, flops, self.clock(moved, flops, used[0].dtype))
 

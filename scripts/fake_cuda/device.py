@@ -35,7 +35,15 @@ def fake_cuda(memory: float = 80e9, capability: tuple[int, int] = HOPPER) -> Ite
         "get_device_properties": properties,
         "get_rng_state": None,
         **dict.fromkeys(
-            ("_lazy_init", "set_device", "synchronize", "empty_cache", "manual_seed", "manual_seed_all", "set_rng_state")
+            (
+                "_lazy_init",
+                "set_device",
+                "synchronize",
+                "empty_cache",
+                "manual_seed",
+                "manual_seed_all",
+                "set_rng_state",
+            )
         ),
     }
     fakes = {name: mock.Mock(return_value=answer) for name, answer in answers.items()}
