@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent
 
 @pytest.mark.skipif(INTERPRETED, reason="runs outside the interpreter only")
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
-@pytest.mark.parametrize("operation", ["residual", "softmax", "short_attention"])
+@pytest.mark.parametrize("operation", ["residual", "softmax", "short_attention", "rectifier"])
 def test_triton_kernels_pass_the_same_tests(operation: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
     files = [str(FOLDER / f"test_{operation}.py"), str(FOLDER / "test_triton.py")]
