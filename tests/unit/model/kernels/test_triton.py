@@ -27,6 +27,16 @@ def test_triton_kernels_pass_the_same_tests(operation: str) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
+@pytest.mark.parametrize("target", ["cuda 80", "cuda 89", "cuda 90", "hip gfx942"])
+def test_kernels_compile_for_gpus_and_fit_into_them(target: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(FOLDER / "compile_kernels.py"), *target.split()]
+    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 @pytest.mark.skipif(not INTERPRETED, reason="runs in the interpreter only")
 def test_triton_kernels_compute_all_tensors_in_the_interpreter() -> None:
     assert uses_triton(torch.zeros(1, dtype=torch.bfloat16))
