@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
+from nmt.model.attention import Plan, plan_attention
 from nmt.model.cpu.dropout import Dropout
 from nmt.model.positions.base import Places, Transform, positions_of
 from nmt.model.word_vectors import WordVectors, random_vectors
@@ -18,6 +19,8 @@ class BaseModel(nn.Module):
     def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
         self.config = config
+        self.plan: Plan = plan_attention
+        """How training and decoding attend, unless the caller chooses."""
         self.vectors = WordVectors(config, source_vocabulary, target_vocabulary)
         self.positions = positions_of(config)
         for side, size in self.positions.table_sizes().items():
@@ -26,10 +29,7 @@ class BaseModel(nn.Module):
 
     def embed(self, side: str, tokens: Tensor, places: Places) -> Tensor:
         """Return scaled word vectors plus positions (T, d_model), for the side named source or target."""
-        stream = self._add_positions(side, tokens, places)
-        if torch.is_autocast_enabled(stream.device.type):  # a float32 stream would double its memory traffic
-            stream = stream.to(torch.get_autocast_dtype(stream.device.type))
-        dropped: Tensor = self.dropout(stream)
+        dropped: Tensor = self.dropout(self._add_positions(side, tokens, places))
         return dropped
 
     def _add_positions(self, side: str, tokens: Tensor, places: Places) -> Tensor:
@@ -48,13 +48,23 @@ class BaseModel(nn.Module):
         """The matrix (V, d_model) before the softmax."""
         return self.vectors.matrix("projection")
 
+    @property
+    def working_projection(self) -> Tensor:
+        """See `TranslationModel.working_projection`."""
+        return self.vectors.working_matrix("projection")
+
+    @property
+    def precision(self) -> torch.dtype:
+        """The precision of the residual stream and of matrix products."""
+        return self.working_projection.dtype
+
     def logits(self, output: Tensor) -> Tensor:
         """See `TranslationModel.logits`."""
         return self.vectors.logits(output)
 
     def transform(self, places: Places) -> Transform | None:
         """Return what self-attention applies to its queries and keys."""
-        return self.positions.transform(places, self.projection.dtype)
+        return self.positions.transform(places, self.precision)
 
     @property
     def head_width(self) -> int:
