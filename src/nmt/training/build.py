@@ -13,6 +13,7 @@ from nmt.config.schema import Config
 from nmt.data.prepare import require_prepared, verify_task
 from nmt.data.records import TOKENIZER_TASK, collect_task
 from nmt.data.store import PairStore
+from nmt.model.attention import plan_for
 from nmt.model.build import build_model
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
 from nmt.text.tokenizer import Tokenizer, file_names
@@ -68,6 +69,7 @@ def build_trainer(config: Config, machine: Machine, tokenizer: Tokenizer) -> Tra
     torch.manual_seed(config.seed)
     model = build_model(config.model, tokenizer.source_size, tokenizer.target_size)
     model.to(machine.device)
+    model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
     if config.runtime.compile:
         model.compile(dynamic=True)
     return Trainer(model, config.training, machine, config.seed)
