@@ -32,6 +32,7 @@ LAYERS = [
     Layer("the command line: names, help, exit codes", ("nmt.cli",)),
     Layer("commands made of other commands", ("nmt.commands.demo", "nmt.commands.table3")),
     Layer("one module per command", ("nmt.commands",)),
+    Layer("the fastest settings, by measurement", ("nmt.tuning",)),
     Layer("pages for people; models for other programs", ("nmt.report", "nmt.export")),
     Layer("section 5 of the paper: steps, validation, checkpointing", ("nmt.training",)),
     Layer("scores of translations", ("nmt.evaluation",)),

@@ -31,7 +31,7 @@ class Machine(NamedTuple):
 
 def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes: int = 1) -> Machine:
     """Choose device, precision and number of threads, and configure PyTorch for them."""
-    device = _device(config.device, local_rank)
+    device = choose_device(config.device, local_rank)
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.set_float32_matmul_precision("high")
@@ -42,7 +42,8 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
     return Machine(device, torch.bfloat16 if bf16 else torch.float32)
 
 
-def _device(name: str, local_rank: int) -> torch.device:
+def choose_device(name: str, local_rank: int = 0) -> torch.device:
+    """Return the device that `runtime.device` names, for the process of this number on this machine."""
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
         raise UserError("runtime.device=cuda, but PyTorch finds no GPU here: use runtime.device=cpu or auto")

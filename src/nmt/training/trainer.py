@@ -68,13 +68,16 @@ class SavedTrainer(TypedDict):
 class Trainer:
     """The model, its optimizer and its position in the data."""
 
-    def __init__(self, model: TranslationModel, config: TrainingConfig, machine: Machine, seed: int) -> None:
+    def __init__(
+        self, model: TranslationModel, config: TrainingConfig, machine: Machine, seed: int, parallel: int = 0
+    ) -> None:
+        """Train `model`; a single process on a CPU trains this many micro-batches in parallel, 0 chooses how many."""
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
         self.objective = distributed.parallel(
             Objective(model, config.label_smoothing), rounded=config.reduce_precision == "bf16"
         )
         self.optimizer = build_optimizer(model, config)
-        self.concurrency = _concurrency(config, machine)
+        self.concurrency = concurrency_of(config, machine, parallel)
         """The number of micro-batches computed in parallel."""
         self.step = 0
         self.data_position = DataPosition()
@@ -242,11 +245,11 @@ class _LossSums:
         return Statistics(smoothed / tokens, nll, _perplexity(nll), int(skipped))
 
 
-def _concurrency(config: TrainingConfig, machine: Machine) -> int:
+def concurrency_of(config: TrainingConfig, machine: Machine, parallel: int) -> int:
     """Return how many micro-batches a process computes in parallel: one, unless a single process trains on a CPU."""
     if machine.device.type != "cpu" or distributed.world_size() > 1:
         return 1
-    return concurrent_workers(
+    return parallel or concurrent_workers(
         min(config.device_tokens or config.batch_tokens, config.batch_tokens) // MIN_MICRO_BATCH_TOKENS
     )
 

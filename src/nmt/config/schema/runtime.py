@@ -14,20 +14,28 @@ class RuntimeConfig:
     """auto (a GPU if there is one), cpu or cuda."""
     precision: str = "auto"
     """auto (bf16 on devices with fast bf16), fp32 or bf16."""
-    compile: bool = False
-    """Compile the model with torch.compile, which is worthwhile in long runs."""
+    compile: bool | None = None
+    """Compile the model with torch.compile, which is worthwhile in long runs; null is false unless tuned."""
     threads: int = 0
     """CPU threads per process; 0 divides the cores between the processes on this machine."""
+    parallel: int = 0
+    """Micro-batches that a process trains in parallel on a CPU, each with its share of the threads; 0 is as many as the
+    threads and the batch allow. Several processes and GPUs train one at a time."""
     workers: int = 0
     """Processes that prepare data; 0 is one per core."""
     timeout_minutes: float = 10.0
     """End training on several devices if one process does not respond to the others for this long."""
+    tuned: str = "auto"
+    """Settings that `nmt tune` measured, for those that are left open: auto (take them if they were measured on this
+    machine for this model and batch), required (end with an error if there are none) or off."""
 
     def __post_init__(self) -> None:
         """Check the values."""
         check_choice("runtime.device", self.device, ("auto", "cpu", "cuda"))
         check_choice("runtime.precision", self.precision, ("auto", "fp32", "bf16"))
+        check_choice("runtime.tuned", self.tuned, ("auto", "required", "off"))
         check_between("runtime.threads", self.threads, 0, 1024)
+        check_between("runtime.parallel", self.parallel, 0, 1024)
         check_between("runtime.workers", self.workers, 0, 1024)
         if not 0 < self.timeout_minutes <= 1_000_000:
             raise ConfigError(f"runtime.timeout_minutes={self.timeout_minutes} must be above 0, and at most 1000000")
