@@ -6,6 +6,7 @@ import torch
 from nmt.config.keys import with_values
 from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, TrainingConfig
 from nmt.data.synthetic import synthetic_pairs
+from nmt.tuning import search
 from nmt.tuning.bench import BATCHES, TrainingBench
 from nmt.tuning.search import Search
 
@@ -66,8 +67,11 @@ def test_batches_shrink_until_a_step_is_short_enough() -> None:
     assert made.batch_tokens == 2000
 
 
-def test_real_search_chooses_among_real_trainers() -> None:
-    outcome = Search(bench(with_values(CONFIG, {"runtime.threads": 2})), seconds_per_choice=5).run(["runtime.parallel"])
+def test_real_search_chooses_among_real_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "MAX_ROUNDS", 3)
+    outcome = Search(bench(with_values(CONFIG, {"runtime.threads": 2})), seconds_per_choice=60).run(
+        ["runtime.parallel"]
+    )
     assert [row.setting for row in outcome.table] == ["default", "runtime.parallel"]
     assert all(row.tokens_per_second and not row.note for row in outcome.table)
     assert set(outcome.settings) <= {"runtime.parallel"}
