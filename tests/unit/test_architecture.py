@@ -41,6 +41,7 @@ LAYERS = [
     Layer("text to tokens to batches", ("nmt.data",)),
     Layer("parameters, memory, time and money, by formula", ("nmt.estimate",)),
     Layer("section 3: the Transformer; the embedded demo language", ("nmt.model", "nmt.grammar")),
+    Layer("fused operations: Triton kernels for GPUs, plain PyTorch elsewhere", ("nmt.model.kernels",)),
     Layer("the tokenizer and lines of text", ("nmt.text",)),
     Layer("devices, processes, threads and signals", ("nmt.compute",)),
     Layer("whole files and locked folders", ("nmt.storage",)),

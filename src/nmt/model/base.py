@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
+from nmt.model.attention import Plan, plan_attention
 from nmt.model.cpu.dropout import Dropout
 from nmt.model.positions.base import Places, Transform, positions_of
 from nmt.model.word_vectors import WordVectors, random_vectors
@@ -18,6 +19,8 @@ class BaseModel(nn.Module):
     def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
         self.config = config
+        self.plan: Plan = plan_attention
+        """How training and decoding attend, unless the caller chooses."""
         self.vectors = WordVectors(config, source_vocabulary, target_vocabulary)
         self.positions = positions_of(config)
         for side, size in self.positions.table_sizes().items():

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
+from nmt.model.attention import Plan
 from nmt.model.kv_cache import KVCache
 from nmt.model.packed import Packed
 
@@ -40,6 +41,8 @@ class TranslationModel(Protocol):
     """A translation model. Every architecture is an `nn.Module` with the methods below."""
 
     config: ModelConfig
+    plan: Plan
+    """How training and decoding attend, unless the caller chooses."""
     training: bool
 
     @staticmethod

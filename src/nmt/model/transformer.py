@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
-from nmt.model.attention import Attend, AttendSource, EncoderOutput, Plan, Recorder, plan_attention
+from nmt.model.attention import Attend, AttendSource, EncoderOutput, Plan, Recorder
 from nmt.model.base import BaseModel, initialize_small
 from nmt.model.interface import AttentionMaps, Stack
 from nmt.model.kv_cache import KVCache
@@ -45,8 +45,9 @@ class Transformer(BaseModel):
         """Return the decoder's output (T, d_model) for each target token, given those before it and the source."""
         return self.decode(source, self.encode(source), target)
 
-    def encode(self, source: Packed, plan: Plan = plan_attention) -> Tensor:
+    def encode(self, source: Packed, plan: Plan | None = None) -> Tensor:
         """Return the encoder's output (T, d_model)."""
+        plan = plan or self.plan
         attend = plan(source, source, causal=False, head_width=self.head_width, biased=self.positions.biases_scores)
         places = Places(source.positions, source.longest)
         transform = self.transform(places)
@@ -56,8 +57,9 @@ class Transformer(BaseModel):
         memory: Tensor = self.encoder_norm(stream)
         return memory
 
-    def decode(self, source: Packed, memory: Tensor, target: Packed, plan: Plan = plan_attention) -> Tensor:
+    def decode(self, source: Packed, memory: Tensor, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the decoder's output (T, d_model), given the encoder's."""
+        plan = plan or self.plan
         attend = plan(target, target, causal=True, head_width=self.head_width, biased=self.positions.biases_scores)
         attend_source = EncoderOutput(memory, plan(target, source, causal=False, head_width=self.head_width))
         places = Places(target.positions, target.longest)

@@ -72,6 +72,10 @@ def _parallel(situation: Situation) -> list[Value]:
     return [count for count in divisors if count != situation.parallel]
 
 
+def _attention(_: Situation) -> list[Value]:
+    return ["padded", "flash", "short"]
+
+
 def _compiled(_: Situation) -> list[Value]:
     return [True]
 
@@ -85,6 +89,7 @@ CHOICES = {
     "cuda": (
         # a smaller micro-batch comes first, because nothing else can be measured if the memory is too small
         Choice("training.device_tokens", _shares),
+        Choice("runtime.attention", _attention),
         Choice("runtime.compile", _compiled),
     ),
     "cpu": (

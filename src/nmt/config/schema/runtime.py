@@ -14,6 +14,9 @@ class RuntimeConfig:
     """auto (a GPU if there is one), cpu or cuda."""
     precision: str = "auto"
     """auto (bf16 on devices with fast bf16), fp32 or bf16."""
+    attention: str = "auto"
+    """How training attends: auto (flash on GPUs in bf16, else padded), padded, flash, or short (a tile per sentence for
+    batches of at most 128 tokens a sentence, otherwise flash; `make tune` measures which is fastest)."""
     compile: bool | None = None
     """Compile the model with torch.compile, which is worthwhile in long runs; null is false unless tuned."""
     threads: int = 0
@@ -34,6 +37,7 @@ class RuntimeConfig:
         check_choice("runtime.device", self.device, ("auto", "cpu", "cuda"))
         check_choice("runtime.precision", self.precision, ("auto", "fp32", "bf16"))
         check_choice("runtime.tuned", self.tuned, ("auto", "required", "off"))
+        check_choice("runtime.attention", self.attention, ("auto", "padded", "flash", "short"))
         check_between("runtime.threads", self.threads, 0, 1024)
         check_between("runtime.parallel", self.parallel, 0, 1024)
         check_between("runtime.workers", self.workers, 0, 1024)
