@@ -23,6 +23,7 @@ from nmt.data.loader import GlobalBatch
 from nmt.errors import UserError
 from nmt.estimate.parameters import count_parameters, training_flops
 from nmt.model.build import build_model
+from nmt.model.working_weights import WorkingWeights
 from nmt.training.trainer import Objective, Trainer
 
 SHAPES = {
@@ -89,7 +90,7 @@ def check(device: torch.device, modes: tuple[bool, ...]) -> bool:
         model.to(device)
         if compiled:
             model.compile(dynamic=True)
-        with Machine(device, dtype).autocast():
+        with WorkingWeights(model, dtype).active():
             losses = Objective(model, 0.1)(batch.to(device))
         losses.smoothed.backward()
         gradient = torch.cat([weight.grad.flatten() for weight in model.parameters() if weight.grad is not None])

@@ -1,6 +1,7 @@
 """Tests that need a GPU; `make test-all` runs them if there is one."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from nmt.model import attention
 from nmt.model.attention import FlashAttend, PaddedAttend, plan_attention
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
+from nmt.model.working_weights import WorkingWeights
 from tests.integration.toy import run
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
@@ -34,10 +36,10 @@ def streams() -> tuple[Packed, Packed]:
 
 def test_bf16_on_a_gpu_uses_flash_attention() -> None:
     source, target = streams()
-    with torch.autocast("cuda", torch.bfloat16):
-        assert isinstance(plan_attention(target, source, causal=False, head_width=64), FlashAttend)
-        assert isinstance(plan_attention(target, source, causal=False, head_width=512), PaddedAttend)
-    assert isinstance(plan_attention(target, source, causal=False, head_width=64), PaddedAttend)
+    plan = partial(plan_attention, target, source, causal=False)
+    assert isinstance(plan(head_width=64, precision=torch.bfloat16), FlashAttend)
+    assert isinstance(plan(head_width=512, precision=torch.bfloat16), PaddedAttend)
+    assert isinstance(plan(head_width=64, precision=torch.float32), PaddedAttend)
 
 
 @pytest.mark.parametrize("config", SHAPES.values(), ids=SHAPES)
@@ -50,7 +52,7 @@ def test_flash_attention_equals_padded_attention(config: ModelConfig, monkeypatc
         monkeypatch.setattr(attention, "MAX_FLASH_HEAD_WIDTH", width)
         for parameter in model.parameters():
             parameter.grad = None
-        with torch.autocast("cuda", torch.bfloat16):
+        with WorkingWeights(model, torch.bfloat16).active():
             output = model(source, target)
         output.float().square().sum().backward()
         results.append([output.float(), *(parameter.grad for parameter in model.parameters())])

@@ -55,6 +55,7 @@ class Plan(Protocol):
         *,
         causal: bool,
         head_width: int,
+        precision: torch.dtype,
         biased: bool = False,
         prefix: Tensor | None = None,
     ) -> Attend:
@@ -67,11 +68,14 @@ def plan_attention(
     *,
     causal: bool,
     head_width: int,
+    precision: torch.dtype,
     biased: bool = False,
     prefix: Tensor | None = None,
     kind: str = "auto",
 ) -> Attend:
     """Choose how to attend from `queries` to `keys`: flash attention if the device has it, else padded blocks.
+
+    GPUs that multiply in bf16 have flash attention, and the precision is float32 on all others (`compute.machine`).
 
     Flash attention cannot add a bias to the scores, so `biased` self-attention uses padded blocks. So does causal
     attention whose first tokens, `prefix` (B,) of each sentence, see each other in both directions.
@@ -79,9 +83,7 @@ def plan_attention(
     `kind` is `runtime.attention`. If it is "short", batches with longer sentences than that supports use flash
     attention.
     """
-    device = queries.tokens.device.type
-    half = torch.get_autocast_dtype(device) in (torch.bfloat16, torch.float16)
-    flash = device == "cuda" and torch.is_autocast_enabled(device) and half and head_width <= MAX_FLASH_HEAD_WIDTH
+    flash = queries.tokens.is_cuda and precision == torch.bfloat16 and head_width <= MAX_FLASH_HEAD_WIDTH
     if kind == "padded" or not flash or biased or prefix is not None:
         return PaddedAttend(queries, keys, causal=causal, prefix=prefix)
     query_tile, key_tile = tile_for(queries.longest), tile_for(keys.longest)
@@ -133,11 +135,10 @@ class FlashAttend:
         assert bias is None
         heads, d_k, d_v = queries.shape[1], queries.shape[2], values.shape[2]
         width = -8 * (-max(d_k, d_v) // 8)  # flash attention needs one width, a multiple of 8; zeros change no product
-        dtype = torch.get_autocast_dtype("cuda")
         attended = varlen_attn(
-            _widen(queries.to(dtype), width),
-            _widen(share_heads(keys, heads).to(dtype), width),
-            _widen(share_heads(values, heads).to(dtype), width),
+            _widen(queries, width),
+            _widen(share_heads(keys, heads), width),
+            _widen(share_heads(values, heads), width),
             self.queries.offsets,
             self.keys.offsets,
             self.queries.longest,
@@ -230,6 +231,7 @@ class Recorder:
         *,
         causal: bool,
         head_width: int,
+        precision: torch.dtype,
         biased: bool = False,
         prefix: Tensor | None = None,
     ) -> Attend:

@@ -31,8 +31,6 @@ class BaseModel(nn.Module):
         """Return scaled word vectors plus positions (T, d_model), for the side named source or target."""
         stream = self.vectors(side, tokens)
         stream = self.positions.add(stream, places, getattr(self, f"{side}_positions", None))
-        if torch.is_autocast_enabled(stream.device.type):  # a float32 stream would double its memory traffic
-            stream = stream.to(torch.get_autocast_dtype(stream.device.type))
         dropped: Tensor = self.dropout(stream)
         return dropped
 
@@ -41,13 +39,23 @@ class BaseModel(nn.Module):
         """The matrix (V, d_model) before the softmax."""
         return self.vectors.matrix("projection")
 
+    @property
+    def working_projection(self) -> Tensor:
+        """See `TranslationModel.working_projection`."""
+        return self.vectors.working_matrix("projection")
+
+    @property
+    def precision(self) -> torch.dtype:
+        """The precision of the residual stream and of matrix products."""
+        return self.working_projection.dtype
+
     def logits(self, output: Tensor) -> Tensor:
         """See `TranslationModel.logits`."""
         return self.vectors.logits(output)
 
     def transform(self, places: Places) -> Transform | None:
         """Return what self-attention applies to its queries and keys."""
-        return self.positions.transform(places, self.projection.dtype)
+        return self.positions.transform(places, self.precision)
 
     @property
     def head_width(self) -> int:

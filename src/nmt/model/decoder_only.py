@@ -53,7 +53,10 @@ class DecoderOnly(BaseModel):
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`; the cache begins with the source."""
         causal, biased = not self.config.prefix_attention, self.positions.biases_scores
-        attend = Prefill(self.plan(source, source, causal=causal, head_width=self.head_width, biased=biased))
+        width, precision = self.head_width, self.precision
+        attend = Prefill(
+            self.plan(source, source, causal=causal, head_width=width, precision=precision, biased=biased)
+        )
         places = Places(source.positions, source.longest)
         self._run(self.embed("source", source.tokens, places), places, lambda layer: attend)
         return KVCache(source, cross=[], prefix=attend.layers)
@@ -73,6 +76,7 @@ class DecoderOnly(BaseModel):
             joined.stream,
             causal=True,
             head_width=self.head_width,
+            precision=self.precision,
             biased=self.positions.biases_scores,
             prefix=joined.source.lengths if self.config.prefix_attention else None,
         )

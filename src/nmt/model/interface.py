@@ -56,6 +56,10 @@ class TranslationModel(Protocol):
     def projection(self) -> Tensor:
         """The matrix (V, d_model) before the softmax."""
 
+    @property
+    def working_projection(self) -> Tensor:
+        """The same matrix in the precision of matrix products, without a gradient if it is a copy."""
+
     def logits(self, output: Tensor) -> Tensor:
         """Return the scores (..., V) of all words, given the last layer's output (..., d_model)."""
 

@@ -47,8 +47,7 @@ class Transformer(BaseModel):
 
     def encode(self, source: Packed, plan: Plan | None = None) -> Tensor:
         """Return the encoder's output (T, d_model)."""
-        plan = plan or self.plan
-        attend = plan(source, source, causal=False, head_width=self.head_width, biased=self.positions.biases_scores)
+        attend = self._plan_self(plan or self.plan, source, causal=False)
         places = Places(source.positions, source.longest)
         transform = self.transform(places)
         stream = self.embed("source", source.tokens, places)
@@ -60,10 +59,21 @@ class Transformer(BaseModel):
     def decode(self, source: Packed, memory: Tensor, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the decoder's output (T, d_model), given the encoder's."""
         plan = plan or self.plan
-        attend = plan(target, target, causal=True, head_width=self.head_width, biased=self.positions.biases_scores)
-        attend_source = EncoderOutput(memory, plan(target, source, causal=False, head_width=self.head_width))
+        attend = self._plan_self(plan, target, causal=True)
+        cross = plan(target, source, causal=False, head_width=self.head_width, precision=self.precision)
+        attend_source = EncoderOutput(memory, cross)
         places = Places(target.positions, target.longest)
         return self._decode(target.tokens, places, lambda layer: (attend, attend_source))
+
+    def _plan_self(self, plan: Plan, stream: Packed, *, causal: bool) -> Attend:
+        return plan(
+            stream,
+            stream,
+            causal=causal,
+            head_width=self.head_width,
+            precision=self.precision,
+            biased=self.positions.biases_scores,
+        )
 
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`."""

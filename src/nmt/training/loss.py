@@ -29,18 +29,25 @@ class Losses(NamedTuple):
 
 
 def smoothed_cross_entropy(
-    output: Tensor, projection: Tensor, labels: Tensor, *, smoothing: float, ignore: int
+    output: Tensor,
+    projection: Tensor,
+    labels: Tensor,
+    *,
+    smoothing: float,
+    ignore: int,
+    working_projection: Tensor | None = None,
 ) -> Losses:
     """Return the losses of the decoder's output (T, d), summed over tokens.
 
     The logits are output @ projection.T (T, V). The label has probability 1 - smoothing, and the rest is spread evenly
     over all V words. Tokens whose label is `ignore` do not count.
+
+    Products are in the precision of the output; `working_projection` is the projection in that precision, if there is
+    a copy.
     """
-    device = output.device.type
-    if torch.is_autocast_enabled(device):
-        output = output.to(torch.get_autocast_dtype(device))
-    with torch.autocast(device, enabled=False):
-        return Losses(*_SmoothedCrossEntropy.apply(output, projection, labels, smoothing, ignore))  # type: ignore[no-untyped-call]
+    working = projection.to(output.dtype) if working_projection is None else working_projection
+    arguments = output, projection, working.detach(), labels, smoothing, ignore
+    return Losses(*_SmoothedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
@@ -52,7 +59,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, output: Tensor, projection: Tensor, labels: Tensor, smoothing: float, ignore: int
+        ctx: Any, output: Tensor, projection: Tensor, working: Tensor, labels: Tensor, smoothing: float, ignore: int
     ) -> tuple[Tensor, Tensor]:
         needs_gradient = any(ctx.needs_input_grad[:2])
         exact = torch.promote_types(output.dtype, torch.float32)
@@ -62,14 +69,13 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         normaliser, label_logit = output.new_empty(2, len(output), dtype=exact)
         output_gradient = torch.empty_like(output) if needs_gradient else None
         projection_gradient = torch.zeros_like(projection, dtype=exact) if needs_gradient else None
-        rounded = projection.to(output.dtype)
         rows = _rows_per_chunk(output, words=len(projection))
         for start in range(0, len(output), rows):
             chunk = slice(start, start + rows)
-            logits = output[chunk] @ rounded.T
+            logits = output[chunk] @ working.T
             normaliser[chunk], label_logit[chunk] = softmax_gradient_(logits, labels[chunk], smoothing)
             if output_gradient is not None and projection_gradient is not None:
-                torch.mm(logits, rounded, out=output_gradient[chunk])
+                torch.mm(logits, working, out=output_gradient[chunk])
                 _add_product(projection_gradient, logits.T, output[chunk] * counted[chunk, None].to(output.dtype))
         nll = normaliser - label_logit
         if output_gradient is not None and projection_gradient is not None:
@@ -82,9 +88,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return smoothed @ counted, nll @ counted
 
     @staticmethod
-    def backward(ctx: Any, smoothed: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, smoothed: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         output_gradient, projection_gradient = ctx.saved_tensors
-        return output_gradient * smoothed.to(output_gradient.dtype), projection_gradient * smoothed, None, None, None
+        gradients = output_gradient * smoothed.to(output_gradient.dtype), projection_gradient * smoothed
+        return *gradients, None, None, None, None
 
 
 def _rows_per_chunk(output: Tensor, words: int) -> int:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, cast
 
 import numpy as np
 import torch
@@ -16,8 +16,9 @@ from nmt.compute.signals import Interruptible
 from nmt.compute.threads import concurrent_workers, run_in_threads
 from nmt.config.schema import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
-from nmt.model.cpu.dropout import seed_thread_dropout
+from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
 from nmt.model.interface import TranslationModel
+from nmt.model.working_weights import WorkingWeights
 from nmt.text.special import PAD
 from nmt.training.loss import Losses, smoothed_cross_entropy
 from nmt.training.optimizer import build_optimizer
@@ -37,8 +38,14 @@ class Objective(nn.Module):
 
     def forward(self, batch: MicroBatch) -> Losses:
         """Return the losses, summed over the labels of the batch."""
-        output = self.model(batch.source, batch.target)
-        return smoothed_cross_entropy(output, self.model.projection, batch.labels, smoothing=self.smoothing, ignore=PAD)
+        return smoothed_cross_entropy(
+            self.model(batch.source, batch.target),
+            self.model.projection,
+            batch.labels,
+            smoothing=self.smoothing,
+            ignore=PAD,
+            working_projection=self.model.working_projection,
+        )
 
 
 class Statistics(NamedTuple):
@@ -76,7 +83,10 @@ class Trainer:
         self.objective = distributed.parallel(
             Objective(model, config.label_smoothing), rounded=config.reduce_precision == "bf16"
         )
+        self.working_weights = WorkingWeights(model, machine.precision)
+        self.dropout_seed = share_seed(cast(nn.Module, model), machine.device)
         self.optimizer = build_optimizer(model, config)
+        self.optimizer.register_step_post_hook(lambda *_: self.working_weights.outdate())
         self.concurrency = concurrency_of(config, machine, parallel)
         """The number of micro-batches computed in parallel."""
         self.step = 0
@@ -90,7 +100,7 @@ class Trainer:
         An exception in the `interruptible` block leaves everything that a checkpoint stores unchanged.
         """
         self.model.train()  # 5.4: residual dropout
-        with interruptible():
+        with self.working_weights.active(), interruptible():
             losses = self._add_gradients(batch)  # 5.1: the batch; 5.4: label smoothing
         self.step += 1
         finite = self._clip_gradient()
@@ -107,7 +117,7 @@ class Trainer:
         devices = [self.machine.device] if self.machine.device.type == "cuda" else []
         self.model.train()
         try:
-            with torch.random.fork_rng(devices):
+            with torch.random.fork_rng(devices), self.working_weights.active():
                 self._forward_and_backward(batch.to(self.machine.device))
         finally:
             self.optimizer.zero_grad(set_to_none=True)
@@ -117,9 +127,7 @@ class Trainer:
         if self.concurrency > 1:
             run_in_threads(lambda _: self._losses_and_gradients(batch, 1), range(self.concurrency))
             return
-        with self.machine.autocast():
-            losses = Objective(self.model, self.config.label_smoothing)(batch)
-        losses.smoothed.backward()
+        Objective(self.model, self.config.label_smoothing)(batch).smoothed.backward()
 
     @property
     def learning_rate(self) -> float:
@@ -167,17 +175,17 @@ class Trainer:
         return self._losses_and_gradients(batch.micro_batches[index], batch.target_tokens)
 
     def _losses_and_gradients(self, batch: MicroBatch, target_tokens: int) -> tuple[Losses, list[Tensor]]:
-        # threads must not share cached casts, which would be nodes of several graphs
-        with self.machine.autocast(cache=False):
-            losses: Losses = self.objective(batch)
+        losses: Losses = self.objective(batch)
         gradients = torch.autograd.grad(losses.smoothed / target_tokens, list(self.model.parameters()))
         return Losses(*(each.detach() for each in losses)), list(gradients)
 
     def _add_gradient(self, batch: GlobalBatch, index: int) -> Losses:
         """Add the gradient of a micro-batch."""
-        torch.manual_seed(self._dropout_seed(index))
+        seed = self._dropout_seed(index)
+        torch.manual_seed(seed)
+        self.dropout_seed.fill_(seed - (1 << 63))  # signed
         last = index == len(batch.micro_batches) - 1
-        with distributed.last_only(self.objective, last=last), self.machine.autocast():
+        with distributed.last_only(self.objective, last=last):
             losses = self.objective(batch.micro_batches[index].to(self.machine.device))
         # gradients are averaged over the processes, but the loss of the global batch is a sum over them
         (losses.smoothed * (distributed.world_size() / batch.target_tokens)).backward()
@@ -273,7 +281,8 @@ def held_out_loss(
     """Return the mean losses over the batches of all processes; each process passes its share."""
     objective = Objective(model, config.label_smoothing).eval()
     sums = _LossSums(machine.device)
-    with interruptible_together(), torch.inference_mode(), machine.autocast():
+    working_weights = WorkingWeights(model, machine.precision)
+    with interruptible_together(), working_weights.active(), torch.inference_mode():
         for batch in batches:
             sums.add_held_out(objective(batch.to(machine.device)), (batch.labels != PAD).sum())
     return sums.statistics()
