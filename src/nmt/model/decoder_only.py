@@ -54,9 +54,7 @@ class DecoderOnly(BaseModel):
         """See `TranslationModel.start`; the cache begins with the source."""
         causal, biased = not self.config.prefix_attention, self.positions.biases_scores
         width, precision = self.head_width, self.precision
-        attend = Prefill(
-            self.plan(source, source, causal=causal, head_width=width, precision=precision, biased=biased)
-        )
+        attend = Prefill(self.plan(source, source, causal=causal, head_width=width, precision=precision, biased=biased))
         places = Places(source.positions, source.longest)
         self._run(self.embed("source", source.tokens, places), places, lambda layer: attend)
         return KVCache(source, cross=[], prefix=attend.layers)

@@ -19,4 +19,5 @@ def new_trainer(config: Config, machine: Machine, source_vocabulary: int, target
     model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
     if config.runtime.compile:
         model.compile(dynamic=True)
-    return Trainer(model, config.training, machine, config.seed, config.runtime.parallel)
+    runtime = config.runtime
+    return Trainer(model, config.training, machine, config.seed, parallel=runtime.parallel, loss_rows=runtime.loss_rows)

@@ -31,10 +31,11 @@ MIN_MICRO_BATCH_TOKENS = 512
 class Objective(nn.Module):
     """The training objective: the label-smoothed loss of the model, summed over the tokens of a micro-batch."""
 
-    def __init__(self, model: TranslationModel, smoothing: float) -> None:
+    def __init__(self, model: TranslationModel, smoothing: float, loss_rows: int = 0) -> None:
         super().__init__()
         self.model = model
         self.smoothing = smoothing
+        self.loss_rows = loss_rows
 
     def forward(self, batch: MicroBatch) -> Losses:
         """Return the losses, summed over the labels of the batch."""
@@ -45,6 +46,7 @@ class Objective(nn.Module):
             smoothing=self.smoothing,
             ignore=PAD,
             working_projection=self.model.working_projection,
+            rows=self.loss_rows,
         )
 
 
@@ -76,12 +78,20 @@ class Trainer:
     """The model, its optimizer and its position in the data."""
 
     def __init__(
-        self, model: TranslationModel, config: TrainingConfig, machine: Machine, seed: int, parallel: int = 0
+        self,
+        model: TranslationModel,
+        config: TrainingConfig,
+        machine: Machine,
+        seed: int,
+        *,
+        parallel: int = 0,
+        loss_rows: int = 0,
     ) -> None:
-        """Train `model`; a single process on a CPU trains this many micro-batches in parallel, 0 chooses how many."""
+        """Train `model`; see `runtime.parallel` and `runtime.loss_rows`."""
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
+        self.loss_rows = loss_rows
         self.objective = distributed.parallel(
-            Objective(model, config.label_smoothing), rounded=config.reduce_precision == "bf16"
+            Objective(model, config.label_smoothing, loss_rows), rounded=config.reduce_precision == "bf16"
         )
         self.working_weights = WorkingWeights(model, machine.precision)
         self.dropout_seed = share_seed(cast(nn.Module, model), machine.device)
@@ -127,7 +137,7 @@ class Trainer:
         if self.concurrency > 1:
             run_in_threads(lambda _: self._losses_and_gradients(batch, 1), range(self.concurrency))
             return
-        Objective(self.model, self.config.label_smoothing)(batch).smoothed.backward()
+        Objective(self.model, self.config.label_smoothing, self.loss_rows)(batch).smoothed.backward()
 
     @property
     def learning_rate(self) -> float:

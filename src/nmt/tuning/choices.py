@@ -76,6 +76,10 @@ def _attention(_: Situation) -> list[Value]:
     return ["padded", "flash", "short"]
 
 
+def _loss_rows(situation: Situation) -> list[Value]:
+    return [rows for rows in (2048, 4096, 16_384) if rows < situation.share]
+
+
 def _compiled(_: Situation) -> list[Value]:
     return [True]
 
@@ -90,6 +94,7 @@ CHOICES = {
         # a smaller micro-batch comes first, because nothing else can be measured if the memory is too small
         Choice("training.device_tokens", _shares),
         Choice("runtime.attention", _attention),
+        Choice("runtime.loss_rows", _loss_rows),
         Choice("runtime.compile", _compiled),
     ),
     "cpu": (

@@ -24,6 +24,8 @@ class RuntimeConfig:
     parallel: int = 0
     """Micro-batches that a process trains in parallel on a CPU, each with its share of the threads; 0 is as many as the
     threads and the batch allow. Several processes and GPUs train one at a time."""
+    loss_rows: int = 0
+    """Tokens whose scores of all words the loss holds in memory at a time; 0 is as many as suit the device."""
     workers: int = 0
     """Processes that prepare data; 0 is one per core."""
     timeout_minutes: float = 10.0
@@ -40,6 +42,7 @@ class RuntimeConfig:
         check_choice("runtime.attention", self.attention, ("auto", "padded", "flash", "short"))
         check_between("runtime.threads", self.threads, 0, 1024)
         check_between("runtime.parallel", self.parallel, 0, 1024)
+        check_between("runtime.loss_rows", self.loss_rows, 0, 1_000_000)
         check_between("runtime.workers", self.workers, 0, 1024)
         if not 0 < self.timeout_minutes <= 1_000_000:
             raise ConfigError(f"runtime.timeout_minutes={self.timeout_minutes} must be above 0, and at most 1000000")
