@@ -43,10 +43,10 @@ class Tuned:
 def fingerprint(config: Config, devices: int) -> Fingerprint:
     """Return what the speed of a run depends on: machine, versions, model, batch, and a precision that is given."""
     device = choose_device(config.runtime.device)
-    on_cpu = device.type == "cpu"
     machine: Fingerprint = {
-        "device": cpu_model() if on_cpu else torch.cuda.get_device_name(device),
-        "cores": usable_cores() if on_cpu else 0,
+        "type": device.type,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_model(),
+        "cores": usable_cores() if device.type == "cpu" else 0,
         "devices": devices,
         "torch": str(torch.__version__),
         "precision": config.runtime.precision,
