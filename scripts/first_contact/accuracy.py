@@ -209,7 +209,11 @@ def attention_error(kind: str, device: torch.device, dtype: torch.dtype, *, caus
         )
         return torch.cat([_attend_exactly(*each, causal=causal) for each in parts])
 
-    return operation_error(lambda tensors: attend(*tensors), exact, inputs, device)
+    def ours(tensors: Tensors) -> Tensor:
+        queries, keys, values = tensors
+        return attend(queries, keys, values)
+
+    return operation_error(ours, exact, inputs, device)
 
 
 def _attend(kind: str, queries: Packed, keys: Packed, *, causal: bool) -> Attend:

@@ -62,7 +62,6 @@ def _search(bench: TrainingBench, seconds: float, choices: list[str]) -> Outcome
 
         def report(row: Row) -> None:
             bar.write(as_lines([row], {})[-1])
-            bar.total = max(bar.total, bar.n + 1)
             bar.update()
 
         return Search(bench, seconds, report).run(choices)

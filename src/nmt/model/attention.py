@@ -96,7 +96,7 @@ def plan_for(kind: str, device: str, precision: torch.dtype, config: ModelConfig
     """Return the plan that `runtime.attention` chooses; raise UserError if it cannot work here."""
     reason = ""
     if kind in ("flash", "short"):
-        if device != "cuda" or precision not in (torch.bfloat16, torch.float16):
+        if device != "cuda" or precision != torch.bfloat16:
             reason = "needs a GPU that computes in bf16"
         elif positions_of(config).biases_scores:
             reason = f"cannot add the bias of model.positions={config.positions} to the scores"

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nmt.model.kernels.rectifier import rectifier_gradient
+
 Copies = Mapping[str, Tensor]
 """Copies of a module's parameters in another precision, by the names of the parameters."""
 
@@ -56,10 +58,15 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         rows, weight, rectified = ctx.saved_tensors
-        if rectified is not None:
+        if rectified is None:
+            bias_gradient = _float32_sum(gradient)
+        elif gradient.is_cuda:
+            gradient, bias_gradient = rectifier_gradient(gradient, rectified)
+        else:
             gradient = torch.ops.aten.threshold_backward(gradient, rectified, 0)
+            bias_gradient = _float32_sum(gradient)
         rows_gradient = gradient @ weight if ctx.needs_input_grad[0] else None
-        return rows_gradient, _float32_product(gradient.t(), rows), _float32_sum(gradient), None, None, None
+        return rows_gradient, _float32_product(gradient.t(), rows), bias_gradient, None, None, None
 
 
 def _float32_product(left: Tensor, right: Tensor) -> Tensor:

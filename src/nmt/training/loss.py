@@ -112,5 +112,5 @@ def _rows_per_chunk(output: Tensor, words: int) -> int:
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
     """Add left @ right to `total`. On CUDA the product of bf16 matrices is not rounded to bf16 first."""
-    half = left.dtype in (torch.bfloat16, torch.float16)
-    total += torch.mm(left, right, out_dtype=total.dtype) if half and left.is_cuda else left @ right
+    exact = left.is_cuda and torch.version.hip is None and left.dtype != total.dtype
+    total += torch.mm(left, right, out_dtype=total.dtype) if exact else left @ right

@@ -15,8 +15,8 @@ from nmt.model.kernels.backend import uses_triton
 
 TILES = (32, 64, 128)
 """Numbers of tokens that a tile can have."""
-MAX_HEAD_WIDTH = 128
-"""Widest head for which queries, keys, values and scores of a tile fit into the memory of a GPU's processor."""
+MAX_HEAD_WIDTH = 64
+"""Widest head for which the largest tile fits into the shared memory of all GPUs (99 KiB on some)."""
 
 
 def tile_for(longest: int) -> int | None:

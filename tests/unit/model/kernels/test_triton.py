@@ -18,12 +18,22 @@ FOLDER = Path(__file__).parent
 
 @pytest.mark.skipif(INTERPRETED, reason="runs outside the interpreter only")
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
-@pytest.mark.parametrize("operation", ["residual", "softmax", "short_attention"])
+@pytest.mark.parametrize("operation", ["residual", "softmax", "short_attention", "rectifier"])
 def test_triton_kernels_pass_the_same_tests(operation: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
     files = [str(FOLDER / f"test_{operation}.py"), str(FOLDER / "test_triton.py")]
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     run = subprocess.run([*command, *files], env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
+@pytest.mark.parametrize("target", ["cuda 80", "cuda 89", "cuda 90", "hip gfx942"])
+def test_kernels_compile_for_gpus_and_fit_into_them(target: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(FOLDER / "compile_kernels.py"), *target.split()]
+    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
 
 
