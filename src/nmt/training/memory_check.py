@@ -17,12 +17,15 @@ from nmt.training.trainer import Trainer
 
 BYTES_PER_PARAMETER = 16
 """Memory per parameter during training: its value, its gradient and Adam's two averages, in float32."""
+BF16_COPY_BYTES = 2
+"""Memory per parameter for its copy in bf16, if that is the precision of matrix products."""
 
 
 def check_model_size(config: ModelConfig, source_vocabulary: int, target_vocabulary: int, machine: Machine) -> None:
     """Refuse a model that exceeds the memory of the machine, before it is built."""
     parameters, memory = count_parameters(config, source_vocabulary, target_vocabulary).total, memory_of(machine.device)
-    needed = BYTES_PER_PARAMETER * parameters
+    copy_bytes = BF16_COPY_BYTES if machine.precision == torch.bfloat16 else 0
+    needed = (BYTES_PER_PARAMETER + copy_bytes) * parameters
     if needed > memory:
         raise CommonError(
             f"a model of {parameters:,} parameters takes {needed // 10**9:,} GB to train, but {machine} "

@@ -209,7 +209,7 @@ class Trainer:
     def _clip_gradient(self) -> Tensor:
         """Measure the gradient's norm, clip it if the settings say so, and return whether it is finite."""
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
-        self.gradient_norm = torch.nn.utils.get_total_norm(gradients)
+        self.gradient_norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         if self.config.clip_norm:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.config.clip_norm, self.gradient_norm)
         return self.gradient_norm.isfinite()

@@ -83,3 +83,12 @@ def test_flash_attention_keeps_no_weights() -> None:
         for length in (5, 200)
     )
     assert short == long
+
+
+def test_a_gpu_saves_no_dropout_masks_of_residual_connections() -> None:
+    with_dropout, without = (
+        training_memory(config, 1000, WORDS, 500, 500, 9, activation_storage(gpu=True, half=True)).activations
+        for config in (BASE, replace(BASE, dropout=0.0))
+    )
+    embeddings = 2 * 500 * BASE.d_model
+    assert with_dropout - without == pytest.approx(1.05 * embeddings, abs=1)

@@ -243,3 +243,53 @@ def test_training_in_bf16_reaches_nearly_the_same_loss(store: PairStore, dropout
             ours.update(item)
         losses.append(ours.take_statistics().loss)
     assert losses[1] == pytest.approx(losses[0], rel=0.02)
+
+
+def bf16_trainer(model: ModelConfig, training: TrainingConfig = TRAINING) -> Trainer:
+    torch.manual_seed(3)
+    machine = Machine(torch.device("cpu"), torch.bfloat16)
+    return Trainer(build_model(model, VOCABULARY, VOCABULARY), training, machine, seed=1)
+
+
+def rounded_matrices(trainer: Trainer) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return the copies that the next step would use, with the rounded weights that they must equal."""
+    with trainer.working_weights.active():
+        return [
+            (copy, dict(module.named_parameters())[name].detach().bfloat16())
+            for module in trainer.model.modules()
+            for name, copy in (getattr(module, "copies", None) or {}).items()
+        ]
+
+
+def test_bf16_weights_are_the_rounded_weights_after_steps_loading_and_restoring(store: PairStore) -> None:
+    ours = bf16_trainer(MODEL)
+    state, kept = deepcopy(ours.to_save()), weights(ours)
+    seen = []
+    for item in batches_of(store, TRAINING, 3):
+        ours.update(item)
+        pairs = rounded_matrices(ours)
+        assert all(torch.equal(copy, rounded) for copy, rounded in pairs)
+        seen.append(float(pairs[0][0].double().sum()))
+    ours.model.load_state_dict(kept)  # as a run does that goes back to a checkpoint
+    ours.restore(state)
+    pairs = rounded_matrices(ours)
+    assert all(torch.equal(copy, rounded) for copy, rounded in pairs)
+    assert len({*seen, float(pairs[0][0].double().sum())}) == 4
+
+
+def test_bf16_training_resumed_from_a_saved_state_is_exact(store: PairStore) -> None:
+    dropout = replace(MODEL, dropout=0.3)
+    ours = bf16_trainer(dropout)
+    for item in batches_of(store, TRAINING, 4):
+        ours.update(item)
+    state, kept = deepcopy(ours.to_save()), weights(ours)
+    again = bf16_trainer(dropout)
+    again.update(batches_of(store, TRAINING, 1)[0])  # so that it has copies of other weights
+    again.take_statistics()
+    again.model.load_state_dict(kept)
+    again.restore(state)
+    for item in batches_of(store, TRAINING, 4, start=again.data_position):
+        ours.update(item)
+        again.update(item)
+    assert all(torch.equal(value, weights(again)[name]) for name, value in weights(ours).items())
+    assert again.take_statistics() == ours.take_statistics()
