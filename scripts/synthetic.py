@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from nmt.data.batches import IntArray, PairLengths, plan_epoch, split_batch
-from nmt.data.loader import DataPosition, GlobalBatch, assemble
+from nmt.data.loader import CPU_SHAPES, DataPosition, GlobalBatch, assemble
+from nmt.data.shapes import Shapes
 from nmt.data.synthetic import synthetic_pairs
 
 
@@ -21,11 +22,12 @@ class SyntheticText:
         self.plan = plan_epoch(self.lengths, batch_tokens, seed, epoch=0)
         self.device_tokens, self.threads = device_tokens, threads
 
-    def step(self, sentences: IntArray) -> GlobalBatch:
-        """Return these sentences as a global batch."""
+    def step(self, sentences: IntArray, shapes: Shapes = CPU_SHAPES) -> GlobalBatch:
+        """Return these sentences as a global batch, with streams of these shapes."""
         micro_batches = split_batch(sentences, self.lengths, self.threads, self.device_tokens // self.threads)
         count = int(self.lengths.target[sentences].sum())
-        return GlobalBatch([assemble(self.store, each) for each in micro_batches], count, 2 * count, DataPosition())
+        assembled = [assemble(self.store, each, shapes=shapes) for each in micro_batches]
+        return GlobalBatch(assembled, count, 2 * count, DataPosition())
 
     def median_batch(self) -> IntArray:
         """Return the sentences of the batch whose mean length is the median."""

@@ -123,6 +123,7 @@ def training_step(config: Config, machine: Machine) -> Step:
         rank=0,
         devices=1,
         threads=trainer.concurrency,
+        shapes=trainer.shapes(trainer.config.device_tokens),
     )
     trainer.update(next(batches))
     return Step(trainer.take_statistics().loss, torch.cat(gradients))

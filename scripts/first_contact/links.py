@@ -97,6 +97,7 @@ def train(config: Config, machine: Machine) -> Step:
         rank=distributed.rank(),
         devices=distributed.world_size(),
         threads=trainer.concurrency,
+        shapes=trainer.shapes(trainer.config.device_tokens),
     )
     first, *others = islice(stream, STEPS)
     trainer.update(first)

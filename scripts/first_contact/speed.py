@@ -127,6 +127,7 @@ def _batches(trainer: Trainer, count: int) -> Iterator[GlobalBatch]:
         rank=0,
         devices=1,
         threads=trainer.concurrency,
+        shapes=trainer.shapes(trainer.config.device_tokens),
     )
     return cycle(list(islice(stream, max(count, WARMUP_STEPS))))
 

@@ -8,6 +8,7 @@ from functools import partial
 from nmt.compute import distributed
 from nmt.compute.uptime import uptime
 from nmt.config.schema import Config
+from nmt.data.batches import micro_batch_tokens
 from nmt.data.loader import Prefetcher, global_batches
 from nmt.data.store import PairStore
 from nmt.runs.checkpoints import Checkpoints
@@ -16,6 +17,7 @@ from nmt.runs.start import start_tracker
 from nmt.runs.tracking import NullTracker
 from nmt.storage.lock import exclusive_folder
 from nmt.training.build import build_checkpoint_manager, build_state, open_data, shared_files, shared_settings
+from nmt.training.compiled import try_cuda_graphs
 from nmt.training.loop import Ending, Loop
 from nmt.training.memory_check import check_memory
 from nmt.training.resume import find_checkpoint, finished_message
@@ -52,6 +54,9 @@ def run(config: Config) -> None:
         ):
             tracker.log("start", trainer.step)
             _print_summary(config, trainer, data.train)
+            if config.runtime.cuda_graphs:
+                with _batches(config, trainer, data.train) as batches:
+                    try_cuda_graphs(trainer, next(batches))
             check_memory(trainer, data.train, longest_sentence=config.data.max_pieces + 1)
             validation = partial(validate, trainer, config, data.valid, data.tokenizer)
             loop = Loop(state, tracker, validation, checkpoint_manager)
@@ -90,6 +95,7 @@ def _batches(config: Config, trainer: Trainer, train: PairStore) -> Prefetcher:
         rank=distributed.rank(),
         devices=distributed.world_size(),
         threads=trainer.concurrency,
+        shapes=trainer.shapes(config.training.device_tokens),
     )
     return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")
 
@@ -98,13 +104,13 @@ def _print_summary(config: Config, trainer: Trainer, train: PairStore) -> None:
     """Print what is trained on what, and how a global batch is divided."""
     training, devices = config.training, distributed.world_size()
     parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
-    share = -(-training.batch_tokens // devices)
-    device_tokens = min(training.device_tokens or share, share)
+    device_tokens = micro_batch_tokens(training.batch_tokens, training.device_tokens, devices)
+    micro_batches = -(-training.batch_tokens // (devices * device_tokens))
     threads = f" in {trainer.concurrency} threads" if trainer.concurrency > 1 else ""
     _print(
         f"run {config.name} in {config.run_folder}: {parameters:,} parameters, {len(train):,} sentence pairs\n"
         f"batches of at most {training.batch_tokens:,} source and target tokens: {devices} x "
-        f"{device_tokens:,} on {trainer.machine}{threads}, accumulated {-(-share // device_tokens)} times"
+        f"{device_tokens:,} on {trainer.machine}{threads}, accumulated {micro_batches} times"
     )
     if distributed.is_main() and (warning := warmup_warning(training)):
         print(f"warning: {warning}", file=sys.stderr, flush=True)

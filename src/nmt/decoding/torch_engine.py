@@ -14,7 +14,8 @@ from nmt.compute.machine import is_out_of_memory
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.batches import DecodingPlan, cpu_plan, serial_plan
 from nmt.decoding.beam import Hypothesis, beam_search, ensemble_scorers
-from nmt.decoding.engine import MAX_SOURCE_TOKENS, Engine, Likelihood
+from nmt.decoding.engine import Engine, Likelihood
+from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.decoding.sampling import sample
 from nmt.errors import UserError
 from nmt.model.build import build_model

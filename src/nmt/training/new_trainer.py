@@ -6,6 +6,7 @@ from nmt.compute.machine import Machine
 from nmt.config.schema import Config
 from nmt.model.attention import plan_for
 from nmt.model.build import build_model
+from nmt.training.compiled import compile_model
 from nmt.training.memory_check import check_model_size
 from nmt.training.trainer import Trainer
 
@@ -17,7 +18,6 @@ def new_trainer(config: Config, machine: Machine, source_vocabulary: int, target
     model = build_model(config.model, source_vocabulary, target_vocabulary)
     model.to(machine.device)
     model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
-    if config.runtime.compile:
-        model.compile(dynamic=True)
+    compile_model(model, config.runtime)
     runtime = config.runtime
     return Trainer(model, config.training, machine, config.seed, parallel=runtime.parallel, loss_rows=runtime.loss_rows)

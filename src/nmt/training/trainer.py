@@ -15,7 +15,10 @@ from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
 from nmt.compute.threads import concurrent_workers, run_in_threads
 from nmt.config.schema import TrainingConfig
+from nmt.data.batches import full_micro_batch_tokens
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
+from nmt.data.shapes import Shapes
+from nmt.decoding.limits import MAX_TARGET_TOKENS
 from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
 from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights
@@ -35,7 +38,6 @@ class Objective(nn.Module):
         super().__init__()
         self.model = model
         self.smoothing = smoothing
-        self.loss_rows = loss_rows
 
     def forward(self, batch: MicroBatch) -> Losses:
         """Return the losses, summed over the labels of the batch."""
@@ -94,6 +96,8 @@ class Trainer:
             Objective(model, config.label_smoothing, loss_rows), rounded=config.reduce_precision == "bf16"
         )
         self.working_weights = WorkingWeights(model, machine.precision)
+        with self.working_weights.active():
+            model.build_position_tables(MAX_TARGET_TOKENS)
         self.dropout_seed = share_seed(cast(nn.Module, model), machine.device)
         self.optimizer = build_optimizer(model, config)
         self.optimizer.register_step_post_hook(lambda *_: self.working_weights.outdate())
@@ -103,6 +107,11 @@ class Trainer:
         self.data_position = DataPosition()
         self.gradient_norm = torch.zeros((), device=machine.device)
         self._sums = _LossSums(machine.device)
+
+    def shapes(self, device_tokens: int) -> Shapes:
+        """Return the shapes of micro-batches, of which each has at most `device_tokens`; 0 for no limit."""
+        tokens = full_micro_batch_tokens(self.config.batch_tokens, device_tokens, distributed.world_size())
+        return Shapes.on(self.machine, self.model.config, tokens)
 
     def update(self, batch: GlobalBatch, interruptible: Interruptible = nullcontext) -> None:
         """Train on one global batch.
@@ -137,7 +146,10 @@ class Trainer:
         if self.concurrency > 1:
             run_in_threads(lambda _: self._losses_and_gradients(batch, 1), range(self.concurrency))
             return
-        Objective(self.model, self.config.label_smoothing, self.loss_rows)(batch).smoothed.backward()
+        # through the wrapper for several processes, so that a model that is compiled now is split for its reductions
+        with distributed.last_only(self.objective, last=False):
+            losses = self.objective(batch)
+        losses.smoothed.backward()
 
     @property
     def learning_rate(self) -> float:

@@ -11,7 +11,9 @@ from nmt.compute.cores import usable_cores
 from nmt.compute.machine import prepare_machine
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
+from nmt.data.batches import full_micro_batch_tokens
 from nmt.data.loader import DataPosition, GlobalBatch, global_batches
+from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
 from nmt.training.new_trainer import new_trainer
 from nmt.training.trainer import Trainer, concurrency_of
@@ -53,11 +55,14 @@ class TrainingBench:
         """Return what the candidates of the next setting depend on."""
         config = with_values(self.config, chosen)
         machine = prepare_machine(config.runtime)
+        share = -(-config.training.batch_tokens // self.devices)
         return Situation(
             precision="bf16" if machine.precision == torch.bfloat16 else "fp32",
             threads=config.runtime.threads or usable_cores(),
             parallel=concurrency_of(config.training, machine, config.runtime.parallel),
-            share=-(-config.training.batch_tokens // self.devices),
+            share=share,
+            compiled=bool(config.runtime.compile),
+            micro_batches=-(-share // (config.training.device_tokens or share)),
         )
 
     def open(self, settings: Settings) -> "TrainingContender":
@@ -69,6 +74,7 @@ class TrainingBench:
 
     def batches(self, trainer: Trainer, batch_tokens: int) -> list[GlobalBatch]:
         """Return the same few global batches for every contender, divided as its trainer wants them."""
+        tokens = full_micro_batch_tokens(batch_tokens, trainer.config.device_tokens, self.devices)
         stream = global_batches(
             self.text,
             batch_tokens=batch_tokens,
@@ -78,6 +84,7 @@ class TrainingBench:
             rank=0,
             devices=self.devices,
             threads=trainer.concurrency,
+            shapes=Shapes.on(trainer.machine, trainer.model.config, tokens),
         )
         return list(islice(stream, BATCHES))
 

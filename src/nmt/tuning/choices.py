@@ -28,6 +28,9 @@ class Situation(NamedTuple):
     """Micro-batches computed in parallel."""
     share: int
     """Source tokens of a global batch per device."""
+    compiled: bool = False
+    micro_batches: int = 1
+    """Micro-batches per step and device."""
 
 
 class Choice(NamedTuple):
@@ -84,6 +87,10 @@ def _compiled(_: Situation) -> list[Value]:
     return [True]
 
 
+def _cuda_graphs(situation: Situation) -> list[Value]:
+    return [True] if situation.compiled and situation.micro_batches == 1 else []
+
+
 def _compiled_with_a_compiler(_: Situation) -> list[Value]:
     compilers = [os.environ["CXX"]] if "CXX" in os.environ else ["g++", "clang++"]
     return [True] if any(shutil.which(compiler) for compiler in compilers) else []
@@ -96,6 +103,7 @@ CHOICES = {
         Choice("runtime.attention", _attention),
         Choice("runtime.loss_rows", _loss_rows),
         Choice("runtime.compile", _compiled),
+        Choice("runtime.cuda_graphs", _cuda_graphs),
     ),
     "cpu": (
         Choice("runtime.precision", _other_precision),

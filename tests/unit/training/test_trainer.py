@@ -11,9 +11,9 @@ from torch.nn import functional as F
 
 from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig, TrainingConfig
-from nmt.data import loader
 from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
+from nmt.data.loader import CPU_SHAPES, DataPosition, GlobalBatch, assemble, global_batches
+from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, writing
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
@@ -48,12 +48,16 @@ def trainer(training: TrainingConfig = TRAINING, model: ModelConfig = MODEL) -> 
 
 
 def batches_of(
-    store: PairStore, training: TrainingConfig, count: int, start: DataPosition = START
+    store: PairStore,
+    training: TrainingConfig,
+    count: int,
+    start: DataPosition = START,
+    shapes: Shapes = CPU_SHAPES,
 ) -> list[GlobalBatch]:
     stream = global_batches(
         store,
         batch_tokens=training.batch_tokens, device_tokens=training.device_tokens,
-        seed=1, start=start, rank=0, devices=1,
+        seed=1, start=start, rank=0, devices=1, shapes=shapes,
     )  # fmt: skip
     return [next(stream) for _ in range(count)]
 
@@ -205,27 +209,29 @@ def test_the_held_out_loss_equals_torchs_mean_over_all_tokens(store: PairStore) 
     assert means.perplexity == pytest.approx(float(F.cross_entropy(scores, labels).detach().exp()))
 
 
-@pytest.mark.parametrize("even", [4, 32])
-def test_filler_tokens_do_not_change_the_update(store: PairStore, even: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "shapes", [Shapes(token_step=4), Shapes(), Shapes(full_tokens=64, token_step=16, buckets=True)], ids=str
+)
+def test_filler_does_not_change_the_update(store: PairStore, shapes: Shapes) -> None:
     filled, bare = trainer(), trainer()
-    monkeypatch.setattr(loader, "TOKEN_MULTIPLE", 1)
-    without = batches_of(store, TRAINING, 3)
-    monkeypatch.setattr(loader, "TOKEN_MULTIPLE", even)
-    with_filling = batches_of(store, TRAINING, 3)
+    without = batches_of(store, TRAINING, 3, shapes=Shapes(token_step=1))
+    with_filling = batches_of(store, TRAINING, 3, shapes=shapes)
     assert any((batch.labels == PAD).any() for item in with_filling for batch in item.micro_batches)
     for bare_item, filled_item in zip(without, with_filling, strict=True):
         bare.update(bare_item)
         filled.update(filled_item)
+        assert filled_item.tokens == bare_item.tokens  # tokens per second never count filler
     assert filled.take_statistics() == pytest.approx(bare.take_statistics())
     for name, value in weights(bare).items():
         torch.testing.assert_close(weights(filled)[name], value, rtol=1e-9, atol=1e-12)
 
 
-def test_an_empty_micro_batch_does_not_change_the_update(store: PairStore) -> None:
+@pytest.mark.parametrize("shapes", [Shapes(), Shapes(full_tokens=64, token_step=16, buckets=True)], ids=str)
+def test_an_empty_micro_batch_does_not_change_the_update(store: PairStore, shapes: Shapes) -> None:
     with_empty, without = trainer(), trainer()
     item = batches_of(store, TRAINING, 1)[0]
-    empty = assemble(store, np.array([], dtype=np.int64))
-    assert empty.labels.tolist() == [PAD]
+    empty = assemble(store, np.array([], dtype=np.int64), shapes=shapes)
+    assert set(empty.labels.tolist()) == {PAD}
     without.update(item)
     with_empty.update(item._replace(micro_batches=[*item.micro_batches, empty]))
     for name, value in weights(without).items():

@@ -219,12 +219,13 @@ def test_device_without_choices_has_none(config: Config) -> None:
 
 
 def test_every_candidate_is_a_valid_value_of_its_setting(config: Config) -> None:
-    situation = Situation(precision="bf16", threads=8, parallel=4, share=25_000)
+    situation = Situation(precision="bf16", threads=8, parallel=4, share=25_000, compiled=True)
+    compiled = with_values(config, {"runtime.compile": True})
     for choice in (choice for choices in CHOICES.values() for choice in choices):
         for candidate in choice.candidates(situation):
             assert type(candidate) is choice.type
             assert candidate != choice.open_value
-            with_values(config, {choice.setting: candidate})
+            with_values(compiled, {choice.setting: candidate})
 
 
 def test_candidates_for_a_cpu_depend_on_its_threads() -> None:
@@ -238,3 +239,11 @@ def test_micro_batches_on_a_gpu_are_not_made_tiny() -> None:
     large, small = (Situation(precision="bf16", threads=8, parallel=1, share=share) for share in (25_000, 5000))
     assert TUNABLE["training.device_tokens"].candidates(large) == [12_500, 6250]
     assert TUNABLE["training.device_tokens"].candidates(small) == [2500]
+
+
+def test_cuda_graphs_are_tried_only_for_one_compiled_micro_batch() -> None:
+    situation = Situation(precision="bf16", threads=8, parallel=1, share=25_000, compiled=True)
+    candidates = TUNABLE["runtime.cuda_graphs"].candidates
+    assert candidates(situation) == [True]
+    assert candidates(situation._replace(compiled=False)) == []
+    assert candidates(situation._replace(micro_batches=2)) == []

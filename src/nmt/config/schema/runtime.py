@@ -19,6 +19,9 @@ class RuntimeConfig:
     batches of at most 128 tokens a sentence, otherwise flash; `make tune` measures which is fastest)."""
     compile: bool | None = None
     """Compile the model with torch.compile, which is worthwhile in long runs; null is false unless tuned."""
+    cuda_graphs: bool | None = None
+    """Replay the compiled model as CUDA graphs; needs runtime.compile and one micro-batch per step; null is false
+    unless tuned. Experimental: it has not yet run on a GPU."""
     threads: int = 0
     """CPU threads per process; 0 divides the cores between the processes on this machine."""
     parallel: int = 0
@@ -40,6 +43,8 @@ class RuntimeConfig:
         check_choice("runtime.precision", self.precision, ("auto", "fp32", "bf16"))
         check_choice("runtime.tuned", self.tuned, ("auto", "required", "off"))
         check_choice("runtime.attention", self.attention, ("auto", "padded", "flash", "short"))
+        if self.cuda_graphs and not self.compile:
+            raise ConfigError("runtime.cuda_graphs=true needs runtime.compile=true")
         check_between("runtime.threads", self.threads, 0, 1024)
         check_between("runtime.parallel", self.parallel, 0, 1024)
         check_between("runtime.loss_rows", self.loss_rows, 0, 1_000_000)
