@@ -83,6 +83,11 @@ COMMANDS = {
         composes=True,
         distributed=True,
     ),
+    "tune": Command(
+        "nmt.commands.tune",
+        "measure the settings that make training fastest on this machine",
+        ("tune", "model", "training.batch_tokens", "training.device_tokens", *_COMMON),
+    ),
     "describe": Command(
         "nmt.commands.describe",
         "estimate the size, memory, time and cost of a run",

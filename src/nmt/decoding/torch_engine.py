@@ -14,13 +14,15 @@ from nmt.compute.machine import is_out_of_memory
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.batches import DecodingPlan, cpu_plan, serial_plan
 from nmt.decoding.beam import Hypothesis, beam_search, ensemble_scorers
-from nmt.decoding.engine import MAX_SOURCE_TOKENS, Engine, Likelihood
+from nmt.decoding.engine import Engine, Likelihood
+from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.decoding.sampling import sample
 from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.cpu.prepared_weights import prepare_for_cpu
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
+from nmt.model.working_weights import in_precision
 from nmt.runs.checkpoints import Checkpoint, check_weights
 from nmt.text.special import BOS
 from nmt.text.tokenizer import Tokenizer
@@ -42,13 +44,12 @@ class TorchEngine(Engine):
         *,
         seed: int = 1,
     ) -> None:
-        """Translate in `precision` with models on `device`; on a CPU, with copies of their current weights."""
+        """Translate in `precision` with models on `device`, or with copies of their current weights."""
         limits = [model.config.max_positions for model in models if model.config.positions == "learned"]
         super().__init__(tokenizer, config, min([MAX_SOURCE_TOKENS, *limits]), min(limits, default=sys.maxsize))
-        # The copies are always in evaluation mode, so that threads can share them.
-        self.models = [prepare_for_cpu(model, precision) for model in models] if device.type == "cpu" else models
+        prepare = prepare_for_cpu if device.type == "cpu" else in_precision
+        self.models = [prepare(model, precision) for model in models]
         self.device = device
-        self.precision = precision
         self.generator = torch.Generator(device).manual_seed(seed)
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
@@ -97,11 +98,9 @@ class TorchEngine(Engine):
 
     @contextmanager
     def _inference(self) -> Iterator[None]:
-        """Run the models in this block without dropout and gradients, in the chosen precision."""
-        reduced = self.device.type != "cpu" and self.precision != torch.float32  # a CPU's copies have it
-        autocast = torch.autocast(self.device.type, self.precision, enabled=reduced)
+        """Run the models in this block without dropout and gradients."""
         no_gradients = torch.inference_mode() if self.device.type == "cpu" else torch.no_grad()
-        with _evaluation_mode(self.models), no_gradients, autocast:
+        with _evaluation_mode(self.models), no_gradients:
             try:
                 yield
             except (RuntimeError, MemoryError) as error:

@@ -15,6 +15,7 @@ from nmt.config.schema.commands import (
     ExportConfig,
     Table3Config,
     TranslateConfig,
+    TuneConfig,
 )
 from nmt.config.schema.data import DataConfig, TokenizerConfig
 from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
@@ -41,6 +42,7 @@ __all__ = [
     "TrackingConfig",
     "TrainingConfig",
     "TranslateConfig",
+    "TuneConfig",
 ]
 
 
@@ -78,6 +80,7 @@ class Config:
     translate: TranslateConfig = field(default_factory=TranslateConfig, metadata=ADJUSTABLE)
     table3: Table3Config = field(default_factory=Table3Config, metadata=ADJUSTABLE)
     describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)
+    tune: TuneConfig = field(default_factory=TuneConfig, metadata=ADJUSTABLE)
     paths: PathsConfig = field(default_factory=PathsConfig, metadata=ADJUSTABLE)
 
     def __post_init__(self) -> None:
