@@ -55,6 +55,8 @@ def session(config: RuntimeConfig) -> Iterator[Machine]:
     if os.environ.get("WORLD_SIZE", "1") == "1":
         yield machine
         return
+    if machine.device.type == "mps":
+        raise CommonError("several processes cannot train on Apple's GPU: start one, or set runtime.device=cpu")
     # gloo carries data that is never on a GPU: flags, counts and text
     backend = "cpu:gloo,cuda:nccl" if machine.device.type == "cuda" else "gloo"
     try:

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ import torch
 
 from nmt.compute.cores import usable_cores
 from nmt.config.schema import RuntimeConfig
-from nmt.errors import UserError
+from nmt.errors import CommonError, UserError
 
 
 class Machine(NamedTuple):
@@ -38,16 +39,35 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
     else:
         keep_memory()
     torch.set_num_threads(config.threads or max(1, usable_cores() // local_processes))
+    if device.type == "mps":
+        _check_settings_for_mps(config)
     bf16 = _has_fast_bf16(device) if config.precision == "auto" else config.precision == "bf16"
     return Machine(device, torch.bfloat16 if bf16 else torch.float32)
 
 
 def _device(name: str, local_rank: int) -> torch.device:
-    available = torch.cuda.is_available()
-    if name == "cuda" and not available:
-        raise UserError("runtime.device=cuda, but PyTorch finds no GPU here: use runtime.device=cpu or auto")
-    if name == "cpu" or not available:
-        return torch.device("cpu")
+    available: dict[str, Callable[[], bool]] = {
+        "cuda": torch.cuda.is_available,
+        "mps": torch.backends.mps.is_available,
+        "cpu": lambda: True,
+    }
+    if name == "auto":
+        name = next(each for each, is_available in available.items() if is_available())
+    if not available[name]():
+        raise UserError(f"runtime.device={name}, but PyTorch finds no such GPU here: use runtime.device=cpu or auto")
+    return _own_gpu(local_rank) if name == "cuda" else torch.device(name)
+
+
+def _check_settings_for_mps(config: RuntimeConfig) -> None:
+    """Refuse what has never been tried on Apple's GPU."""
+    if config.precision == "bf16":
+        raise CommonError("runtime.precision=bf16 is not supported on Apple's GPU: leave it out, or set it to fp32")
+    if config.compile:
+        raise CommonError("runtime.compile=true is not supported on Apple's GPU: leave it out")
+
+
+def _own_gpu(local_rank: int) -> torch.device:
+    """Return the GPU of a process. PyTorch calls AMD's GPUs cuda, too."""
     if local_rank >= torch.cuda.device_count():
         raise UserError(
             f"process {local_rank + 1} of this machine has no GPU of its own; there are {torch.cuda.device_count()}: "
@@ -59,6 +79,8 @@ def _device(name: str, local_rank: int) -> torch.device:
 def _has_fast_bf16(device: torch.device) -> bool:
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type == "mps":
+        return False
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
@@ -66,12 +88,23 @@ def memory_of(device: torch.device) -> int:
     """Return the memory of a device in bytes, used or not."""
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
+    if device.type == "mps":
+        return int(torch.mps.recommended_max_memory())
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Return whether an error means that memory ran out; PyTorch has no error type for that on a CPU."""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator" in str(error)
+    """Return whether an error means that memory ran out, for which PyTorch does not have a type on every device."""
+    messages = ("DefaultCPUAllocator", "MPS backend out of memory")
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(each in str(error) for each in messages)
+
+
+def free_cached_memory(device: torch.device) -> None:
+    """Return the memory that PyTorch keeps for later allocations to the device."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    elif device.type == "mps":
+        torch.mps.empty_cache()
 
 
 def keep_memory() -> None:

@@ -46,7 +46,7 @@ class MicroBatch:
 
     def to(self, device: torch.device) -> "MicroBatch":
         """Return this micro-batch on another device."""
-        labels = self.labels.to(device, non_blocking=True)
+        labels = self.labels.to(device, non_blocking=device.type == "cuda")
         return MicroBatch(self.source.to(device), self.target.to(device), labels, self.sentences)
 
 

@@ -6,7 +6,7 @@ import math
 import torch
 
 from nmt.compute import distributed
-from nmt.compute.machine import Machine, is_out_of_memory, memory_of
+from nmt.compute.machine import Machine, free_cached_memory, is_out_of_memory, memory_of
 from nmt.config.schema import ModelConfig
 from nmt.data.loader import MicroBatch, largest_micro_batches
 from nmt.data.store import PairStore
@@ -78,9 +78,9 @@ def _fits(trainer: Trainer, store: PairStore, device_tokens: int) -> bool:
         if not is_out_of_memory(error):
             raise
         out_of_memory = 1
-    if out_of_memory and trainer.machine.device.type == "cuda":
+    if out_of_memory:
         gc.collect()
-        torch.cuda.empty_cache()
+        free_cached_memory(trainer.machine.device)
     return not distributed.highest(out_of_memory)
 
 

@@ -144,7 +144,7 @@ class Trainer:
         self.data_position = DataPosition(*saved["place"])
         self.optimizer.load_state_dict(saved["optimizer"])
         if distributed.is_main():  # the saved sums are those of all processes together
-            self._sums.sums += saved["window"].to(self._sums.sums)
+            self._sums.sums += saved["window"].to(self._sums.sums.dtype).to(self._sums.sums.device)
 
     def _add_gradients(self, batch: GlobalBatch) -> list[Losses]:
         """Accumulate the gradient over this device's micro-batches."""
@@ -198,7 +198,8 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
         self.optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
-        self.optimizer.step()
+        if self.machine.device.type != "mps" or finite:  # Apple's GPU ignores found_inf, so this must wait for it
+            self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
 
@@ -206,8 +207,9 @@ class _LossSums:
     """Sums of losses since the last log line, kept on the device so that no step waits for it."""
 
     def __init__(self, device: torch.device) -> None:
+        exact = torch.float32 if device.type == "mps" else torch.float64  # which Apple's GPU does not have
         # smoothed loss, negative log-likelihood, target tokens, skipped steps
-        self.sums = torch.zeros(4, dtype=torch.float64, device=device)
+        self.sums = torch.zeros(4, dtype=exact, device=device)
 
     def add_step(self, losses: Sequence[Losses], target_tokens: int, finite: Tensor) -> None:
         """Add the losses of a step, or count it as skipped if its gradient is not finite.
@@ -231,7 +233,7 @@ class _LossSums:
 
     def total(self) -> Tensor:
         """Return the sums over all processes."""
-        return distributed.sum_over_processes(self.sums.clone()).cpu()
+        return distributed.sum_over_processes(self.sums.clone()).cpu().double()
 
     def statistics(self) -> Statistics:
         """Return the means over all processes."""
