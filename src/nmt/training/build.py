@@ -17,6 +17,7 @@ from nmt.model.build import build_model
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
 from nmt.text.tokenizer import Tokenizer, file_names
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
+from nmt.training.host_copies import HostCopier
 from nmt.training.memory_check import check_model_size
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
@@ -93,4 +94,5 @@ def build_checkpoint_manager(config: Config, machine: Machine, data: TrainingDat
         CheckpointContents(files, to_yaml(config), data.fingerprint),
         config.training,
         in_background=machine.device.type != "cpu",
+        copier=HostCopier(machine.device) if machine.device.type == "cuda" and distributed.is_main() else None,
     )
