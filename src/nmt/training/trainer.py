@@ -97,10 +97,9 @@ class Trainer:
 
     def try_out(self, batch: MicroBatch) -> None:
         """Use as much memory as a step does, but change nothing."""
-        parameters = list(self.model.parameters())
-        adam_averages = (
-            [] if self.optimizer.state else [torch.empty_like(each) for each in parameters for _ in range(2)]
-        )
+        optimizer = distributed.local_optimizer(self.optimizer)
+        parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        adam_averages = [] if optimizer.state else [torch.empty_like(each) for each in parameters for _ in range(2)]
         devices = [self.machine.device] if self.machine.device.type == "cuda" else []
         self.model.train()
         try:
@@ -134,7 +133,7 @@ class Trainer:
         return {
             "step": self.step,
             "place": list(self.data_position),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": distributed.whole_state(self.optimizer),
             "window": self._sums.total(),
         }
 
@@ -142,7 +141,7 @@ class Trainer:
         """Continue from what a checkpoint stores."""
         self.step = saved["step"]
         self.data_position = DataPosition(*saved["place"])
-        self.optimizer.load_state_dict(saved["optimizer"])
+        distributed.load_whole_state(self.optimizer, saved["optimizer"])
         if distributed.is_main():  # the saved sums are those of all processes together
             self._sums.sums += saved["window"].to(self._sums.sums.dtype).to(self._sums.sums.device)
 
@@ -197,7 +196,7 @@ class Trainer:
         """Step the optimizer unless the gradient is not finite; the device decides, so nothing waits for it."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
-        self.optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
+        distributed.local_optimizer(self.optimizer).found_inf = (~finite).float()  # type: ignore[attr-defined]
         if self.machine.device.type != "mps" or finite:  # Apple's GPU ignores found_inf, so this must wait for it
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
