@@ -207,6 +207,14 @@ def load_whole_state(optimizer: torch.optim.Optimizer, state: Mapping[str, Any])
         local.state[parameter] = {name: value.to(parameter.device) for name, value in values.items()}
 
 
+def average(values: Tensor, *, rounded: bool) -> Tensor:
+    """Return the mean of `values` over all processes; computed in bf16 if `rounded`."""
+    means = values.to(torch.bfloat16) if rounded else values
+    if dist.is_initialized():
+        dist.all_reduce(means.div_(world_size()))
+    return means.to(values.dtype)
+
+
 @contextmanager
 def last_only(model: nn.Module, last: bool) -> Iterator[None]:
     """Average gradients over the processes only in the `last` backward pass of a step."""

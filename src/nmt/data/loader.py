@@ -68,6 +68,8 @@ class GlobalBatch(NamedTuple):
     """Source and target tokens in the global batch, special ones included."""
     after: DataPosition
     """Position of the next global batch."""
+    words: Tensor | None = None
+    """The distinct words of the global batch, in ascending order; None if there is only one device."""
 
 
 def assemble(store: PairStore, sentences: IntArray, max_pieces: tuple[int, int] = NO_LIMIT) -> MicroBatch:
@@ -132,6 +134,16 @@ def _gather(
     return tokens[indices].astype(np.int64), lengths
 
 
+def _distinct_words(store: PairStore, sentences: IntArray) -> Tensor:
+    """Return the distinct words of sentence pairs and the special words, in ascending order."""
+    counts = np.bincount([PAD, BOS, EOS])
+    for tokens, offsets in ((store.source_tokens, store.source_offsets), (store.target_tokens, store.target_offsets)):
+        of_side = np.bincount(_gather(tokens, offsets, sentences, NO_LIMIT[0])[0], minlength=len(counts))
+        of_side[: len(counts)] += counts
+        counts = of_side
+    return torch.from_numpy(np.flatnonzero(counts))
+
+
 def _with_mark(pieces: npt.NDArray[np.int64], lengths: IntArray, mark: int, *, at_end: bool) -> Tensor:
     """Insert a special token before or after each sentence of a stream."""
     ends = lengths.cumsum()
@@ -171,7 +183,8 @@ def global_batches(
             target_tokens = int(lengths.target[sentences].sum())
             tokens = target_tokens + int(lengths.source[sentences].sum())
             after = DataPosition(epoch, index + 1) if index + 1 < len(plan) else DataPosition(epoch + 1, 0)
-            yield GlobalBatch([assemble(store, each) for each in on_this_device], target_tokens, tokens, after)
+            words = _distinct_words(store, sentences) if devices > 1 else None
+            yield GlobalBatch([assemble(store, each) for each in on_this_device], target_tokens, tokens, after, words)
         epoch, first = epoch + 1, 0
 
 
@@ -270,7 +283,8 @@ def _pinned(batch: GlobalBatch) -> GlobalBatch:
         micro_batches=[
             MicroBatch(_pin(each.source), _pin(each.target), each.labels.pin_memory(), each.sentences)
             for each in batch.micro_batches
-        ]
+        ],
+        words=None if batch.words is None else batch.words.pin_memory(),
     )
 
 

@@ -12,6 +12,9 @@ from nmt.config.schema import ModelConfig
 class WordVectors(nn.Module):
     """One matrix shared by both embeddings and the projection, or one matrix for each of the three."""
 
+    embeddings: Tensor | None = None
+    """What the embeddings read, if not the matrix itself: the same numbers, with a gradient of their own."""
+
     def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
         sizes = {"source": source_vocabulary, "target": target_vocabulary, "projection": target_vocabulary}
@@ -27,7 +30,8 @@ class WordVectors(nn.Module):
 
     def forward(self, side: str, tokens: Tensor) -> Tensor:
         """Return the vectors (T, d_model) of tokens, scaled by sqrt(d_model), for the side named source or target."""
-        return F.embedding(tokens, self.matrix(side)) * self.scale
+        matrix = self.matrix(side) if self.embeddings is None else self.embeddings
+        return F.embedding(tokens, matrix) * self.scale
 
     def matrix(self, use: str) -> Tensor:
         """Return the matrix (words, d_model) for one of the three uses: source, target or projection."""

@@ -1,6 +1,7 @@
 """The optimizer (section 5.3 of the paper)."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 
@@ -22,7 +23,12 @@ def adam(model: TranslationModel, config: TrainingConfig) -> torch.optim.Optimiz
     matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
     vectors = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    settings = {"lr": 0.0, "betas": (config.adam_beta1, config.adam_beta2), "eps": config.adam_eps, "fused": True}
+    settings: dict[str, Any] = {
+        "lr": 0.0,
+        "betas": (config.adam_beta1, config.adam_beta2),
+        "eps": config.adam_eps,
+        "fused": True,
+    }
     if config.shard_optimizer and distributed.world_size() > 1:
         return distributed.sharded_optimizer(torch.optim.AdamW, groups, **settings)
     return torch.optim.AdamW(groups, **settings)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple, TypedDict
 
@@ -19,6 +19,7 @@ from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.model.cpu.dropout import seed_thread_dropout
 from nmt.model.interface import TranslationModel
 from nmt.text.special import PAD
+from nmt.training.embedding_gradient import embedding_gradient
 from nmt.training.loss import Losses, smoothed_cross_entropy
 from nmt.training.optimizer import build_optimizer
 from nmt.training.schedule import learning_rate
@@ -74,6 +75,7 @@ class Trainer:
             Objective(model, config.label_smoothing), rounded=config.reduce_precision == "bf16"
         )
         self.optimizer = build_optimizer(model, config)
+        self._embedding_gradient = embedding_gradient(model)  # after the optimizer, which may move the weights
         self.concurrency = _concurrency(config, machine)
         """The number of micro-batches computed in parallel."""
         self.step = 0
@@ -107,13 +109,15 @@ class Trainer:
                 self._forward_and_backward(batch.to(self.machine.device))
         finally:
             self.optimizer.zero_grad(set_to_none=True)
+            if self._embedding_gradient is not None:
+                self._embedding_gradient.drop()
             adam_averages.clear()
 
     def _forward_and_backward(self, batch: MicroBatch) -> None:
         if self.concurrency > 1:
             run_in_threads(lambda _: self._losses_and_gradients(batch, 1), range(self.concurrency))
             return
-        with self.machine.autocast():
+        with self.machine.autocast(), self._embeddings_apart():
             losses = Objective(self.model, self.config.label_smoothing)(batch)
         losses.smoothed.backward()
 
@@ -148,7 +152,11 @@ class Trainer:
     def _add_gradients(self, batch: GlobalBatch) -> list[Losses]:
         """Accumulate the gradient over this device's micro-batches."""
         if self.concurrency == 1:
-            return [self._add_gradient(batch, index) for index in range(len(batch.micro_batches))]
+            with self._embeddings_apart():
+                losses = [self._add_gradient(batch, index) for index in range(len(batch.micro_batches))]
+            if self._embedding_gradient is not None and batch.words is not None:
+                self._embedding_gradient.add_average(batch.words, rounded=self.config.reduce_precision == "bf16")
+            return losses
         losses = []
         for first in range(0, len(batch.micro_batches), self.concurrency):
             indices = range(first, min(first + self.concurrency, len(batch.micro_batches)))
@@ -156,6 +164,10 @@ class Trainer:
                 losses.append(each)
                 _accumulate(gradients, list(self.model.parameters()))
         return losses
+
+    def _embeddings_apart(self) -> AbstractContextManager[None]:
+        """Accumulate the gradient of the embeddings separately in a block, if several processes share the matrix."""
+        return nullcontext() if self._embedding_gradient is None else self._embedding_gradient.apart()
 
     def _gradients_in_thread(self, batch: GlobalBatch, index: int) -> tuple[Losses, list[Tensor]]:
         """Return the losses and gradients of a micro-batch without touching the accumulated gradient."""

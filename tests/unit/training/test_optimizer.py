@@ -26,7 +26,7 @@ CONFIG = replace(TRAINING, weight_decay=0.1)
 
 @pytest.fixture(autouse=True)
 def _group() -> Iterator[None]:
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
     yield
     dist.destroy_process_group()
 
