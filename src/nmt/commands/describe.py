@@ -112,8 +112,10 @@ def describe(config: Config, devices: int) -> RunFigures:
         device_batch=device_batch,
         accumulation=accumulation,
         data=data,
-        memory=_memory(config, size, device_batch, math.ceil(data.mean_length) if data else TYPICAL_LENGTH),
-        longest_memory=_memory(config, size, device_batch, data.longest if data else config.data.max_pieces + 1).total,
+        memory=_memory(config, size, devices, device_batch, math.ceil(data.mean_length) if data else TYPICAL_LENGTH),
+        longest_memory=_memory(
+            config, size, devices, device_batch, data.longest if data else config.data.max_pieces + 1
+        ).total,
         estimate=_estimate(config, flops, devices),
     )
 
@@ -144,10 +146,12 @@ def _epoch_figures(config: Config) -> EpochFigures | None:
     )
 
 
-def _memory(config: Config, size: ParameterCounts, device_batch: int, sentence_length: int) -> Memory:
+def _memory(config: Config, size: ParameterCounts, devices: int, device_batch: int, sentence_length: int) -> Memory:
     """Return the memory per device; the length of the sentences matters if attention pads them."""
+    shards = devices if config.training.shard_optimizer else 1
     words, storage = config.tokenizer.vocab_size, _activation_storage(config)
-    return training_memory(config.model, size.total, words, device_batch, device_batch, sentence_length, storage)
+    tokens = device_batch, device_batch
+    return training_memory(config.model, size.total, words, *tokens, sentence_length, storage, optimizer_shards=shards)
 
 
 def _activation_storage(config: Config) -> ActivationStorage:

@@ -102,10 +102,16 @@ def environment(config: Config, data_manifest: Path) -> Environment:
         cpu_capability=torch.backends.cpu.get_cpu_capability(),
         cores=usable_cores(),
         threads=torch.get_num_threads(),
-        devices=[torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())],
+        devices=_gpus(),
         processes=int(os.environ.get("WORLD_SIZE", "1")),
         data=_data_state(data_manifest),
     )
+
+
+def _gpus() -> list[str]:
+    """Return the names of the GPUs of this machine."""
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return names or (["Apple MPS"] if torch.backends.mps.is_available() else [])
 
 
 def _git_state(folder: Path) -> GitState | None:

@@ -14,6 +14,7 @@ from nmt.data.store import PairStore
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
 from nmt.text.tokenizer import Tokenizer, file_names
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
+from nmt.training.host_copies import HostCopier
 from nmt.training.new_trainer import new_trainer
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
@@ -84,4 +85,5 @@ def build_checkpoint_manager(config: Config, machine: Machine, data: TrainingDat
         CheckpointContents(files, to_yaml(config), data.fingerprint),
         config.training,
         in_background=machine.device.type != "cpu",
+        copier=HostCopier(machine.device) if machine.device.type == "cuda" and distributed.is_main() else None,
     )

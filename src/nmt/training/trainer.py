@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple, TypedDict, cast
 
@@ -23,6 +23,7 @@ from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
 from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights
 from nmt.text.special import PAD
+from nmt.training.embedding_gradient import embedding_gradient
 from nmt.training.loss import Losses, smoothed_cross_entropy
 from nmt.training.optimizer import build_optimizer
 from nmt.training.schedule import learning_rate
@@ -100,6 +101,7 @@ class Trainer:
             model.build_position_tables(MAX_TARGET_TOKENS)
         self.dropout_seed = share_seed(cast(nn.Module, model), machine.device)
         self.optimizer = build_optimizer(model, config)
+        self._embedding_gradient = embedding_gradient(model)  # after the optimizer, which may move the weights
         self.optimizer.register_step_post_hook(lambda *_: self.working_weights.outdate())
         self.concurrency = concurrency_of(config, machine, parallel)
         """The number of micro-batches computed in parallel."""
@@ -129,10 +131,9 @@ class Trainer:
 
     def try_out(self, batch: MicroBatch) -> None:
         """Use as much memory as a step does, but change nothing."""
-        parameters = list(self.model.parameters())
-        adam_averages = (
-            [] if self.optimizer.state else [torch.empty_like(each) for each in parameters for _ in range(2)]
-        )
+        optimizer = distributed.local_optimizer(self.optimizer)
+        parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        adam_averages = [] if optimizer.state else [torch.empty_like(each) for each in parameters for _ in range(2)]
         devices = [self.machine.device] if self.machine.device.type == "cuda" else []
         self.model.train()
         try:
@@ -140,6 +141,8 @@ class Trainer:
                 self._forward_and_backward(batch.to(self.machine.device))
         finally:
             self.optimizer.zero_grad(set_to_none=True)
+            if self._embedding_gradient is not None:
+                self._embedding_gradient.drop()
             adam_averages.clear()
 
     def _forward_and_backward(self, batch: MicroBatch) -> None:
@@ -147,7 +150,7 @@ class Trainer:
             run_in_threads(lambda _: self._losses_and_gradients(batch, 1), range(self.concurrency))
             return
         # through the wrapper for several processes, so that a model that is compiled now is split for its reductions
-        with distributed.last_only(self.objective, last=False):
+        with distributed.last_only(self.objective, last=False), self._embeddings_apart():
             losses = self.objective(batch)
         losses.smoothed.backward()
 
@@ -167,7 +170,7 @@ class Trainer:
         return {
             "step": self.step,
             "place": list(self.data_position),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": distributed.whole_state(self.optimizer),
             "window": self._sums.total(),
         }
 
@@ -175,14 +178,18 @@ class Trainer:
         """Continue from what a checkpoint stores."""
         self.step = saved["step"]
         self.data_position = DataPosition(*saved["place"])
-        self.optimizer.load_state_dict(saved["optimizer"])
+        distributed.load_whole_state(self.optimizer, saved["optimizer"])
         if distributed.is_main():  # the saved sums are those of all processes together
-            self._sums.sums += saved["window"].to(self._sums.sums)
+            self._sums.sums += saved["window"].to(self._sums.sums.dtype).to(self._sums.sums.device)
 
     def _add_gradients(self, batch: GlobalBatch) -> list[Losses]:
         """Accumulate the gradient over this device's micro-batches."""
         if self.concurrency == 1:
-            return [self._add_gradient(batch, index) for index in range(len(batch.micro_batches))]
+            with self._embeddings_apart():
+                losses = [self._add_gradient(batch, index) for index in range(len(batch.micro_batches))]
+            if self._embedding_gradient is not None and batch.words is not None:
+                self._embedding_gradient.add_average(batch.words, rounded=self.config.reduce_precision == "bf16")
+            return losses
         losses = []
         for first in range(0, len(batch.micro_batches), self.concurrency):
             indices = range(first, min(first + self.concurrency, len(batch.micro_batches)))
@@ -190,6 +197,10 @@ class Trainer:
                 losses.append(each)
                 _accumulate(gradients, list(self.model.parameters()))
         return losses
+
+    def _embeddings_apart(self) -> AbstractContextManager[None]:
+        """Accumulate the gradient of the embeddings separately in a block, if several processes share the matrix."""
+        return nullcontext() if self._embedding_gradient is None else self._embedding_gradient.apart()
 
     def _gradients_in_thread(self, batch: GlobalBatch, index: int) -> tuple[Losses, list[Tensor]]:
         """Return the losses and gradients of a micro-batch without touching the accumulated gradient."""
@@ -230,8 +241,9 @@ class Trainer:
         """Step the optimizer unless the gradient is not finite; the device decides, so nothing waits for it."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
-        self.optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
-        self.optimizer.step()
+        distributed.local_optimizer(self.optimizer).found_inf = (~finite).float()  # type: ignore[attr-defined]
+        if self.machine.device.type != "mps" or finite:  # Apple's GPU ignores found_inf, so this must wait for it
+            self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
 
@@ -239,8 +251,9 @@ class _LossSums:
     """Sums of losses since the last log line, kept on the device so that no step waits for it."""
 
     def __init__(self, device: torch.device) -> None:
+        exact = torch.float32 if device.type == "mps" else torch.float64  # which Apple's GPU does not have
         # smoothed loss, negative log-likelihood, target tokens, skipped steps
-        self.sums = torch.zeros(4, dtype=torch.float64, device=device)
+        self.sums = torch.zeros(4, dtype=exact, device=device)
 
     def add_step(self, losses: Sequence[Losses], target_tokens: int, finite: Tensor) -> None:
         """Add the losses of a step, or count it as skipped if its gradient is not finite.
@@ -264,7 +277,7 @@ class _LossSums:
 
     def total(self) -> Tensor:
         """Return the sums over all processes."""
-        return distributed.sum_over_processes(self.sums.clone()).cpu()
+        return distributed.sum_over_processes(self.sums.clone()).cpu().double()
 
     def statistics(self) -> Statistics:
         """Return the means over all processes."""

@@ -11,7 +11,7 @@ class RuntimeConfig:
     """The machine: device, precision, threads and processes."""
 
     device: str = "auto"
-    """auto (a GPU if there is one), cpu or cuda."""
+    """auto (a GPU if there is one), cpu, cuda (also AMD's GPUs) or mps (Apple's GPU)."""
     precision: str = "auto"
     """auto (bf16 on devices with fast bf16), fp32 or bf16."""
     attention: str = "auto"
@@ -39,7 +39,7 @@ class RuntimeConfig:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        check_choice("runtime.device", self.device, ("auto", "cpu", "cuda"))
+        check_choice("runtime.device", self.device, ("auto", "cpu", "cuda", "mps"))
         check_choice("runtime.precision", self.precision, ("auto", "fp32", "bf16"))
         check_choice("runtime.tuned", self.tuned, ("auto", "required", "off"))
         check_choice("runtime.attention", self.attention, ("auto", "padded", "flash", "short"))
