@@ -11,8 +11,6 @@ from dataclasses import asdict, dataclass
 
 from nmt.parsing.trees import MAX_DEPTH, ROOT, Leaf, Node, Part, leaves, with_leaves
 
-TREES = "trees"
-"""The target language of pairs of a sentence and its tree."""
 ANY_TAG = "XX"
 """The symbol of a word whose tag is not kept."""
 PUNCTUATION_TAGS = frozenset({",", ":", "``", "''", "."})

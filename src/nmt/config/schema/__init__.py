@@ -16,7 +16,7 @@ from nmt.config.schema.commands import (
     Table3Config,
     TranslateConfig,
 )
-from nmt.config.schema.data import DataConfig, TokenizerConfig
+from nmt.config.schema.data import TREES, DataConfig, TokenizerConfig
 from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
 from nmt.config.schema.model import ModelConfig
 from nmt.config.schema.runtime import PathsConfig, RuntimeConfig, TrackingConfig
@@ -24,6 +24,7 @@ from nmt.config.schema.training import AveragingConfig, TrainingConfig
 from nmt.errors import ConfigError
 
 __all__ = [
+    "TREES",
     "AttentionConfig",
     "AveragingConfig",
     "BatchConfig",
@@ -90,6 +91,8 @@ class Config:
             raise ConfigError("engine=ctranslate2 translates with one model: remove decoding.ensemble")
         if self.model.tie_embeddings and not self.tokenizer.joint:
             raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: change one of the two")
+        if self.data.target_lang == TREES and self.tokenizer.joint:
+            raise ConfigError(f"data.target_lang={TREES} needs tokenizer.joint=false: brackets are no words")
         self._check_averaging()
         self._check_longest_sentence()
 
