@@ -57,6 +57,11 @@ class Repairs:
     trees: int = 0
     """Trees that needed any repair."""
 
+    def __str__(self) -> str:
+        """Return the counts in words."""
+        kinds = {name.replace("_", " "): count for name, count in asdict(self).items() if name != "trees"}
+        return f"{self.trees:,} trees ({', '.join(f'{count:,} {kind}' for kind, count in kinds.items())})"
+
     def __add__(self, other: "Repairs") -> "Repairs":
         """Return the sum of two counts."""
         return Repairs(**{name: count + asdict(other)[name] for name, count in asdict(self).items()})

@@ -19,15 +19,13 @@ from nmt.model.interface import TranslationModel
 from nmt.report import about, attention, charts, corpus, curves, translations
 from nmt.report.attention import EncodedAttention
 from nmt.report.run import Evaluated, Run
-from nmt.text.tokenizer import Tokenizer
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
 T = TypeVar("T")
 TitledChart = tuple[str, charts.Spec]
 """The title of a chart, and the chart."""
 LoadModel = Callable[[], tuple[TranslationModel, Tokenizer]]
 """Loads the model that was scored; slow, and fails if the checkpoint was deleted."""
-SPACE_MARK = "▁"
-"""The mark in a vocabulary for the space before a word."""
 
 
 @dataclass(frozen=True, slots=True)
