@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from nmt.parsing.linearise import PUNCTUATION_TAGS
-from nmt.parsing.trees import EMPTY_ELEMENT, ROOTS, Leaf, Node, Part
+from nmt.parsing.trees import EMPTY_ELEMENT, ROOTS, Leaf, Node, Part, leaves
 
 DELETED = PUNCTUATION_TAGS | ROOTS | {EMPTY_ELEMENT}
 """Words with these tags, and brackets with these labels, are not counted."""
@@ -74,8 +74,8 @@ def score_trees(pairs: Iterable[tuple[Node, Node | None]]) -> BracketCounts:
 
 def compare(reference: Node, predicted: Node | None) -> BracketCounts:
     """Return the counts of one pair."""
-    wanted_words, wanted = brackets(reference)
-    found_words, found = ([], Counter[Bracket]()) if predicted is None else brackets(predicted)
+    wanted_words, wanted = words_and_brackets(reference)
+    found_words, found = ([], Counter[Bracket]()) if predicted is None else words_and_brackets(predicted)
     if predicted is not None and not found_words:
         return BracketCounts(sentences=1, skipped=1)
     if wanted_words != found_words:
@@ -89,25 +89,30 @@ def compare(reference: Node, predicted: Node | None) -> BracketCounts:
     )
 
 
-def brackets(tree: Node) -> tuple[list[str], Counter[Bracket]]:
+def words_and_brackets(tree: Node) -> tuple[list[str], Counter[Bracket]]:
     """Return the words of a tree that count, and its brackets over them."""
-    kept: list[str] = []
-    found: Counter[Bracket] = Counter()
+    words = [leaf.word for leaf in leaves(tree) if leaf.tag not in DELETED]
+    return words, Counter(bracket for bracket in counted_brackets(tree) if bracket is not None)
+
+
+def counted_brackets(tree: Node) -> list[Bracket | None]:
+    """Return the bracket of each phrase, inner ones before outer ones; None for those that are not counted."""
+    found: list[Bracket | None] = []
+    words = 0
 
     def visit(part: Part) -> None:
+        nonlocal words
         if isinstance(part, Leaf):
-            if part.tag not in DELETED:
-                kept.append(part.word)
+            words += part.tag not in DELETED
             return
-        start = len(kept)
+        start = words
         for child in part.children:
             visit(child)
         label = _scored_label(part.label)
-        if len(kept) > start and label not in DELETED:
-            found[label, start, len(kept)] += 1
+        found.append((label, start, words) if words > start and label not in DELETED else None)
 
     visit(tree)
-    return kept, found
+    return found
 
 
 def _scored_label(label: str) -> str:

@@ -219,8 +219,8 @@ def _drawn_lines(part: Part) -> Iterator[str]:
         yield f"{part.tag} {part.word}"
         return
     yield part.label
-    for child in part.children:
-        is_last = child is part.children[-1]
+    for number, child in enumerate(part.children, 1):
+        is_last = number == len(part.children)
         first, *rest = _drawn_lines(child)
         yield f"{'└─' if is_last else '├─'} {first}"
         yield from (f"{'   ' if is_last else '│  '}{line}" for line in rest)

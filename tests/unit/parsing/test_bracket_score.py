@@ -144,7 +144,7 @@ def test_random_trees_have_the_scores_of_evalb(seed: int, tmp_path: Path) -> Non
     files = [tmp_path / "reference", tmp_path / "predicted"]
     for side, file in enumerate(files):
         file.write_text("".join(f"{bracketed(pair[side])}\n" for pair in pairs))
-    command = [f"{EVALB}/evalb", "-e", "100000", "-p", f"{EVALB}/COLLINS.prm", *map(str, files)]
+    command = [f"{EVALB}/evalb", "-p", f"{EVALB}/COLLINS.prm", "-e", "100000", *map(str, files)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     summary = printed.partition("-- All --")[2].partition("-- len")[0].splitlines()
     wanted = {name.strip(): float(value) for name, _, value in (line.partition("=") for line in summary) if value}
