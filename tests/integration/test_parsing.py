@@ -99,9 +99,9 @@ def test_restricted_search_needs_no_repair(folder: Path) -> None:
 def test_parse_prints_a_tree_per_sentence(folder: Path) -> None:
     given = folder / "sentences"
     given.write_text("The old man ( sleeps ) .\n\nWhere is it ?\n")
-    code, output, _ = nmt(folder, "parse", f"input={given}")
-    assert code == 0
-    first, empty, last = output.split("\n")[:3]
+    written = folder / "trees"
+    assert nmt(folder, "parse", f"input={given}", f"output={written}")[0] == 0
+    first, empty, last = lines(written)
     assert empty == ""
     assert [words(tree) for tree in parse_trees([first, last], "output")] == [
         ["The", "old", "man", "(", "sleeps", ")", "."],
@@ -109,8 +109,8 @@ def test_parse_prints_a_tree_per_sentence(folder: Path) -> None:
     ]
     assert "-LRB- -RRB-" not in first
     assert " -LRB-)" in first
-    drawn = nmt(folder, "parse", f"input={given}", "parse.format=drawn")[1]
-    assert "─ . ?" in drawn
+    assert nmt(folder, "parse", f"input={given}", f"output={written}", "parse.format=drawn")[0] == 0
+    assert "─ . ?" in written.read_text(encoding="utf-8")
 
 
 def test_report_draws_reference_beside_prediction(folder: Path) -> None:

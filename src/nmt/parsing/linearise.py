@@ -19,6 +19,8 @@ TAG_OF_PUNCTUATION = {
     ",": ",", ".": ".", "?": ".", "!": ".", ":": ":", ";": ":", "--": ":", "...": ":", "``": "``", "''": "''",
 }  # fmt: skip
 """The tags of words that are always punctuation."""
+TAGS_OF_MARKS = {"'": {"``", "''"}, '"': {"``", "''"}, "`": {"``"}, "-": {":"}, "_": {":"}}
+"""The tags of punctuation that other marks can have; no other word is punctuation."""
 
 
 def opening(label: str) -> str:
@@ -174,4 +176,4 @@ def _tag(tag: str, word: str) -> str:
     """Return the tag of a word: that of punctuation belongs to the word, whatever the model wrote."""
     if word in TAG_OF_PUNCTUATION:
         return TAG_OF_PUNCTUATION[word]
-    return ANY_TAG if tag in PUNCTUATION_TAGS and any(map(str.isalnum, word)) else tag
+    return ANY_TAG if tag in PUNCTUATION_TAGS - TAGS_OF_MARKS.get(word, set()) else tag

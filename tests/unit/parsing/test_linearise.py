@@ -93,5 +93,16 @@ def test_punctuation_has_the_tag_of_its_word_whatever_was_predicted() -> None:
     assert repairs == Repairs()
 
 
+@pytest.mark.parametrize(
+    ("word", "predicted", "wanted"),
+    [("'", ".", "XX"), ("'", "''", "''"), ("-", ":", ":"), ("-", ",", "XX"), ("dog", ":", "XX"), ("$", ".", "XX"),
+     ("'", "POS", "POS"), ("...", "XX", ":"), ("``", "''", "``")],
+)  # fmt: skip
+def test_only_marks_can_have_the_tags_of_punctuation(word: str, predicted: str, wanted: str) -> None:
+    found, _ = repair(f"(S XX {predicted} )S", ["dog", word])
+    assert found is not None
+    assert [leaf.tag for leaf in leaves(found)] == ["XX", wanted]
+
+
 def test_sentence_without_words_has_no_tree() -> None:
     assert repair("(S XX )S", [])[0] is None
