@@ -127,14 +127,13 @@ class _Reader:
 
     def read(self, token: str, line: int) -> Node | None:
         """Read a token; return the tree that it completes, if it completes one."""
-        match token:
-            case "(":
-                return self._begin(line)
-            case ")":
-                return self._end(line)
-            case _:
-                self._add_text(token, line)
-                return None
+        if token == ")":
+            return self._end(line)
+        if token == "(":
+            self._begin(line)
+        else:
+            self._add_text(token, line)
+        return None
 
     def finish(self) -> None:
         """Refuse a file that ends within a tree."""

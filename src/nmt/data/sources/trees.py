@@ -52,7 +52,8 @@ def _files_of(name: str, setting: str) -> Sequence[Path]:
     """Return the files that a name in the settings stands for: a file, a folder, a pattern or sections."""
     path = Path(name).expanduser()
     if sections := _SECTIONS.fullmatch(name):
-        return list(chain.from_iterable(map(_files_in, _section_folders(*sections.groups(), setting))))
+        folder, first, last = sections.groups()
+        return list(chain.from_iterable(map(_files_in, _section_folders(folder, first, last, setting))))
     if path.is_dir():
         return _files_in(path)
     if path.is_file():
