@@ -15,8 +15,9 @@ MAX_WORDS = 16
 """The largest number of words in a drawn sentence, so that two trees fit beside each other."""
 WRONG, RIGHT = 4, 2
 """The numbers of trees to draw of a split: those with the lowest F1, and of the complete matches the longest."""
-CHARACTER_WIDTH, WORD_GAP, LEVEL_HEIGHT, FONT_SIZE, MARGIN = 7.2, 12, 34, 13, 8
-"""The geometry of a drawing, in pixels; the style sheet has the same size of font."""
+CHARACTER_WIDTH, WORD_GAP, LEVEL_HEIGHT, MARGIN = 7.2, 12, 32, 8
+ABOVE_TEXT, BELOW_TEXT, BEND = 12, 4, 5
+"""The geometry of a drawing, in pixels, for the size of font in the style sheet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +99,16 @@ def _styles(own: Sequence[Bracket | None], lacking: Counter[Bracket], style: str
 
 
 def _shapes(place: _Place, top: int) -> Iterator[Markup]:
-    y = (top - place.level + 0.5) * LEVEL_HEIGHT
+    """Yield the shapes of a tree. Lines have right angles: those of phrases beside each other never cross."""
+    y = _height(place, top)
     for child in place.children:
-        child_y = (top - child.level + 0.5) * LEVEL_HEIGHT
-        yield Markup('<path d="M{:.1f} {:.1f}L{:.1f} {:.1f}"/>').format(
-            place.x, y + 0.4 * FONT_SIZE, child.x, child_y - 0.9 * FONT_SIZE
+        yield Markup('<path d="M{:.1f} {:.1f}v{:.1f}H{:.1f}V{:.1f}"/>').format(
+            place.x, y + BELOW_TEXT, BEND, child.x, _height(child, top) - ABOVE_TEXT
         )
         yield from _shapes(child, top)
     yield Markup('<text class="{}" x="{:.1f}" y="{:.1f}">{}</text>').format(place.style, place.x, y, place.text)
+
+
+def _height(place: _Place, top: int) -> float:
+    """Return the vertical position of a word or a label."""
+    return (top - place.level + 0.5) * LEVEL_HEIGHT
