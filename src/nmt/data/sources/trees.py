@@ -51,13 +51,13 @@ def _inputs(config: DataConfig, split: str) -> list[Path]:
 def _files_of(name: str, setting: str) -> Sequence[Path]:
     """Return the files that a name in the settings stands for: a file, a folder, a pattern or sections."""
     path = Path(name).expanduser()
-    if sections := _SECTIONS.fullmatch(name):
-        folder, first, last = sections.groups()
-        return list(chain.from_iterable(map(_files_in, _section_folders(folder, first, last, setting))))
     if path.is_dir():
         return _files_in(path)
     if path.is_file():
         return [path]
+    if sections := _SECTIONS.fullmatch(name):
+        folder, first, last = sections.groups()
+        return list(chain.from_iterable(map(_files_in, _section_folders(folder, first, last, setting))))
     found = sorted(each for each in _matches(path) if each.is_file())
     if not found:
         raise UserError(f"{name} does not exist, and no file matches it: check {setting}.")
