@@ -40,6 +40,7 @@ LAYERS = [
     Layer("the folder of a run: checkpoints, averages, metrics", ("nmt.runs",)),
     Layer("text to tokens to batches", ("nmt.data",)),
     Layer("parameters, memory, time and money, by formula", ("nmt.estimate",)),
+    Layer("section 6.3: trees, their symbols and their score", ("nmt.parsing",)),
     Layer("section 3: the Transformer; the embedded demo language", ("nmt.model", "nmt.grammar")),
     Layer("fused operations: Triton kernels for GPUs, plain PyTorch elsewhere", ("nmt.model.kernels",)),
     Layer("the tokenizer and lines of text", ("nmt.text",)),

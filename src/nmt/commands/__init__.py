@@ -48,6 +48,11 @@ COMMANDS = {
         "translate a file or standard input",
         ("checkpoint", "engine", "input", "output", "translate", "decoding", *_COMMON),
     ),
+    "parse": Command(
+        "nmt.commands.parse",
+        "print the constituency trees of sentences",
+        ("checkpoint", "engine", "input", "output", "parse", "decoding", *_COMMON),
+    ),
     "score": Command(
         "nmt.commands.score",
         "score given translations",

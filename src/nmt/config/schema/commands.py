@@ -72,6 +72,18 @@ class TranslateConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ParseConfig:
+    """What `parse` writes."""
+
+    format: str = "bracketed"
+    """bracketed (a line per tree) or drawn (as text, a line per phrase and word)."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("parse.format", self.format, ("bracketed", "drawn"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Table3Config:
     """The rows of the paper's Table 3 that `table3` trains."""
 
