@@ -39,6 +39,7 @@ class Objective(nn.Module):
         super().__init__()
         self.model = model
         self.smoothing = smoothing
+        self.loss_rows = loss_rows
 
     def forward(self, batch: MicroBatch) -> Losses:
         """Return the losses, summed over the labels of the batch."""
