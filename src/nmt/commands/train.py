@@ -24,6 +24,7 @@ from nmt.training.resume import find_checkpoint, finished_message
 from nmt.training.schedule import warmup_warning
 from nmt.training.trainer import Trainer
 from nmt.training.validation import validate
+from nmt.tuning.apply import Taken, keep_tuned, take_tuned
 
 STOPPED_EXIT_CODE = 143
 """Exit code after a signal, so that a script does not continue as if training were finished."""
@@ -31,6 +32,8 @@ STOPPED_EXIT_CODE = 143
 
 def run(config: Config) -> None:
     """Train from the run's last checkpoint, or from the start."""
+    taken = take_tuned(config)
+    config = taken.config
     with distributed.session(config.runtime) as machine, _exclusive_run_folder(config):
         distributed.check_same(shared_settings(config), "settings")
         with distributed.together():
@@ -40,6 +43,9 @@ def run(config: Config) -> None:
         if checkpoint is not None and (message := finished_message(checkpoint, config)):
             _print(message)
             return
+        if checkpoint is None and distributed.is_main():
+            keep_tuned(config, taken.tuned)
+        _print_tuned(taken)
         state = build_state(config, machine, data.tokenizer, checkpoint)
         trainer = state.trainer
         with (
@@ -111,6 +117,12 @@ def _print_summary(config: Config, trainer: Trainer, train: PairStore) -> None:
     if trainer.step:
         epoch, batch = trainer.data_position
         _print(f"going on from step {trainer.step} (epoch {epoch + 1}, batch {batch + 1})")
+
+
+def _print_tuned(taken: Taken) -> None:
+    """Print which tuned settings the run has taken, or why it has taken none."""
+    if taken.message and distributed.is_main():
+        print(taken.message, file=sys.stdout if taken.tuned else sys.stderr, flush=True)
 
 
 def _print_ending(ending: Ending, config: Config, step: int) -> None:

@@ -45,7 +45,7 @@ class MicroBatch:
 
     def to(self, device: torch.device) -> "MicroBatch":
         """Return this micro-batch on another device."""
-        labels = self.labels.to(device, non_blocking=True)
+        labels = self.labels.to(device, non_blocking=device.type == "cuda")
         return MicroBatch(self.source.to(device), self.target.to(device), labels, self.sentences)
 
 
@@ -67,6 +67,8 @@ class GlobalBatch(NamedTuple):
     """Source and target tokens in the global batch, special ones included."""
     after: DataPosition
     """Position of the next global batch."""
+    words: Tensor | None = None
+    """The distinct words of the global batch, in ascending order; None if there is only one device."""
 
 
 def assemble(
@@ -122,6 +124,16 @@ def _gather(
     return tokens[indices].astype(np.int64), lengths
 
 
+def _distinct_words(store: PairStore, sentences: IntArray) -> Tensor:
+    """Return the distinct words of sentence pairs and the special words, in ascending order."""
+    counts = np.bincount([PAD, BOS, EOS])
+    for tokens, offsets in ((store.source_tokens, store.source_offsets), (store.target_tokens, store.target_offsets)):
+        of_side = np.bincount(_gather(tokens, offsets, sentences, NO_LIMIT[0])[0], minlength=len(counts))
+        of_side[: len(counts)] += counts
+        counts = of_side
+    return torch.from_numpy(np.flatnonzero(counts))
+
+
 def _with_mark(pieces: npt.NDArray[np.int64], lengths: IntArray, mark: int, *, at_end: bool) -> Tensor:
     """Insert a special token before or after each sentence of a stream."""
     ends = lengths.cumsum()
@@ -161,7 +173,8 @@ def global_batches(
         tokens = target_tokens + int(lengths.source[sentences].sum())
         after = DataPosition(epoch, index + 1) if index + 1 < len(plan) else DataPosition(epoch + 1, 0)
         micro_batches = [assemble(store, each, shapes=shapes) for each in on_this_device]
-        yield GlobalBatch(micro_batches, target_tokens, tokens, after)
+        words = _distinct_words(store, sentences) if devices > 1 else None
+        yield GlobalBatch(micro_batches, target_tokens, tokens, after, words)
 
 
 def largest_micro_batches(
@@ -269,7 +282,8 @@ def _pinned(batch: GlobalBatch) -> GlobalBatch:
         micro_batches=[
             MicroBatch(_pin(each.source), _pin(each.target), each.labels.pin_memory(), each.sentences)
             for each in batch.micro_batches
-        ]
+        ],
+        words=None if batch.words is None else batch.words.pin_memory(),
     )
 
 

@@ -70,6 +70,8 @@ def training_memory(
     target_tokens: int,
     length: int,
     on: ActivationStorage,
+    *,
+    optimizer_shards: int = 1,
 ) -> Memory:
     """Estimate the memory of a step.
 
@@ -81,6 +83,7 @@ def training_memory(
         target_tokens: Target tokens of a micro-batch.
         length: Typical number of tokens of a sentence.
         on: How the device stores activations.
+        optimizer_shards: The number of devices that divide the means of Adam between them.
     """
     stacks = architecture_of(config).stacks(config)
     activations = (
@@ -95,7 +98,7 @@ def training_memory(
     return Memory(
         parameters=FLOAT32_BYTES * parameters + copies,
         gradients=FLOAT32_BYTES * parameters,
-        optimizer=2 * FLOAT32_BYTES * parameters,
+        optimizer=2 * FLOAT32_BYTES * -(-parameters // optimizer_shards),
         activations=round(on.slack * activations),
         process=on.process,
     )

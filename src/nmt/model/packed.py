@@ -62,6 +62,7 @@ class Packed:
     def to(self, device: torch.device) -> "Packed":
         """Return the same stream on another device."""
         tokens, positions, offsets = (
-            tensor.to(device, non_blocking=True) for tensor in (self.tokens, self.positions, self.offsets)
+            tensor.to(device, non_blocking=device.type == "cuda")
+            for tensor in (self.tokens, self.positions, self.offsets)
         )
         return Packed(tokens, positions, offsets, self.longest)

@@ -5,7 +5,7 @@ import gc
 import torch
 
 from nmt.compute import distributed
-from nmt.compute.machine import Machine, is_out_of_memory, memory_of
+from nmt.compute.machine import Machine, free_cached_memory, is_out_of_memory, memory_of
 from nmt.config.schema import ModelConfig
 from nmt.data.batches import micro_batch_tokens
 from nmt.data.loader import MicroBatch, largest_micro_batches
@@ -80,9 +80,9 @@ def _fits(trainer: Trainer, store: PairStore, device_tokens: int) -> bool:
         if not is_out_of_memory(error):
             raise
         out_of_memory = 1
-    if out_of_memory and trainer.machine.device.type == "cuda":
+    if out_of_memory:
         gc.collect()
-        torch.cuda.empty_cache()
+        free_cached_memory(trainer.machine.device)
     return not distributed.highest(out_of_memory)
 
 

@@ -10,7 +10,7 @@ from nmt.data.batches import PairLengths, plan_epoch, split_batch
 from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble
 from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.data.store import PairStore
-from nmt.decoding.engine import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
+from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation.evaluate import read_split, translate_together
 from nmt.evaluation.metrics import METRICS
