@@ -4,7 +4,6 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import torch
@@ -13,18 +12,16 @@ from nmt.compute.cores import usable_cores
 from nmt.config.schema import RuntimeConfig
 from nmt.errors import CommonError, UserError
 
+BF16_CAPABILITY = (8, 0)
+"""The lowest compute capability of GPUs that multiply in bf16. The same GPUs have flash attention."""
+
 
 class Machine(NamedTuple):
     """The device of a process, and the precision it computes in."""
 
     device: torch.device
     precision: torch.dtype
-    """The type of matrix products; parameters stay float32."""
-
-    def autocast(self, *, cache: bool = True) -> AbstractContextManager[object]:
-        """Compute matrix products in the chosen precision; cast each weight once if `cache`, else at every use."""
-        half = self.precision == torch.bfloat16
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=cache)
+    """The type of matrix products and of the residual stream; parameters stay float32."""
 
     def __str__(self) -> str:
         return f"{self.device.type} in {'bf16' if self.precision == torch.bfloat16 else 'fp32'}"
@@ -32,20 +29,26 @@ class Machine(NamedTuple):
 
 def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes: int = 1) -> Machine:
     """Choose device, precision and number of threads, and configure PyTorch for them."""
-    device = _device(config.device, local_rank)
+    device = choose_device(config.device, local_rank)
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.set_float32_matmul_precision("high")
     else:
         keep_memory()
     torch.set_num_threads(config.threads or max(1, usable_cores() // local_processes))
+    if config.precision == "bf16" and device.type == "cuda" and not _has_fast_bf16(device):
+        raise UserError(
+            f"runtime.precision=bf16, but {torch.cuda.get_device_name(device)} has no bf16: "
+            "use runtime.precision=fp32 or auto"
+        )
     if device.type == "mps":
         _check_settings_for_mps(config)
     bf16 = _has_fast_bf16(device) if config.precision == "auto" else config.precision == "bf16"
     return Machine(device, torch.bfloat16 if bf16 else torch.float32)
 
 
-def _device(name: str, local_rank: int) -> torch.device:
+def choose_device(name: str, local_rank: int = 0) -> torch.device:
+    """Return the device that `runtime.device` names, for the process of this number on this machine."""
     available: dict[str, Callable[[], bool]] = {
         "cuda": torch.cuda.is_available,
         "mps": torch.backends.mps.is_available,
@@ -78,7 +81,7 @@ def _own_gpu(local_rank: int) -> torch.device:
 
 def _has_fast_bf16(device: torch.device) -> bool:
     if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+        return torch.cuda.get_device_capability(device) >= BF16_CAPABILITY
     if device.type == "mps":
         return False
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())

@@ -7,7 +7,8 @@ import torch
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis, length_penalty
-from nmt.decoding.engine import MAX_SOURCE_TOKENS, Engine, Likelihood
+from nmt.decoding.engine import Engine, Likelihood
+from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.errors import UserError
 from nmt.text.special import BOS, PAD
 from nmt.text.tokenizer import Tokenizer

@@ -14,16 +14,19 @@ from nmt.compute.machine import is_out_of_memory
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.batches import DecodingPlan, cpu_plan, serial_plan
 from nmt.decoding.beam import Hypothesis, beam_search, ensemble_scorers
-from nmt.decoding.engine import MAX_SOURCE_TOKENS, Engine, Likelihood
+from nmt.decoding.engine import Engine, Likelihood
+from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.decoding.sampling import sample
+from nmt.decoding.tree_constraint import TreeSymbols, only_trees
 from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.cpu.prepared_weights import prepare_for_cpu
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
+from nmt.model.working_weights import in_precision
 from nmt.runs.checkpoints import Checkpoint, check_weights
 from nmt.text.special import BOS
-from nmt.text.tokenizer import Tokenizer
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
 MAX_SCORED_ROWS = 512
 """Rows of scores of the whole vocabulary in memory at a time when given translations are scored."""
@@ -42,14 +45,16 @@ class TorchEngine(Engine):
         *,
         seed: int = 1,
     ) -> None:
-        """Translate in `precision` with models on `device`; on a CPU, with copies of their current weights."""
+        """Translate in `precision` with models on `device`, or with copies of their current weights."""
         limits = [model.config.max_positions for model in models if model.config.positions == "learned"]
         super().__init__(tokenizer, config, min([MAX_SOURCE_TOKENS, *limits]), min(limits, default=sys.maxsize))
-        # The copies are always in evaluation mode, so that threads can share them.
-        self.models = [prepare_for_cpu(model, precision) for model in models] if device.type == "cpu" else models
+        prepare = prepare_for_cpu if device.type == "cpu" else in_precision
+        self.models = [prepare(model, precision) for model in models]
         self.device = device
-        self.precision = precision
         self.generator = torch.Generator(device).manual_seed(seed)
+        vocabularies = tokenizer.vocabularies if config.well_formed else ([], [])
+        self._begins_word = torch.tensor([piece.startswith(SPACE_MARK) for piece in vocabularies[0]], device=device)
+        self._tree_symbols = TreeSymbols.of(vocabularies[1], device) if config.well_formed else None
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`. A CPU decodes batches in parallel, except to sample: the order changes the samples."""
@@ -66,6 +71,10 @@ class TorchEngine(Engine):
         max_lengths = self._max_lengths(source, prefixes)
         with self._inference():
             scorer = ensemble_scorers([partial(model.advance, state=model.start(source)) for model in self.models])
+            if self._tree_symbols is not None:
+                words = [int(self._begins_word[tokens].sum()) for tokens in sources]
+                counts = torch.tensor(words, device=self.device)
+                scorer = only_trees(scorer, self._tree_symbols, counts, max_lengths)
             if self.config.strategy == "sample":
                 return sample(scorer, max_lengths, self.config, self.generator, prefixes)
             return beam_search(
@@ -97,11 +106,9 @@ class TorchEngine(Engine):
 
     @contextmanager
     def _inference(self) -> Iterator[None]:
-        """Run the models in this block without dropout and gradients, in the chosen precision."""
-        reduced = self.device.type != "cpu" and self.precision != torch.float32  # a CPU's copies have it
-        autocast = torch.autocast(self.device.type, self.precision, enabled=reduced)
+        """Run the models in this block without dropout and gradients."""
         no_gradients = torch.inference_mode() if self.device.type == "cpu" else torch.no_grad()
-        with _evaluation_mode(self.models), no_gradients, autocast:
+        with _evaluation_mode(self.models), no_gradients:
             try:
                 yield
             except (RuntimeError, MemoryError) as error:

@@ -7,6 +7,7 @@ Shapes: T tokens of all sentences, B sentences, L longest sentence, h query head
 widths of a head; the suffixes q and k stand for the queries' and the keys' stream.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, Protocol, cast
@@ -15,8 +16,13 @@ import torch
 from torch import Tensor
 from torch.nn.attention.varlen import varlen_attn
 
+from nmt.config.schema import ModelConfig
+from nmt.errors import UserError
+from nmt.model.kernels.backend import has_triton
+from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH as MAX_SHORT_HEAD_WIDTH
+from nmt.model.kernels.short_attention import short_attention, tile_for
 from nmt.model.packed import Packed
-from nmt.model.positions.base import ScoreBias
+from nmt.model.positions.base import ScoreBias, positions_of
 
 MAX_FLASH_HEAD_WIDTH = 256
 """Widest head that flash attention supports."""
@@ -49,6 +55,7 @@ class Plan(Protocol):
         *,
         causal: bool,
         head_width: int,
+        precision: torch.dtype,
         biased: bool = False,
         prefix: Tensor | None = None,
     ) -> Attend:
@@ -56,19 +63,53 @@ class Plan(Protocol):
 
 
 def plan_attention(
-    queries: Packed, keys: Packed, *, causal: bool, head_width: int, biased: bool = False, prefix: Tensor | None = None
+    queries: Packed,
+    keys: Packed,
+    *,
+    causal: bool,
+    head_width: int,
+    precision: torch.dtype,
+    biased: bool = False,
+    prefix: Tensor | None = None,
+    kind: str = "auto",
 ) -> Attend:
     """Choose how to attend from `queries` to `keys`: flash attention if the device has it, else padded blocks.
 
+    GPUs that multiply in bf16 have flash attention, and the precision is float32 on all others (`compute.machine`).
+
     Flash attention cannot add a bias to the scores, so `biased` self-attention uses padded blocks. So does causal
     attention whose first tokens, `prefix` (B,) of each sentence, see each other in both directions.
+
+    `kind` is `runtime.attention`. If it is "short", batches with longer sentences than that supports use flash
+    attention.
     """
-    device = queries.tokens.device.type
-    half = torch.get_autocast_dtype(device) in (torch.bfloat16, torch.float16)
-    flash = device == "cuda" and torch.is_autocast_enabled(device) and half and head_width <= MAX_FLASH_HEAD_WIDTH
-    if flash and not biased and prefix is None:
-        return FlashAttend(queries, keys, causal=causal)
-    return PaddedAttend(queries, keys, causal=causal, prefix=prefix)
+    flash = queries.tokens.is_cuda and precision == torch.bfloat16 and head_width <= MAX_FLASH_HEAD_WIDTH
+    if kind == "padded" or not flash or biased or prefix is not None:
+        return PaddedAttend(queries, keys, causal=causal, prefix=prefix)
+    query_tile, key_tile = tile_for(queries.longest), tile_for(keys.longest)
+    if kind == "short" and query_tile is not None and key_tile is not None:
+        return ShortAttend(queries, keys, (query_tile, key_tile), causal=causal)
+    return FlashAttend(queries, keys, causal=causal)
+
+
+def plan_for(kind: str, device: str, precision: torch.dtype, config: ModelConfig) -> Plan:
+    """Return the plan that `runtime.attention` chooses; raise UserError if it cannot work here."""
+    reason = ""
+    if kind in ("flash", "short"):
+        if device != "cuda" or precision != torch.bfloat16:
+            reason = "needs a GPU that computes in bf16"
+        elif positions_of(config).biases_scores:
+            reason = f"cannot add the bias of model.positions={config.positions} to the scores"
+        elif config.prefix_attention:
+            reason = "has no model.prefix_attention=true"
+    if kind == "short" and not reason:
+        if max(config.key_size, config.value_size) > MAX_SHORT_HEAD_WIDTH:
+            reason = f"has heads of at most {MAX_SHORT_HEAD_WIDTH} (model.d_k, model.d_v)"
+        elif not has_triton():
+            reason = "needs the package triton"
+    if reason:
+        raise UserError(f"runtime.attention={kind} {reason}: use runtime.attention=auto")
+    return functools.partial(plan_attention, kind=kind)
 
 
 class EncoderOutput:
@@ -94,11 +135,10 @@ class FlashAttend:
         assert bias is None
         heads, d_k, d_v = queries.shape[1], queries.shape[2], values.shape[2]
         width = -8 * (-max(d_k, d_v) // 8)  # flash attention needs one width, a multiple of 8; zeros change no product
-        dtype = torch.get_autocast_dtype("cuda")
         attended = varlen_attn(
-            _widen(queries.to(dtype), width),
-            _widen(share_heads(keys, heads).to(dtype), width),
-            _widen(share_heads(values, heads).to(dtype), width),
+            _widen(queries, width),
+            _widen(share_heads(keys, heads), width),
+            _widen(share_heads(values, heads), width),
             self.queries.offsets,
             self.keys.offsets,
             self.queries.longest,
@@ -108,6 +148,22 @@ class FlashAttend:
         )
         assert isinstance(attended, Tensor)
         return attended[..., :d_v].flatten(-2)
+
+
+class ShortAttend:
+    """Attention with one tile per sentence and head, for sentences that fit into a tile."""
+
+    def __init__(self, queries: Packed, keys: Packed, tiles: tuple[int, int], *, causal: bool) -> None:
+        self.queries, self.keys, self.tiles, self.causal = queries, keys, tiles, causal
+
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
+        """See `Attend`."""
+        assert bias is None
+        attended = short_attention(
+            queries, keys.to(queries.dtype), values.to(queries.dtype),
+            self.queries.offsets, self.keys.offsets, *self.tiles, self.causal,
+        )  # fmt: skip
+        return attended.flatten(-2)
 
 
 def _widen(heads: Tensor, width: int) -> Tensor:
@@ -175,6 +231,7 @@ class Recorder:
         *,
         causal: bool,
         head_width: int,
+        precision: torch.dtype,
         biased: bool = False,
         prefix: Tensor | None = None,
     ) -> Attend:

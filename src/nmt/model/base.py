@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
+from nmt.model.attention import Plan, plan_attention
 from nmt.model.cpu.dropout import Dropout
 from nmt.model.positions.base import Places, Transform, positions_of
 from nmt.model.word_vectors import WordVectors, random_vectors
@@ -18,6 +19,8 @@ class BaseModel(nn.Module):
     def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
         self.config = config
+        self.plan: Plan = plan_attention
+        """How training and decoding attend, unless the caller chooses."""
         self.vectors = WordVectors(config, source_vocabulary, target_vocabulary)
         self.positions = positions_of(config)
         for side, size in self.positions.table_sizes().items():
@@ -26,17 +29,34 @@ class BaseModel(nn.Module):
 
     def embed(self, side: str, tokens: Tensor, places: Places) -> Tensor:
         """Return scaled word vectors plus positions (T, d_model), for the side named source or target."""
-        stream = self.vectors(side, tokens)
-        stream = self.positions.add(stream, places, getattr(self, f"{side}_positions", None))
-        if torch.is_autocast_enabled(stream.device.type):  # a float32 stream would double its memory traffic
-            stream = stream.to(torch.get_autocast_dtype(stream.device.type))
-        dropped: Tensor = self.dropout(stream)
+        dropped: Tensor = self.dropout(self._add_positions(side, tokens, places))
         return dropped
+
+    def _add_positions(self, side: str, tokens: Tensor, places: Places) -> Tensor:
+        return self.positions.add(self.vectors(side, tokens), places, getattr(self, f"{side}_positions", None))
+
+    @torch.no_grad()
+    def build_position_tables(self, longest: int) -> None:
+        """See `TranslationModel.build_position_tables`."""
+        token = torch.zeros(1, dtype=torch.int64, device=self.projection.device)
+        places = Places(token, longest)
+        self._add_positions("source", token, places)
+        self.transform(places)
 
     @property
     def projection(self) -> Tensor:
         """The matrix (V, d_model) before the softmax."""
         return self.vectors.matrix("projection")
+
+    @property
+    def working_projection(self) -> Tensor:
+        """See `TranslationModel.working_projection`."""
+        return self.vectors.working_matrix("projection")
+
+    @property
+    def precision(self) -> torch.dtype:
+        """The precision of the residual stream and of matrix products."""
+        return self.working_projection.dtype
 
     def logits(self, output: Tensor) -> Tensor:
         """See `TranslationModel.logits`."""
@@ -44,7 +64,7 @@ class BaseModel(nn.Module):
 
     def transform(self, places: Places) -> Transform | None:
         """Return what self-attention applies to its queries and keys."""
-        return self.positions.transform(places, self.projection.dtype)
+        return self.positions.transform(places, self.precision)
 
     @property
     def head_width(self) -> int:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
-from nmt.model.attention import Attend, Plan, Recorder, plan_attention
+from nmt.model.attention import Attend, Plan, Recorder
 from nmt.model.base import BaseModel, initialize_small
 from nmt.model.interface import AttentionMaps, Stack
 from nmt.model.kv_cache import KeysValues, KVCache
@@ -37,7 +37,11 @@ class DecoderOnly(BaseModel):
 
     def forward(self, source: Packed, target: Packed) -> Tensor:
         """Return the last layer's output (T, d_model) for each target token, given those before it and the source."""
-        return self._read(Joined(source, target), plan_attention)
+        return self._read(Joined(source, target), self.plan)
+
+    def build_position_tables(self, longest: int) -> None:
+        """See `TranslationModel.build_position_tables`; positions count through the source and the translation."""
+        super().build_position_tables(2 * longest)
 
     def attention(self, source: Packed, target: Packed) -> AttentionMaps:
         """See `TranslationModel.attention`."""
@@ -53,7 +57,8 @@ class DecoderOnly(BaseModel):
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`; the cache begins with the source."""
         causal, biased = not self.config.prefix_attention, self.positions.biases_scores
-        attend = Prefill(plan_attention(source, source, causal=causal, head_width=self.head_width, biased=biased))
+        width, precision = self.head_width, self.precision
+        attend = Prefill(self.plan(source, source, causal=causal, head_width=width, precision=precision, biased=biased))
         places = Places(source.positions, source.longest)
         self._run(self.embed("source", source.tokens, places), places, lambda layer: attend)
         return KVCache(source, cross=[], prefix=attend.layers)
@@ -73,6 +78,7 @@ class DecoderOnly(BaseModel):
             joined.stream,
             causal=True,
             head_width=self.head_width,
+            precision=self.precision,
             biased=self.positions.biases_scores,
             prefix=joined.source.lengths if self.config.prefix_attention else None,
         )

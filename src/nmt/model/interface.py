@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
+from nmt.model.attention import Plan
 from nmt.model.kv_cache import KVCache
 from nmt.model.packed import Packed
 
@@ -40,6 +41,8 @@ class TranslationModel(Protocol):
     """A translation model. Every architecture is an `nn.Module` with the methods below."""
 
     config: ModelConfig
+    plan: Plan
+    """How training and decoding attend, unless the caller chooses."""
     training: bool
 
     @staticmethod
@@ -52,6 +55,16 @@ class TranslationModel(Protocol):
     @property
     def projection(self) -> Tensor:
         """The matrix (V, d_model) before the softmax."""
+
+    @property
+    def working_projection(self) -> Tensor:
+        """The same matrix in the precision of matrix products, without a gradient if it is a copy."""
+
+    def build_position_tables(self, longest: int) -> None:
+        """Compute the tables for sentences of at most `longest` tokens now, in the precision of training.
+
+        A compiled forward pass would otherwise be compiled again when it meets a longer sentence.
+        """
 
     def logits(self, output: Tensor) -> Tensor:
         """Return the scores (..., V) of all words, given the last layer's output (..., d_model)."""
@@ -80,4 +93,4 @@ class TranslationModel(Protocol):
     def eval(self) -> Self: ...  # noqa: D102
     def double(self) -> Self: ...  # noqa: D102
     def to(self, device: torch.device) -> Self: ...  # noqa: D102
-    def compile(self, *, dynamic: bool) -> None: ...  # noqa: D102
+    def compile(self, *, dynamic: bool, mode: str | None = None) -> None: ...  # noqa: D102

@@ -13,6 +13,8 @@ from nmt.config.schema import ModelConfig
 from nmt.model.activations import activation_of
 from nmt.model.attention import Attend, AttendSource
 from nmt.model.cpu.dropout import Dropout
+from nmt.model.kernels.residual import dropout_add_norm
+from nmt.model.linear import Linear, activated
 from nmt.model.norms import norm_of
 from nmt.model.positions.base import Transform, positions_of
 
@@ -60,8 +62,8 @@ class SelfAttention(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.heads = Heads(config)
-        self.query_key_value = nn.Linear(config.d_model, sum(self.heads.widths))
-        self.output = nn.Linear(config.heads * config.value_size, config.d_model)
+        self.query_key_value = Linear(config.d_model, sum(self.heads.widths))
+        self.output = Linear(config.heads * config.value_size, config.d_model)
         self.score_bias = positions_of(config).score_bias()
         _glorot(self.query_key_value, self.heads.widths)
         _glorot(self.output)
@@ -87,9 +89,9 @@ class CrossAttention(nn.Module):
         super().__init__()
         self.heads = Heads(config)
         query_width, *key_value_widths = self.heads.widths
-        self.query = nn.Linear(config.d_model, query_width)
-        self.key_value = nn.Linear(config.d_model, sum(key_value_widths))
-        self.output = nn.Linear(config.heads * config.value_size, config.d_model)
+        self.query = Linear(config.d_model, query_width)
+        self.key_value = Linear(config.d_model, sum(key_value_widths))
+        self.output = Linear(config.heads * config.value_size, config.d_model)
         _glorot(self.query)
         _glorot(self.key_value, key_value_widths)
         _glorot(self.output)
@@ -137,8 +139,8 @@ class FeedForward(nn.Module):
         activation = activation_of(config)
         self.activation, self.gated = activation.function, activation.gated
         inner = [config.d_ff, config.d_ff] if self.gated else [config.d_ff]
-        self.inner = nn.Linear(config.d_model, sum(inner))
-        self.outer = nn.Linear(config.d_ff, config.d_model)
+        self.inner = Linear(config.d_model, sum(inner))
+        self.outer = Linear(config.d_ff, config.d_model)
         _glorot(self.inner, inner)
         _glorot(self.outer)
 
@@ -148,7 +150,7 @@ class FeedForward(nn.Module):
             gate, value = self.inner(stream).chunk(2, dim=-1)
             hidden = self.activation(gate) * value
         else:
-            hidden = self.activation(self.inner(stream))
+            hidden = activated(self.inner, stream, self.activation)
         projected: Tensor = self.outer(hidden)
         return projected
 
@@ -166,7 +168,10 @@ class Residual(nn.Module):
         """Add a sub-layer's output to the residual stream (..., d_model)."""
         if self.pre:
             return self.dropout.add(stream, sublayer(self.norm(stream)))
-        return cast(Tensor, self.norm(self.dropout.add(stream, sublayer(stream))))
+        branch = sublayer(stream)
+        if stream.is_cuda and isinstance(self.norm, nn.LayerNorm):
+            return dropout_add_norm(stream, branch, self.norm.weight, self.norm.bias, *self.dropout.draw, self.norm.eps)
+        return cast(Tensor, self.norm(self.dropout.add(stream, branch)))
 
 
 def _glorot(linear: nn.Linear, blocks: list[int] | None = None) -> None:

@@ -1,9 +1,9 @@
-"""Normalisations, chosen by `model.norm`."""
+"""Normalisations, chosen by `model.norm`. Their statistics are in float32 or more, whatever the stream's precision."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 
 from nmt.config.choices import find
 from nmt.config.schema import ModelConfig
@@ -18,8 +18,26 @@ class Norm(NamedTuple):
     """Learned vectors of that width."""
 
 
-LAYER = Norm(nn.LayerNorm, vectors=2)
-RMS = Norm(nn.RMSNorm, vectors=1)
+class LayerNorm(nn.LayerNorm):
+    """Layer normalisation with float32 gains of a stream in any precision."""
+
+    def forward(self, stream: Tensor) -> Tensor:
+        """(..., d_model) to (..., d_model), in the same precision."""
+        if stream.dtype == self.weight.dtype or stream.device.type == "cpu":  # CPUs have an operation for both at once
+            return super().forward(stream)
+        return super().forward(stream.to(self.weight.dtype)).to(stream.dtype)
+
+
+class RMSNorm(nn.RMSNorm):
+    """Normalisation by the root mean square, with float32 gains of a stream in any precision."""
+
+    def forward(self, stream: Tensor) -> Tensor:
+        """(..., d_model) to (..., d_model), in the same precision."""
+        return super().forward(stream.to(self.weight.dtype)).to(stream.dtype)
+
+
+LAYER = Norm(LayerNorm, vectors=2)
+RMS = Norm(RMSNorm, vectors=1)
 
 
 def norm_of(config: ModelConfig) -> Norm:

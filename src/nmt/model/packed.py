@@ -18,9 +18,9 @@ class Packed:
     positions: Tensor
     """(T,) int64 position of each token in its sentence, from 0."""
     offsets: Tensor
-    """(B + 1,) int32: sentence b is tokens[offsets[b]:offsets[b + 1]]."""
+    """(B + 1,) int32: sentence b is tokens[offsets[b]:offsets[b + 1]]. The last sentences may have no tokens."""
     longest: int
-    """Length of the longest sentence."""
+    """No sentence is longer than this."""
 
     @classmethod
     def from_lengths(cls, tokens: Tensor, lengths: Tensor) -> "Packed":

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
-from nmt.model.attention import Attend, AttendSource, EncoderOutput, Plan, Recorder, plan_attention
+from nmt.model.attention import Attend, AttendSource, EncoderOutput, Plan, Recorder
 from nmt.model.base import BaseModel, initialize_small
 from nmt.model.interface import AttentionMaps, Stack
 from nmt.model.kv_cache import KVCache
@@ -45,9 +45,9 @@ class Transformer(BaseModel):
         """Return the decoder's output (T, d_model) for each target token, given those before it and the source."""
         return self.decode(source, self.encode(source), target)
 
-    def encode(self, source: Packed, plan: Plan = plan_attention) -> Tensor:
+    def encode(self, source: Packed, plan: Plan | None = None) -> Tensor:
         """Return the encoder's output (T, d_model)."""
-        attend = plan(source, source, causal=False, head_width=self.head_width, biased=self.positions.biases_scores)
+        attend = self._plan_self(plan or self.plan, source, causal=False)
         places = Places(source.positions, source.longest)
         transform = self.transform(places)
         stream = self.embed("source", source.tokens, places)
@@ -56,12 +56,24 @@ class Transformer(BaseModel):
         memory: Tensor = self.encoder_norm(stream)
         return memory
 
-    def decode(self, source: Packed, memory: Tensor, target: Packed, plan: Plan = plan_attention) -> Tensor:
+    def decode(self, source: Packed, memory: Tensor, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the decoder's output (T, d_model), given the encoder's."""
-        attend = plan(target, target, causal=True, head_width=self.head_width, biased=self.positions.biases_scores)
-        attend_source = EncoderOutput(memory, plan(target, source, causal=False, head_width=self.head_width))
+        plan = plan or self.plan
+        attend = self._plan_self(plan, target, causal=True)
+        cross = plan(target, source, causal=False, head_width=self.head_width, precision=self.precision)
+        attend_source = EncoderOutput(memory, cross)
         places = Places(target.positions, target.longest)
         return self._decode(target.tokens, places, lambda layer: (attend, attend_source))
+
+    def _plan_self(self, plan: Plan, stream: Packed, *, causal: bool) -> Attend:
+        return plan(
+            stream,
+            stream,
+            causal=causal,
+            head_width=self.head_width,
+            precision=self.precision,
+            biased=self.positions.biases_scores,
+        )
 
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`."""

@@ -4,14 +4,16 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from nmt.config.schema import ModelConfig
+from nmt.model.linear import Copies, look_up
 
 
 class WordVectors(nn.Module):
     """One matrix shared by both embeddings and the projection, or one matrix for each of the three."""
 
+    copies: Copies | None = None
+    """See `model.working_weights`."""
     embeddings: Tensor | None = None
     """What the embeddings read, if not the matrix itself: the same numbers, with a gradient of their own."""
 
@@ -31,16 +33,24 @@ class WordVectors(nn.Module):
     def forward(self, side: str, tokens: Tensor) -> Tensor:
         """Return the vectors (T, d_model) of tokens, scaled by sqrt(d_model), for the side named source or target."""
         matrix = self.matrix(side) if self.embeddings is None else self.embeddings
-        return F.embedding(tokens, matrix) * self.scale
+        copy = None if self.copies is None else self.working_matrix(side)
+        return look_up(tokens, matrix, copy) * self.scale
 
     def matrix(self, use: str) -> Tensor:
         """Return the matrix (words, d_model) for one of the three uses: source, target or projection."""
-        matrix: Tensor = getattr(self, "shared" if self.tied else use)
+        matrix: Tensor = getattr(self, self._name(use))
         return matrix
+
+    def working_matrix(self, use: str) -> Tensor:
+        """Return the matrix in the precision of products, without a gradient if that is a copy."""
+        return self.matrix(use) if self.copies is None else self.copies[self._name(use)]
+
+    def _name(self, use: str) -> str:
+        return "shared" if self.tied else use
 
     def logits(self, output: Tensor) -> Tensor:
         """Return the scores (..., V) of all words, given the last layer's output (..., d_model)."""
-        return F.linear(output, self.matrix("projection"))
+        return nn.functional.linear(output, self.matrix("projection"))
 
 
 def random_vectors(count: int, d_model: int) -> nn.Parameter:

@@ -13,7 +13,7 @@ from typing import Any, Self
 import torch
 
 from nmt import __version__
-from nmt.compute.cores import usable_cores
+from nmt.compute.cores import cpu_model, usable_cores
 from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.storage.files import checksum, read_json
@@ -98,7 +98,7 @@ def environment(config: Config, data_manifest: Path) -> Environment:
         cuda=torch.version.cuda,
         cudnn=torch.backends.cudnn.version() if torch.cuda.is_available() else None,
         platform=platform.platform(),
-        cpu=_cpu_model(),
+        cpu=cpu_model(),
         cpu_capability=torch.backends.cpu.get_cpu_capability(),
         cores=usable_cores(),
         threads=torch.get_num_threads(),
@@ -137,15 +137,6 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(models, platform.processor() or platform.machine())
 
 
 def _data_state(manifest: Path) -> DataState | None:

@@ -5,15 +5,18 @@ step. Here they are computed for a chunk of rows at a time: the loss of the chun
 decoder's output and the projection are computed immediately, while the chunk is still in the cache.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from nmt.model.kernels.softmax import softmax_gradient_
+
 LOGITS_PER_CHUNK = 8 * 1024 * 1024
-"""The largest number of logits in memory at a time."""
-LOGITS_IN_CACHE = 256 * 1024
-"""The number of logits that a CPU replaces by their gradient at a time, so that they stay in its cache."""
+"""The largest number of logits in memory at a time on a CPU."""
+LOGITS_PER_GPU_CHUNK = 256 * 1024 * 1024
+"""The same on a GPU, 512 MiB in bf16: each further chunk adds launches and reads the gradient's sum again."""
 
 
 class Losses(NamedTuple):
@@ -26,18 +29,26 @@ class Losses(NamedTuple):
 
 
 def smoothed_cross_entropy(
-    output: Tensor, projection: Tensor, labels: Tensor, *, smoothing: float, ignore: int
+    output: Tensor,
+    projection: Tensor,
+    labels: Tensor,
+    *,
+    smoothing: float,
+    ignore: int,
+    working_projection: Tensor | None = None,
+    rows: int = 0,
 ) -> Losses:
     """Return the losses of the decoder's output (T, d), summed over tokens.
 
     The logits are output @ projection.T (T, V). The label has probability 1 - smoothing, and the rest is spread evenly
     over all V words. Tokens whose label is `ignore` do not count.
+
+    Products are in the precision of the output; `working_projection` is the projection in that precision, if there is
+    a copy. `rows` is the number of tokens in a chunk; 0 is as many as suit the device.
     """
-    device = output.device.type
-    if torch.is_autocast_enabled(device):
-        output = output.to(torch.get_autocast_dtype(device))
-    with torch.autocast(device, enabled=False):
-        return Losses(*_SmoothedCrossEntropy.apply(output, projection, labels, smoothing, ignore))  # type: ignore[no-untyped-call]
+    working = projection.to(output.dtype) if working_projection is None else working_projection
+    arguments = output, projection, working.detach(), labels, smoothing, ignore, rows
+    return Losses(*_SmoothedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
@@ -49,7 +60,14 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, output: Tensor, projection: Tensor, labels: Tensor, smoothing: float, ignore: int
+        ctx: Any,
+        output: Tensor,
+        projection: Tensor,
+        working: Tensor,
+        labels: Tensor,
+        smoothing: float,
+        ignore: int,
+        rows: int,
     ) -> tuple[Tensor, Tensor]:
         needs_gradient = any(ctx.needs_input_grad[:2])
         exact = torch.promote_types(output.dtype, torch.float32)
@@ -59,16 +77,14 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         normaliser, label_logit = output.new_empty(2, len(output), dtype=exact)
         output_gradient = torch.empty_like(output) if needs_gradient else None
         projection_gradient = torch.zeros_like(projection, dtype=exact) if needs_gradient else None
-        rounded = projection.to(output.dtype)
-        rows = max(1, LOGITS_PER_CHUNK // len(projection))
+        rows = rows or _rows_per_chunk(output, words=len(projection))
         for start in range(0, len(output), rows):
             chunk = slice(start, start + rows)
-            logits = output[chunk] @ rounded.T
-            label_logit[chunk] = logits.gather(-1, labels[chunk, None])[:, 0]
-            normaliser[chunk] = _replace_by_gradient(logits, labels[chunk], smoothing, exact)
+            logits = output[chunk] @ working.T
+            normaliser[chunk], label_logit[chunk] = softmax_gradient_(logits, labels[chunk], smoothing)
             if output_gradient is not None and projection_gradient is not None:
-                output_gradient[chunk] = logits @ rounded
-                projection_gradient += logits.T @ (output[chunk] * counted[chunk, None].to(output.dtype))
+                torch.mm(logits, working, out=output_gradient[chunk])
+                _add_product(projection_gradient, logits.T, output[chunk] * counted[chunk, None].to(output.dtype))
         nll = normaliser - label_logit
         if output_gradient is not None and projection_gradient is not None:
             output_gradient.sub_(smoothing * mean_word).mul_(counted[:, None])
@@ -80,19 +96,21 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return smoothed @ counted, nll @ counted
 
     @staticmethod
-    def backward(ctx: Any, smoothed: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, smoothed: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         output_gradient, projection_gradient = ctx.saved_tensors
-        return output_gradient * smoothed.to(output_gradient.dtype), projection_gradient * smoothed, None, None, None
+        gradients = output_gradient * smoothed.to(output_gradient.dtype), projection_gradient * smoothed
+        return *gradients, None, None, None, None, None
 
 
-def _replace_by_gradient(logits: Tensor, labels: Tensor, smoothing: float, exact: torch.dtype) -> Tensor:
-    """Replace logits (T, V) by their gradient, without the evenly spread labels; return the log-sum-exp of each row."""
-    rows = max(1, LOGITS_IN_CACHE // logits.shape[-1]) if logits.device.type == "cpu" else len(logits)
-    normalisers = []
-    for chunk, chunk_labels in zip(logits.split(rows), labels[:, None].split(rows), strict=True):
-        probabilities = torch.softmax(chunk, dim=-1, dtype=exact)
-        # log-sum-exp through the largest logit, whose probability cannot underflow
-        normalisers.append(chunk.amax(-1).to(exact) - probabilities.amax(-1).log_())
-        probabilities.scatter_add_(-1, chunk_labels, probabilities.new_full(chunk_labels.shape, smoothing - 1))
-        chunk.copy_(probabilities)
-    return torch.cat(normalisers)
+def _rows_per_chunk(output: Tensor, words: int) -> int:
+    """Return how many rows of logits to hold at a time; chunks of one size on a GPU, so that none is small."""
+    if output.device.type == "cpu":
+        return max(1, LOGITS_PER_CHUNK // words)
+    chunks = math.ceil(len(output) * words / LOGITS_PER_GPU_CHUNK)
+    return math.ceil(len(output) / max(1, chunks))
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Add left @ right to `total`. On CUDA the product of bf16 matrices is not rounded to bf16 first."""
+    exact = left.is_cuda and torch.version.hip is None and left.dtype != total.dtype
+    total += torch.mm(left, right, out_dtype=total.dtype) if exact else left @ right

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, cast
 
 import numpy as np
 import torch
@@ -15,9 +15,13 @@ from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
 from nmt.compute.threads import concurrent_workers, run_in_threads
 from nmt.config.schema import TrainingConfig
+from nmt.data.batches import full_micro_batch_tokens
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
-from nmt.model.cpu.dropout import seed_thread_dropout
+from nmt.data.shapes import Shapes
+from nmt.decoding.limits import MAX_TARGET_TOKENS
+from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
 from nmt.model.interface import TranslationModel
+from nmt.model.working_weights import WorkingWeights
 from nmt.text.special import PAD
 from nmt.training.embedding_gradient import embedding_gradient
 from nmt.training.loss import Losses, smoothed_cross_entropy
@@ -31,15 +35,23 @@ MIN_MICRO_BATCH_TOKENS = 512
 class Objective(nn.Module):
     """The training objective: the label-smoothed loss of the model, summed over the tokens of a micro-batch."""
 
-    def __init__(self, model: TranslationModel, smoothing: float) -> None:
+    def __init__(self, model: TranslationModel, smoothing: float, loss_rows: int = 0) -> None:
         super().__init__()
         self.model = model
         self.smoothing = smoothing
+        self.loss_rows = loss_rows
 
     def forward(self, batch: MicroBatch) -> Losses:
         """Return the losses, summed over the labels of the batch."""
-        output = self.model(batch.source, batch.target)
-        return smoothed_cross_entropy(output, self.model.projection, batch.labels, smoothing=self.smoothing, ignore=PAD)
+        return smoothed_cross_entropy(
+            self.model(batch.source, batch.target),
+            self.model.projection,
+            batch.labels,
+            smoothing=self.smoothing,
+            ignore=PAD,
+            working_projection=self.model.working_projection,
+            rows=self.loss_rows,
+        )
 
 
 class Statistics(NamedTuple):
@@ -69,19 +81,40 @@ class SavedTrainer(TypedDict):
 class Trainer:
     """The model, its optimizer and its position in the data."""
 
-    def __init__(self, model: TranslationModel, config: TrainingConfig, machine: Machine, seed: int) -> None:
+    def __init__(
+        self,
+        model: TranslationModel,
+        config: TrainingConfig,
+        machine: Machine,
+        seed: int,
+        *,
+        parallel: int = 0,
+        loss_rows: int = 0,
+    ) -> None:
+        """Train `model`; see `runtime.parallel` and `runtime.loss_rows`."""
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
+        self.loss_rows = loss_rows
         self.objective = distributed.parallel(
-            Objective(model, config.label_smoothing), rounded=config.reduce_precision == "bf16"
+            Objective(model, config.label_smoothing, loss_rows), rounded=config.reduce_precision == "bf16"
         )
+        self.working_weights = WorkingWeights(model, machine.precision)
+        with self.working_weights.active():
+            model.build_position_tables(MAX_TARGET_TOKENS)
+        self.dropout_seed = share_seed(cast(nn.Module, model), machine.device)
         self.optimizer = build_optimizer(model, config)
         self._embedding_gradient = embedding_gradient(model)  # after the optimizer, which may move the weights
-        self.concurrency = _concurrency(config, machine)
+        self.optimizer.register_step_post_hook(lambda *_: self.working_weights.outdate())
+        self.concurrency = concurrency_of(config, machine, parallel)
         """The number of micro-batches computed in parallel."""
         self.step = 0
         self.data_position = DataPosition()
         self.gradient_norm = torch.zeros((), device=machine.device)
         self._sums = _LossSums(machine.device)
+
+    def shapes(self, device_tokens: int) -> Shapes:
+        """Return the shapes of micro-batches, of which each has at most `device_tokens`; 0 for no limit."""
+        tokens = full_micro_batch_tokens(self.config.batch_tokens, device_tokens, distributed.world_size())
+        return Shapes.on(self.machine, self.model.config, tokens)
 
     def update(self, batch: GlobalBatch, interruptible: Interruptible = nullcontext) -> None:
         """Train on one global batch.
@@ -89,7 +122,7 @@ class Trainer:
         An exception in the `interruptible` block leaves everything that a checkpoint stores unchanged.
         """
         self.model.train()  # 5.4: residual dropout
-        with interruptible():
+        with self.working_weights.active(), interruptible():
             losses = self._add_gradients(batch)  # 5.1: the batch; 5.4: label smoothing
         self.step += 1
         finite = self._clip_gradient()
@@ -105,7 +138,7 @@ class Trainer:
         devices = [self.machine.device] if self.machine.device.type == "cuda" else []
         self.model.train()
         try:
-            with torch.random.fork_rng(devices):
+            with torch.random.fork_rng(devices), self.working_weights.active():
                 self._forward_and_backward(batch.to(self.machine.device))
         finally:
             self.optimizer.zero_grad(set_to_none=True)
@@ -117,8 +150,9 @@ class Trainer:
         if self.concurrency > 1:
             run_in_threads(lambda _: self._losses_and_gradients(batch, 1), range(self.concurrency))
             return
-        with self.machine.autocast(), self._embeddings_apart():
-            losses = Objective(self.model, self.config.label_smoothing)(batch)
+        # through the wrapper for several processes, so that a model that is compiled now is split for its reductions
+        with distributed.last_only(self.objective, last=False), self._embeddings_apart():
+            losses = self.objective(batch)
         losses.smoothed.backward()
 
     @property
@@ -175,17 +209,17 @@ class Trainer:
         return self._losses_and_gradients(batch.micro_batches[index], batch.target_tokens)
 
     def _losses_and_gradients(self, batch: MicroBatch, target_tokens: int) -> tuple[Losses, list[Tensor]]:
-        # threads must not share cached casts, which would be nodes of several graphs
-        with self.machine.autocast(cache=False):
-            losses: Losses = self.objective(batch)
+        losses: Losses = self.objective(batch)
         gradients = torch.autograd.grad(losses.smoothed / target_tokens, list(self.model.parameters()))
         return Losses(*(each.detach() for each in losses)), list(gradients)
 
     def _add_gradient(self, batch: GlobalBatch, index: int) -> Losses:
         """Add the gradient of a micro-batch."""
-        torch.manual_seed(self._dropout_seed(index))
+        seed = self._dropout_seed(index)
+        torch.manual_seed(seed)
+        self.dropout_seed.fill_(seed - (1 << 63))  # signed
         last = index == len(batch.micro_batches) - 1
-        with distributed.last_only(self.objective, last=last), self.machine.autocast():
+        with distributed.last_only(self.objective, last=last):
             losses = self.objective(batch.micro_batches[index].to(self.machine.device))
         # gradients are averaged over the processes, but the loss of the global batch is a sum over them
         (losses.smoothed * (distributed.world_size() / batch.target_tokens)).backward()
@@ -199,7 +233,7 @@ class Trainer:
     def _clip_gradient(self) -> Tensor:
         """Measure the gradient's norm, clip it if the settings say so, and return whether it is finite."""
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
-        self.gradient_norm = torch.nn.utils.get_total_norm(gradients)
+        self.gradient_norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         if self.config.clip_norm:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.config.clip_norm, self.gradient_norm)
         return self.gradient_norm.isfinite()
@@ -255,11 +289,11 @@ class _LossSums:
         return Statistics(smoothed / tokens, nll, _perplexity(nll), int(skipped))
 
 
-def _concurrency(config: TrainingConfig, machine: Machine) -> int:
+def concurrency_of(config: TrainingConfig, machine: Machine, parallel: int) -> int:
     """Return how many micro-batches a process computes in parallel: one, unless a single process trains on a CPU."""
     if machine.device.type != "cpu" or distributed.world_size() > 1:
         return 1
-    return concurrent_workers(
+    return parallel or concurrent_workers(
         min(config.device_tokens or config.batch_tokens, config.batch_tokens) // MIN_MICRO_BATCH_TOKENS
     )
 
@@ -283,7 +317,8 @@ def held_out_loss(
     """Return the mean losses over the batches of all processes; each process passes its share."""
     objective = Objective(model, config.label_smoothing).eval()
     sums = _LossSums(machine.device)
-    with interruptible_together(), torch.inference_mode(), machine.autocast():
+    working_weights = WorkingWeights(model, machine.precision)
+    with interruptible_together(), working_weights.active(), torch.inference_mode():
         for batch in batches:
             sums.add_held_out(objective(batch.to(machine.device)), (batch.labels != PAD).sum())
     return sums.statistics()

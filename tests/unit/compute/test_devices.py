@@ -35,7 +35,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
         monkeypatch.setattr(torch.cuda, "set_device", lambda _: None)
-        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (8, 0))
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: apple)
 
     return find

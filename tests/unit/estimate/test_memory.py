@@ -13,6 +13,7 @@ from nmt.estimate.memory import activation_storage, training_memory
 from nmt.estimate.parameters import count_parameters
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
+from nmt.model.working_weights import WorkingWeights
 from nmt.training.trainer import Objective
 
 WORDS, LENGTH, SENTENCES = 60, 12, 20
@@ -37,7 +38,7 @@ def saved(config: ModelConfig, half: bool) -> int:
 
     with (
         torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor),
-        torch.autocast("cpu", torch.bfloat16, enabled=half),
+        WorkingWeights(model, torch.bfloat16 if half else torch.float32).active(),
     ):
         Objective(model, 0.1)(MicroBatch(stream, stream, stream.tokens, np.arange(SENTENCES)))
     return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
@@ -89,3 +90,12 @@ def test_flash_attention_keeps_no_weights() -> None:
         for length in (5, 200)
     )
     assert short == long
+
+
+def test_a_gpu_saves_no_dropout_masks_of_residual_connections() -> None:
+    with_dropout, without = (
+        training_memory(config, 1000, WORDS, 500, 500, 9, activation_storage(gpu=True, half=True)).activations
+        for config in (BASE, replace(BASE, dropout=0.0))
+    )
+    embeddings = 2 * 500 * BASE.d_model
+    assert with_dropout - without == pytest.approx(1.05 * embeddings, abs=1)

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from nmt.model.kernels import softmax
 from nmt.training import loss as module
 from nmt.training.loss import smoothed_cross_entropy
 
@@ -26,7 +27,7 @@ def test_loss_and_gradients_equal_those_of_torch(
     smoothing: float, rows_at_a_time: int, rows_in_cache: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LOGITS_PER_CHUNK", 29 * rows_at_a_time)
-    monkeypatch.setattr(module, "LOGITS_IN_CACHE", 29 * rows_in_cache)
+    monkeypatch.setattr(softmax, "LOGITS_IN_CACHE", 29 * rows_in_cache)
     output, projection, labels = inputs()
     expected = F.cross_entropy(
         output @ projection.T, labels, ignore_index=PAD, label_smoothing=smoothing, reduction="sum"
@@ -65,8 +66,7 @@ def test_loss_and_gradients_in_bf16_are_close_to_float32() -> None:
     output, projection = output.detach().requires_grad_(), projection.detach().requires_grad_()
     exact = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD)
     exact_gradients = torch.autograd.grad(exact.smoothed, [output, projection])
-    with torch.autocast("cpu", torch.bfloat16):
-        rough = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD)
+    rough = smoothed_cross_entropy(output.bfloat16(), projection, labels, smoothing=0.1, ignore=PAD)
     gradients = torch.autograd.grad(rough.smoothed, [output, projection])
     assert rough.smoothed.dtype == torch.float32
     torch.testing.assert_close(rough.smoothed, exact.smoothed, rtol=2e-2, atol=0)
@@ -79,3 +79,14 @@ def test_without_autograd_the_loss_needs_no_gradient() -> None:
     with torch.no_grad():
         losses = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD)
     assert not losses.smoothed.requires_grad
+
+
+@pytest.mark.parametrize("rows", [1, 5, 36, 37, 1000])
+def test_given_number_of_rows_changes_nothing(rows: int) -> None:
+    results = []
+    for each in (0, rows):
+        output, projection, labels = inputs()
+        losses = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD, rows=each)
+        losses.smoothed.backward()
+        results.append((*losses, output.grad, projection.grad))
+    torch.testing.assert_close(results[0], results[1])

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nmt.model.kernels.residual import dropout_add
+
 LEVELS = 1 << 16
 """Probabilities are rounded to this many levels on a CPU."""
 
@@ -27,9 +29,14 @@ def seed_thread_dropout(seed: int) -> None:
 class Dropout(nn.Module):
     """Zero each coordinate with a given probability while training, and scale up the others to compensate."""
 
+    seed: Tensor
+
     def __init__(self, probability: float) -> None:
         super().__init__()
         self.probability = probability
+        self.register_buffer("seed", torch.zeros(1, dtype=torch.int64), persistent=False)
+        self.site = 0
+        """On a GPU, the masks of a micro-batch are a function of the seed, which all share, and of this number."""
 
     def forward(self, stream: Tensor) -> Tensor:
         """Return the stream (..., d) with some coordinates zeroed."""
@@ -39,12 +46,29 @@ class Dropout(nn.Module):
             return F.dropout(stream, self.probability)
         return (stream * _mask(stream, self.probability)).mul_(1 / (1 - self.probability))
 
+    @property
+    def draw(self) -> tuple[float, Tensor, int]:
+        """The probability to zero a coordinate now, the seed, and the site."""
+        return self.probability if self.training else 0.0, self.seed, self.site
+
     def add(self, stream: Tensor, branch: Tensor) -> Tensor:
         """Return stream + Dropout(branch), both (..., d), in one pass."""
-        if not self.training or not self.probability or not _on_cpu(branch):
+        if not self.training or not self.probability:
+            return stream + branch
+        if branch.is_cuda:
+            return dropout_add(stream, branch, *self.draw)
+        if not _on_cpu(branch):
             return stream + self.forward(branch)
         mask = _mask(branch, self.probability)
         return cast(Tensor, _AddMasked.apply(stream, branch, mask, 1 / (1 - self.probability)))  # type: ignore[no-untyped-call]
+
+
+def share_seed(model: nn.Module, device: torch.device) -> Tensor:
+    """Number the dropouts of a model, and return the seed (1,) of their masks on a GPU, to be set per micro-batch."""
+    seed = torch.zeros(1, dtype=torch.int64, device=device)
+    for site, dropout in enumerate(module for module in model.modules() if isinstance(module, Dropout)):
+        dropout.seed, dropout.site = seed, site
+    return seed
 
 
 def _on_cpu(stream: Tensor) -> bool:

@@ -1,6 +1,5 @@
 """Copy a model for decoding on a CPU, with its weights in the layout of oneDNN's matrix products."""
 
-import copy
 from typing import cast
 
 import torch
@@ -8,6 +7,7 @@ from torch import Tensor, nn
 
 from nmt.model.interface import TranslationModel
 from nmt.model.word_vectors import WordVectors
+from nmt.model.working_weights import copy_in_precision
 
 
 class PreparedLinear(nn.Module):
@@ -61,12 +61,14 @@ class PreparedWordVectors(nn.Module):
         """See `WordVectors.matrix`."""
         return self.vectors.matrix(use)
 
+    working_matrix = matrix
+
 
 def prepare_for_cpu(model: TranslationModel, precision: torch.dtype) -> TranslationModel:
     """Return a copy for use on a CPU, all of it in one precision; later changes of the model do not affect it."""
     if any(isinstance(module, PreparedLinear) for module in model.modules()):
         return model
-    copied = copy.deepcopy(cast(nn.Module, model)).requires_grad_(False).to(precision).eval()
+    copied = cast(nn.Module, copy_in_precision(model, precision))
     if _has_fast_products(precision):
         for name, module in list(copied.named_modules()):
             prepared = _prepare(module)

@@ -18,4 +18,4 @@ class Learned(Positions):
     def add(self, stream: Tensor, places: Places, table: Tensor | None) -> Tensor:
         """See `Positions.add`."""
         assert table is not None
-        return stream + F.embedding(places.positions, table)
+        return stream + F.embedding(places.positions, table).to(stream.dtype)

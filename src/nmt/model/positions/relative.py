@@ -43,6 +43,8 @@ class RelativeKeys(nn.Module):
 
     def forward(self, queries: Tensor, distances: Tensor) -> Tensor:
         """See `ScoreBias`."""
-        products = torch.matmul(queries, self.vectors.T) / math.sqrt(queries.shape[-1])  # (..., h, Lq, 2k + 1)
+        products = torch.matmul(queries, self.vectors.T.to(queries.dtype)) / math.sqrt(
+            queries.shape[-1]
+        )  # (..., h, Lq, 2k + 1)
         index = (distances.clamp(-self.limit, self.limit) + self.limit).unsqueeze(-3)
         return products.gather(-1, index.expand(*products.shape[:-1], index.shape[-1]))

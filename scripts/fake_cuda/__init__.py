@@ -1,0 +1,1 @@
+"""Count what a training step would do on a GPU, on a machine without one."""

@@ -1,0 +1,50 @@
+"""Provide a CUDA device without hardware: tensors have shapes, types and devices, but no values."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+HOPPER = (9, 0)
+"""The compute capability of an H100."""
+AMPERE = (8, 0)
+"""The lowest compute capability that multiplies in bf16."""
+NOTHING = ["_lazy_init", "set_device", "synchronize", "empty_cache"]
+NOTHING += ["get_rng_state", "set_rng_state", "manual_seed", "manual_seed_all"]
+"""Functions of torch.cuda that do nothing here."""
+
+
+@contextmanager
+def fake_cuda(memory: float = 80e9, capability: tuple[int, int] = HOPPER) -> Iterator[FakeTensorMode]:
+    """Make torch report one CUDA device, and let all tensors be fake, in this block (see `guard.register_device`).
+
+    Args:
+        memory: Bytes that the device claims to have.
+        capability: Its compute capability.
+    """
+    properties = SimpleNamespace(
+        name="fake", total_memory=int(memory), major=capability[0], minor=capability[1], multi_processor_count=132
+    )
+    answers: dict[str, Any] = {
+        "is_available": True,
+        "is_initialized": True,
+        "is_bf16_supported": capability >= AMPERE,
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_name": "fake",
+        "get_device_capability": capability,
+        "get_device_properties": properties,
+        **dict.fromkeys(NOTHING),
+    }
+    fakes = {name: mock.Mock(return_value=answer) for name, answer in answers.items()}
+    # autograd runs the backward pass of CUDA tensors in a thread, in which modes of this thread are not active
+    with (
+        mock.patch.multiple(torch.cuda, **fakes),
+        torch.autograd.set_multithreading_enabled(False),
+        FakeTensorMode(allow_non_fake_inputs=True) as mode,
+    ):
+        yield mode

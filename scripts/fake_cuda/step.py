@@ -1,0 +1,89 @@
+"""Run updates of the real trainer on a fake device, and count the operations of one."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields, is_dataclass, replace
+from functools import wraps
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+from synthetic import SyntheticText
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
+
+from fake_cuda.counting import Counter
+from nmt.compute.machine import prepare_machine
+from nmt.config.schema import Config
+from nmt.data.loader import GlobalBatch
+from nmt.errors import UserError
+from nmt.training import trainer as trainer_module
+from nmt.training.build import build_trainer
+from nmt.training.trainer import Trainer
+
+PHASES = ("forward", "loss", "backward", "norm", "optimizer", "other")
+
+
+def fake_trainer(config: Config) -> Trainer:
+    """Return the trainer of these settings on the fake device."""
+    words = config.tokenizer.vocab_size
+    tokenizer: Any = SimpleNamespace(source_size=words, target_size=words)
+    machine = prepare_machine(config.runtime)
+    if machine.device.type != "cuda":
+        raise UserError(f"runtime.device={config.runtime.device} is not the fake device: leave it out")
+    # modules cannot move fake parameters, so these are created where they belong
+    with machine.device, mock.patch.object(nn.Module, "to", lambda module, *_: module):
+        return build_trainer(config, machine, tokenizer)
+
+
+def count_step(config: Config, mode: FakeTensorMode, counter: Counter) -> None:
+    """Count the second update of a run: the first one allocates the optimizer's averages."""
+    trainer, training = fake_trainer(config), config.training
+    with unset_fake_temporarily():
+        text = SyntheticText(config.tokenizer.vocab_size, training.batch_tokens, training.device_tokens, config.seed)
+        real_batch = text.step(text.median_batch(), trainer.shapes(training.device_tokens))
+    batch = fake_batch(mode, real_batch)
+    trainer.update(batch)
+    with _phases(trainer, counter), counter:
+        trainer.update(batch)
+
+
+def fake_batch(mode: FakeTensorMode, batch: GlobalBatch) -> GlobalBatch:
+    """Return a global batch whose tensors are fake, on the CPU."""
+    return batch._replace(micro_batches=[_fake(mode, each) for each in batch.micro_batches])
+
+
+def _fake(mode: FakeTensorMode, value: Any) -> Any:
+    """Replace all tensors of a dataclass by fake ones."""
+    if isinstance(value, Tensor):
+        return mode.from_tensor(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{each.name: _fake(mode, getattr(value, each.name)) for each in fields(value)})
+    return value
+
+
+@contextmanager
+def _phases(trainer: Trainer, counter: Counter) -> Iterator[None]:
+    """Tell the counter which part of the step runs."""
+    parts: list[tuple[object, str, str]] = [
+        (trainer.model, "forward", "forward"),
+        (trainer_module, "smoothed_cross_entropy", "loss"),
+        (torch.Tensor, "backward", "backward"),
+        (trainer, "_clip_gradient", "norm"),
+        (trainer, "_step_optimizer", "optimizer"),
+    ]
+    with ExitStack() as patches:
+        for owner, name, phase in parts:
+            patches.enter_context(mock.patch.object(owner, name, _within(counter, phase, getattr(owner, name))))
+        patches.enter_context(mock.patch.object(torch.cuda, "synchronize", counter.count_wait))
+        yield
+
+
+def _within(counter: Counter, phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with counter.phase(phase):
+            return function(*args, **kwargs)
+
+    return wrapped

@@ -1,0 +1,36 @@
+"""The backward pass of a ReLU after a linear layer, in one pass together with the gradient of the layer's bias."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nmt.model.kernels.backend import uses_triton
+
+
+def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradient of x (T, d) and its sum over the rows (d,), given that of relu(x), and relu(x) itself.
+
+    The sum is in float32 or more.
+    """
+    masked, total = torch.ops.nmt.rectifier_gradient(gradient, rectified)
+    return masked, total
+
+
+@torch.library.custom_op("nmt::rectifier_gradient", mutates_args=())
+def _rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
+    if uses_triton(gradient):
+        from nmt.model.kernels import triton_rectifier  # noqa: PLC0415 - imports Triton
+
+        return triton_rectifier.rectifier_gradient(gradient, rectified)
+    masked = torch.ops.aten.threshold_backward(gradient, rectified, 0)
+    return masked, masked.sum(0, dtype=_exact(gradient))
+
+
+@_rectifier_gradient.register_fake
+def _(gradient: Tensor, rectified: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+    return gradient.new_empty(gradient.shape), gradient.new_empty(gradient.shape[1:], dtype=_exact(gradient))
+
+
+def _exact(tensor: Tensor) -> torch.dtype:
+    return torch.promote_types(tensor.dtype, torch.float32)

@@ -1,0 +1,106 @@
+"""Matrix products whose weights are kept in float32 and multiplied in a lower precision."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nmt.model.kernels.rectifier import rectifier_gradient
+
+Copies = Mapping[str, Tensor]
+"""Copies of a module's parameters in another precision, by the names of the parameters."""
+
+
+class Linear(nn.Linear):
+    """x W^T + b, with copies of the weights in the precision of x where there are any (`model.working_weights`)."""
+
+    copies: Copies | None = None
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(..., d_in) to (..., d_out)."""
+        if self.copies is None:
+            return super().forward(rows)
+        return self._multiply(rows, self.copies, rectify=False)
+
+    def _multiply(self, rows: Tensor, copies: Copies, *, rectify: bool) -> Tensor:
+        weights = self.weight, self.bias, copies["weight"], copies["bias"]
+        return cast(Tensor, _Product.apply(rows, *weights, rectify))  # type: ignore[no-untyped-call]
+
+
+def activated(linear: nn.Module, rows: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return activation(linear(rows)); a ReLU becomes part of the product where that is one operation."""
+    if isinstance(linear, Linear) and linear.copies is not None and activation is F.relu:
+        return linear._multiply(rows, linear.copies, rectify=True)
+    return activation(linear(rows))
+
+
+class _Product(torch.autograd.Function):
+    """x W^T + b with copies of W and b, whose gradients go to the float32 weights.
+
+    The gradients of the weights are sums over thousands of tokens, so a GPU returns them in float32.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor, weight_copy: Tensor, bias_copy: Tensor, rectify: bool
+    ) -> Tensor:
+        if rectify and rows.is_cuda:
+            product = torch._addmm_activation(bias_copy, rows, weight_copy.t())
+        elif rectify:
+            product = F.linear(rows, weight_copy, bias_copy).relu_()
+        else:
+            product = F.linear(rows, weight_copy, bias_copy)
+        ctx.save_for_backward(rows, weight_copy, product if rectify else None)
+        return product
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        rows, weight, rectified = ctx.saved_tensors
+        if rectified is None:
+            bias_gradient = _float32_sum(gradient)
+        elif gradient.is_cuda:
+            gradient, bias_gradient = rectifier_gradient(gradient, rectified)
+        else:
+            gradient = torch.ops.aten.threshold_backward(gradient, rectified, 0)
+            bias_gradient = _float32_sum(gradient)
+        rows_gradient = gradient @ weight if ctx.needs_input_grad[0] else None
+        return rows_gradient, _float32_product(gradient.t(), rows), bias_gradient, None, None, None
+
+
+def _float32_product(left: Tensor, right: Tensor) -> Tensor:
+    if left.is_cuda and torch.version.hip is None:
+        return torch.mm(left, right, out_dtype=torch.float32)
+    return (left @ right).float()
+
+
+def _float32_sum(rows: Tensor) -> Tensor:
+    # a CPU would first copy all rows to float32
+    return rows.sum(0, dtype=torch.float32) if rows.is_cuda else rows.sum(0).float()
+
+
+def look_up(tokens: Tensor, matrix: Tensor, copy: Tensor | None) -> Tensor:
+    """Return the rows of `matrix` (V, d) for tokens (T,), taken from a copy in another precision if there is one."""
+    if copy is None:
+        return F.embedding(tokens, matrix)
+    return cast(Tensor, _LookUp.apply(tokens, matrix, copy))  # type: ignore[no-untyped-call]
+
+
+class _LookUp(torch.autograd.Function):
+    """Rows of a copy, whose gradients are added up in float32: a frequent token has thousands of them."""
+
+    @staticmethod
+    def forward(ctx: Any, tokens: Tensor, matrix: Tensor, copy: Tensor) -> Tensor:
+        ctx.save_for_backward(tokens)
+        ctx.words, ctx.dtype = len(matrix), matrix.dtype
+        return F.embedding(tokens, copy)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor, None]:
+        (tokens,) = ctx.saved_tensors
+        return (
+            None,
+            torch.ops.aten.embedding_dense_backward(gradient.to(ctx.dtype), tokens, ctx.words, -1, False),
+            None,
+        )

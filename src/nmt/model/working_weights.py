@@ -1,0 +1,77 @@
+"""Copies of a model's weights in the precision of its matrix products.
+
+The parameters of a model are always float32: these are the weights that the optimizer changes and checkpoints store.
+Matrix products in bf16 need them in bf16. One copy of each is written in one go after the weights have changed, and
+every product until the next change uses it.
+"""
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from nmt.model.interface import TranslationModel
+from nmt.model.linear import Linear
+from nmt.model.word_vectors import WordVectors
+
+
+class WorkingWeights:
+    """The weights of a model in the precision of matrix products.
+
+    Outside `active`, the model is an ordinary float32 model, so no other code can meet copies that are out of date.
+    """
+
+    def __init__(self, model: TranslationModel, precision: torch.dtype) -> None:
+        """Prepare to run `model`, whose parameters must stay on their device; only bf16 needs copies."""
+        self._masters: list[Tensor] = []
+        self._copies: list[Tensor] = []
+        self._users: list[tuple[Linear | WordVectors, dict[str, Tensor]]] = []
+        self._versions: list[int] = []
+        """The versions of the float32 weights when they were copied; empty if the copies are out of date."""
+        if precision != torch.bfloat16:
+            return
+        for module in model.modules():
+            if isinstance(module, Linear | WordVectors):
+                masters = dict(module.named_parameters(recurse=False))
+                copies = {name: torch.empty_like(each, dtype=precision) for name, each in masters.items()}
+                self._masters.extend(masters.values())
+                self._copies.extend(copies.values())
+                self._users.append((module, copies))
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Run the model in the working precision in this block, in which its parameters must not change."""
+        self._update()
+        for module, copies in self._users:
+            module.copies = copies
+        try:
+            yield
+        finally:
+            for module, _ in self._users:
+                module.copies = None
+
+    def outdate(self) -> None:
+        """Write the copies again before they are used. PyTorch's fused optimizers do not count their changes."""
+        self._versions = []
+
+    def _update(self) -> None:
+        """Write the copies if any parameter has changed."""
+        versions = [master._version for master in self._masters]
+        if versions != self._versions:
+            with torch.no_grad():
+                torch._foreach_copy_(self._copies, self._masters)
+            self._versions = versions
+
+
+def in_precision(model: TranslationModel, precision: torch.dtype) -> TranslationModel:
+    """Return the model if all of it is in this precision, else a copy that is; changes of it do not affect the copy."""
+    return model if model.projection.dtype == precision else copy_in_precision(model, precision)
+
+
+def copy_in_precision(model: TranslationModel, precision: torch.dtype) -> TranslationModel:
+    """Return a copy for decoding, all of it in one precision; changes of the model do not affect it."""
+    copied = copy.deepcopy(cast(nn.Module, model)).requires_grad_(False).to(precision).eval()
+    return cast(TranslationModel, copied)

@@ -1,0 +1,78 @@
+"""Compile all Triton kernels for a GPU that need not be there: `python compile_kernels.py BACKEND ARCHITECTURE`.
+
+Triton's interpreter does not notice what only the compiler refuses, or how much memory a program needs.
+"""
+
+import sys
+from typing import Any
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime.jit import JITFunction
+
+from nmt.model.kernels import triton_attention, triton_rectifier, triton_residual, triton_softmax
+from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH, TILES
+
+SHARED_MEMORY = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, "gfx942": 64}
+"""The KiB of shared memory that a program can have, by architecture."""
+
+
+class AbsentGPU:
+    """What Triton asks its driver before it compiles."""
+
+    def __init__(self, target: GPUTarget) -> None:
+        self.target = target
+
+    def get_current_target(self) -> GPUTarget:
+        return self.target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+
+def launch_all(dtype: torch.dtype) -> None:
+    """Launch each kernel as training does."""
+    seed = torch.tensor([1])
+    stream, gain = torch.zeros(64, 512, dtype=dtype), torch.zeros(512)
+    for probability in (0.0, 0.1):
+        triton_residual.dropout_add_norm(stream, stream, gain, gain, probability, seed, 3, 1e-5)
+        triton_residual.dropout_add_norm_backward(stream, stream, stream, gain, probability, seed, 3, 1e-5)
+        triton_residual.dropout_add(stream, stream, probability, seed, 3)
+    triton_residual.dropout_backward(stream, dtype, 0.1, seed, 3)
+    triton_softmax.softmax_gradient_(torch.zeros(2, 37000, dtype=dtype), torch.tensor([0, 1]), 0.1)
+    triton_rectifier.rectifier_gradient(stream, stream)
+    if dtype == torch.bfloat16:  # the only precision with short attention
+        queries, keys, values = torch.zeros(64, 3, 8, MAX_HEAD_WIDTH, dtype=dtype).unbind(1)
+        offsets = torch.tensor([0, 64], dtype=torch.int32)
+        for tile in TILES:
+            options = queries, keys, values, offsets, offsets, tile, tile, True
+            triton_attention.short_attention(*options)
+            triton_attention.short_attention_backward(queries, *options)
+
+
+def main(backend: str, architecture: str) -> int:
+    """Print the shared memory of each kernel; return 1 if one needs more than there is."""
+    name: int | str = int(architecture) if backend == "cuda" else architecture
+    triton.runtime.driver.set_active(AbsentGPU(GPUTarget(backend, name, 32 if backend == "cuda" else 64)))
+    compile_and_launch = JITFunction.run
+    too_large = []
+
+    def only_compile(function: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> None:
+        kernel = compile_and_launch(function, *arguments, grid=grid, warmup=True, **options)
+        needed = f"{kernel.metadata.name} {options} needs {kernel.metadata.shared / 1024:.0f} KiB of shared memory"
+        if kernel.metadata.shared > SHARED_MEMORY[name] * 1024:
+            too_large.append(needed)
+
+    JITFunction.run = only_compile
+    launch_all(torch.bfloat16)
+    launch_all(torch.float32)
+    print("\n".join(too_large) or "all kernels compiled")
+    return len(too_large) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,51 @@
+"""The tests of the operations again, computed by the Triton kernels in Triton's interpreter."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.model.kernels.backend import uses_triton
+from nmt.model.kernels.softmax import softmax_gradient_
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+FOLDER = Path(__file__).parent
+
+
+@pytest.mark.skipif(INTERPRETED, reason="runs outside the interpreter only")
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
+@pytest.mark.parametrize("operation", ["residual", "softmax", "short_attention", "rectifier"])
+def test_triton_kernels_pass_the_same_tests(operation: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    files = [str(FOLDER / f"test_{operation}.py"), str(FOLDER / "test_triton.py")]
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    run = subprocess.run([*command, *files], env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
+@pytest.mark.parametrize("target", ["cuda 80", "cuda 89", "cuda 90", "hip gfx942"])
+def test_kernels_compile_for_gpus_and_fit_into_them(target: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(FOLDER / "compile_kernels.py"), *target.split()]
+    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="runs in the interpreter only")
+def test_triton_kernels_compute_all_tensors_in_the_interpreter() -> None:
+    assert uses_triton(torch.zeros(1, dtype=torch.bfloat16))
+    ours = {name for name in sys.modules if name.startswith("nmt.model.kernels.triton_")}
+    assert len(ours) == 1, "the tests before this one ran plain PyTorch"
+
+
+@pytest.mark.skipif(INTERPRETED, reason="runs outside the interpreter only")
+def test_tensors_on_a_cpu_use_plain_pytorch() -> None:
+    assert not uses_triton(torch.zeros(1))
+    softmax_gradient_(torch.zeros(1, 2), torch.tensor([1]), 0.1)
+    assert not [name for name in sys.modules if name.startswith("nmt.model.kernels.triton_")]
