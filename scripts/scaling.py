@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Estimate the speed of training on one GPU, on a machine with eight, and on eight such machines.
+
+    .venv/bin/python scripts/scaling.py experiment=wmt14_en_de_big training.reduce_precision=bf16
+
+The time that the GPUs compute is that of `nmt describe`. Here the launches of kernels and the reduction of gradients
+are added, from counts and data sheets. docs/scaling.md explains the figures, none of which was measured on a GPU.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nmt.commands.describe import describe
+from nmt.config.compose import compose
+from nmt.config.schema import Config
+from nmt.errors import UserError
+
+DEVICES = (1, 8, 64)
+"""The numbers of GPUs."""
+GPUS_PER_MACHINE = 8
+NVLINK, INFINIBAND = 450e9, 50e9
+"""Bytes per second that an H100 sends to its neighbours, and through its own port (400 Gbit/s) to other machines."""
+REACHED = 0.8
+"""The share of these that a reduction of tens of megabytes reaches."""
+LAUNCHES, LAUNCH_SECONDS = 900, 3.7e-6
+"""Launches of a step, at most, and the time that the processor takes for each."""
+BACKWARD_SHARE = 0.4
+"""The share of a step's computation that is the backward pass, with which the reduction overlaps."""
+LAST_BUCKET_BYTES = 26e6
+"""About the most that a bucket of gradients holds, in float32; the last one is complete when the backward pass ends."""
+ZIPF_OFFSET = 10
+"""The word of rank r occurs with a probability proportional to 1 / (r + ZIPF_OFFSET)."""
+
+
+class Speed(NamedTuple):
+    """A step on a number of GPUs, in seconds."""
+
+    computing: float
+    launching: float
+    reducing: float
+    """The reduction of all gradients; most of it happens during the backward pass."""
+    exposed: float
+    """The part of the reduction for which the GPUs wait."""
+
+    @property
+    def step(self) -> float:
+        """The whole step: GPUs compute while the processor launches."""
+        return max(self.computing, self.launching) + self.exposed
+
+
+def reduction_seconds(size: float, gpus: int) -> float:
+    """Return the time in which GPUs add up this many bytes: in each machine, then between machines.
+
+    In a ring of n, each GPU sends 2 (n - 1) / n of the bytes. Between machines, each GPU sends its eighth of them.
+    """
+    inside, machines = min(gpus, GPUS_PER_MACHINE), max(1, gpus // GPUS_PER_MACHINE)
+    seconds = 2 * (inside - 1) / inside * size / NVLINK + 2 * (machines - 1) / machines * size / inside / INFINIBAND
+    return seconds / REACHED
+
+
+def distinct_words(tokens: int, vocabulary: int) -> float:
+    """Return how many different words that many tokens contain on average, by Zipf's law."""
+    weights = [1 / (rank + ZIPF_OFFSET) for rank in range(1, vocabulary + 1)]
+    total = sum(weights)
+    return sum(1 - (1 - weight / total) ** tokens for weight in weights)
+
+
+def late_bytes(config: Config) -> float:
+    """Return the bytes of gradients, in float32, whose reduction begins when the backward pass ends."""
+    words = distinct_words(2 * config.training.batch_tokens, config.tokenizer.vocab_size)
+    return LAST_BUCKET_BYTES + 4 * config.model.d_model * words
+
+
+def speed(config: Config, gpus: int) -> Speed:
+    """Return the estimate for a number of GPUs."""
+    figures = describe(config, gpus)
+    assert figures.estimate is not None
+    computing = 3600 * figures.estimate.hours / config.training.steps
+    width = 2 if config.training.reduce_precision == "bf16" else 4
+    reducing = reduction_seconds(width * figures.parameters.total, gpus)
+    last = reduction_seconds(width / 4 * late_bytes(config), gpus)
+    exposed = max(last, reducing - BACKWARD_SHARE * computing)
+    return Speed(computing, figures.accumulation * LAUNCHES * LAUNCH_SECONDS, reducing, exposed)
+
+
+def table(overrides: Sequence[str]) -> str:
+    """Return the estimates of an experiment as a table in Markdown."""
+    config = compose([*overrides, "describe.device=h100"])
+    lines = [
+        "| H100s | computing, ms | launching, ms | reduction, ms | of it exposed, ms | tokens/s | minutes |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for gpus in DEVICES:
+        each = speed(config, gpus)
+        times = [f"{1000 * value:.2f}" for value in each]
+        tokens = 2 * config.training.batch_tokens / each.step
+        minutes = config.training.steps * each.step / 60
+        lines.append(f"| {gpus} | {' | '.join(times)} | {tokens:,.0f} | {minutes:.1f} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    try:
+        print(table(sys.argv[1:]))
+    except UserError as error:
+        print(f"scaling: {error}", file=sys.stderr)
+        sys.exit(2)
