@@ -38,6 +38,7 @@ class Objective(nn.Module):
         super().__init__()
         self.model = model
         self.smoothing = smoothing
+        self.loss_rows = loss_rows
 
     def forward(self, batch: MicroBatch) -> Losses:
         """Return the losses, summed over the labels of the batch."""
@@ -91,7 +92,6 @@ class Trainer:
     ) -> None:
         """Train `model`; see `runtime.parallel` and `runtime.loss_rows`."""
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
-        self.loss_rows = loss_rows
         self.objective = distributed.parallel(
             Objective(model, config.label_smoothing, loss_rows), rounded=config.reduce_precision == "bf16"
         )
