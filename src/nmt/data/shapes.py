@@ -9,9 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from nmt.compute import distributed
 from nmt.compute.machine import Machine
-from nmt.config.schema import ModelConfig
-from nmt.data.batches import IntArray
+from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.data.batches import IntArray, full_micro_batch_tokens
+from nmt.model.attention import PLAN_PADDED
+from nmt.model.interface import TranslationModel
 from nmt.model.positions.base import positions_of
 
 TOKEN_MULTIPLE = 32
@@ -42,13 +45,18 @@ class Shapes:
     """
 
     @classmethod
-    def on(cls, machine: Machine, model: ModelConfig, tokens: int) -> "Shapes":
-        """Return the shapes of micro-batches of at most about `tokens` source and target tokens."""
+    def on(cls, machine: Machine, model: ModelConfig, tokens: int, *, padded: bool = False) -> "Shapes":
+        """Return the shapes of micro-batches of at most about `tokens` source and target tokens.
+
+        Say `padded` if the settings choose padded attention; some models have no other.
+        """
         if machine.device.type != "cuda":
             return cls()
         full = _round_up(tokens, GPU_TOKEN_MULTIPLE)
         step = full // GPU_TOKEN_STEPS // GPU_TOKEN_MULTIPLE * GPU_TOKEN_MULTIPLE
-        padded = positions_of(model).biases_scores or model.prefix_attention or machine.precision == torch.float32
+        padded = (
+            padded or positions_of(model).biases_scores or model.prefix_attention or machine.precision == torch.float32
+        )
         return cls(full, max(step, GPU_TOKEN_MULTIPLE), buckets=not padded)
 
     def tokens(self, count: int) -> int:
@@ -89,6 +97,12 @@ class Shapes:
                 break  # a CPU has room for a few tokens more, and repeats the losses of earlier runs exactly
         of_source, of_target = (np.diff(np.arange(pairs + 1) * each // pairs) for each in tokens)
         return of_source, of_target
+
+
+def micro_batch_shapes(model: TranslationModel, config: TrainingConfig, machine: Machine, device_tokens: int) -> Shapes:
+    """Return the shapes of the micro-batches of a step, if each has at most `device_tokens`; 0 for no limit."""
+    tokens = full_micro_batch_tokens(config.batch_tokens, device_tokens, distributed.world_size())
+    return Shapes.on(machine, model.config, tokens, padded=model.plan is PLAN_PADDED)
 
 
 def _round_up(count: int, multiple: int) -> int:

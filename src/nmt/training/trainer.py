@@ -15,9 +15,8 @@ from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
 from nmt.compute.threads import concurrent_workers, run_in_threads
 from nmt.config.schema import TrainingConfig
-from nmt.data.batches import full_micro_batch_tokens
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
-from nmt.data.shapes import Shapes
+from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.decoding.limits import MAX_TARGET_TOKENS
 from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
 from nmt.model.interface import TranslationModel
@@ -109,9 +108,8 @@ class Trainer:
         self._sums = _LossSums(machine.device)
 
     def shapes(self, device_tokens: int) -> Shapes:
-        """Return the shapes of micro-batches, of which each has at most `device_tokens`; 0 for no limit."""
-        tokens = full_micro_batch_tokens(self.config.batch_tokens, device_tokens, distributed.world_size())
-        return Shapes.on(self.machine, self.model.config, tokens)
+        """See `micro_batch_shapes`."""
+        return micro_batch_shapes(self.model, self.config, self.machine, device_tokens)
 
     def update(self, batch: GlobalBatch, interruptible: Interruptible = nullcontext) -> None:
         """Train on one global batch.
@@ -148,7 +146,7 @@ class Trainer:
             return
         # through the wrapper for several processes, so that a model that is compiled now is split for its reductions
         with distributed.last_only(self.objective, last=False):
-            losses = self.objective(batch)
+            losses: Losses = self.objective(batch)
         losses.smoothed.backward()
 
     @property

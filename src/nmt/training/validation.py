@@ -6,9 +6,9 @@ from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
 from nmt.config.schema import Config, ModelConfig, TrainingConfig
-from nmt.data.batches import PairLengths, full_micro_batch_tokens, plan_epoch, split_batch
+from nmt.data.batches import PairLengths, plan_epoch, split_batch
 from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble
-from nmt.data.shapes import Shapes
+from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.data.store import PairStore
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
@@ -49,8 +49,8 @@ def development_loss(
     interruptible_together: Interruptible,
 ) -> Statistics:
     """Return the mean losses on the development set. All processes must call this."""
-    tokens = full_micro_batch_tokens(config.batch_tokens, config.device_tokens, distributed.world_size())
-    batches = development_batches(valid, config, model.config, Shapes.on(machine, model.config, tokens))
+    shapes = micro_batch_shapes(model, config, machine, config.device_tokens)
+    batches = development_batches(valid, config, model.config, shapes)
     return held_out_loss(model, batches, config, machine, interruptible_together)
 
 

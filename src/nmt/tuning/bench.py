@@ -15,6 +15,7 @@ from nmt.data.batches import full_micro_batch_tokens
 from nmt.data.loader import DataPosition, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
+from nmt.model.attention import PLAN_PADDED
 from nmt.training.new_trainer import new_trainer
 from nmt.training.trainer import Trainer, concurrency_of
 from nmt.tuning.choices import TUNABLE, Situation
@@ -75,6 +76,7 @@ class TrainingBench:
     def batches(self, trainer: Trainer, batch_tokens: int) -> list[GlobalBatch]:
         """Return the same few global batches for every contender, divided as its trainer wants them."""
         tokens = full_micro_batch_tokens(batch_tokens, trainer.config.device_tokens, self.devices)
+        padded = trainer.model.plan is PLAN_PADDED
         stream = global_batches(
             self.text,
             batch_tokens=batch_tokens,
@@ -84,7 +86,7 @@ class TrainingBench:
             rank=0,
             devices=self.devices,
             threads=trainer.concurrency,
-            shapes=Shapes.on(trainer.machine, trainer.model.config, tokens),
+            shapes=Shapes.on(trainer.machine, trainer.model.config, tokens, padded=padded),
         )
         return list(islice(stream, BATCHES))
 

@@ -86,4 +86,5 @@ def test_sizes_are_rounded_up_by_less_than_promised() -> None:
 )
 def test_padded_attention_gets_no_more_sentences_and_no_longer_ones(machine: Machine, model: ModelConfig) -> None:
     shapes = Shapes.on(machine, model, 25_000)
-    assert (shapes.sentences(807), shapes.longest(31), shapes.tokens(24_990)) == (807, 31, 25_024)
+    for each in (shapes, Shapes.on(GPU, MODEL, 25_000, padded=True)):
+        assert (each.sentences(807), each.longest(31), each.tokens(24_990)) == (807, 31, 25_024)

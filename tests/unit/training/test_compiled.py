@@ -55,8 +55,9 @@ def step(seed: int) -> GlobalBatch:
     return GlobalBatch([batch], len(target.tokens), 0, DataPosition())
 
 
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 def test_the_trial_batch_compiles_the_graph_that_overlaps_reductions_with_the_backward_pass(
-    one_of_several: None, monkeypatch: pytest.MonkeyPatch
+    precision: torch.dtype, one_of_several: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     buckets = []
     compile_fn = DDPOptimizer.compile_fn
@@ -71,7 +72,7 @@ def test_the_trial_batch_compiles_the_graph_that_overlaps_reductions_with_the_ba
     counter = CompileCounterWithBackend("aot_eager")
     model.compile = partial(model.compile, backend=counter)  # type: ignore[method-assign,call-arg]
     compile_model(model, RuntimeConfig(compile=True))
-    trainer = Trainer(model, TrainingConfig(), CPU, seed=1)
+    trainer = Trainer(model, TrainingConfig(), CPU._replace(precision=precision), seed=1)
     trainer.try_out(step(0).micro_batches[0])
     assert max(buckets, default=0) > 1
     graphs = counter.frame_count

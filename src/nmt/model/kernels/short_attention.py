@@ -19,9 +19,11 @@ MAX_HEAD_WIDTH = 64
 """Widest head for which the largest tile fits into the shared memory of all GPUs (99 KiB on some)."""
 
 
-def tile_for(longest: int) -> int | None:
-    """Return the smallest tile that holds a sentence of this many tokens, or None if it is too long."""
-    return next((tile for tile in TILES if longest <= tile), None)
+def tile_for(longest: int) -> int:
+    """Return the smallest tile that holds a sentence of this many tokens."""
+    if longest > TILES[-1]:
+        raise ValueError(f"a tile holds at most {TILES[-1]} tokens, not {longest}")
+    return next(tile for tile in TILES if longest <= tile)
 
 
 def short_attention(
@@ -30,18 +32,19 @@ def short_attention(
     values: Tensor,
     query_offsets: Tensor,
     key_offsets: Tensor,
-    query_tile: int,
-    key_tile: int,
+    longest_query: int,
+    longest_key: int,
     causal: bool,
 ) -> Tensor:
     """Attend from queries (Tq, h, d_k) to keys (Tk, h_kv, d_k) and values (Tk, h_kv, d_v): (Tq, h, d_v).
 
     The offsets (B + 1,) say where sentences begin, and may end with empty ones. Every token belongs to a sentence, and
-    no sentence may be longer than the tile. Queries, keys and values may be views with any distance between tokens.
-    Statistics are in float32.
+    no sentence may be longer than `longest_query` or `longest_key`, which are at most 128. The operation chooses the
+    tiles, so that a compiled model has one graph for all of them. Queries, keys and values may be views with any
+    distance between tokens. Statistics are in float32.
     """
     attended: Tensor = torch.ops.nmt.short_attention(
-        queries, keys, values, query_offsets, key_offsets, query_tile, key_tile, causal
+        queries, keys, values, query_offsets, key_offsets, longest_query, longest_key, causal
     )
     return attended
 
@@ -53,10 +56,11 @@ def _short_attention(
     values: Tensor,
     query_offsets: Tensor,
     key_offsets: Tensor,
-    query_tile: int,
-    key_tile: int,
+    longest_query: int,
+    longest_key: int,
     causal: bool,
 ) -> Tensor:
+    query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
     if uses_triton(queries):
         from nmt.model.kernels import triton_attention  # noqa: PLC0415 - imports Triton
 
@@ -78,10 +82,11 @@ def _short_attention_backward(
     values: Tensor,
     query_offsets: Tensor,
     key_offsets: Tensor,
-    query_tile: int,
-    key_tile: int,
+    longest_query: int,
+    longest_key: int,
     causal: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
+    query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
     if uses_triton(queries):
         from nmt.model.kernels import triton_attention  # noqa: PLC0415 - imports Triton
 
