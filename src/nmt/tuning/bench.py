@@ -9,6 +9,7 @@ import torch
 
 from nmt.compute.cores import usable_cores
 from nmt.compute.machine import prepare_machine
+from nmt.compute.time_limit import time_limit
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
 from nmt.data.batches import full_micro_batch_tokens
@@ -38,13 +39,21 @@ class TrainingBench:
         self.batch_tokens = config.training.batch_tokens
         """Most source tokens, and most target tokens, of the global batches to time."""
 
-    def fit_batch(self, seconds_per_step: float) -> None:
-        """Time smaller batches if a step of the whole batch would take longer than this."""
-        whole, self.batch_tokens = self.batch_tokens, min(CHECK_TOKENS, self.batch_tokens)
-        contender = self.open({})
-        seconds = min(contender.step(number) for number in range(BATCHES))
+    def fit_batch(self, seconds_per_step: float, limit: float) -> None:
+        """Time smaller batches if a step of the whole batch would take longer than this.
+
+        If the default settings fail, or find no answer within the limit, batches are small; the search reports why.
+        """
+        whole = self.batch_tokens
+        self.batch_tokens = small = min(CHECK_TOKENS, whole)
+        try:
+            with time_limit(limit):
+                contender = self.open({})
+                seconds = min(contender.step(number) for number in range(BATCHES))
+        except Exception:
+            return
         contender.close()
-        small, self.batch_tokens = self.batch_tokens, whole
+        self.batch_tokens = whole
         while self.batch_tokens >= 2 * small and seconds * self.batch_tokens / small > seconds_per_step:
             self.batch_tokens //= 2
 
