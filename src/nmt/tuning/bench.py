@@ -17,8 +17,9 @@ from nmt.data.loader import DataPosition, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
 from nmt.model.attention import PLAN_PADDED
+from nmt.training.concurrency import concurrency_of
 from nmt.training.new_trainer import new_trainer
-from nmt.training.trainer import Trainer, concurrency_of
+from nmt.training.trainer import Trainer
 from nmt.tuning.choices import TUNABLE, Situation
 from nmt.tuning.search import Check, Settings, Value
 
