@@ -217,7 +217,7 @@ class Check:
         seconds = min((self.end - time.monotonic()) / (len(choices) + 1), SECONDS_PER_CHOICE[self.device.type])
         bench = TrainingBench(config, synthetic_pairs(speed.WORDS, speed.WORDS), (speed.WORDS, speed.WORDS))
         if self.device.type == "cpu":
-            bench.fit_batch(seconds / STEPS_PER_CHOICE)
+            bench.fit_batch(seconds / STEPS_PER_CHOICE, limit=seconds)
         yield from Search(bench, seconds, _show).run(choices).table
 
     def _run(self, shape: str, compiled: bool | None = None) -> Config:

@@ -20,7 +20,6 @@ from nmt.data.loader import DataPosition, global_batches
 from nmt.data.synthetic import synthetic_pairs
 from nmt.model.attention import Attend, FlashAttend, PaddedAttend, ShortAttend
 from nmt.model.kernels.residual import dropout_add, dropout_add_norm
-from nmt.model.kernels.short_attention import tile_for
 from nmt.model.kernels.softmax import softmax_gradient_
 from nmt.model.packed import Packed
 from nmt.training.new_trainer import new_trainer
@@ -218,14 +217,9 @@ def attention_error(kind: str, device: torch.device, dtype: torch.dtype, *, caus
 
 
 def _attend(kind: str, queries: Packed, keys: Packed, *, causal: bool) -> Attend:
-    if kind == "padded":
-        return PaddedAttend(queries, keys, causal=causal)
-    if kind == "flash":
-        return FlashAttend(queries, keys, causal=causal)
-    tiles = tile_for(queries.longest), tile_for(keys.longest)
-    assert tiles[0] is not None
-    assert tiles[1] is not None
-    return ShortAttend(queries, keys, (tiles[0], tiles[1]), causal=causal)
+    implementations = {"padded": PaddedAttend, "flash": FlashAttend, "short": ShortAttend}
+    attend: Attend = implementations[kind](queries, keys, causal=causal)
+    return attend
 
 
 def _attend_exactly(queries: Tensor, keys: Tensor, values: Tensor, *, causal: bool) -> Tensor:

@@ -32,7 +32,7 @@ SHAPES = {
 }
 WORDS = 37_000
 WARMUP_STEPS = 3
-DECODED_SENTENCES = 128
+DECODED_SENTENCES = {"cuda": 128, "cpu": 8}
 """Sentences that are decoded simultaneously."""
 
 
@@ -142,12 +142,13 @@ def _estimated_memory(config: Config, machine: Machine, batches: list[GlobalBatc
     return training_memory(config.model, parameters, WORDS, source, target, length, on).total
 
 
-def decoding_speed(shape: str, machine: Machine, sentences: int = DECODED_SENTENCES) -> DecodingSpeed:
+def decoding_speed(shape: str, machine: Machine) -> DecodingSpeed:
     """Translate random sentences by a model with random weights, with the paper's beam of 4.
 
     Such a model rarely ends a sentence, so every translation has nearly the length of its source and 50 tokens more:
     the tokens are as fast as those of a trained model, the sentences are not.
     """
+    sentences = DECODED_SENTENCES[machine.device.type]
     model = _decoder(SHAPES[shape], machine)
     text = synthetic_pairs(WORDS, WORDS, pairs=sentences)
     source = Packed.from_sentences([[*map(int, text.source(index)), EOS] for index in range(sentences)])

@@ -45,7 +45,7 @@ def run(config: Config) -> None:
     seconds = config.tune.seconds or SECONDS.get(machine.device.type, SECONDS["cpu"])
     bench = TrainingBench(config, text.pairs, text.vocabularies, devices)
     if machine.device.type == "cpu":
-        bench.fit_batch(seconds / STEPS_PER_CHOICE)
+        bench.fit_batch(seconds / STEPS_PER_CHOICE, limit=seconds)
     print(
         f"measuring {', '.join(choices)} on {machine}, at most {seconds:g} s each, "
         f"with batches of {bench.batch_tokens:,} tokens of {text.origin}",

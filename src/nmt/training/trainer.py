@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
-from nmt.compute.threads import concurrent_workers, run_in_threads
+from nmt.compute.threads import run_in_threads
 from nmt.config.schema import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.data.shapes import Shapes, micro_batch_shapes
@@ -22,13 +22,11 @@ from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
 from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights
 from nmt.text.special import PAD
+from nmt.training.concurrency import concurrency_of
 from nmt.training.embedding_gradient import embedding_gradient
 from nmt.training.loss import Losses, smoothed_cross_entropy
 from nmt.training.optimizer import build_optimizer
 from nmt.training.schedule import learning_rate
-
-MIN_MICRO_BATCH_TOKENS = 512
-"""A micro-batch with fewer source or target tokens is not worth a thread with its own copy of the gradient."""
 
 
 class Objective(nn.Module):
@@ -92,7 +90,6 @@ class Trainer:
     ) -> None:
         """Train `model`; see `runtime.parallel` and `runtime.loss_rows`."""
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
-        self.loss_rows = loss_rows
         self.objective = distributed.parallel(
             Objective(model, config.label_smoothing, loss_rows), rounded=config.reduce_precision == "bf16"
         )
@@ -285,15 +282,6 @@ class _LossSums:
             return Statistics(math.nan, math.nan, math.nan, int(skipped))
         nll = nlls / tokens
         return Statistics(smoothed / tokens, nll, _perplexity(nll), int(skipped))
-
-
-def concurrency_of(config: TrainingConfig, machine: Machine, parallel: int) -> int:
-    """Return how many micro-batches a process computes in parallel: one, unless a single process trains on a CPU."""
-    if machine.device.type != "cpu" or distributed.world_size() > 1:
-        return 1
-    return parallel or concurrent_workers(
-        min(config.device_tokens or config.batch_tokens, config.batch_tokens) // MIN_MICRO_BATCH_TOKENS
-    )
 
 
 def _accumulate(gradients: list[Tensor], parameters: list[nn.Parameter]) -> None:

@@ -41,13 +41,15 @@ def take_tuned(config: Config) -> Taken:
         tuned = read_tuned(path, config)
         if difference := first_difference(tuned.fingerprint, expected):
             raise UserError(f"{path} was measured for something else: {difference}")
+        left_open = (key for key in tuned.settings if value_of(config, key) == TUNABLE[key].open_value)
+        values = {key: tuned.settings[key] for key in left_open}
+        tuned_config = with_values(config, values)
     except UserError as error:
         if required:
             raise CommonError(str(error)) from error
         return Taken(config, f"warning: {error}; this run does not use it", None)
-    values = {key: value for key, value in tuned.settings.items() if value_of(config, key) == TUNABLE[key].open_value}
     listed = " ".join(f"{key}={str(value).lower()}" for key, value in values.items())
-    return Taken(with_values(config, values), f"tuned settings of {path}: {listed or 'the defaults'}", tuned)
+    return Taken(tuned_config, f"tuned settings of {path}: {listed or 'the defaults'}", tuned)
 
 
 def keep_tuned(config: Config, tuned: Tuned | None) -> None:

@@ -9,6 +9,7 @@ import torch
 
 from nmt.compute.cores import usable_cores
 from nmt.compute.machine import prepare_machine
+from nmt.compute.time_limit import time_limit
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
 from nmt.data.batches import full_micro_batch_tokens
@@ -16,8 +17,9 @@ from nmt.data.loader import DataPosition, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
 from nmt.model.attention import PLAN_PADDED
+from nmt.training.concurrency import concurrency_of
 from nmt.training.new_trainer import new_trainer
-from nmt.training.trainer import Trainer, concurrency_of
+from nmt.training.trainer import Trainer
 from nmt.tuning.choices import TUNABLE, Situation
 from nmt.tuning.search import Check, Settings, Value
 
@@ -38,13 +40,21 @@ class TrainingBench:
         self.batch_tokens = config.training.batch_tokens
         """Most source tokens, and most target tokens, of the global batches to time."""
 
-    def fit_batch(self, seconds_per_step: float) -> None:
-        """Time smaller batches if a step of the whole batch would take longer than this."""
-        whole, self.batch_tokens = self.batch_tokens, min(CHECK_TOKENS, self.batch_tokens)
-        contender = self.open({})
-        seconds = min(contender.step(number) for number in range(BATCHES))
+    def fit_batch(self, seconds_per_step: float, limit: float) -> None:
+        """Time smaller batches if a step of the whole batch would take longer than this.
+
+        If the default settings fail, or find no answer within the limit, batches are small; the search reports why.
+        """
+        whole = self.batch_tokens
+        self.batch_tokens = small = min(CHECK_TOKENS, whole)
+        try:
+            with time_limit(limit):
+                contender = self.open({})
+                seconds = min(contender.step(number) for number in range(BATCHES))
+        except Exception:
+            return
         contender.close()
-        small, self.batch_tokens = self.batch_tokens, whole
+        self.batch_tokens = whole
         while self.batch_tokens >= 2 * small and seconds * self.batch_tokens / small > seconds_per_step:
             self.batch_tokens //= 2
 

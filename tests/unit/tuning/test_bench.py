@@ -7,8 +7,8 @@ from nmt.config.keys import with_values
 from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, TrainingConfig
 from nmt.data.synthetic import synthetic_pairs
 from nmt.tuning import search
-from nmt.tuning.bench import BATCHES, TrainingBench
-from nmt.tuning.search import Search
+from nmt.tuning.bench import BATCHES, TrainingBench, TrainingContender
+from nmt.tuning.search import Search, Settings
 
 WORDS = 120
 CONFIG = Config(
@@ -60,11 +60,22 @@ def test_contender_takes_its_share_of_a_batch_for_several_devices() -> None:
 
 def test_batches_shrink_until_a_step_is_short_enough() -> None:
     made = bench(with_values(CONFIG, {"training.batch_tokens": 64_000}))
-    made.fit_batch(seconds_per_step=1e-6)
+    made.fit_batch(seconds_per_step=1e-6, limit=60)
     assert 1024 <= made.batch_tokens < 2048
     made = bench(with_values(CONFIG, {"training.batch_tokens": 2000}))
-    made.fit_batch(seconds_per_step=1000)
+    made.fit_batch(seconds_per_step=1000, limit=60)
     assert made.batch_tokens == 2000
+
+
+def test_batches_are_small_if_the_default_settings_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = bench(with_values(CONFIG, {"training.batch_tokens": 64_000}))
+
+    def fail(settings: Settings) -> TrainingContender:
+        raise MemoryError
+
+    monkeypatch.setattr(made, "open", fail)
+    made.fit_batch(seconds_per_step=1000, limit=60)
+    assert made.batch_tokens == 1024
 
 
 def test_real_search_chooses_among_real_trainers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,3 +247,11 @@ def test_cuda_graphs_are_tried_only_for_one_compiled_micro_batch() -> None:
     assert candidates(situation) == [True]
     assert candidates(situation._replace(compiled=False)) == []
     assert candidates(situation._replace(micro_batches=2)) == []
+
+
+def test_given_setting_that_contradicts_a_tuned_one_is_a_line_and_not_an_end(config: Config) -> None:
+    write(config, {"runtime.compile": True, "runtime.cuda_graphs": True})
+    given = with_values(config, {"runtime.compile": False})
+    taken = take_tuned(given)
+    assert taken.config == given
+    assert "runtime.cuda_graphs=true needs runtime.compile=true" in taken.message
