@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import torch
@@ -81,7 +81,7 @@ class Trainer:
             Objective(model, config.label_smoothing), rounded=config.reduce_precision == "bf16"
         )
         self.working_weights = WorkingWeights(model, machine.precision)
-        self.dropout_seed = share_seed(cast(nn.Module, model), machine.device)
+        self.dropout_seed = share_seed(model.modules(), machine.device)
         self.optimizer = build_optimizer(model, config)
         self.optimizer.register_step_post_hook(lambda *_: self.working_weights.outdate())
         self.concurrency = _concurrency(config, machine)
