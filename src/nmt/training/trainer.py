@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import torch
@@ -96,7 +96,7 @@ class Trainer:
         self.working_weights = WorkingWeights(model, machine.precision)
         with self.working_weights.active():
             model.build_position_tables(MAX_TARGET_TOKENS)
-        self.dropout_seed = share_seed(cast(nn.Module, model), machine.device)
+        self.dropout_seed = share_seed(model.modules(), machine.device)
         self.optimizer = build_optimizer(model, config)
         self._embedding_gradient = embedding_gradient(model)  # after the optimizer, which may move the weights
         self.optimizer.register_step_post_hook(lambda *_: self.working_weights.outdate())

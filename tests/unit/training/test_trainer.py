@@ -299,3 +299,21 @@ def test_bf16_training_resumed_from_a_saved_state_is_exact(store: PairStore) -> 
         again.update(item)
     assert all(torch.equal(value, weights(again)[name]) for name, value in weights(ours).items())
     assert again.take_statistics() == ours.take_statistics()
+
+
+def test_each_micro_batch_has_its_own_dropout_seed_and_repeats_it(store: PairStore) -> None:
+    """The seed is that of the masks on a GPU; it depends on nothing but the position in training."""
+    in_parts = replace(TRAINING, device_tokens=20)
+    runs = []
+    for _ in range(2):
+        ours, seeds = trainer(in_parts), list[int]()
+
+        def note(*_: object, seed: torch.Tensor = ours.dropout_seed, seeds: list[int] = seeds) -> None:
+            seeds.append(int(seed))
+
+        ours.objective.register_forward_pre_hook(note)
+        for item in batches_of(store, in_parts, 3):
+            ours.update(item)
+        runs.append(seeds)
+    assert runs[0] == runs[1]
+    assert len(set(runs[0])) == len(runs[0]) > 3

@@ -1,6 +1,7 @@
 """Dropout that is cheap on a CPU."""
 
 import threading
+from collections.abc import Iterable
 from typing import Any, cast
 
 import torch
@@ -63,10 +64,13 @@ class Dropout(nn.Module):
         return cast(Tensor, _AddMasked.apply(stream, branch, mask, 1 / (1 - self.probability)))  # type: ignore[no-untyped-call]
 
 
-def share_seed(model: nn.Module, device: torch.device) -> Tensor:
-    """Number the dropouts of a model, and return the seed (1,) of their masks on a GPU, to be set per micro-batch."""
+def share_seed(modules: Iterable[nn.Module], device: torch.device) -> Tensor:
+    """Number the dropouts among a model's modules, and return the seed (1,) of their masks on a GPU.
+
+    The seed is to be set for each micro-batch.
+    """
     seed = torch.zeros(1, dtype=torch.int64, device=device)
-    for site, dropout in enumerate(module for module in model.modules() if isinstance(module, Dropout)):
+    for site, dropout in enumerate(module for module in modules if isinstance(module, Dropout)):
         dropout.seed, dropout.site = seed, site
     return seed
 
