@@ -161,7 +161,8 @@ class ShortAttend:
         assert bias is None
         attended = short_attention(
             queries, keys.to(queries.dtype), values.to(queries.dtype),
-            self.queries.offsets, self.keys.offsets, *self.tiles, self.causal,
+            self.queries.offsets, self.keys.offsets, *self.tiles,
+            causal=self.causal, one_product=self.queries is self.keys,
         )  # fmt: skip
         return attended.flatten(-2)
 

@@ -50,7 +50,7 @@ def launch_all(dtype: torch.dtype) -> None:
         offsets = torch.tensor([0, 64], dtype=torch.int32)
         for tile in TILES:
             triton_attention.short_attention(*heads, offsets, offsets, tile, tile, True)
-            triton_attention.short_attention_backward(heads[0], *heads, offsets, offsets, tile, tile, True)
+            triton_attention.short_attention_backward(heads, heads[0], *heads, offsets, offsets, tile, tile, True)
 
 
 def main(backend: str, architecture: str) -> int:
