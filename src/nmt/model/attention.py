@@ -166,7 +166,8 @@ class ShortAttend:
         assert bias is None
         attended = short_attention(
             queries, keys.to(queries.dtype), values.to(queries.dtype),
-            self.queries.offsets, self.keys.offsets, self.queries.longest, self.keys.longest, self.causal,
+            self.queries.offsets, self.keys.offsets, self.queries.longest, self.keys.longest,
+            causal=self.causal, one_product=self.queries is self.keys,
         )  # fmt: skip
         return attended.flatten(-2)
 

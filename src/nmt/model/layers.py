@@ -14,7 +14,7 @@ from nmt.model.activations import activation_of
 from nmt.model.attention import Attend, AttendSource
 from nmt.model.cpu.dropout import Dropout
 from nmt.model.kernels.residual import dropout_add_norm
-from nmt.model.linear import Linear, activated
+from nmt.model.linear import Linear, activated, split_product
 from nmt.model.norms import norm_of
 from nmt.model.positions.base import Transform, positions_of
 
@@ -70,7 +70,7 @@ class SelfAttention(nn.Module):
 
     def project(self, stream: Tensor, transform: Transform | None) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries (T, h, d_k), keys (T, h_kv, d_k) and values (T, h_kv, d_v) of a stream (T, d_model)."""
-        queries, keys, values = self.query_key_value(stream).split(self.heads.widths, -1)
+        queries, keys, values = split_product(self.query_key_value(stream), self.heads.widths)
         queries, keys, values = self.heads.queries(queries), self.heads.keys(keys), self.heads.values(values)
         if transform is not None:
             queries, keys = transform(queries), transform(keys)
@@ -98,7 +98,7 @@ class CrossAttention(nn.Module):
 
     def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Return keys (T, h_kv, d_k) and values (T, h_kv, d_v) of the encoder's output (T, d_model)."""
-        keys, values = self.key_value(memory).split(self.heads.widths[1:], dim=-1)
+        keys, values = split_product(self.key_value(memory), self.heads.widths[1:])
         return self.heads.keys(keys), self.heads.values(values)
 
     def forward(self, stream: Tensor, attend_source: AttendSource) -> Tensor:

@@ -1,6 +1,6 @@
 """Matrix products whose weights are kept in float32 and multiplied in a lower precision."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -78,6 +78,35 @@ def _float32_product(left: Tensor, right: Tensor) -> Tensor:
 def _float32_sum(rows: Tensor) -> Tensor:
     # a CPU would first copy all rows to float32
     return rows.sum(0, dtype=torch.float32) if rows.is_cuda else rows.sum(0).float()
+
+
+def split_product(product: Tensor, widths: list[int]) -> tuple[Tensor, ...]:
+    """Return parts (T, width) of a product (T, sum of widths) whose gradient is not copied if it is in one piece."""
+    if not product.is_cuda or torch.compiler.is_compiling():
+        return product.split(widths, -1)
+    return cast(tuple[Tensor, ...], _Split.apply(product, widths))  # type: ignore[no-untyped-call]
+
+
+class _Split(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, product: Tensor, widths: list[int]) -> tuple[Tensor, ...]:
+        return product.split(widths, -1)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return joined(gradients), None
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """Return matrices (T, width) side by side: a view if they are adjacent columns of one matrix, else a copy."""
+    rows, width = len(parts[0]), sum(part.shape[1] for part in parts)
+    start = parts[0].storage_offset()
+    for part in parts:
+        same = part.untyped_storage()._cdata == parts[0].untyped_storage()._cdata
+        if not same or part.stride() != (width, 1) or part.storage_offset() != start:
+            return torch.cat(list(parts), -1)
+        start += part.shape[1]
+    return parts[0].as_strided((rows, width), (width, 1))
 
 
 def look_up(tokens: Tensor, matrix: Tensor, copy: Tensor | None) -> Tensor:

@@ -34,7 +34,9 @@ def short_attention(
     key_offsets: Tensor,
     longest_query: int,
     longest_key: int,
+    *,
     causal: bool,
+    one_product: bool = False,
 ) -> Tensor:
     """Attend from queries (Tq, h, d_k) to keys (Tk, h_kv, d_k) and values (Tk, h_kv, d_v): (Tq, h, d_v).
 
@@ -42,9 +44,13 @@ def short_attention(
     no sentence may be longer than `longest_query` or `longest_key`, which are at most 128. The operation chooses the
     tiles, so that a compiled model has one graph for all of them. Queries, keys and values may be views with any
     distance between tokens. Statistics are in float32.
+
+    Gradients of keys and values are parts of one tensor, in this order; if `one_product`, that of the queries is its
+    first part. So products that compute several of them can take their gradient without copying it
+    (`split_product`).
     """
     attended: Tensor = torch.ops.nmt.short_attention(
-        queries, keys, values, query_offsets, key_offsets, longest_query, longest_key, causal
+        queries, keys, values, query_offsets, key_offsets, longest_query, longest_key, causal, one_product
     )
     return attended
 
@@ -59,6 +65,7 @@ def _short_attention(
     longest_query: int,
     longest_key: int,
     causal: bool,
+    one_product: bool,
 ) -> Tensor:
     query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
     if uses_triton(queries):
@@ -85,14 +92,18 @@ def _short_attention_backward(
     longest_query: int,
     longest_key: int,
     causal: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
+    one_product: bool,
+) -> list[Tensor]:
     query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
     if uses_triton(queries):
         from nmt.model.kernels import triton_attention  # noqa: PLC0415 - imports Triton
 
-        return triton_attention.short_attention_backward(
-            gradient, queries, keys, values, query_offsets, key_offsets, query_tile, key_tile, causal
-        )
+        buffers = _gradient_buffers(queries, keys, values, one_product)
+        triton_attention.short_attention_backward(
+            _parts(buffers, queries, keys, values),
+            gradient, queries, keys, values, query_offsets, key_offsets, query_tile, key_tile, causal,
+        )  # fmt: skip
+        return buffers
     from_rows, to_rows = _Tiles(query_offsets, query_tile), _Tiles(key_offsets, key_tile)
     shared = queries.shape[1] // keys.shape[1]
     query, key, value = from_rows.split(queries), to_rows.split(keys, shared), to_rows.split(values, shared)
@@ -104,11 +115,12 @@ def _short_attention_backward(
     grad_queries = torch.matmul(grad_scores, key)
     grad_keys = torch.matmul(grad_scores.transpose(-2, -1), query)
     grad_values = torch.matmul(weights.to(values.dtype).transpose(-2, -1), upstream)
-    return (
-        from_rows.join(grad_queries, len(queries)),
-        to_rows.join(grad_keys, len(keys), shared),
-        to_rows.join(grad_values, len(values), shared),
+    parts = (
+        from_rows.join(grad_queries, len(queries)).flatten(1),
+        to_rows.join(grad_keys, len(keys), shared).flatten(1),
+        to_rows.join(grad_values, len(values), shared).flatten(1),
     )
+    return [torch.cat(parts, 1)] if one_product else [parts[0], torch.cat(parts[1:], 1)]
 
 
 @_short_attention.register_fake
@@ -117,8 +129,26 @@ def _(queries: Tensor, keys: Tensor, values: Tensor, *_others: Any) -> Tensor:
 
 
 @_short_attention_backward.register_fake
-def _(gradient: Tensor, queries: Tensor, keys: Tensor, values: Tensor, *_others: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return queries.new_empty(queries.shape), keys.new_empty(keys.shape), values.new_empty(values.shape)
+def _(gradient: Tensor, queries: Tensor, keys: Tensor, values: Tensor, *others: Any) -> list[Tensor]:
+    return _gradient_buffers(queries, keys, values, one_product=others[-1])
+
+
+def _gradient_buffers(queries: Tensor, keys: Tensor, values: Tensor, one_product: bool) -> list[Tensor]:
+    """Return the tensors that hold the gradients: one, or one for the queries and one for keys and values."""
+    widths = [each.shape[1] * each.shape[2] for each in (queries, keys, values)]
+    if one_product:
+        return [queries.new_empty(len(queries), sum(widths))]
+    return [queries.new_empty(len(queries), widths[0]), keys.new_empty(len(keys), sum(widths[1:]))]
+
+
+def _parts(buffers: list[Tensor], queries: Tensor, keys: Tensor, values: Tensor) -> list[Tensor]:
+    """Return the gradients of queries, keys and values, as views of the tensors that hold them."""
+    parts: list[Tensor] = []
+    for buffer in buffers:
+        like = (queries, keys, values)[len(parts) :] if buffer is buffers[-1] else (queries,)
+        split = buffer.split([each.shape[1] * each.shape[2] for each in like], 1)
+        parts.extend(part.unflatten(1, each.shape[1:]) for part, each in zip(split, like, strict=True))
+    return parts
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -127,8 +157,8 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    gradients = torch.ops.nmt.short_attention_backward(gradient, *ctx.saved_tensors, *ctx.options)
-    return *gradients, None, None, None, None, None
+    buffers = torch.ops.nmt.short_attention_backward(gradient, *ctx.saved_tensors, *ctx.options)
+    return *_parts(buffers, *ctx.saved_tensors[:3]), None, None, None, None, None, None
 
 
 _short_attention.register_autograd(_gradients, setup_context=_save)

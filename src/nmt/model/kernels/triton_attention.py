@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Sequence
 
 import triton
 import triton.language as tl
@@ -40,6 +41,7 @@ def short_attention(
 
 
 def short_attention_backward(
+    gradients: Sequence[Tensor],
     gradient: Tensor,
     queries: Tensor,
     keys: Tensor,
@@ -49,19 +51,17 @@ def short_attention_backward(
     query_tile: int,
     key_tile: int,
     causal: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """See `short_attention`."""
+) -> None:
+    """Write the gradients of queries, keys and values, whose heads are adjacent; see `short_attention`."""
     gradient, queries, keys, values = (_with_adjacent_heads(heads) for heads in (gradient, queries, keys, values))
     heads, key_heads, key_width, value_width = queries.shape[1], *keys.shape[1:], values.shape[2]
-    grad_queries, grad_keys, grad_values = (each.new_empty(each.shape) for each in (queries, keys, values))
     _backward[(len(query_offsets) - 1, key_heads)](
-        grad_queries, grad_keys, grad_values, gradient, queries, keys, values, query_offsets, key_offsets,
-        gradient.stride(0), queries.stride(0), keys.stride(0), values.stride(0), 1 / math.sqrt(key_width),
+        *gradients, gradient, queries, keys, values, query_offsets, key_offsets,
+        *(each.stride(0) for each in (*gradients, gradient, queries, keys, values)), 1 / math.sqrt(key_width),
         heads=heads, shared=heads // key_heads, key_width=key_width, value_width=value_width,
         key_block=_block(key_width), value_block=_block(value_width),
         query_tile=query_tile, key_tile=key_tile, causal=causal, num_warps=_warps(query_tile, key_tile),
     )  # fmt: skip
-    return grad_queries, grad_keys, grad_values
 
 
 def _with_adjacent_heads(heads: Tensor) -> Tensor:
@@ -94,12 +94,12 @@ def _load(heads, start, count, stride, head, width: tl.constexpr, block: tl.cons
 
 
 @triton.jit
-def _store(tensor, tile_rows, start, count, heads, head, width: tl.constexpr, block: tl.constexpr, tile: tl.constexpr):
-    """Store what `_load` loads, into a contiguous tensor with this many heads."""
+def _store(heads, rows, start, count, stride, head, width: tl.constexpr, block: tl.constexpr, tile: tl.constexpr):
+    """Store what `_load` loads."""
     row = tl.arange(0, tile)[:, None]
     column = tl.arange(0, block)[None, :]
-    place = (start + row).to(tl.int64) * (heads * width) + head * width + column
-    tl.store(tensor + place, tile_rows.to(tensor.dtype.element_ty), mask=(row < count) & (column < width))
+    place = (start + row).to(tl.int64) * stride + head * width + column
+    tl.store(heads + place, rows.to(heads.dtype.element_ty), mask=(row < count) & (column < width))
 
 
 @triton.jit
@@ -134,12 +134,15 @@ def _forward(
         value = _load(values, key_start, key_count, value_stride, head // shared, value_width, value_block, key_tile)
         weights = _weights(query, key, key_count, scale, query_tile, key_tile, causal)
         result = _dot(weights.to(value.dtype), value)
-        _store(attended, result, query_start, query_count, heads, head, value_width, value_block, query_tile)
+        _store(
+            attended, result, query_start, query_count, heads * value_width, head, value_width, value_block, query_tile
+        )
 
 
 @triton.jit
 def _backward(
     grad_queries, grad_keys, grad_values, gradient, queries, keys, values, query_offsets, key_offsets,
+    grad_query_stride, grad_key_stride, grad_value_stride,
     gradient_stride, query_stride, key_stride, value_stride, scale,
     heads: tl.constexpr, shared: tl.constexpr, key_width: tl.constexpr, value_width: tl.constexpr,
     key_block: tl.constexpr, value_block: tl.constexpr,
@@ -169,7 +172,12 @@ def _backward(
             grad_scores = (weights * (grad_weights - along) * scale).to(query.dtype)
             grad_query = _dot(grad_scores, key)
             grad_key += _dot(tl.trans(grad_scores), query)
-            _store(grad_queries, grad_query, query_start, query_count, heads, head, key_width, key_block, query_tile)
-        key_heads: tl.constexpr = heads // shared
-        _store(grad_keys, grad_key, key_start, key_count, key_heads, key_head, key_width, key_block, key_tile)
-        _store(grad_values, grad_value, key_start, key_count, key_heads, key_head, value_width, value_block, key_tile)
+            _store(
+                grad_queries, grad_query, query_start, query_count, grad_query_stride, head,
+                key_width, key_block, query_tile,
+            )  # fmt: skip
+        _store(grad_keys, grad_key, key_start, key_count, grad_key_stride, key_head, key_width, key_block, key_tile)
+        _store(
+            grad_values, grad_value, key_start, key_count, grad_value_stride, key_head,
+            value_width, value_block, key_tile,
+        )  # fmt: skip

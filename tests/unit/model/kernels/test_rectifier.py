@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from nmt.model.kernels.rectifier import rectifier_gradient
+from tests.unit.model.kernels import plain_only
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -21,5 +22,6 @@ def test_gradient_and_its_sum_equal_those_of_torch(rows: int, width: int, dtype:
     torch.testing.assert_close(total.double(), expected, rtol=1e-5, atol=1e-5)
 
 
+@plain_only
 def test_operation_is_registered_correctly() -> None:
     torch.library.opcheck(torch.ops.nmt.rectifier_gradient.default, (torch.randn(3, 7), torch.rand(3, 7)))

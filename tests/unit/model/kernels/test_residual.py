@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from nmt.model.kernels.backend import uses_triton
 from nmt.model.kernels.residual import dropout_add, dropout_add_norm
+from tests.unit.model.kernels import plain_only
 
 SEED = torch.tensor([-(1 << 62) + 12345])
 EPS = 1e-5
@@ -91,6 +92,7 @@ def test_views_with_gaps_give_the_same_result() -> None:
     assert dropout_add_norm(spread[:, ::2], turned, gain, bias, 0.3, SEED, 3).equal(expected)
 
 
+@plain_only
 def test_gradients_agree_with_finite_differences() -> None:
     stream, branch, gain, bias, _ = (each.double().requires_grad_() for each in inputs(3, 5, torch.float32))
 
@@ -132,6 +134,7 @@ def test_masks_drop_the_given_share_independently(probability: float) -> None:
         assert abs((noise[one] * noise[other]).mean()) < 4 / math.sqrt(rows * width)
 
 
+@plain_only
 @pytest.mark.parametrize("operation", ["dropout_add_norm", "dropout_add"])
 def test_operation_is_registered_correctly(operation: str) -> None:
     stream, branch, gain, bias, _ = inputs(3, 8, torch.float32)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from nmt.model.kernels.short_attention import TILES, short_attention, tile_for
+from tests.unit.model.kernels import plain_only
 
 
 def offsets(lengths: list[int]) -> Tensor:
@@ -55,7 +56,9 @@ def test_self_attention_equals_that_of_torch(
 
     for causal in (False, True):
         ours, exact = product.clone().requires_grad_(), product.double().requires_grad_()
-        attended = short_attention(*parts(ours), offsets(lengths), offsets(lengths), tile, tile, causal)
+        attended = short_attention(
+            *parts(ours), offsets(lengths), offsets(lengths), tile, tile, causal=causal, one_product=causal
+        )
         expected = attend_one_by_one(*parts(exact), lengths, lengths, causal)
         assert attended.dtype == dtype
         assert_close(attended.detach(), expected.detach())
@@ -73,7 +76,7 @@ def test_cross_attention_equals_that_of_torch(dtype: torch.dtype) -> None:
     gradient = torch.randn(sum(from_lengths), 2, 16, generator=random).to(dtype)
     ours, exact = ([each.to(kind).requires_grad_() for each in (queries, both)] for kind in (dtype, torch.float64))
     attended = short_attention(
-        ours[0], ours[1][:, 0], ours[1][:, 1], offsets(from_lengths), offsets(to_lengths), 32, 64, False
+        ours[0], ours[1][:, 0], ours[1][:, 1], offsets(from_lengths), offsets(to_lengths), 32, 64, causal=False
     )
     expected = attend_one_by_one(exact[0], exact[1][:, 0], exact[1][:, 1], from_lengths, to_lengths, causal=False)
     assert_close(attended.detach(), expected.detach())
@@ -82,36 +85,41 @@ def test_cross_attention_equals_that_of_torch(dtype: torch.dtype) -> None:
         assert_close(each, truth)
 
 
+@plain_only
 def test_gradients_agree_with_finite_differences() -> None:
     lengths = [2, 1, 3, 0]
     tensors = [torch.randn(6, heads, 3, dtype=torch.float64, requires_grad=True) for heads in (4, 2, 2)]
 
     def attended(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        return short_attention(queries, keys, values, offsets(lengths), offsets(lengths), 32, 32, True)
+        return short_attention(queries, keys, values, offsets(lengths), offsets(lengths), 32, 32, causal=True)
 
     assert torch.autograd.gradcheck(attended, tensors)
 
 
 def test_large_scores_give_finite_results() -> None:
     heads = torch.full((3, 1, 16), 100.0, requires_grad=True)
-    attended = short_attention(heads, heads, heads, offsets([3]), offsets([3]), 32, 32, True)
+    attended = short_attention(heads, heads, heads, offsets([3]), offsets([3]), 32, 32, causal=True)
     torch.testing.assert_close(attended, heads.detach())
     attended.sum().backward()
     assert heads.grad is not None
     assert heads.grad.isfinite().all()
 
 
+@plain_only
 @pytest.mark.parametrize(("longest", "tile"), [(1, 32), (32, 32), (33, 64), (64, 64), (65, 128), (128, 128)])
 def test_tile_is_the_smallest_that_holds_the_longest_sentence(longest: int, tile: int) -> None:
     assert tile_for(longest) == tile
 
 
+@plain_only
 def test_sentences_longer_than_the_largest_tile_have_none() -> None:
     with pytest.raises(ValueError, match="at most 128 tokens, not 129"):
         tile_for(max(TILES) + 1)
 
 
-def test_operation_is_registered_correctly() -> None:
+@plain_only
+@pytest.mark.parametrize("one_product", [True, False])
+def test_operation_is_registered_correctly(one_product: bool) -> None:
     queries, keys, values = (torch.randn(5, heads, 16).requires_grad_() for heads in (2, 1, 1))
-    arguments = (queries, keys, values, offsets([2, 3]), offsets([2, 3]), 32, 32, True)
+    arguments = (queries, keys, values, offsets([2, 3]), offsets([2, 3]), 32, 32, True, one_product)
     torch.library.opcheck(torch.ops.nmt.short_attention.default, arguments)

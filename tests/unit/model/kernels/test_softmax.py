@@ -5,6 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from nmt.model.kernels.softmax import softmax_gradient_
+from tests.unit.model.kernels import plain_only
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -32,6 +33,7 @@ def test_largest_and_smallest_logits_give_finite_results() -> None:
     torch.testing.assert_close(normaliser, torch.tensor([1e4, -3e38]))
 
 
+@plain_only
 def test_operation_is_registered_correctly() -> None:
     arguments = (torch.randn(3, 7), torch.tensor([0, 6, 2]), 0.1)
     torch.library.opcheck(torch.ops.nmt.softmax_gradient_.default, arguments)
