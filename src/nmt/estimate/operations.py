@@ -18,8 +18,6 @@ from nmt.model.norms import LAYER, norm_of
 
 LOGITS_PER_CHUNK = 256 * 1024 * 1024
 """Logits that the loss computes at a time on a GPU."""
-SCORE_PASSES = 17
-"""Times that padded attention reads or writes its scores, forward and backward."""
 
 
 class Operation(NamedTuple):
@@ -40,6 +38,11 @@ class Batch(NamedTuple):
     width: int
     """Bytes per number in the residual stream and in matrix products."""
 
+    @property
+    def exact(self) -> bool:
+        """Whether it is computed in float32, without copies of the weights, fused rectifiers or flash attention."""
+        return self.width == FLOAT32_BYTES
+
     def tokens(self, stack: Stack) -> int:
         """Return the number of tokens that pass through a stack."""
         return stack.reads_source * self.source_tokens + stack.reads_target * self.target_tokens
@@ -54,7 +57,7 @@ def step_operations(
     operations += (micro_batches - 1) * [Operation(3 * FLOAT32_BYTES * parameters)]  # gradients are added up
     operations.append(Operation(FLOAT32_BYTES * parameters))  # the norm of the gradient
     operations.append(Operation(8 * FLOAT32_BYTES * parameters))  # Adam: weights, gradients and two averages
-    if batch.width < FLOAT32_BYTES:
+    if not batch.exact:
         operations.append(Operation((FLOAT32_BYTES + batch.width) * parameters))  # copies for matrix products
     return operations
 
@@ -77,7 +80,7 @@ def _embedding(config: ModelConfig, vocabulary: int, batch: Batch, tokens: int) 
     if config.dropout:
         yield from 2 * [Operation(numbers * (2 * batch.width + 1))]  # a byte per mask
     yield from _passes(numbers, batch.width, 2)
-    if batch.width < FLOAT32_BYTES:
+    if not batch.exact:
         yield Operation(numbers * (batch.width + FLOAT32_BYTES))
     yield Operation(FLOAT32_BYTES * (numbers + vocabulary * config.d_model))
 
@@ -98,7 +101,7 @@ def _layer(config: ModelConfig, stack: Stack, batch: Batch) -> Iterator[Operatio
         yield from _passes(batch.source_tokens * d_model, batch.width, 3)  # the encoder output's gradient adds up
         yield from _linear(tokens, config.heads * config.value_size, d_model, batch.width)
         yield from _residual(config, tokens, batch.width)
-    yield from _feed_forward(config, tokens, batch.width)
+    yield from _feed_forward(config, tokens, batch)
     yield from _residual(config, tokens, batch.width)
 
 
@@ -120,29 +123,37 @@ def _linear(tokens: int, inputs: int, outputs: int, width: int, *, bias_passes: 
 
 
 def _attention(config: ModelConfig, queries: int, keys: int, batch: Batch) -> Iterator[Operation]:
-    """Yield flash attention and its backward pass, or in float32 padded attention as if it were one operation."""
-    pairs = queries * batch.length * config.heads * (config.key_size + config.value_size)
-    from_queries = queries * config.heads * (config.key_size + config.value_size)
-    from_keys = keys * config.heads * (config.key_size + config.value_size)
-    scores = SCORE_PASSES * queries * batch.length * config.heads if batch.width == FLOAT32_BYTES else 0
-    yield Operation(batch.width * (from_queries + from_keys + scores / 3), 2 * pairs)
-    yield Operation(batch.width * 2 * (from_queries + from_keys + scores / 3), 5 * pairs)
+    """Yield flash attention and its backward pass, or what padded attention does instead."""
+    width = config.heads * (config.key_size + config.value_size)
+    pairs = queries * batch.length * width
+    streams = (queries + keys) * width * batch.width
+    if not batch.exact:
+        yield from (Operation(streams, 2 * pairs), Operation(2 * streams, 5 * pairs))
+        return
+    scores = queries * batch.length * config.heads
+    yield from 2 * 4 * 2 * [Operation(2 * streams / 4)]  # pads and unpads four tensors in two passes, and backward
+    yield from 6 * [Operation(streams / 2 + scores * batch.width, pairs)]  # products
+    yield from _passes(scores, batch.width, 2, 2, 2, 2, 3, 1, 2, 3, 2)  # scale, mask, softmax, and backward
 
 
 def _residual(config: ModelConfig, tokens: int, width: int) -> Iterator[Operation]:
     """Add a sub-layer's output to the stream, with dropout and norm; backward, add the gradients of both uses."""
-    fused = config.norm_placement == "post" and norm_of(config) is LAYER
-    yield from _passes(tokens * config.d_model, width, *((3, 5, 3) if fused else (3, 2, 2, 4, 3)))
+    passes = [3]
+    if config.norm_placement == "post" and norm_of(config) is LAYER:
+        passes += [3, 5]  # one operation
+    else:
+        passes += [3, 2, *((2, 3) if width == FLOAT32_BYTES else (3, 4, 3, 3, 6, 3))]  # with casts to float32 and back
+    yield from _passes(tokens * config.d_model, width, *passes)
 
 
-def _feed_forward(config: ModelConfig, tokens: int, width: int) -> Iterator[Operation]:
-    activation, inner = activation_of(config), tokens * config.d_ff
+def _feed_forward(config: ModelConfig, tokens: int, batch: Batch) -> Iterator[Operation]:
+    activation, inner, width = activation_of(config), tokens * config.d_ff, batch.width
     if activation.gated:
         yield from _linear(tokens, config.d_model, 2 * config.d_ff, width)
         yield from _passes(inner, width, 2, 3, 3, 3, 3, 4)
     else:
-        # the rectifier is part of the product, and of the sum over the bias's gradient
-        rectified = activation.saved_tensors == 1
+        # in bf16 the rectifier is part of the product, and of the sum over the bias's gradient
+        rectified = activation.saved_tensors == 1 and not batch.exact
         yield from _linear(tokens, config.d_model, config.d_ff, width, bias_passes=3 if rectified else 1)
         yield from _passes(inner, width, *(() if rectified else (2, 3)))
     yield from _linear(tokens, config.d_ff, config.d_model, width)
