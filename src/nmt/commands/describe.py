@@ -14,8 +14,18 @@ from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.manifest import read_manifest
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError
-from nmt.estimate.hardware import EFFICIENCY, SUSTAINED, Estimate, estimate, find_device, precision_on
-from nmt.estimate.memory import ActivationStorage, Memory, activation_storage, training_memory
+from nmt.estimate.hardware import (
+    BANDWIDTH_SHARE,
+    LAUNCH_SECONDS,
+    PRODUCT_SHARE,
+    SUSTAINED,
+    Estimate,
+    estimate,
+    find_device,
+    precision_on,
+)
+from nmt.estimate.memory import FLOAT32_BYTES, ActivationStorage, Memory, activation_storage, training_memory
+from nmt.estimate.operations import Batch, step_operations
 from nmt.estimate.parameters import ParameterCounts, count_parameters, training_flops
 from nmt.training.schedule import warmup_warning
 
@@ -39,6 +49,18 @@ class EpochFigures:
     """Target tokens per sentence, on average."""
     longest: int
     """Tokens of the longest sentence, source or target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What each device does in a step."""
+
+    devices: int
+    micro_batches: int
+    tokens: int
+    """Source tokens of a micro-batch, and as many target tokens."""
+    length: int
+    """Typical number of tokens of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +126,7 @@ def describe(config: Config, devices: int) -> RunFigures:
     flops_per_step = training_flops(config.model, size, words * config.model.d_model, batch, batch)
     flops = flops_per_step * config.training.steps
     data = _epoch_figures(config)
+    length = math.ceil(data.mean_length) if data else TYPICAL_LENGTH
     return RunFigures(
         parameters=size,
         flops_per_step=flops_per_step,
@@ -114,11 +137,11 @@ def describe(config: Config, devices: int) -> RunFigures:
         device_batch=device_batch,
         accumulation=accumulation,
         data=data,
-        memory=_memory(config, size, devices, device_batch, math.ceil(data.mean_length) if data else TYPICAL_LENGTH),
+        memory=_memory(config, size, devices, device_batch, length),
         longest_memory=_memory(
             config, size, devices, device_batch, data.longest if data else config.data.max_pieces + 1
         ).total,
-        estimate=_estimate(config, flops, devices),
+        estimate=_estimate(config, size, flops, Share(devices, accumulation, device_batch, length)),
     )
 
 
@@ -168,12 +191,16 @@ def _activation_storage(config: Config) -> ActivationStorage:
     return activation_storage(gpu=machine.device.type == "cuda", half=machine.precision == torch.bfloat16)
 
 
-def _estimate(config: Config, flops: int, devices: int) -> Estimate | None:
+def _estimate(config: Config, size: ParameterCounts, flops: int, share: Share) -> Estimate | None:
     name = config.describe.device
     if not name:
         return None
-    device = find_device(name)
-    return estimate(flops, device.peak(precision_on(name, config.runtime.precision)), device, devices)
+    device, precision = find_device(name), precision_on(name, config.runtime.precision)
+    width = 2 if precision == "bf16" else FLOAT32_BYTES
+    batch = Batch(share.tokens, share.tokens, share.length, width)
+    operations = step_operations(config.model, size, config.tokenizer.vocab_size, batch, share.micro_batches)
+    seconds = config.training.steps * sum(device.seconds(each.bytes, each.flops, precision) for each in operations)
+    return estimate(flops, seconds, device.peak(precision), device, share.devices)
 
 
 def _estimate_as_json(config: Config, figures: Estimate) -> dict[str, Any]:
@@ -181,14 +208,18 @@ def _estimate_as_json(config: Config, figures: Estimate) -> dict[str, Any]:
     device, precision = find_device(name), precision_on(name, config.runtime.precision)
     assumptions = {
         "sustained": SUSTAINED,
-        "efficiency": EFFICIENCY,
+        "product_share": PRODUCT_SHARE,
+        "bandwidth_share": BANDWIDTH_SHARE,
+        "launch_seconds": LAUNCH_SECONDS,
         "precision": precision,
         "peak": device.peak(precision),
+        "bandwidth": device.bandwidth,
         "memory": device.memory,
         "watts": device.watts,
         "price": device.price,
     }
-    return {"device": name, **figures._asdict(), "assumptions": assumptions}
+    efficiency = figures.floor_hours / figures.hours
+    return {"device": name, **figures._asdict(), "efficiency": efficiency, "assumptions": assumptions}
 
 
 def as_text(config: Config, figures: RunFigures) -> str:
@@ -237,10 +268,12 @@ def _estimate_lines(config: Config, figures: RunFigures) -> list[str]:
     return [
         f"estimate for {figures.devices} x {name}: {_duration(cost.hours)}, "
         f"{cost.kilowatt_hours:.1f} kWh, {cost.dollars:,.2f} dollars; at least {_duration(cost.floor_hours)}",
-        f"  assuming a peak of {device.peak(precision) / 1e12:g} TFLOP/s in {precision}, of which large matrix "
-        f"products sustain {SUSTAINED:.0%} (the minimum time) and a training step {EFFICIENCY:.0%} of that;",
-        f"  {device.watts:.0f} W and {device.price:.2f} dollars per hour for each device; "
-        "excluding validation, checkpoints and idle hosts",
+        f"  assuming that each operation takes the larger of its FLOPs at {PRODUCT_SHARE:.0%} of "
+        f"{device.peak(precision) / 1e12:g} TFLOP/s in {precision} and its bytes at {BANDWIDTH_SHARE:.0%}",
+        f"  of {device.bandwidth / 1e12:g} TB/s, and at least {1e6 * LAUNCH_SECONDS:g} microseconds; "
+        f"the minimum time is that of all FLOPs at {SUSTAINED:.0%};",
+        f"  {device.watts:.0f} W and {device.price:.2f} dollars per hour for each device; excluding communication "
+        "between devices, validation, checkpoints and idle hosts",
     ]
 
 

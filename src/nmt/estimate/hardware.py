@@ -10,10 +10,8 @@ PRODUCT_SHARE = 0.62
 """Share of the peak that the matrix products of a training step reach, which are smaller."""
 BANDWIDTH_SHARE = 0.85
 """Share of the memory bandwidth that an operation reaches."""
-LAUNCH_SECONDS = 2.5e-6
-"""The least time that an operation takes on a GPU."""
-EFFICIENCY = 0.4
-"""Share of that which a whole training step reaches; assumed to hold on several devices too."""
+LAUNCH_SECONDS = 4e-6
+"""The least time of an operation: what the host takes to start it, and the GPU to begin and end it."""
 
 
 class Device(NamedTuple):
@@ -59,10 +57,10 @@ so both compute in fp32 like the P100, which the paper used."""
 
 
 class Estimate(NamedTuple):
-    """What a run takes, as far as its floating-point operations tell."""
+    """What a run takes, as far as the operations of its steps tell."""
 
     floor_hours: float
-    """If every operation ran as fast as in a large matrix product."""
+    """If every floating-point operation ran as fast as in a large matrix product."""
     hours: float
     kilowatt_hours: float
     dollars: float
@@ -85,8 +83,15 @@ def precision_on(name: str, wanted: str) -> str:
     return "bf16" if has_bf16 and wanted != "fp32" else "fp32"
 
 
-def estimate(flops: float, peak: float, device: Device, count: int) -> Estimate:
-    """Return what that many operations take on that many devices, each with this peak of FLOP/s."""
-    floor = flops / (count * SUSTAINED * peak) / 3600
-    hours = floor / EFFICIENCY
+def estimate(flops: float, seconds: float, peak: float, device: Device, count: int) -> Estimate:
+    """Return what a run takes on `count` devices with this peak of FLOP/s.
+
+    Args:
+        flops: The floating-point operations of all devices together.
+        seconds: The time that the operations of each device take.
+        peak: The FLOP/s of a device.
+        device: Its data sheet.
+        count: The number of devices.
+    """
+    floor, hours = flops / (count * SUSTAINED * peak) / 3600, seconds / 3600
     return Estimate(floor, hours, hours * count * device.watts / 1000, hours * count * device.price)

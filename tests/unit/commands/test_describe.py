@@ -59,6 +59,39 @@ def test_a_device_without_bf16_is_estimated_in_fp32(device: str) -> None:
     assert fp32.memory.activations > 1.5 * bf16.memory.activations
 
 
+def hours(*overrides: str, devices: int = 1) -> float:
+    figures = describe(compose(list(overrides)), devices)
+    assert figures.estimate
+    return figures.estimate.hours
+
+
+def test_time_is_near_that_of_the_paper_on_its_own_devices() -> None:
+    """The paper took 12 hours for base and 84 for big on eight P100."""
+    base = hours("describe.device=p100", devices=8)
+    big = hours("experiment=wmt14_en_de_big", "describe.device=p100", devices=8)
+    assert (12 / 2.5 < base < 12, 84 / 2.5 < big < 84) == (True, True)
+
+
+def test_more_or_faster_devices_take_less_time() -> None:
+    times = {name: hours(f"describe.device={name}") for name in ("b200", "h100", "a100", "l4", "v100")}
+    assert sorted(times, key=lambda name: times[name]) == ["b200", "h100", "a100", "l4", "v100"]
+    h100, h200 = (hours(f"describe.device={name}") for name in ("h100", "h200"))
+    assert 0.75 * h100 < h200 < h100  # the same peak, but 1.4 times the bandwidth
+    eight = hours("describe.device=h100", devices=8)
+    assert h100 / 8 < eight < h100 / 4  # each device writes all weights
+
+
+def test_small_micro_batches_take_longer() -> None:
+    whole, divided = (hours("describe.device=h100", f"training.device_tokens={each}") for each in (0, 1563))
+    assert divided > 1.1 * whole
+
+
+def test_assumptions_of_the_time_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    run(compose(["describe.device=l4"]))
+    text = capsys.readouterr().out
+    assert "FLOPs at 62% of 121 TFLOP/s in bf16 and its bytes at 85%\n  of 0.3 TB/s" in text
+
+
 @pytest.mark.parametrize(("steps", "warned"), [(3999, True), (4000, False)])
 def test_a_warmup_longer_than_training_gives_a_warning(
     steps: int, warned: bool, capsys: pytest.CaptureFixture[str]

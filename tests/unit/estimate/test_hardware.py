@@ -6,27 +6,28 @@ from nmt.errors import ConfigError
 from nmt.estimate.hardware import DEVICES, Estimate, estimate, find_device, precision_on
 
 
-def on(name: str, flops: float, count: int = 1, precision: str = "auto") -> Estimate:
+def on(name: str, flops: float, count: int = 1, precision: str = "auto", seconds: float = 3600.0) -> Estimate:
     device = DEVICES[name]
-    return estimate(flops, device.peak(precision_on(name, precision)), device, count)
+    return estimate(flops, seconds, device.peak(precision_on(name, precision)), device, count)
 
 
-def test_base_and_big_on_one_h100() -> None:
-    base = on("h100", 9.5e17)
-    assert (60 * base.floor_hours, 60 * base.hours) == pytest.approx((20, 50), rel=0.02)
-    big = on("h100", 9.7e18)
-    assert (big.floor_hours, big.hours) == pytest.approx((3.4, 8.5), rel=0.02)
-    assert (big.kilowatt_hours, big.dollars) == pytest.approx((0.7 * big.hours, 3 * big.hours))
+def test_the_minimum_time_is_that_of_large_matrix_products() -> None:
+    base, big = on("h100", 9.5e17), on("h100", 9.7e18)
+    assert (60 * base.floor_hours, big.floor_hours) == pytest.approx((20, 3.4), rel=0.02)
 
 
-def test_more_devices_take_less_time_and_as_much_money() -> None:
-    one, eight = (on("a100", 1e18, count) for count in (1, 8))
-    assert eight.hours == pytest.approx(one.hours / 8)
-    assert (eight.dollars, eight.kilowatt_hours) == pytest.approx((one.dollars, one.kilowatt_hours))
+def test_energy_and_money_are_those_of_all_devices() -> None:
+    cost = on("a100", 1e18, count=8, seconds=7200.0)
+    assert (cost.hours, cost.kilowatt_hours, cost.dollars) == pytest.approx((2, 8 * 2 * 0.4, 8 * 2 * 1.8))
 
 
-def test_the_papers_own_hours_are_near() -> None:
-    assert on("p100", 9.5e17, 8).hours == pytest.approx(12, rel=0.2)
+def test_an_operation_takes_as_long_as_its_bytes_or_its_products() -> None:
+    h100 = DEVICES["h100"]
+    assert h100.seconds(3.35e12, 0, "bf16") == pytest.approx(1 / 0.85)
+    assert h100.seconds(0, 989e12, "bf16") == pytest.approx(1 / 0.62)
+    assert h100.seconds(0, 989e12, "fp32") == pytest.approx(2 / 0.62, rel=0.01)
+    assert h100.seconds(3.35e12, 989e12, "bf16") == h100.seconds(0, 989e12, "bf16")
+    assert h100.seconds(1, 0, "bf16") == 4e-6
 
 
 @pytest.mark.parametrize(("name", "cores", "clock"), [("v100", 5120, 1.53e9), ("t4", 2560, 1.59e9)])
@@ -38,10 +39,11 @@ def test_devices_without_bf16_are_estimated_in_fp32(name: str, cores: int, clock
         precision_on(name, "bf16")
 
 
-def test_fp32_takes_twice_as_long_as_bf16_where_a_device_has_both() -> None:
+def test_fp32_has_half_the_peak_of_bf16_if_a_device_has_both() -> None:
     for name, device in DEVICES.items():
         if device.bf16:
-            assert on(name, 1e18, precision="fp32").hours == pytest.approx(2 * on(name, 1e18).hours, rel=0.02)
+            fp32 = on(name, 1e18, precision="fp32").floor_hours
+            assert fp32 == pytest.approx(2 * on(name, 1e18).floor_hours, rel=0.02)
             assert on(name, 1e18, precision="bf16") == on(name, 1e18)
 
 

@@ -1,0 +1,181 @@
+"""The operations of a training step on a GPU with the bytes and FLOPs of each, by formula: no model is built.
+
+They are listed as the modules of `nmt.model` and the trainer run them, forward and backward. `scripts/fake_cuda` counts
+the real ones.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from nmt.config.schema import ModelConfig
+from nmt.estimate.memory import FLOAT32_BYTES
+from nmt.estimate.parameters import ParameterCounts
+from nmt.model.activations import activation_of
+from nmt.model.build import architecture_of
+from nmt.model.interface import Stack
+from nmt.model.norms import LAYER, norm_of
+
+LOGITS_PER_CHUNK = 256 * 1024 * 1024
+"""Logits that the loss computes at a time on a GPU."""
+
+
+class Operation(NamedTuple):
+    """An operation of the device."""
+
+    bytes: float
+    """Bytes that it reads and writes."""
+    flops: float = 0.0
+
+
+class Batch(NamedTuple):
+    """A micro-batch, and the precision it is computed in."""
+
+    source_tokens: int
+    target_tokens: int
+    length: int
+    """Tokens of a sentence."""
+    width: int
+    """Bytes per number in the residual stream and in matrix products."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is computed in float32, without copies of the weights, fused rectifiers or flash attention."""
+        return self.width == FLOAT32_BYTES
+
+    def tokens(self, stack: Stack) -> int:
+        """Return the number of tokens that pass through a stack."""
+        return stack.reads_source * self.source_tokens + stack.reads_target * self.target_tokens
+
+
+def step_operations(
+    config: ModelConfig, size: ParameterCounts, vocabulary: int, batch: Batch, micro_batches: int = 1
+) -> list[Operation]:
+    """Return the operations of a step with this many equal micro-batches."""
+    parameters = size.total
+    operations = micro_batches * list(_micro_batch(config, vocabulary, batch))
+    operations += (micro_batches - 1) * [Operation(3 * FLOAT32_BYTES * parameters)]  # gradients are added up
+    operations.append(Operation(FLOAT32_BYTES * parameters))  # the norm of the gradient
+    operations.append(Operation(8 * FLOAT32_BYTES * parameters))  # Adam: weights, gradients and two averages
+    if not batch.exact:
+        operations.append(Operation((FLOAT32_BYTES + batch.width) * parameters))  # copies for matrix products
+    return operations
+
+
+def _micro_batch(config: ModelConfig, vocabulary: int, batch: Batch) -> Iterator[Operation]:
+    stacks = architecture_of(config).stacks(config)
+    for stack in stacks:
+        yield from _embedding(config, vocabulary, batch, batch.tokens(stack))
+        for _ in range(stack.layers):
+            yield from _layer(config, stack, batch)
+    yield from _loss(config.d_model, vocabulary, batch)
+    shared = 1 + len(stacks) if config.tie_embeddings else 1
+    yield from (shared - 1) * [Operation(3 * FLOAT32_BYTES * vocabulary * config.d_model)]  # sums of their gradients
+
+
+def _embedding(config: ModelConfig, vocabulary: int, batch: Batch, tokens: int) -> Iterator[Operation]:
+    """Look up and scale word vectors, add positions, drop some; backward, add up the gradient of each word."""
+    numbers = tokens * config.d_model
+    yield from _passes(numbers, batch.width, 2, 2, 2, 3)
+    if config.dropout:
+        yield from 2 * [Operation(numbers * (2 * batch.width + 1))]  # a byte per mask
+    yield from _passes(numbers, batch.width, 2)
+    if not batch.exact:
+        yield Operation(numbers * (batch.width + FLOAT32_BYTES))
+    yield Operation(FLOAT32_BYTES * (numbers + vocabulary * config.d_model))
+
+
+def _layer(config: ModelConfig, stack: Stack, batch: Batch) -> Iterator[Operation]:
+    tokens, d_model = batch.tokens(stack), config.d_model
+    queries, keys, values = _head_widths(config)
+    yield from _linear(tokens, d_model, queries + keys + values, batch.width)
+    yield from _attention(config, tokens, tokens, batch)
+    yield from _passes(tokens * (queries + keys + values), batch.width, 2)  # their gradients become one tensor
+    yield from _linear(tokens, config.heads * config.value_size, d_model, batch.width)
+    yield from _residual(config, tokens, batch.width)
+    if stack.cross_attention:
+        yield from _linear(tokens, d_model, queries, batch.width)
+        yield from _linear(batch.source_tokens, d_model, keys + values, batch.width)
+        yield from _attention(config, tokens, batch.source_tokens, batch)
+        yield from _passes(batch.source_tokens * (keys + values), batch.width, 2)
+        yield from _passes(batch.source_tokens * d_model, batch.width, 3)  # the encoder output's gradient adds up
+        yield from _linear(tokens, config.heads * config.value_size, d_model, batch.width)
+        yield from _residual(config, tokens, batch.width)
+    yield from _feed_forward(config, tokens, batch)
+    yield from _residual(config, tokens, batch.width)
+
+
+def _head_widths(config: ModelConfig) -> tuple[int, int, int]:
+    """Return the widths of all queries, keys and values together."""
+    return (
+        config.heads * config.key_size,
+        config.key_value_heads * config.key_size,
+        config.key_value_heads * config.value_size,
+    )
+
+
+def _linear(tokens: int, inputs: int, outputs: int, width: int, *, bias_passes: int = 1) -> Iterator[Operation]:
+    """Yield a product with weights, its two products backward, and the sum over the bias's gradient."""
+    rows, flops = tokens * (inputs + outputs) * width, 2 * tokens * inputs * outputs
+    yield from 2 * [Operation(rows + inputs * outputs * width, flops)]
+    yield Operation(rows + inputs * outputs * FLOAT32_BYTES, flops)
+    yield from _passes(tokens * outputs, width, bias_passes)
+
+
+def _attention(config: ModelConfig, queries: int, keys: int, batch: Batch) -> Iterator[Operation]:
+    """Yield flash attention and its backward pass, or what padded attention does instead."""
+    width = config.heads * (config.key_size + config.value_size)
+    pairs = queries * batch.length * width
+    streams = (queries + keys) * width * batch.width
+    if not batch.exact:
+        yield from (Operation(streams, 2 * pairs), Operation(2 * streams, 5 * pairs))
+        return
+    scores = queries * batch.length * config.heads
+    yield from 2 * 4 * 2 * [Operation(2 * streams / 4)]  # pads and unpads four tensors in two passes, and backward
+    yield from 6 * [Operation(streams / 2 + scores * batch.width, pairs)]  # products
+    yield from _passes(scores, batch.width, 2, 2, 2, 2, 3, 1, 2, 3, 2)  # scale, mask, softmax, and backward
+
+
+def _residual(config: ModelConfig, tokens: int, width: int) -> Iterator[Operation]:
+    """Add a sub-layer's output to the stream, with dropout and norm; backward, add the gradients of both uses."""
+    passes = [3]
+    if config.norm_placement == "post" and norm_of(config) is LAYER:
+        passes += [3, 5]  # one operation
+    else:
+        passes += [3, 2, *((2, 3) if width == FLOAT32_BYTES else (3, 4, 3, 3, 6, 3))]  # with casts to float32 and back
+    yield from _passes(tokens * config.d_model, width, *passes)
+
+
+def _feed_forward(config: ModelConfig, tokens: int, batch: Batch) -> Iterator[Operation]:
+    activation, inner, width = activation_of(config), tokens * config.d_ff, batch.width
+    if activation.gated:
+        yield from _linear(tokens, config.d_model, 2 * config.d_ff, width)
+        yield from _passes(inner, width, 2, 3, 3, 3, 3, 4)
+    else:
+        # in bf16 the rectifier is part of the product, and of the sum over the bias's gradient
+        rectified = activation.saved_tensors == 1 and not batch.exact
+        yield from _linear(tokens, config.d_model, config.d_ff, width, bias_passes=3 if rectified else 1)
+        yield from _passes(inner, width, *(() if rectified else (2, 3)))
+    yield from _linear(tokens, config.d_ff, config.d_model, width)
+
+
+def _loss(d_model: int, vocabulary: int, batch: Batch) -> Iterator[Operation]:
+    """Yield the loss with its gradient, chunk by chunk."""
+    tokens, width, matrix = batch.target_tokens, batch.width, vocabulary * d_model
+    chunks = math.ceil(tokens * vocabulary / LOGITS_PER_CHUNK)
+    rows = tokens / chunks
+    product = rows * (d_model + vocabulary) * width
+    flops = 2 * rows * matrix
+    for _ in range(chunks):
+        yield from 2 * [Operation(product + matrix * width, flops)]
+        yield from _passes(rows * vocabulary, width, 2)  # logits become their gradient
+        yield Operation(product + matrix * FLOAT32_BYTES, flops)
+        yield from _passes(matrix, FLOAT32_BYTES, 3)
+        yield from _passes(rows * d_model, width, 2)
+    yield from _passes(matrix, FLOAT32_BYTES, 1, 1, 2, 2)  # mean word, zeros, its share, and scaling
+    yield from _passes(tokens * d_model, width, 2, 2, 2, 3, 3, 2, 2)
+
+
+def _passes(numbers: float, width: int, *counts: int) -> Iterator[Operation]:
+    """Yield an operation for each count, which reads and writes that many tensors of `numbers` numbers together."""
+    return (Operation(count * numbers * width) for count in counts)

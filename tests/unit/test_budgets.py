@@ -1,0 +1,104 @@
+"""A training step on a GPU keeps to its budgets of launches, bytes, host reads and graphs, counted without a GPU."""
+
+import json
+import math
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from nmt.commands.describe import TYPICAL_LENGTH
+from nmt.config.compose import compose
+from nmt.estimate.hardware import DEVICES
+from nmt.estimate.operations import Batch, step_operations
+from nmt.estimate.parameters import count_parameters
+from tests.unit.test_fake_cuda import SCRIPTS, needs_compiler
+
+pytestmark = needs_compiler
+
+BASE: tuple[str, ...] = ()
+BIG = ("experiment=wmt14_en_de_big",)
+BUDGETS = {
+    BASE: {"launches": 900, "bytes": 62e9},
+    BIG: {"launches": 900, "bytes": 110e9},
+}
+"""For a step of 25,000 source and 25,000 target tokens, without torch.compile."""
+LOSS_BUDGET = {"launches": 100, "bytes": 15e9}
+"""The part of them that the loss of base may take, with the gradients of its inputs."""
+GRAPHS = 2
+"""Graphs of a compiled model: one per side."""
+
+
+SMALL_STEP = ("training.batch_tokens=5000",)
+FORMULA = {
+    "base": BASE,
+    "big": BIG,
+    "micro-batches": (*SMALL_STEP, "training.device_tokens=2500"),
+    "pre-norm and a gated activation": (*SMALL_STEP, "model.norm_placement=pre", "model.activation=swiglu"),
+    "float32": (*SMALL_STEP, "runtime.precision=fp32"),
+}
+"""Settings for which the formula of `nmt describe` is compared with the counts."""
+
+
+Counts = dict[tuple[str, ...], Any]
+
+PROGRAM = """
+import json, sys
+sys.path.insert(0, {scripts!r})
+from fake_cuda.guard import register_device
+register_device()
+from fake_cuda.report import as_json, measure
+print(json.dumps([as_json(measure(list(each), "h100", with_graphs=False)) for each in {settings!r}]))
+"""
+
+
+@pytest.fixture(scope="module")
+def counts() -> Counts:
+    """The counts of a step for each of the settings, which one process takes, because importing torch takes longest."""
+    settings = list(FORMULA.values())
+    program = PROGRAM.format(scripts=str(SCRIPTS), settings=settings)
+    return dict(zip(settings, json.loads(output([sys.executable, "-c", program])), strict=True))
+
+
+def output(command: list[str]) -> str:
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("settings", [BASE, BIG], ids=["base", "big"])
+def test_a_step_keeps_to_its_budgets_and_never_waits_for_the_device(settings: tuple[str, ...], counts: Counts) -> None:
+    found = counts[settings]
+    over = {name: found[name] for name, limit in BUDGETS[settings].items() if found[name] > limit}
+    assert not over
+    assert found["host_reads"] == 0
+    assert found["flops"] > 0
+
+
+def test_the_loss_keeps_to_its_budgets(counts: Counts) -> None:
+    found = counts[BASE]["phases"]["loss"]
+    assert {name: found[name] for name, limit in LOSS_BUDGET.items() if found[name] > limit} == {}
+
+
+def test_a_compiled_model_is_one_graph_per_side_for_all_batches() -> None:
+    found = json.loads(output([sys.executable, str(SCRIPTS / "fake_cuda"), "--json", "model.layers=1"]))
+    assert 0 < found["graphs"] <= GRAPHS
+    assert found["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize("settings", FORMULA.values(), ids=FORMULA)
+def test_the_formula_of_describe_agrees_with_the_counts(settings: tuple[str, ...], counts: Counts) -> None:
+    found, config = counts[settings], compose(list(settings))
+    words, training = config.tokenizer.vocab_size, config.training
+    micro_batches = math.ceil(training.batch_tokens / (training.device_tokens or training.batch_tokens))
+    tokens = training.batch_tokens // micro_batches
+    precision = "fp32" if config.runtime.precision == "fp32" else "bf16"
+    batch = Batch(tokens, tokens, TYPICAL_LENGTH, width=4 if precision == "fp32" else 2)
+    size = count_parameters(config.model, words, words)
+    operations = step_operations(config.model, size, words, batch, micro_batches)
+    seconds = sum(DEVICES["h100"].seconds(each.bytes, each.flops, precision) for each in operations)
+    assert sum(each.flops for each in operations) == pytest.approx(found["flops"], rel=0.03)
+    assert sum(each.bytes for each in operations) == pytest.approx(found["bytes"], rel=0.1)
+    assert len(operations) == pytest.approx(found["launches"], rel=0.3)
+    assert 1000 * seconds == pytest.approx(found["milliseconds"], rel=0.1)

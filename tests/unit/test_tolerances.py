@@ -1,0 +1,69 @@
+"""The tolerances of scripts/check_device.py accept what a correct GPU computes, and nothing much worse.
+
+TF32 is emulated on the CPU: the inputs of float32 products lose 13 bits of mantissa, as in a GPU's tensor cores.
+"""
+
+from typing import Any
+
+import pytest
+import torch
+from first_contact.accuracy import (
+    LOSS_TOLERANCES,
+    TOLERANCES,
+    exact_step,
+    relative_error,
+    small_run,
+    training_step,
+)
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from nmt.compute.machine import Machine
+
+DROPPED_BITS = 13
+PRODUCTS = {"aten::mm": (0, 1), "aten::bmm": (0, 1), "aten::addmm": (1, 2), "aten::baddbmm": (1, 2)}
+"""Matrix products, and which of their arguments are multiplied."""
+
+
+class RoundedProducts(TorchDispatchMode):
+    """Rounds the inputs of all float32 matrix products, forward and backward."""
+
+    def __init__(self, dropped_bits: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.dropped_bits, self.rounded = dropped_bits, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        arguments = list(args)
+        for index in PRODUCTS.get(func._schema.name, ()):
+            if args[index].dtype == torch.float32:
+                arguments[index] = self._round(args[index])
+                self.rounded += 1
+        return func(*arguments, **(kwargs or {}))
+
+    def _round(self, numbers: Tensor) -> Tensor:
+        """Round to the nearest number whose last bits are zero."""
+        bits = numbers.contiguous().view(torch.int32)
+        half = 1 << (self.dropped_bits - 1)
+        return ((bits + half) & ~((1 << self.dropped_bits) - 1)).view(torch.float32)
+
+
+def errors(dropped_bits: int) -> tuple[float, float]:
+    """Return the relative errors of the loss and of the gradient with products of such inputs."""
+    exact = exact_step()
+    with RoundedProducts(dropped_bits) as products:
+        step = training_step(small_run("cpu"), Machine(torch.device("cpu"), torch.float32))
+    assert products.rounded > 0
+    return abs(step.loss / exact.loss - 1), relative_error(step.gradient, exact.gradient)
+
+
+def test_a_gpu_that_rounds_to_tf32_is_correct_and_would_fail_the_tolerance_of_float32() -> None:
+    loss, gradient = errors(DROPPED_BITS)
+    assert loss < LOSS_TOLERANCES["tf32"]
+    assert TOLERANCES["fp32"] < gradient < TOLERANCES["tf32"] / 2
+
+
+@pytest.mark.parametrize("dropped_bits", [17, 19])
+def test_products_with_far_fewer_bits_are_wrong(dropped_bits: int) -> None:
+    """Errors of 16 or 64 times those of TF32."""
+    loss, gradient = errors(dropped_bits)
+    assert loss > LOSS_TOLERANCES["tf32"] or gradient > TOLERANCES["tf32"]
