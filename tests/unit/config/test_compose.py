@@ -50,14 +50,24 @@ def test_experiments_override_groups_and_the_command_line_overrides_both() -> No
     assert compose(["experiment=multi30k", "data=demo"]).data.corpus == "demo"
 
 
+TREES_NEED = ["tokenizer.joint=false", "model.tie_embeddings=false", "training.valid_sentences=0"]
+NEEDS = {
+    ("tokenizer", "separate"): ["model.tie_embeddings=false"],
+    ("tokenizer", "trees"): ["model.tie_embeddings=false"],
+    ("data", "wsj"): TREES_NEED,
+    ("data", "demo_trees"): TREES_NEED,
+}
+"""Files that only compose with other settings."""
+
+
 @pytest.mark.parametrize(("group", "option"), [(group, option) for group in GROUPS for option in options(group)])
 def test_every_shipped_file_composes(group: str, option: str) -> None:
-    needs = ["model.tie_embeddings=false"] if (group, option) == ("tokenizer", "separate") else []
+    needs = NEEDS.get((group, option), [])
     config = compose([f"{group}={option}", *needs])
     if group == "experiment":
         assert config.name == option
     else:
-        changed = set(differences(Config(), config)) - {"model.tie_embeddings"}
+        changed = set(differences(Config(), config)) - {need.partition("=")[0] for need in needs}
         assert all(key.startswith(f"{group}.") for key in changed)
 
 
@@ -120,7 +130,7 @@ def changes(experiment: str) -> dict[str, object]:
     return {key: value for key, (_, value) in differences(Config(), compose([f"experiment={experiment}"])).items()}
 
 
-PAPER = [name for name in options("experiment") if name.startswith(("wmt14_", "table3/"))]
+PAPER = [name for name in options("experiment") if name.startswith(("wmt14_", "table3/", "parsing/wsj"))]
 
 
 @pytest.mark.parametrize("experiment", options("experiment"))

@@ -13,7 +13,7 @@ from sacremoses import MosesTokenizer
 
 from nmt.errors import UserError
 from nmt.evaluation.metric import Metric, Score
-from nmt.evaluation.metrics import METRICS, score
+from nmt.evaluation.metrics import METRICS, metrics_of, score
 from nmt.evaluation.paper_bleu import paper_tokenizer, split_compounds
 
 REFERENCES = [
@@ -124,7 +124,8 @@ def test_different_numbers_of_lines_are_refused_with_both_numbers() -> None:
 
 def test_every_registered_metric_is_scored_and_required_names_exist() -> None:
     scores = score(HYPOTHESES, REFERENCES, "de")
-    assert list(scores) == list(METRICS)
+    assert list(scores) == list(metrics_of("de"))
+    assert {*metrics_of("de"), *metrics_of("trees")} == METRICS.keys()
     assert {"bleu", "bleu_paper", "chrf", "ter"} <= scores.keys()
 
 

@@ -97,14 +97,21 @@ class Config:
             raise ConfigError("engine=ctranslate2 translates with one model: remove decoding.ensemble")
         if self.model.tie_embeddings and not self.tokenizer.joint:
             raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: change one of the two")
-        if self.data.target_lang == TREES and self.tokenizer.joint:
-            raise ConfigError(f"data.target_lang={TREES} needs tokenizer.joint=false: brackets are no words")
-        if self.data.target_lang == TREES and self.training.valid_sentences:
-            raise ConfigError(f"training.valid_sentences needs text to score with BLEU, not {TREES}: set it to 0")
-        if self.decoding.well_formed and (self.engine != "torch" or self.data.target_lang != TREES):
-            raise ConfigError(f"decoding.well_formed=true needs engine=torch and data.target_lang={TREES}")
+        self._check_trees()
         self._check_averaging()
         self._check_longest_sentence()
+
+    def _check_trees(self) -> None:
+        """Make sure that settings for trees and settings for text are not mixed."""
+        trees = self.data.target_lang == TREES
+        if self.data.source == "trees" and not trees:
+            raise ConfigError(f"data.source=trees needs data.target_lang={TREES}, not {self.data.target_lang}")
+        if trees and self.tokenizer.joint:
+            raise ConfigError(f"data.target_lang={TREES} needs tokenizer.joint=false: brackets are no words")
+        if trees and self.training.valid_sentences:
+            raise ConfigError(f"training.valid_sentences needs text to score with BLEU, not {TREES}: set it to 0")
+        if self.decoding.well_formed and (self.engine != "torch" or not trees):
+            raise ConfigError(f"decoding.well_formed=true needs engine=torch and data.target_lang={TREES}")
 
     def _check_averaging(self) -> None:
         """Make sure that training keeps the checkpoints to average."""

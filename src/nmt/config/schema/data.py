@@ -74,8 +74,6 @@ class DataConfig:
         check_language("data.target_lang", self.target_lang)
         if self.source_lang == self.target_lang:
             raise ConfigError(f"data.source_lang and data.target_lang are both {self.source_lang}: name two languages")
-        if self.source == "trees" and self.target_lang != TREES:
-            raise ConfigError(f"data.source=trees needs data.target_lang={TREES}, not {self.target_lang}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

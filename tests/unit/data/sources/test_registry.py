@@ -167,7 +167,7 @@ def test_demo_gives_pairs_in_both_directions() -> None:
     german = DataConfig(source="demo", source_lang="de", target_lang="en")
     assert list(registry.pairs(german, 7, "train")) == [("7 de", "7 en")]
     assert registry.fingerprint(config, 7, "train") != registry.fingerprint(config, 8, "train")
-    with pytest.raises(UserError, match="English and German, not en and fr"):
+    with pytest.raises(UserError, match="English and German, or English and trees, not en and fr"):
         registry.pairs(DataConfig(source="demo", target_lang="fr"), 7, "train")
 
 
