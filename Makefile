@@ -15,8 +15,8 @@ LAUNCH := $(VENV_PYTHON) scripts/launch.py
 PIP_INSTALL := $(VENV_PYTHON) -m pip install -qq --disable-pip-version-check \
 	$(if $(WHEELS),--no-index --find-links "$(WHEELS)") $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
 
-LAUNCHED := demo data train batch average eval translate score export report compare attention describe table3 \
-	bench test test-all
+LAUNCHED := demo data train batch average eval translate parse score export report compare attention describe tune \
+	table3 bench test test-all
 
 .DEFAULT_GOAL := help
 .PHONY: help setup wheels lock all $(LAUNCHED) lint format clean
@@ -63,6 +63,7 @@ batch: ## Print the sentences of one training step: ARGS="batch.step=1234"
 average: ## Average checkpoints, chosen by the validation loss or as in the paper
 eval: ## Translate and score the test set, on all GPUs or the CPU
 translate: ## Translate standard input, or input=FILE
+parse: ## Print the trees of sentences: ARGS="experiment=parsing/demo parse.format=drawn"
 score: ## Score given translations: lines of source, tab, translation
 # the first export installs the packages of its target
 export: export NMT_INSTALL = $(PIP_INSTALL) --constraint requirements.lock
@@ -71,6 +72,7 @@ report: ## Write an HTML page about a run, or about several: compare=[a,b]
 compare: ## Print how runs differ: compare=[a,b]
 attention: ## Draw the attention weights of a sentence as a PNG
 describe: ## Estimate the size, memory, time and cost of a run
+tune: ## Measure the settings that train fastest on this machine, for later runs of `make train`
 table3: ## Train and score the rows of the paper's Table 3, or with table3.scale=small on the demo corpus
 bench: ## Measure speed compared with other toolkits: ARGS="setup", "train", "decode --checkpoint=...", or "--help"
 test: ## Run the quick tests, like CI

@@ -1,68 +1,75 @@
-"""Compare the losses and gradients of this machine's device with float64, then time training steps.
+"""First contact with a device: is what it computes correct, how fast is it, and which settings suit it?
 
-    PYTHONPATH=src python scripts/check_device.py                        # a GPU if there is one
+    PYTHONPATH=src python scripts/check_device.py                        # a GPU if there is one, at most ten minutes
     PYTHONPATH=src python scripts/check_device.py --device cpu --shapes tiny --batch-tokens 2048 --steps 3
 
-It needs only torch, numpy and this package. The reference is float64 on the CPU. Then it times the base and big models
-with the paper's full batch and sentences as long as those of WMT14.
+It needs only torch, numpy and this package: neither Hydra nor data. Each section has a time limit; if one fails, its
+error is recorded, and the others go on. All results go into one JSON file.
 """
 
 import argparse
 import sys
 import time
-from collections.abc import Iterator
-from itertools import cycle
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, is_dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
-from synthetic import SyntheticText, peak_memory
-from torch import Tensor
+from first_contact import accuracy, links, speed
 
-from nmt.compute.machine import Machine, prepare_machine
-from nmt.config.schema import ModelConfig, RuntimeConfig, TrainingConfig
-from nmt.data.loader import GlobalBatch
+from nmt.compute.cores import cpu_model, usable_cores
+from nmt.compute.machine import Machine, memory_of, prepare_machine
+from nmt.compute.time_limit import OutOfTimeError, time_limit
+from nmt.config.schema import Config, RuntimeConfig
+from nmt.data.synthetic import synthetic_pairs
 from nmt.errors import UserError
-from nmt.estimate.parameters import count_parameters, training_flops
-from nmt.model.build import build_model
-from nmt.model.working_weights import WorkingWeights
-from nmt.training.trainer import Objective, Trainer
+from nmt.storage.files import write_json
+from nmt.tuning.bench import TrainingBench
+from nmt.tuning.choices import open_choices
+from nmt.tuning.search import Row, Search
+from nmt.tuning.table import as_lines
 
-SHAPES = {
-    "tiny": ModelConfig(layers=2, d_model=128, d_ff=512, heads=2),
-    "small": ModelConfig(layers=3, d_model=256, d_ff=1024, heads=4),
-    "base": ModelConfig(),
-    "big": ModelConfig(d_model=1024, d_ff=4096, heads=16, dropout=0.3),
-}
-WORDS = 37_000
-TOLERANCES = {torch.float32: 2e-3, torch.bfloat16: 6e-2}
-"""Largest relative error of the gradient compared with float64; float32 is TF32 on a GPU."""
-WARMUP_STEPS = 3
+SECONDS_PER_CHOICE = {"cuda": 60.0, "cpu": 10.0}
+"""Time limits of one choice of the tuning table, if the whole time allows."""
+STEPS_PER_CHOICE = 30
+"""Steps of training for which a choice on a CPU has time, at least: batches are made small enough."""
+
+
+class Section(NamedTuple):
+    """A part of the check."""
+
+    name: str
+    seconds: float
+    """Its time limit."""
+    run: Callable[[], Iterator[object]]
+    """Yields the results, so that those before a failure are kept."""
 
 
 def main() -> int:
-    """Print both tables, and return 1 if a gradient is wrong."""
+    """Run all sections, and return 1 if a result is wrong or a section has failed."""
     options = _arguments()
     try:
-        device = prepare_machine(RuntimeConfig(device=options.device, precision="bf16")).device
+        machine = prepare_machine(RuntimeConfig(device=options.device))
     except UserError as error:
         print(f"check_device: {error}", file=sys.stderr)
         return 2
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"cpu, {torch.get_num_threads()} threads"
-    print(f"{name}; torch {torch.__version__}\n")
-    modes = (False, True) if options.compile or device.type == "cuda" else (False,)
-    correct = check(device, modes)
-    peak = matrix_product_peak(device)
-    print(f"\nmatrix products in bf16: {peak / 1e12:.2f} TFLOP/s\n")
-    print(f"{'shape':<8}{'compiled':<10}{'ms/step':>10}{'tokens/s':>12}{'share of peak':>14}{'memory GB':>11}")
-    for shape in options.shapes:
-        for compiled in modes:
-            print(f"{shape:<8}{'yes' if compiled else 'no':<10}{timed(shape, compiled, device, peak, options)}")
-    return 0 if correct else 1
+    report: dict[str, Any] = {"device": _describe(machine), "sections": {}}
+    print(*(f"{key}: {value}" for key, value in report["device"].items()), sep="\n", flush=True)
+    end = time.monotonic() + 60 * options.minutes
+    for section in Check(options, machine, end).sections():
+        report["sections"][section.name] = _guarded(section, end)
+        write_json(options.json, report)  # after each section, so that a killed check leaves what it found
+    wrong = _problems(report)
+    print(f"\n{'; '.join(wrong) if wrong else 'all results are correct'}\nwritten to {options.json}")
+    return 1 if wrong else 0
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
-    parser.add_argument("--shapes", nargs="+", default=["base", "big"], choices=list(SHAPES))
+    parser.add_argument("--shapes", nargs="+", default=["base", "big"], choices=list(speed.SHAPES))
     parser.add_argument(
         "--batch-tokens", type=int, default=25_000, help="most source tokens, and most target tokens, in a global batch"
     )
@@ -70,100 +77,157 @@ def _arguments() -> argparse.Namespace:
         "--device-tokens", type=int, default=0, help="most source tokens in a micro-batch; 0 for no limit"
     )
     parser.add_argument("--steps", type=int, default=20, help="steps to time")
-    parser.add_argument("--compile", action="store_true", help="also time compiled models on a CPU")
+    parser.add_argument("--compile", action="store_true", help="also check and time compiled models on a CPU")
+    parser.add_argument("--processes", type=int, default=0, help="devices that train together; 0 for all GPUs")
+    parser.add_argument("--minutes", type=float, default=10.0, help="time limit of the whole check")
+    parser.add_argument("--json", type=Path, default=Path("check_device.json"), help="file for all results")
     return parser.parse_args()
 
 
-def check(device: torch.device, modes: tuple[bool, ...]) -> bool:
-    """Print the errors of loss and gradient compared with float64, and return whether all are within the tolerance."""
-    config = ModelConfig(layers=2, d_model=128, d_ff=512, heads=2, dropout=0.0)
-    text = SyntheticText(1000, batch_tokens=600)
-    (batch,) = text.step(text.median_batch()).micro_batches
-    torch.manual_seed(1)
-    weights = build_model(config, 1000, 1000).state_dict()
-
-    def computed(device: torch.device, dtype: torch.dtype, compiled: bool = False) -> tuple[float, Tensor]:
-        model = build_model(config, 1000, 1000)
-        model.load_state_dict(weights)
-        if dtype == torch.float64:
-            model.double()
-        model.to(device)
-        if compiled:
-            model.compile(dynamic=True)
-        with WorkingWeights(model, dtype).active():
-            losses = Objective(model, 0.1)(batch.to(device))
-        losses.smoothed.backward()
-        gradient = torch.cat([weight.grad.flatten() for weight in model.parameters() if weight.grad is not None])
-        return float(losses.smoothed.detach()), gradient.double().cpu()
-
-    loss, gradient = computed(torch.device("cpu"), torch.float64)
-    print(f"{'error in':<18}{'compiled':<10}{'loss':>10}{'gradient':>10}")
-    correct = True
-    for dtype, tolerance in TOLERANCES.items():
-        for compiled in modes:
-            device_loss, device_gradient = computed(device, dtype, compiled)
-            loss_error = abs(device_loss / loss - 1)
-            gradient_error = float((device_gradient - gradient).norm() / gradient.norm())
-            within = loss_error < tolerance and gradient_error < tolerance
-            correct = correct and within
-            words = str(dtype).removeprefix("torch."), "yes" if compiled else "no", "ok" if within else "WRONG"
-            print(f"{words[0]:<18}{words[1]:<10}{loss_error:>10.1e}{gradient_error:>10.1e}  {words[2]}")
-    return correct
+def _describe(machine: Machine) -> dict[str, object]:
+    on_gpu = machine.device.type == "cuda"
+    return {
+        "name": torch.cuda.get_device_name(machine.device) if on_gpu else cpu_model(),
+        "count": torch.cuda.device_count() if on_gpu else 1,
+        "cores": usable_cores(),
+        "threads": torch.get_num_threads(),
+        "memory": memory_of(machine.device),
+        "capability": list(torch.cuda.get_device_capability(machine.device)) if on_gpu else None,
+        "precision": str(machine.precision).removeprefix("torch."),
+        "torch": str(torch.__version__),
+        "cuda": torch.version.cuda,
+    }
 
 
-def matrix_product_peak(device: torch.device) -> float:
-    """Return the FLOP/s of large matrix products in bf16, the best of ten."""
-    size = 8192 if device.type == "cuda" else 2048
-    left, right = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
-    best = float("inf")
-    for _ in range(10):
-        _wait(device)
-        started = time.perf_counter()
-        left @ right
-        _wait(device)
-        best = min(best, time.perf_counter() - started)
-    return float(2 * size**3 / best)
+def _guarded(section: Section, end: float) -> dict[str, object]:
+    """Run a section within its time, and return its results, its error and the seconds that it took."""
+    print(f"\n{section.name}", flush=True)
+    results, error, started = list[Any](), "", time.monotonic()
+    try:
+        with time_limit(min(section.seconds, end - started)):
+            for result in section.run():
+                results.append(_plain(result))
+                print(f"  {_line(results[-1])}", flush=True)
+    except OutOfTimeError:
+        error = "no time left"
+    except Exception as failure:  # of any kind: the other sections go on
+        error = f"{type(failure).__name__}: {failure}"
+    if error:
+        print(f"  FAILED: {error}", flush=True)
+    return {"seconds": round(time.monotonic() - started, 2), "error": error or None, "results": results}
 
 
-def timed(shape: str, compiled: bool, device: torch.device, peak: float, options: argparse.Namespace) -> str:
-    """Return a row of the table: time, speed and memory of one model."""
-    config = SHAPES[shape]
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats(device)
-    model = build_model(config, WORDS, WORDS).to(device)
-    if compiled:
-        model.compile(dynamic=True)
-    training = TrainingConfig(batch_tokens=options.batch_tokens, device_tokens=options.device_tokens)
-    trainer = Trainer(model, training, Machine(device, torch.bfloat16), seed=1)
-    text = SyntheticText(WORDS, options.batch_tokens, options.device_tokens)
-    batches = _batches(text, options.steps)
-    for _ in range(WARMUP_STEPS):
-        trainer.update(next(batches))
-    _wait(device)
-    timed_batches, started = [next(batches) for _ in range(options.steps)], time.perf_counter()
-    for batch in timed_batches:
-        trainer.update(batch)
-    _wait(device)
-    seconds = time.perf_counter() - started
-    size = count_parameters(config, WORDS, WORDS)
-    tokens = sum(batch.tokens for batch in timed_batches)
-    targets = sum(batch.target_tokens for batch in timed_batches)
-    flops = training_flops(config, size, WORDS * config.d_model, tokens - targets, targets)
-    return (
-        f"{1000 * seconds / options.steps:>10.0f}{tokens / seconds:>12,.0f}{flops / seconds / peak:>14.1%}"
-        f"{peak_memory(device) / 1e9:>11.1f}"
+def _plain(result: object) -> Any:
+    """Return a result as JSON values."""
+    if is_dataclass(result) and not isinstance(result, type):
+        return asdict(result)
+    if isinstance(result, tuple) and hasattr(result, "_asdict"):
+        return {key: _plain(value) for key, value in result._asdict().items()}
+    return result
+
+
+def _line(result: dict[str, object]) -> str:
+    return ", ".join(
+        f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in result.items()
     )
 
 
-def _batches(text: SyntheticText, count: int) -> Iterator[GlobalBatch]:
-    """Yield the same few global batches forever."""
-    return cycle([text.step(text.plan[index]) for index in range(min(count, len(text.plan)))])
+def _problems(report: dict[str, Any]) -> list[str]:
+    """Return what is wrong or has failed, in words."""
+    failed = [f"{name} failed" for name, section in report["sections"].items() if section["error"]]
+    wrong = [
+        f"{result.get('name', name)} is WRONG"
+        for name, section in report["sections"].items()
+        for result in section["results"]
+        if result.get("correct") is False
+    ]
+    return [*wrong, *failed]
 
 
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+def _attempt(name: str, measure: Callable[[], object]) -> object:
+    """Return a measurement, or its error: one that fails does not end its section."""
+    try:
+        return measure()
+    except OutOfTimeError:
+        raise
+    except Exception as error:
+        return {"name": name, "correct": False, "error": f"{type(error).__name__}: {error}"[:300]}
+
+
+class Check:
+    """The sections, for one device."""
+
+    def __init__(self, options: argparse.Namespace, machine: Machine, end: float) -> None:
+        """Check the device of `machine` until the clock shows `end`."""
+        self.options, self.machine, self.end = options, machine, end
+        self.device = machine.device
+        self.compiled = (False, True) if options.compile or self.device.type == "cuda" else (False,)
+        self.peak = 0.0
+        """FLOP/s of a large matrix product."""
+
+    def sections(self) -> list[Section]:
+        """Return all sections, in order."""
+        return [
+            Section("training steps, compared with float64", 120, self.training_steps),
+            Section("operations, compared with float64", 60, lambda: accuracy.compare_operations(self.device)),
+            Section("matrix products", 20, self.matrix_products),
+            Section("training speed", 180, self.training_speed),
+            Section("decoding speed", 60, self.decoding_speed),
+            Section("several devices", 110, self.several_devices),
+            Section("tuning", 60 * self.options.minutes, self.tuning),
+        ]
+
+    def training_steps(self) -> Iterator[object]:
+        """Compare loss and gradient of each way to compute a step."""
+        exact = accuracy.exact_step()
+        for path in accuracy.training_paths(self.device.type, compiled=True in self.compiled):
+            yield _attempt(path.name, partial(accuracy.compare_training, path, self.device.type, exact))
+
+    def matrix_products(self) -> Iterator[object]:
+        """Measure the peak that speeds are compared with."""
+        self.peak = speed.matrix_product_peak(self.device)
+        yield {"name": "bf16", "flops_per_second": self.peak}
+
+    def training_speed(self) -> Iterator[object]:
+        """Time training steps of each shape."""
+        for shape in self.options.shapes:
+            for compiled in self.compiled:
+                config = self._run(shape, compiled)
+                measure = partial(speed.training_speed, shape, config, self.peak, self.options.steps)
+                yield _attempt(shape, measure)
+
+    def decoding_speed(self) -> Iterator[object]:
+        """Time beam search with a model of each shape."""
+        for shape in self.options.shapes:
+            yield _attempt(shape, partial(speed.decoding_speed, shape, self.machine))
+
+    def several_devices(self) -> Iterator[object]:
+        """Check and time what all devices do together."""
+        count = self.options.processes or (torch.cuda.device_count() if self.device.type == "cuda" else 1)
+        if count < 2:
+            yield {"name": "skipped", "reason": "there is one device"}
+        else:
+            yield links.compare(self.device.type, count, seconds=100)
+
+    def tuning(self) -> Iterator[Row]:
+        """Yield the tuning table of the first shape, made in the time that is left."""
+        config = self._run(self.options.shapes[0])
+        config = replace(config, runtime=replace(config.runtime, precision="auto"))
+        choices = [choice.setting for choice in open_choices(config, self.device.type)]
+        seconds = min((self.end - time.monotonic()) / (len(choices) + 1), SECONDS_PER_CHOICE[self.device.type])
+        bench = TrainingBench(config, synthetic_pairs(speed.WORDS, speed.WORDS), (speed.WORDS, speed.WORDS))
+        if self.device.type == "cpu":
+            bench.fit_batch(seconds / STEPS_PER_CHOICE)
+        yield from Search(bench, seconds, _show).run(choices).table
+
+    def _run(self, shape: str, compiled: bool | None = None) -> Config:
+        options = self.options
+        config = speed.run_settings(shape, self.device.type, options.batch_tokens, options.device_tokens)
+        return replace(config, runtime=replace(config.runtime, compile=compiled))
+
+
+def _show(row: Row) -> None:
+    print(f"  {as_lines([row], {})[-1]}", flush=True)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ def main() -> None:
     trainer = Trainer(build_model(config.model, words, words).to(machine.device), config.training, machine, config.seed)
     training = config.training
     text = SyntheticText(words, training.batch_tokens, training.device_tokens, config.seed, trainer.concurrency)
-    sentences = text.median_batch()
-    small, whole = text.step(sentences[:8]), text.step(sentences)
+    sentences, shapes = text.median_batch(), trainer.shapes(training.device_tokens)
+    small, whole = text.step(sentences[:8], shapes), text.step(sentences, shapes)
     trainer.update(small)  # allocates the optimizer state and loads libraries
     started = time.perf_counter()
     trainer.update(whole)

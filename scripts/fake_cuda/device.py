@@ -11,6 +11,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 HOPPER = (9, 0)
 """The compute capability of an H100."""
+AMPERE = (8, 0)
+"""The lowest compute capability that multiplies in bf16."""
+NOTHING = ["_lazy_init", "set_device", "synchronize", "empty_cache"]
+NOTHING += ["get_rng_state", "set_rng_state", "manual_seed", "manual_seed_all"]
+"""Functions of torch.cuda that do nothing here."""
 
 
 @contextmanager
@@ -26,25 +31,14 @@ def fake_cuda(memory: float = 80e9, capability: tuple[int, int] = HOPPER) -> Ite
     )
     answers: dict[str, Any] = {
         "is_available": True,
-        "is_bf16_supported": capability >= (8, 0),
         "is_initialized": True,
+        "is_bf16_supported": capability >= AMPERE,
         "device_count": 1,
         "current_device": 0,
         "get_device_name": "fake",
         "get_device_capability": capability,
         "get_device_properties": properties,
-        "get_rng_state": None,
-        **dict.fromkeys(
-            (
-                "_lazy_init",
-                "set_device",
-                "synchronize",
-                "empty_cache",
-                "manual_seed",
-                "manual_seed_all",
-                "set_rng_state",
-            )
-        ),
+        **dict.fromkeys(NOTHING),
     }
     fakes = {name: mock.Mock(return_value=answer) for name, answer in answers.items()}
     # autograd runs the backward pass of CUDA tensors in a thread, in which modes of this thread are not active

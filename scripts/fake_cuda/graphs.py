@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from torch._dynamo.testing import CompileCounter
 from torch._dynamo.utils import counters
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 
 from fake_cuda.step import fake_batch, fake_trainer
 from nmt.config.schema import Config
 from nmt.data.batches import IntArray
 from nmt.data.loader import DataPosition, GlobalBatch, assemble
+from nmt.data.shapes import Shapes
 from nmt.text.special import EOS
 
 BATCHES = 10
@@ -39,7 +40,9 @@ def count_graphs(config: Config, mode: FakeTensorMode) -> Graphs:
     counter = CompileCounter()
     with mock.patch.object(torch, "compile", partial(_compile, torch.compile, counter)):
         trainer = fake_trainer(compiled)
-        for batch in random_batches(config):
+        with unset_fake_temporarily():
+            batches = list(random_batches(config, trainer.shapes(0)))
+        for batch in batches:
             trainer.update(fake_batch(mode, batch))
     return Graphs(counter.frame_count, sum(counters["graph_break"].values()))
 
@@ -51,7 +54,7 @@ def _compile(compile: Any, counter: CompileCounter, model: Any = None, **options
     return compile(model, **{**options, "backend": counter})
 
 
-def random_batches(config: Config) -> Iterator[GlobalBatch]:
+def random_batches(config: Config, shapes: Shapes) -> Iterator[GlobalBatch]:
     """Yield batches that differ in the number and length of sentences; in one, these are longer than 256 tokens."""
     random = np.random.default_rng(config.seed)
     for index in range(BATCHES):
@@ -60,7 +63,7 @@ def random_batches(config: Config) -> Iterator[GlobalBatch]:
             mean = LONGEST - 10
         source = random.integers(max(1, mean - 3), mean + 4, count)
         target = random.integers(max(1, mean - 5), mean + 6, count)
-        micro_batch = assemble(_store(random, source, target, config), np.arange(count))
+        micro_batch = assemble(_store(random, source, target, config), np.arange(count), shapes=shapes)
         tokens = int(target.sum()) + count
         yield GlobalBatch([micro_batch], tokens, 2 * tokens, DataPosition())
 

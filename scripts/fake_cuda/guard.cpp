@@ -1,6 +1,7 @@
 // Register a CUDA device without hardware in a CPU build of PyTorch: what autograd and FakeTensorMode ask of a device.
 //
-// Nothing is computed. Streams exist in name only, there is one device, and its memory is never allocated.
+// Nothing is computed. Streams exist in name only, there is one device, and its memory is never allocated. In a build
+// with CUDA this replaces the real device: its hooks have priority, and its guard is registered after torch's own.
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -47,10 +48,12 @@ struct Hooks final : at::CUDAHooksInterface {
 
 }  // namespace fake_cuda
 
-namespace c10 {
-C10_REGISTER_GUARD_IMPL(CUDA, fake_cuda::Guard)
-}
 namespace at {
 using FakeCUDAHooks = fake_cuda::Hooks;
-C10_REGISTER_CLASS(CUDAHooksRegistry, CUDAHooks, FakeCUDAHooks)
+C10_REGISTER_CLASS_WITH_PRIORITY(CUDAHooksRegistry, CUDAHooks, c10::REGISTRY_PREFERRED, FakeCUDAHooks)
+}
+
+extern "C" void register_guard() {
+  static const fake_cuda::Guard guard;
+  c10::impl::DeviceGuardImplRegistrar(fake_cuda::CUDA, &guard);
 }

@@ -1,7 +1,11 @@
-"""Compile and load guard.cpp, which registers a CUDA device without hardware. This module must not import torch."""
+"""Compile and load guard.cpp, which registers a CUDA device without hardware.
+
+Importing this module does not import torch, because the device must be there first.
+"""
 
 import ctypes
 import hashlib
+import importlib
 import importlib.metadata
 import importlib.util
 import os
@@ -22,9 +26,11 @@ def find_compiler() -> str | None:
 
 
 def register_device() -> None:
-    """Register the device in this process. torch looks for devices when it is imported, so this must come before."""
-    assert "torch" not in sys.modules
-    ctypes.CDLL(str(_library()), mode=ctypes.RTLD_GLOBAL)
+    """Register the device for the rest of this process, and import torch, which must not have been imported before."""
+    assert "torch" not in sys.modules  # torch looks for devices while it is imported
+    library = ctypes.CDLL(str(_library()), mode=ctypes.RTLD_GLOBAL)
+    importlib.import_module("torch")
+    library.register_guard()
 
 
 def _library() -> Path:

@@ -13,10 +13,11 @@ from synthetic import SyntheticText
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 
-from fake_cuda.counting import Clock, Counter
+from fake_cuda.counting import Counter
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
 from nmt.data.loader import GlobalBatch
+from nmt.errors import UserError
 from nmt.training import trainer as trainer_module
 from nmt.training.build import build_trainer
 from nmt.training.trainer import Trainer
@@ -29,24 +30,23 @@ def fake_trainer(config: Config) -> Trainer:
     words = config.tokenizer.vocab_size
     tokenizer: Any = SimpleNamespace(source_size=words, target_size=words)
     machine = prepare_machine(config.runtime)
+    if machine.device.type != "cuda":
+        raise UserError(f"runtime.device={config.runtime.device} is not the fake device: leave it out")
     # modules cannot move fake parameters, so these are created where they belong
     with machine.device, mock.patch.object(nn.Module, "to", lambda module, *_: module):
         return build_trainer(config, machine, tokenizer)
 
 
-def count_step(config: Config, mode: FakeTensorMode, clock: Clock) -> Counter:
-    """Return the counts of the second update of a run, by phase: the first allocates the optimizer's averages."""
-    trainer = fake_trainer(config)
-    training = config.training
+def count_step(config: Config, mode: FakeTensorMode, counter: Counter) -> None:
+    """Count the second update of a run: the first one allocates the optimizer's averages."""
+    trainer, training = fake_trainer(config), config.training
     with unset_fake_temporarily():
         text = SyntheticText(config.tokenizer.vocab_size, training.batch_tokens, training.device_tokens, config.seed)
-        real_batch = text.step(text.median_batch())
+        real_batch = text.step(text.median_batch(), trainer.shapes(training.device_tokens))
     batch = fake_batch(mode, real_batch)
     trainer.update(batch)
-    counter = Counter(clock)
     with _phases(trainer, counter), counter:
         trainer.update(batch)
-    return counter
 
 
 def fake_batch(mode: FakeTensorMode, batch: GlobalBatch) -> GlobalBatch:
@@ -76,6 +76,7 @@ def _phases(trainer: Trainer, counter: Counter) -> Iterator[None]:
     with ExitStack() as patches:
         for owner, name, phase in parts:
             patches.enter_context(mock.patch.object(owner, name, _within(counter, phase, getattr(owner, name))))
+        patches.enter_context(mock.patch.object(torch.cuda, "synchronize", counter.count_wait))
         yield
 
 

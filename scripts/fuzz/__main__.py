@@ -27,6 +27,7 @@ TARGETS = {
     "packed": readers.packed,
     "tsv": readers.tsv,
     "sgm": readers.sgm,
+    "trees": readers.trees,
     "json": readers.json_lines,
     "csv": readers.comma_separated,
     "parquet": readers.parquet,

@@ -1,4 +1,4 @@
-"""Targets: the readers of parallel text."""
+"""Targets: the readers of parallel text and of trees."""
 
 import csv
 import gzip
@@ -21,6 +21,8 @@ from nmt.data.sources import hub
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.sources.parquet import count_rows
 from nmt.errors import UserError
+from nmt.parsing.linearise import repair
+from nmt.parsing.trees import bracketed, clean, leaves, parse_trees, read_trees
 from nmt.text.lines import read_lines
 from scripts.fuzz.campaign import Attempt
 from scripts.fuzz.strategies import FRAGMENTS, damaged, json_values, lines, raw_lines, texts
@@ -117,6 +119,25 @@ def sgm(folder: Path) -> Attempt:
         assert len(found) == len(re.findall(r"</seg\s*>", content, re.IGNORECASE))
 
     return Attempt(wild | repeated | wild.flatmap(lambda text: repeated.map(lambda more: text + more)) | good, check)
+
+
+def trees(folder: Path) -> Attempt:
+    """Try bracketed trees: they come back as they were written, or the file is refused; any line can be repaired."""
+    path = folder / "trees.mrg"
+    tokens = [*("(", ")", "(S", "(NP", ")", ")S", ")NP", "XX", "dog", "-LRB-", "-NONE-", "(NN", "()", "(-NONE-", "\n")]
+    wild = st.lists(st.sampled_from(tokens) | texts(), max_size=30).map(" ".join)
+    repeated = st.tuples(st.sampled_from(tokens), st.integers(1, 20_000)).map(lambda made: made[0] * made[1])
+
+    def check(content: str) -> None:
+        found, _ = repair(content, ["a", "dog"])
+        assert found is not None
+        assert [leaf.word for leaf in leaves(found)] == ["a", "dog"]
+        path.write_text(content, newline="\n")
+        read = list(read_trees(path))
+        assert list(parse_trees(map(bracketed, read), "written")) == read
+        list(map(clean, read))
+
+    return Attempt(wild | repeated, check)
 
 
 def json_lines(folder: Path) -> Attempt:

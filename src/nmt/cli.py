@@ -164,5 +164,7 @@ def _written(value: object) -> str:
             return f"[{','.join(map(str, value))}]"
         case "":
             return "empty"
+        case None:
+            return "null"
         case _:
             return str(value)

@@ -1,39 +1,76 @@
-"""Tests that need a GPU; `make test-all` runs them if there is one."""
+"""What a GPU computes, compared with float64 on the CPU; `make test-all` runs it if there is one.
+
+The same comparisons run on the CPU in the quick tests, so that they are known to work before a GPU is at hand.
+"""
 
 import json
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 import torch
+from first_contact import accuracy
+from torch import Tensor
 
 from nmt.config.schema import ModelConfig
-from nmt.model import attention
-from nmt.model.attention import FlashAttend, PaddedAttend, plan_attention
+from nmt.model.attention import FlashAttend, PaddedAttend, plan_attention, plan_for
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
 from tests.integration.toy import run
 
-pytestmark = [pytest.mark.gpu, pytest.mark.slow]
-
+GPU = (pytest.mark.gpu, pytest.mark.slow)
+DEVICES = ["cpu", pytest.param("cuda", marks=GPU)]
 SHAPES = {
     "paper": ModelConfig(layers=2, d_model=128, d_ff=256, heads=2, dropout=0.0),
     "narrow keys": ModelConfig(layers=2, d_model=128, d_ff=256, heads=2, d_k=16, dropout=0.0),
     "sixteen wide": ModelConfig(layers=2, d_model=128, d_ff=256, heads=8, dropout=0.0),
     "shared keys": ModelConfig(layers=2, d_model=128, d_ff=256, heads=4, kv_heads=2, dropout=0.0),
 }
+WORDS = 100
 
 
-def streams() -> tuple[Packed, Packed]:
+def streams(device: str = "cuda") -> tuple[Packed, Packed]:
     random = torch.Generator().manual_seed(1)
     sides = []
     for lengths in ([5, 31, 1, 17], [9, 1, 44, 8]):
         tokens = torch.randint(4, 90, (sum(lengths),), generator=random)
-        sides.append(Packed.from_lengths(tokens, torch.tensor(lengths)).to(torch.device("cuda")))
+        sides.append(Packed.from_lengths(tokens, torch.tensor(lengths)).to(torch.device(device)))
     return sides[0], sides[1]
 
 
+def output_and_gradients(config: ModelConfig, device: str, precision: torch.dtype, kind: str = "auto") -> list[Tensor]:
+    """Return the output of a model, and the gradients of a random linear loss of it.
+
+    The output comes from a LayerNorm, so that the sum of its squares would be constant, and the gradients noise.
+    """
+    torch.manual_seed(1)
+    model = build_model(config, WORDS, WORDS).to(torch.device(device))
+    if precision == torch.float64:
+        model.double()
+    else:
+        model.plan = plan_for(kind, device, precision, config)
+    with WorkingWeights(model, precision).active():
+        output = model(*streams(device))
+    direction = torch.randn(output.shape, generator=torch.Generator().manual_seed(2))
+    output.backward(direction.to(output.device, output.dtype))
+    # word vectors that do not occur have no gradient in some precisions, and zeros in others
+    gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in model.parameters()]
+    return [output.detach(), torch.cat([each.flatten() for each in gradients])]
+
+
+@cache
+def exact_output_and_gradients(config: ModelConfig) -> list[Tensor]:
+    return output_and_gradients(config, "cpu", torch.float64)
+
+
+def assert_near(found: list[Tensor], exact: list[Tensor], precision: str) -> None:
+    for ours, expected in zip(found, exact, strict=True):
+        assert accuracy.relative_error(ours, expected) < accuracy.TOLERANCES[precision]
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
 def test_bf16_on_a_gpu_uses_flash_attention() -> None:
     source, target = streams()
     plan = partial(plan_attention, target, source, causal=False)
@@ -42,39 +79,120 @@ def test_bf16_on_a_gpu_uses_flash_attention() -> None:
     assert isinstance(plan(head_width=64, precision=torch.float32), PaddedAttend)
 
 
+@pytest.mark.parametrize("kind", ["auto", "padded", *(pytest.param(kind, marks=GPU) for kind in ("flash", "short"))])
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("config", SHAPES.values(), ids=SHAPES)
-def test_flash_attention_equals_padded_attention(config: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare the output and the gradients, up to the precision of bf16."""
-    source, target = streams()
-    model = build_model(config, 100, 100).to(torch.device("cuda"))
-    results = []
-    for width in (attention.MAX_FLASH_HEAD_WIDTH, 0):
-        monkeypatch.setattr(attention, "MAX_FLASH_HEAD_WIDTH", width)
-        for parameter in model.parameters():
-            parameter.grad = None
-        with WorkingWeights(model, torch.bfloat16).active():
-            output = model(source, target)
-        output.float().square().sum().backward()
-        results.append([output.float(), *(parameter.grad for parameter in model.parameters())])
-    for flash, padded in zip(*results, strict=True):
-        assert flash is not None
-        assert padded is not None
-        assert torch.nn.functional.cosine_similarity(flash.flatten(), padded.flatten(), dim=0) > 0.999
+def test_model_in_bf16_equals_float64(config: ModelConfig, device: str, kind: str) -> None:
+    if device == "cpu" and kind in ("flash", "short"):
+        pytest.skip("a CPU has only padded attention")
+    assert_near(output_and_gradients(config, device, torch.bfloat16, kind), exact_output_and_gradients(config), "bf16")
 
 
-def test_gpu_computes_the_same_as_the_cpu() -> None:
-    source, target = streams()
-    model = build_model(SHAPES["paper"], 100, 100)
-    here = model(*(stream.to(torch.device("cpu")) for stream in (source, target)))
-    there = model.to(torch.device("cuda"))(source, target)
-    torch.testing.assert_close(there.cpu(), here, rtol=1e-2, atol=1e-2)
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("config", SHAPES.values(), ids=SHAPES)
+def test_model_in_float32_without_tf32_equals_float64(config: ModelConfig, device: str) -> None:
+    with accuracy.matrix_products(tf32=False):
+        found = output_and_gradients(config, device, torch.float32)
+    assert_near(found, exact_output_and_gradients(config), "fp32")
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_training_on_a_gpu_learns_and_resumes(settings: list[str], tmp_path: Path, compiled: bool) -> None:
-    command = [
-        "train", *settings, f"paths.outputs={tmp_path}", "runtime.device=cuda", f"runtime.compile={compiled}",
-    ]  # fmt: skip
+@cache
+def exact_step() -> accuracy.Step:
+    return accuracy.exact_step()
+
+
+@pytest.mark.parametrize("path", accuracy.training_paths("cpu", compiled=False), ids=lambda path: path.name)
+def test_training_step_on_a_cpu_equals_float64(path: accuracy.TrainingPath) -> None:
+    assert accuracy.compare_training(path, "cpu", exact_step()).correct
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("path", accuracy.training_paths("cuda", compiled=True), ids=lambda path: path.name)
+def test_training_step_on_a_gpu_equals_float64(path: accuracy.TrainingPath) -> None:
+    assert accuracy.compare_training(path, "cuda", exact_step()).correct
+
+
+def test_training_step_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let attention see the future: the loss hardly changes at first, the gradient does."""
+    path = accuracy.training_paths("cpu", compiled=False)[1]
+    exact = exact_step()
+    monkeypatch.setattr("nmt.model.attention.attention_mask", lambda *_, **__: None)
+    assert not accuracy.compare_training(path, "cpu", exact).correct
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("causal", [False, True], ids=["cross", "causal"])
+@pytest.mark.parametrize("kind", ["padded", "short", pytest.param("flash", marks=GPU)])
+def test_attention_equals_float64(kind: str, causal: bool, device: str, dtype: torch.dtype) -> None:
+    if kind == "flash" and (device == "cpu" or dtype == torch.float32):
+        pytest.skip("flash attention needs a GPU and bf16")
+    with accuracy.matrix_products(tf32=False):
+        error = accuracy.attention_error(kind, torch.device(device), dtype, causal=causal)
+    assert error < accuracy.OPERATION_TOLERANCES[dtype]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_fused_operations_equal_float64(device: str, dtype: torch.dtype) -> None:
+    tolerance = accuracy.OPERATION_TOLERANCES[dtype]
+    for probability in (0.0, 0.3):
+        assert accuracy.residual_error(torch.device(device), dtype, probability) < tolerance
+    assert accuracy.softmax_error(torch.device(device), dtype) < tolerance
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_wrong_operation_has_a_large_error(device: str) -> None:
+    inputs = [torch.ones(3, 2), torch.arange(6.0).view(3, 2)]
+    place = torch.device(device)
+    assert (
+        accuracy.operation_error(lambda pair: pair[0] * pair[1], lambda pair: pair[0] * pair[1], inputs, place) < 1e-6
+    )
+    wrong = accuracy.operation_error(
+        lambda pair: pair[0] * pair[1], lambda pair: 1.01 * pair[0] * pair[1], inputs, place
+    )
+    assert wrong == pytest.approx(0.01 / 1.01, rel=1e-3)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_working_weights_follow_the_optimizer(device: str) -> None:
+    """Change the weights as an optimizer does, and compare the output with that of a model with these weights."""
+    config, place = SHAPES["paper"], torch.device(device)
+    torch.manual_seed(1)
+    model = build_model(config, WORDS, WORDS).to(place)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1, fused=True)
+    weights = WorkingWeights(model, torch.bfloat16)
+    with weights.active():
+        before = model(*streams(device))
+    before.float().sum().backward()
+    optimizer.step()
+    weights.outdate()
+    with weights.active():
+        after = model(*streams(device))
+    fresh = build_model(config, WORDS, WORDS).to(place)
+    fresh.load_state_dict(model.state_dict())
+    with WorkingWeights(fresh, torch.bfloat16).active():
+        expected = fresh(*streams(device))
+    assert (after == expected).all()
+    assert (after != before).any()
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "runtime",
+    [
+        [],
+        ["runtime.compile=true"],
+        ["runtime.attention=short"],
+        ["runtime.attention=padded"],
+        ["runtime.precision=fp32"],
+    ],
+    ids=["eager", "compiled", "short", "padded", "fp32"],
+)
+def test_training_on_a_gpu_learns_and_resumes(settings: list[str], tmp_path: Path, runtime: list[str]) -> None:
+    command = ["train", *settings, f"paths.outputs={tmp_path}", "runtime.device=cuda", *runtime]
     first, second = (run([*command, f"training.steps={steps}"]) for steps in (20, 40))
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
     assert "going on from step 20" in second.stdout

@@ -1,5 +1,6 @@
 """If one of two processes fails, the other exits soon and says why, and the plain command resumes."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -95,7 +96,7 @@ def test_hanging_rank_ends_the_others_after_the_timeout(pair: Pair) -> None:
 def test_drifting_rank_is_named_before_anything_is_saved(pair: Pair, whole_pair: Pair) -> None:
     done = pair.train("drift", 8)
     assert done.returncode == 2
-    assert "the weights of rank 1 are not those of rank 0 at step 10; at step 5 they were" in done.stderr
+    assert "the weights of rank 1 differ from those of rank 0 at step 10, but not at step 5" in done.stderr
     assert pair.train().returncode == 0
     assert pair.weights() == whole_pair.weights()
 
@@ -129,15 +130,15 @@ def test_torchrun_restarts_a_failed_process(pair: Pair, whole_pair: Pair, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("fault", "stands_at", "signals"),
+    ("fault", "steps", "signals"),
     [
-        ("wait", 8, [signal.SIGUSR1]),
-        ("wait", 8, [signal.SIGTERM, signal.SIGTERM]),  # Slurm tells all processes, and its script torchrun again
-        ("linger", 5, [signal.SIGTERM]),  # one would take minutes for its share of the validation, the other is done
+        ("wait", "(8|9|10)", [signal.SIGUSR1]),  # they agree after step 10 at the latest, where a save is due
+        ("wait", "(8|9|10)", [signal.SIGTERM, signal.SIGTERM]),  # Slurm tells all, and its script torchrun again
+        ("linger", "5", [signal.SIGTERM]),  # one would take minutes for its share of the validation, the other is done
     ],
 )
 def test_signal_to_torchrun_saves_and_exits_with_143(
-    fault: str, stands_at: int, signals: list[signal.Signals], pair: Pair, whole_pair: Pair
+    fault: str, steps: str, signals: list[signal.Signals], pair: Pair, whole_pair: Pair
 ) -> None:
     waiting = pair.outputs / "waiting"
     process = pair.start(fault, 8, WAITING=str(waiting))
@@ -153,5 +154,5 @@ def test_signal_to_torchrun_saves_and_exits_with_143(
     assert "Traceback" not in errors
     done = pair.train()
     assert done.returncode == 0, done.stderr
-    assert f"going on from step {stands_at}" in done.stdout
+    assert re.search(rf"going on from step {steps} ", done.stdout)
     assert pair.weights() == whole_pair.weights()

@@ -106,7 +106,8 @@ def test_errors_have_their_exit_codes(raised: BaseException, code: int, fake_com
 def test_a_second_interrupt_ends_the_process_immediately() -> None:
     """After the first interrupt the process waits for its threads."""
     program = (
-        "import threading, time; from nmt import cli\n"
+        "import signal, threading, time; from nmt import cli\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # background jobs of a shell ignore it
         "def run(words):\n"
         "    threading.Thread(target=time.sleep, args=(30,)).start()\n"
         "    print('running', flush=True)\n"

@@ -48,6 +48,11 @@ COMMANDS = {
         "translate a file or standard input",
         ("checkpoint", "engine", "input", "output", "translate", "decoding", *_COMMON),
     ),
+    "parse": Command(
+        "nmt.commands.parse",
+        "print the constituency trees of sentences",
+        ("checkpoint", "engine", "input", "output", "parse", "decoding", *_COMMON),
+    ),
     "score": Command(
         "nmt.commands.score",
         "score given translations",
@@ -82,6 +87,11 @@ COMMANDS = {
         ("table3", "training", "paths", "runtime"),
         composes=True,
         distributed=True,
+    ),
+    "tune": Command(
+        "nmt.commands.tune",
+        "measure the settings that make training fastest on this machine",
+        ("tune", "model", "training.batch_tokens", "training.device_tokens", *_COMMON),
     ),
     "describe": Command(
         "nmt.commands.describe",

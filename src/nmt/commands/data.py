@@ -2,7 +2,7 @@
 
 import sys
 
-from nmt.config.schema import Config, DataConfig
+from nmt.config.schema import TREES, Config, DataConfig
 from nmt.data.filter_counts import filter_counts
 from nmt.data.layout import CorpusLayout
 from nmt.data.prepare import prepare
@@ -22,7 +22,7 @@ def run(config: Config) -> None:
     seconds = [f"{name} {record.seconds:.1f}" for name, record in manifest.tasks.items()]
     print(f"seconds: {', '.join(seconds)}")
     print(f"prepared in {config.data_folder} (figures and checksums: {CorpusLayout(config.data_folder).manifest.name})")
-    for line in overlap_warnings(manifest):
+    for line in overlap_warnings(manifest, config.data.target_lang):
         print(f"warning: {line}", file=sys.stderr, flush=True)
 
 
@@ -56,12 +56,12 @@ def table(manifest: Manifest) -> list[str]:
     return lines
 
 
-def overlap_warnings(manifest: Manifest) -> list[str]:
-    """Return a line for each split that has sentences of the training text."""
+def overlap_warnings(manifest: Manifest, target_lang: str) -> list[str]:
+    """Return a line for each split that has sentences of the training text; equal trees of others are no overlap."""
     lines = []
     for split, overlap in manifest.overlap().items():
         counts = (overlap.source, overlap.target, overlap.pair)
-        if any(counts):
+        if any((overlap.source, overlap.pair) if target_lang == TREES else counts):
             source, target, pair = (f"{count:,} ({count / overlap.sentences:.1%})" for count in counts)
             lines.append(
                 f"of {overlap.sentences:,} {split} sentences, {source} are also in the training text on the source "

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from nmt.compute.machine import prepare_machine
-from nmt.config.schema import Config
+from nmt.config.schema import TREES, Config
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.manifest import read_manifest
 from nmt.data.store import PairStore
@@ -21,6 +21,8 @@ from nmt.training.schedule import warmup_warning
 
 TYPICAL_LENGTH = 30
 """Tokens per sentence, assumed if the data is not prepared."""
+TYPICAL_TREE_SYMBOLS = 100
+"""Size of the vocabulary of trees that is assumed: a treebank has some 30 labels of phrases, and the tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,8 @@ def run(config: Config) -> None:
 
 def describe(config: Config, devices: int) -> RunFigures:
     """Return the figures of a run on this number of devices."""
-    words, batch, limit = config.tokenizer.vocab_size, config.training.batch_tokens, config.training.device_tokens
-    size = count_parameters(config.model, words, words)
+    words, batch, limit = _target_words(config), config.training.batch_tokens, config.training.device_tokens
+    size = count_parameters(config.model, config.tokenizer.vocab_size, words)
     accumulation = math.ceil(batch / (devices * limit)) if limit else 1
     device_batch = math.ceil(batch / (devices * accumulation))
     flops_per_step = training_flops(config.model, size, words * config.model.d_model, batch, batch)
@@ -112,10 +114,17 @@ def describe(config: Config, devices: int) -> RunFigures:
         device_batch=device_batch,
         accumulation=accumulation,
         data=data,
-        memory=_memory(config, size, device_batch, math.ceil(data.mean_length) if data else TYPICAL_LENGTH),
-        longest_memory=_memory(config, size, device_batch, data.longest if data else config.data.max_pieces + 1).total,
+        memory=_memory(config, size, devices, device_batch, math.ceil(data.mean_length) if data else TYPICAL_LENGTH),
+        longest_memory=_memory(
+            config, size, devices, device_batch, data.longest if data else config.data.max_pieces + 1
+        ).total,
         estimate=_estimate(config, flops, devices),
     )
+
+
+def _target_words(config: Config) -> int:
+    """Return the size of the target vocabulary; that of trees depends on the treebank."""
+    return TYPICAL_TREE_SYMBOLS if config.data.target_lang == TREES else config.tokenizer.vocab_size
 
 
 def _device_count(config: Config) -> int:
@@ -144,10 +153,12 @@ def _epoch_figures(config: Config) -> EpochFigures | None:
     )
 
 
-def _memory(config: Config, size: ParameterCounts, device_batch: int, sentence_length: int) -> Memory:
+def _memory(config: Config, size: ParameterCounts, devices: int, device_batch: int, sentence_length: int) -> Memory:
     """Return the memory per device; the length of the sentences matters if attention pads them."""
-    words, storage = config.tokenizer.vocab_size, _activation_storage(config)
-    return training_memory(config.model, size.total, words, device_batch, device_batch, sentence_length, storage)
+    shards = devices if config.training.shard_optimizer else 1
+    words, storage = _target_words(config), _activation_storage(config)
+    tokens = device_batch, device_batch
+    return training_memory(config.model, size.total, words, *tokens, sentence_length, storage, optimizer_shards=shards)
 
 
 def _activation_storage(config: Config) -> ActivationStorage:

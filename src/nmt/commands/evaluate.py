@@ -56,6 +56,7 @@ def _record(
         machine=str(machine),
         processes=distributed.world_size(),
         checkpoint=loaded.checkpoint,
+        repairs=evaluation.repairs,
     )
 
 
@@ -82,5 +83,8 @@ def _print(split: str, evaluation: Evaluation, loaded: LoadedEngine, folder: Pat
         f"perplexity of the references {evaluation.perplexity:.2f} (nll {evaluation.nll:.4f}); "
         f"written to {scores_file(folder, split)}"
     )
+    if evaluation.repairs is not None:
+        print(f"repaired: {evaluation.repairs}")
+    width = max(map(len, evaluation.scores), default=0)
     for name, score in evaluation.scores.items():
-        print(f"{name:<11}{score.score:6.2f}  {score.signature}", flush=True)
+        print(f"{name:<{max(width, 10) + 1}}{score.score:6.2f}  {score.signature}", flush=True)

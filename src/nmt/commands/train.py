@@ -8,6 +8,7 @@ from functools import partial
 from nmt.compute import distributed
 from nmt.compute.uptime import uptime
 from nmt.config.schema import Config
+from nmt.data.batches import micro_batch_tokens
 from nmt.data.loader import Prefetcher, global_batches
 from nmt.data.store import PairStore
 from nmt.runs.checkpoints import Checkpoints
@@ -16,12 +17,14 @@ from nmt.runs.start import start_tracker
 from nmt.runs.tracking import NullTracker
 from nmt.storage.lock import exclusive_folder
 from nmt.training.build import build_checkpoint_manager, build_state, open_data, shared_files, shared_settings
+from nmt.training.compiled import try_cuda_graphs
 from nmt.training.loop import Ending, Loop
 from nmt.training.memory_check import check_memory
 from nmt.training.resume import find_checkpoint, finished_message
 from nmt.training.schedule import warmup_warning
 from nmt.training.trainer import Trainer
 from nmt.training.validation import validate
+from nmt.tuning.apply import Taken, keep_tuned, take_tuned
 
 STOPPED_EXIT_CODE = 143
 """Exit code after a signal, so that a script does not continue as if training were finished."""
@@ -29,6 +32,8 @@ STOPPED_EXIT_CODE = 143
 
 def run(config: Config) -> None:
     """Train from the run's last checkpoint, or from the start."""
+    taken = take_tuned(config)
+    config = taken.config
     with distributed.session(config.runtime) as machine, _exclusive_run_folder(config):
         distributed.check_same(shared_settings(config), "settings")
         with distributed.together():
@@ -38,6 +43,9 @@ def run(config: Config) -> None:
         if checkpoint is not None and (message := finished_message(checkpoint, config)):
             _print(message)
             return
+        if checkpoint is None and distributed.is_main():
+            keep_tuned(config, taken.tuned)
+        _print_tuned(taken)
         state = build_state(config, machine, data.tokenizer, checkpoint)
         trainer = state.trainer
         with (
@@ -46,6 +54,9 @@ def run(config: Config) -> None:
         ):
             tracker.log("start", trainer.step)
             _print_summary(config, trainer, data.train)
+            if config.runtime.cuda_graphs:
+                with _batches(config, trainer, data.train) as batches:
+                    try_cuda_graphs(trainer, next(batches))
             check_memory(trainer, data.train, longest_sentence=config.data.max_pieces + 1)
             validation = partial(validate, trainer, config, data.valid, data.tokenizer)
             loop = Loop(state, tracker, validation, checkpoint_manager)
@@ -84,6 +95,7 @@ def _batches(config: Config, trainer: Trainer, train: PairStore) -> Prefetcher:
         rank=distributed.rank(),
         devices=distributed.world_size(),
         threads=trainer.concurrency,
+        shapes=trainer.shapes(config.training.device_tokens),
     )
     return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")
 
@@ -92,19 +104,25 @@ def _print_summary(config: Config, trainer: Trainer, train: PairStore) -> None:
     """Print what is trained on what, and how a global batch is divided."""
     training, devices = config.training, distributed.world_size()
     parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
-    share = -(-training.batch_tokens // devices)
-    device_tokens = min(training.device_tokens or share, share)
+    device_tokens = micro_batch_tokens(training.batch_tokens, training.device_tokens, devices)
+    micro_batches = -(-training.batch_tokens // (devices * device_tokens))
     threads = f" in {trainer.concurrency} threads" if trainer.concurrency > 1 else ""
     _print(
         f"run {config.name} in {config.run_folder}: {parameters:,} parameters, {len(train):,} sentence pairs\n"
         f"batches of at most {training.batch_tokens:,} source and target tokens: {devices} x "
-        f"{device_tokens:,} on {trainer.machine}{threads}, accumulated {-(-share // device_tokens)} times"
+        f"{device_tokens:,} on {trainer.machine}{threads}, accumulated {micro_batches} times"
     )
     if distributed.is_main() and (warning := warmup_warning(training)):
         print(f"warning: {warning}", file=sys.stderr, flush=True)
     if trainer.step:
         epoch, batch = trainer.data_position
         _print(f"going on from step {trainer.step} (epoch {epoch + 1}, batch {batch + 1})")
+
+
+def _print_tuned(taken: Taken) -> None:
+    """Print which tuned settings the run has taken, or why it has taken none."""
+    if taken.message and distributed.is_main():
+        print(taken.message, file=sys.stdout if taken.tuned else sys.stderr, flush=True)
 
 
 def _print_ending(ending: Ending, config: Config, step: int) -> None:

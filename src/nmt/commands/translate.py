@@ -1,7 +1,6 @@
 """`nmt translate`: translate a file or standard input, line by line."""
 
 import json
-import sys
 from collections.abc import Iterator
 from itertools import tee
 
@@ -11,14 +10,13 @@ from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
 from nmt.decoding.engine import WINDOW_LINES, Translation
 from nmt.decoding.load_engine import load_engine
-from nmt.text.streams import STANDARD, open_output, read_input
+from nmt.text.streams import is_interactive, open_output, read_input
 
 
 def run(config: Config) -> None:
     """Write a translation per line, in the order of the input; each block of lines is written as soon as it is done."""
     engine = load_engine(config, prepare_machine(config.runtime)).engine
-    interactive = config.input == STANDARD and bool(sys.stdin) and sys.stdin.isatty()
-    window, no_bar = (1, True) if interactive else (WINDOW_LINES, None)
+    window, no_bar = (1, True) if is_interactive(config.input) else (WINDOW_LINES, None)
     sources, lines = tee(read_input(config.input))
     prefix = config.translate.prefix
     prefixes = read_input(prefix, "translate.prefix") if prefix else None

@@ -7,10 +7,10 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import torch
@@ -55,6 +55,8 @@ def session(config: RuntimeConfig) -> Iterator[Machine]:
     if os.environ.get("WORLD_SIZE", "1") == "1":
         yield machine
         return
+    if machine.device.type == "mps":
+        raise CommonError("several processes cannot train on Apple's GPU: start one, or set runtime.device=cpu")
     # gloo carries data that is never on a GPU: flags, counts and text
     backend = "cpu:gloo,cuda:nccl" if machine.device.type == "cuda" else "gloo"
     try:
@@ -165,6 +167,52 @@ def _average_in_bf16(
     summed = dist.all_reduce(gradients.to(torch.bfloat16).div_(world_size()), async_op=True)
     averaged: torch.futures.Future[Tensor] = summed.get_future().then(lambda done: gradients.copy_(done.value()[0]))
     return averaged
+
+
+def sharded_optimizer(
+    kind: type[torch.optim.Optimizer], groups: Sequence[dict[str, Any]], **settings: Any
+) -> torch.optim.Optimizer:
+    """Return an optimizer whose state is divided between the processes; each updates its share of the weights."""
+    from torch.distributed.optim import ZeroRedundancyOptimizer  # noqa: PLC0415 - as slow to import as torch
+
+    return ZeroRedundancyOptimizer(groups, optimizer_class=kind, parameters_as_bucket_view=True, **settings)
+
+
+def local_optimizer(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    """Return the part of a sharded optimizer that belongs to this process; another optimizer is returned as it is."""
+    local: torch.optim.Optimizer = getattr(optimizer, "optim", optimizer)
+    return local
+
+
+def whole_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Return the state of an optimizer, as if it were not sharded, in the main process. All processes must call this.
+
+    The other processes of a sharded optimizer get an empty dictionary.
+    """
+    if local_optimizer(optimizer) is not optimizer:
+        optimizer.consolidate_state_dict(to=0)  # type: ignore[attr-defined]
+        if not is_main():
+            return {}
+    return optimizer.state_dict()
+
+
+def load_whole_state(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
+    """Load the state of an optimizer; a sharded one keeps its share."""
+    optimizer.load_state_dict({**state, "state": dict(state["state"])})  # a sharded one removes the others' shares
+    local = local_optimizer(optimizer)
+    if local is optimizer:
+        return
+    optimizer.state.clear()  # a second copy, which nothing reads
+    for parameter, values in local.state.items():  # the fused optimizer needs all of its state on the device
+        local.state[parameter] = {name: value.to(parameter.device) for name, value in values.items()}
+
+
+def average(values: Tensor, *, rounded: bool) -> Tensor:
+    """Return the mean of `values` over all processes; computed in bf16 if `rounded`."""
+    means = values.to(torch.bfloat16) if rounded else values
+    if dist.is_initialized():
+        dist.all_reduce(means.div_(world_size()))
+    return means.to(values.dtype)
 
 
 @contextmanager

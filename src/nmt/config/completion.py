@@ -42,4 +42,4 @@ def _values(key: str) -> list[str]:
         return options(key)
     if key in CHOICES:
         return sorted(CHOICES[key])
-    return ["false", "true"] if key in all_keys() and all_keys()[key].type == "bool" else []
+    return ["false", "true"] if key in all_keys() and all_keys()[key].type.startswith("bool") else []

@@ -3,8 +3,8 @@
 import ast
 import inspect
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import SequenceMatcher
 from functools import cache, reduce
 from typing import Any
@@ -20,6 +20,7 @@ _TYPES_IN_WORDS = {
     "int": "a whole number",
     "float": "a number",
     "bool": "true or false",
+    "bool | None": "true, false or null",
     "str": "text",
     "list[str]": "a list, such as [a,b]",
 }
@@ -58,6 +59,18 @@ def describe_keys(prefix: str) -> list[Key]:
 def value_of(config: Config, name: str) -> Any:
     """Return the value of a setting by its dotted name."""
     return reduce(getattr, name.split("."), config)
+
+
+def with_values(config: Config, values: Mapping[str, Any]) -> Config:
+    """Return the settings with other values for some, by their dotted names; check them like all settings."""
+    for name, value in values.items():
+        config = _with_value(config, name.split("."), value)
+    return config
+
+
+def _with_value(settings: Any, path: list[str], value: Any) -> Any:
+    name, *rest = path
+    return replace(settings, **{name: _with_value(getattr(settings, name), rest, value) if rest else value})
 
 
 def nearest_key(wrong: str, choices: Iterable[str]) -> str:

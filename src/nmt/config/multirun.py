@@ -1,6 +1,7 @@
 """Run one command many times through Hydra's multirun and its launchers: in turn, in parallel, or on a cluster."""
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +43,8 @@ def multirun(job: Callable[[list[str]], None], words: Sequence[str], outputs: st
     register_schema()
     words = rename_overrides(words)
     logs = f"{outputs}/multirun/{time.strftime('%Y-%m-%d_%H-%M-%S')}"
-    quiet = [f"hydra.sweep.dir={logs}", "hydra.sweep.subdir=.", "hydra.output_subdir=null", "hydra/job_logging=none"]
+    folder = [f"hydra.sweep.dir={_quoted(logs)}", "hydra.sweep.subdir=."]
+    quiet = [*folder, "hydra.output_subdir=null", "hydra/job_logging=none"]
     arguments, full_error = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
     sys.argv = ["nmt", "--multirun", *quiet, *words]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra must raise errors, not print them, so that they become one line
@@ -53,6 +55,12 @@ def multirun(job: Callable[[list[str]], None], words: Sequence[str], outputs: st
         sys.argv = arguments
         if full_error is None:
             del os.environ["HYDRA_FULL_ERROR"]
+
+
+def _quoted(text: str) -> str:
+    """Return text as a value of an override: Hydra's grammar gives spaces, commas and brackets a meaning."""
+    escaped = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), text)
+    return f"'{escaped}'"
 
 
 @contextmanager

@@ -4,7 +4,8 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,20 +14,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.data.batches import IntArray, PairLengths, plan_epoch, split_batch
+from nmt.data.batches import IntArray, PairLengths, plan_epoch, planned_batches, split_batch
+from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 
 PREFETCHED_BATCHES = 4
 """Global batches assembled ahead of the one that is being trained on."""
-TOKEN_MULTIPLE = 32
-"""Streams are filled up to a multiple of this many tokens.
-
-CPU matrix products set up a kernel for every number of rows not seen before, which can take longer than the product.
-"""
 NO_LIMIT = (sys.maxsize, sys.maxsize)
 """The largest numbers of word pieces of a source and of a target sentence, if there is no limit."""
+CPU_SHAPES = Shapes()
+"""The default sizes of streams."""
 CANDIDATE_BATCHES = 64
 """The largest global batches, in which the largest micro-batch is searched: it need not be in the largest of them."""
 
@@ -46,7 +45,7 @@ class MicroBatch:
 
     def to(self, device: torch.device) -> "MicroBatch":
         """Return this micro-batch on another device."""
-        labels = self.labels.to(device, non_blocking=True)
+        labels = self.labels.to(device, non_blocking=device.type == "cuda")
         return MicroBatch(self.source.to(device), self.target.to(device), labels, self.sentences)
 
 
@@ -68,58 +67,51 @@ class GlobalBatch(NamedTuple):
     """Source and target tokens in the global batch, special ones included."""
     after: DataPosition
     """Position of the next global batch."""
+    words: Tensor | None = None
+    """The distinct words of the global batch, in ascending order; None if there is only one device."""
 
 
-def assemble(store: PairStore, sentences: IntArray, max_pieces: tuple[int, int] = NO_LIMIT) -> MicroBatch:
+def assemble(
+    store: PairStore, sentences: IntArray, max_pieces: tuple[int, int] = NO_LIMIT, shapes: Shapes = CPU_SHAPES
+) -> MicroBatch:
     """Pack sentence pairs into a micro-batch.
 
     Args:
         store: The corpus.
         sentences: Indices of the pairs. If there are none, the micro-batch has no labels and adds nothing to the loss.
         max_pieces: Each source and each target sentence is cut after this many word pieces.
+        shapes: The sizes that streams are filled up to.
     """
-    if not len(sentences):
-        end_mark = Packed.from_sentences([[EOS]])
-        return MicroBatch(end_mark, Packed.from_sentences([[BOS]]), torch.tensor([PAD]), sentences)
-    source_pieces, source_lengths = _gather(store.source_tokens, store.source_offsets, sentences, max_pieces[0])
-    target_pieces, target_lengths = _gather(store.target_tokens, store.target_offsets, sentences, max_pieces[1])
-    source = _with_mark(source_pieces, source_lengths, EOS, at_end=True)
-    target = _with_mark(target_pieces, target_lengths, BOS, at_end=False)
-    labels = _with_mark(target_pieces, target_lengths, EOS, at_end=True)
-    source_lengths, target_lengths = source_lengths + 1, target_lengths + 1
-    source_filler, target_filler = _filler_pairs(source_lengths, target_lengths)
+    if len(sentences):
+        source_pieces, source_lengths = _gather(store.source_tokens, store.source_offsets, sentences, max_pieces[0])
+        target_pieces, target_lengths = _gather(store.target_tokens, store.target_offsets, sentences, max_pieces[1])
+        source = _with_mark(source_pieces, source_lengths, EOS, at_end=True)
+        target = _with_mark(target_pieces, target_lengths, BOS, at_end=False)
+        labels = _with_mark(target_pieces, target_lengths, EOS, at_end=True)
+        source_lengths, target_lengths = source_lengths + 1, target_lengths + 1
+    else:
+        source, target, labels = torch.tensor([EOS]), torch.tensor([BOS]), torch.tensor([PAD])
+        source_lengths = target_lengths = np.array([1])
+    source_filler, target_filler = shapes.filler(source_lengths, target_lengths)
     return MicroBatch(
-        _packed(source, source_lengths, source_filler),
-        _packed(target, target_lengths, target_filler),
-        _with_filler(labels, target_filler),
+        _packed(source, np.append(source_lengths, source_filler), shapes),
+        _packed(target, np.append(target_lengths, target_filler), shapes),
+        _filled(labels, int(target_lengths.sum() + target_filler.sum())),
         sentences,
     )
 
 
-def _filler_pairs(source: IntArray, target: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the lengths of the padding pairs that fill both streams up to a multiple of TOKEN_MULTIPLE.
-
-    Args:
-        source: The lengths of the real source sentences.
-        target: The lengths of the real target sentences.
-    """
-    missing = [-int(lengths.sum()) % TOKEN_MULTIPLE for lengths in (source, target)]
-    if not any(missing):
-        return source[:0], target[:0]
-    tokens = [each or TOKEN_MULTIPLE for each in missing]  # each filler pair has tokens in both languages
-    # no filler may be longer than the longest real sentence, or attention would pad all sentences to its length
-    pairs = max(-(-each // int(lengths.max())) for each, lengths in zip(tokens, (source, target), strict=True))
-    tokens = [each if each >= pairs else each + TOKEN_MULTIPLE for each in tokens]
-    of_source, of_target = (np.diff(np.arange(pairs + 1) * each // pairs) for each in tokens)
-    return of_source, of_target
+def _packed(tokens: Tensor, lengths: IntArray, shapes: Shapes) -> Packed:
+    """Pack tokens, followed by filler, into sentences of the given lengths, followed by sentences without tokens."""
+    without_tokens = shapes.sentences(len(lengths)) - len(lengths)
+    stream = Packed.from_lengths(
+        _filled(tokens, int(lengths.sum())), torch.from_numpy(np.pad(lengths, (0, without_tokens)))
+    )
+    return replace(stream, longest=shapes.longest(stream.longest))
 
 
-def _packed(tokens: Tensor, lengths: IntArray, filler: IntArray) -> Packed:
-    return Packed.from_lengths(_with_filler(tokens, filler), torch.from_numpy(np.append(lengths, filler)))
-
-
-def _with_filler(tokens: Tensor, filler: IntArray) -> Tensor:
-    return F.pad(tokens, (0, int(filler.sum())), value=PAD)
+def _filled(tokens: Tensor, count: int) -> Tensor:
+    return F.pad(tokens, (0, count - len(tokens)), value=PAD)
 
 
 def _gather(
@@ -130,6 +122,16 @@ def _gather(
     lengths = np.minimum(offsets[sentences + 1] - starts, max_pieces)
     indices = np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
     return tokens[indices].astype(np.int64), lengths
+
+
+def _distinct_words(store: PairStore, sentences: IntArray) -> Tensor:
+    """Return the distinct words of sentence pairs and the special words, in ascending order."""
+    counts = np.bincount([PAD, BOS, EOS])
+    for tokens, offsets in ((store.source_tokens, store.source_offsets), (store.target_tokens, store.target_offsets)):
+        of_side = np.bincount(_gather(tokens, offsets, sentences, NO_LIMIT[0])[0], minlength=len(counts))
+        of_side[: len(counts)] += counts
+        counts = of_side
+    return torch.from_numpy(np.flatnonzero(counts))
 
 
 def _with_mark(pieces: npt.NDArray[np.int64], lengths: IntArray, mark: int, *, at_end: bool) -> Tensor:
@@ -148,6 +150,7 @@ def global_batches(
     rank: int,
     devices: int,
     threads: int = 1,
+    shapes: Shapes = CPU_SHAPES,
 ) -> Iterator[GlobalBatch]:
     """Yield the global batches of training, endlessly.
 
@@ -160,27 +163,34 @@ def global_batches(
         rank: The device whose micro-batches are assembled.
         devices: How many devices share each global batch.
         threads: How many micro-batches a device runs in parallel.
+        shapes: The sizes that the streams of a micro-batch are filled up to; the batches do not depend on them.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    epoch, first = start
-    while True:
-        plan = plan_epoch(lengths, batch_tokens, seed, epoch)
-        for index in range(first, len(plan)):
-            sentences = plan[index]
-            on_this_device = _micro_batches(sentences, lengths, device_tokens, devices, threads)[rank::devices]
-            target_tokens = int(lengths.target[sentences].sum())
-            tokens = target_tokens + int(lengths.source[sentences].sum())
-            after = DataPosition(epoch, index + 1) if index + 1 < len(plan) else DataPosition(epoch + 1, 0)
-            yield GlobalBatch([assemble(store, each) for each in on_this_device], target_tokens, tokens, after)
-        epoch, first = epoch + 1, 0
+    for epoch, plan, index in planned_batches(partial(plan_epoch, lengths, batch_tokens, seed), *start):
+        sentences = plan[index]
+        on_this_device = _micro_batches(sentences, lengths, device_tokens, devices, threads)[rank::devices]
+        target_tokens = int(lengths.target[sentences].sum())
+        tokens = target_tokens + int(lengths.source[sentences].sum())
+        after = DataPosition(epoch, index + 1) if index + 1 < len(plan) else DataPosition(epoch + 1, 0)
+        micro_batches = [assemble(store, each, shapes=shapes) for each in on_this_device]
+        words = _distinct_words(store, sentences) if devices > 1 else None
+        yield GlobalBatch(micro_batches, target_tokens, tokens, after, words)
 
 
 def largest_micro_batches(
-    store: PairStore, *, batch_tokens: int, device_tokens: int, seed: int, devices: int, threads: int = 1
+    store: PairStore,
+    *,
+    batch_tokens: int,
+    device_tokens: int,
+    seed: int,
+    devices: int,
+    threads: int = 1,
+    shapes: Shapes = CPU_SHAPES,
 ) -> list[MicroBatch]:
-    """Return the two micro-batches that need the most memory: by tokens, and by tokens times longest sentence.
+    """Return the micro-batches that may need the most memory: by tokens, tokens times longest sentence, and sentences.
 
-    The arguments are those of `global_batches`.
+    The backward pass of flash attention needs memory for each sentence, however short. The arguments are those of
+    `global_batches`.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     plan = plan_epoch(lengths, batch_tokens, seed, epoch=0)
@@ -192,6 +202,7 @@ def largest_micro_batches(
         np.add.reduceat(pair_tokens[plan.order], starts),
         np.maximum.reduceat(longer[plan.order], starts),
     )
+    batch_sentences = np.diff(np.append(starts, len(plan.order)))
 
     def largest(batch_weights: npt.NDArray[np.int64], weight: Callable[[IntArray], int]) -> MicroBatch:
         candidates = (batches[index] for index in np.argsort(batch_weights)[-CANDIDATE_BATCHES:])
@@ -200,11 +211,12 @@ def largest_micro_batches(
             for batch in candidates
             for micro_batch in _micro_batches(batch, lengths, device_tokens, devices, threads)
         )
-        return assemble(store, max(micro_batches, key=weight))
+        return assemble(store, max(micro_batches, key=weight), shapes=shapes)
 
     return [
         largest(batch_sizes, lambda pairs: int(pair_tokens[pairs].sum())),
         largest(batch_sizes * longest, lambda pairs: int(pair_tokens[pairs].sum() * longer[pairs].max(initial=0))),
+        largest(batch_sentences, len),
     ]
 
 
@@ -270,7 +282,8 @@ def _pinned(batch: GlobalBatch) -> GlobalBatch:
         micro_batches=[
             MicroBatch(_pin(each.source), _pin(each.target), each.labels.pin_memory(), each.sentences)
             for each in batch.micro_batches
-        ]
+        ],
+        words=None if batch.words is None else batch.words.pin_memory(),
     )
 
 

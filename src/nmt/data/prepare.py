@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nmt.compute.cores import usable_cores
 from nmt.compute.processes import run_in_process
-from nmt.config.schema import Config, DataConfig, TokenizerConfig
+from nmt.config.schema import TREES, Config, DataConfig, TokenizerConfig
 from nmt.data import encode, filters, store
 from nmt.data.layout import CorpusLayout, text_names
 from nmt.data.manifest import PreparationTasks, exclusive_corpus, read_manifest
@@ -100,6 +100,7 @@ def _collect_settings(data: DataConfig, split: str) -> JsonObject:
         "languages": list(languages(data)),
         "filters": limits if split == "train" else {},
         "columns": data.columns or None,  # None equals a missing key, as in records of earlier versions
+        "pos_tags": data.pos_tags if data.target_lang == TREES else None,
         "hold_out": {"share": data.hold_out, "splits": held_out} if is_divided else None,
     }
 
@@ -174,11 +175,16 @@ def _train_tokenizer(config: Config, tasks: PreparationTasks) -> str:
 
 
 def _write_tokenizer(config: Config, pairs: int) -> TrainedTokenizer:
-    """Train one model on both sides, or one per side, and save them."""
+    """Train one model on both sides, or one per side, and save them; trees have a symbol per bracket and tag."""
     folder = config.data_folder
     sides = CorpusLayout(folder).texts("train", languages(config.data))
     texts = [list(sides)] if config.tokenizer.joint else [[side] for side in sides]
-    models = [run_in_process(_train_model, files, pairs * len(files), config.tokenizer) for files in texts]
+    models = [
+        run_in_process(_train_symbols, files[0])
+        if files[0].suffix == f".{TREES}"
+        else run_in_process(_train_model, files, pairs * len(files), config.tokenizer)
+        for files in texts
+    ]
     trained = Tokenizer(*(model for model, _ in models))
     trained.save(folder)
     lines = [SampledLines(**asdict(seen)) for _, seen in models]
@@ -187,6 +193,10 @@ def _write_tokenizer(config: Config, pairs: int) -> TrainedTokenizer:
 
 def _train_model(files: list[Path], lines: int, settings: TokenizerConfig) -> tuple[bytes, train_tokenizer.LinesSeen]:
     return train_tokenizer.train(chain.from_iterable(map(read_lines, files)), lines, settings)
+
+
+def _train_symbols(file: Path) -> tuple[bytes, train_tokenizer.LinesSeen]:
+    return train_tokenizer.train_symbols(read_lines(file))
 
 
 def _encode(config: Config, tasks: PreparationTasks, split: str) -> str:

@@ -7,7 +7,8 @@ import torch
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis, length_penalty
-from nmt.decoding.engine import MAX_SOURCE_TOKENS, Engine, Likelihood
+from nmt.decoding.engine import Engine, Likelihood
+from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.errors import UserError
 from nmt.text.special import BOS, PAD
 from nmt.text.tokenizer import Tokenizer
@@ -42,7 +43,10 @@ class CTranslate2Engine(Engine):
         self._ids = {piece: index for index, piece in enumerate(self.target_pieces)}
         try:
             self.model: Any = ctranslate2.Translator(
-                str(folder), device=device.type, device_index=device.index or 0, intra_threads=threads
+                str(folder),
+                device="cuda" if device.type == "cuda" else "cpu",  # it has no code for Apple's GPU
+                device_index=device.index or 0,
+                intra_threads=threads,
             )
         except (RuntimeError, ValueError) as error:
             raise UserError(f"CTranslate2 cannot load {folder} ({error}): run `make export` again") from error

@@ -13,6 +13,7 @@ from tqdm import tqdm
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.batches import DecodingPlan, batches_by_length, serial_plan
 from nmt.decoding.beam import Hypothesis
+from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.errors import UserError
 from nmt.text.blocks import blocks
 from nmt.text.special import EOS
@@ -22,10 +23,6 @@ WINDOW_LINES = 2048
 """The largest number of lines to read ahead, so that sentences of similar length are decoded together."""
 WINDOW_CHARACTERS = 1 << 22
 """The largest number of characters to read ahead."""
-MAX_SOURCE_TOKENS = 1024
-"""Longest source sentence, EOS included; a model with learned positions may allow less."""
-MAX_TARGET_TOKENS = 4096
-"""Longest translation, prefix or given translation, EOS included."""
 
 Done = Callable[[int], object]
 """Called with the number of sentences that have just been finished."""

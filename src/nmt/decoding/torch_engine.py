@@ -14,8 +14,10 @@ from nmt.compute.machine import is_out_of_memory
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.batches import DecodingPlan, cpu_plan, serial_plan
 from nmt.decoding.beam import Hypothesis, beam_search, ensemble_scorers
-from nmt.decoding.engine import MAX_SOURCE_TOKENS, Engine, Likelihood
+from nmt.decoding.engine import Engine, Likelihood
+from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.decoding.sampling import sample
+from nmt.decoding.tree_constraint import TreeSymbols, only_trees
 from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.cpu.prepared_weights import prepare_for_cpu
@@ -24,7 +26,7 @@ from nmt.model.packed import Packed
 from nmt.model.working_weights import in_precision
 from nmt.runs.checkpoints import Checkpoint, check_weights
 from nmt.text.special import BOS
-from nmt.text.tokenizer import Tokenizer
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
 MAX_SCORED_ROWS = 512
 """Rows of scores of the whole vocabulary in memory at a time when given translations are scored."""
@@ -50,6 +52,9 @@ class TorchEngine(Engine):
         self.models = [prepare(model, precision) for model in models]
         self.device = device
         self.generator = torch.Generator(device).manual_seed(seed)
+        vocabularies = tokenizer.vocabularies if config.well_formed else ([], [])
+        self._begins_word = torch.tensor([piece.startswith(SPACE_MARK) for piece in vocabularies[0]], device=device)
+        self._tree_symbols = TreeSymbols.of(vocabularies[1], device) if config.well_formed else None
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`. A CPU decodes batches in parallel, except to sample: the order changes the samples."""
@@ -66,6 +71,10 @@ class TorchEngine(Engine):
         max_lengths = self._max_lengths(source, prefixes)
         with self._inference():
             scorer = ensemble_scorers([partial(model.advance, state=model.start(source)) for model in self.models])
+            if self._tree_symbols is not None:
+                words = [int(self._begins_word[tokens].sum()) for tokens in sources]
+                counts = torch.tensor(words, device=self.device)
+                scorer = only_trees(scorer, self._tree_symbols, counts, max_lengths)
             if self.config.strategy == "sample":
                 return sample(scorer, max_lengths, self.config, self.generator, prefixes)
             return beam_search(

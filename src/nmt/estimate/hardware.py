@@ -6,6 +6,12 @@ from nmt.errors import ConfigError, nearest
 
 SUSTAINED = 0.8
 """Share of a device's peak that one large matrix product reaches."""
+PRODUCT_SHARE = 0.62
+"""Share of the peak that the matrix products of a training step reach, which are smaller."""
+BANDWIDTH_SHARE = 0.85
+"""Share of the memory bandwidth that an operation reaches."""
+LAUNCH_SECONDS = 2.5e-6
+"""The least time that an operation takes on a GPU."""
 EFFICIENCY = 0.4
 """Share of that which a whole training step reaches; assumed to hold on several devices too."""
 
@@ -19,6 +25,8 @@ class Device(NamedTuple):
     """FLOP/s of dense matrix products in fp32: in TF32 if the device has it, because training then uses it."""
     memory: float
     """Bytes."""
+    bandwidth: float
+    """Bytes per second from and to its memory."""
     watts: float
     """Board power under load; the rest of its machine is not counted."""
     price: float
@@ -28,18 +36,23 @@ class Device(NamedTuple):
         """Return the FLOP/s of dense matrix products in `bf16` or `fp32`."""
         return self.bf16 if precision == "bf16" and self.bf16 else self.fp32
 
+    def seconds(self, moved: float, flops: float, precision: str) -> float:
+        """Return the time of an operation that reads and writes `moved` bytes, by the roofline model."""
+        products = flops / (PRODUCT_SHARE * self.peak(precision))
+        return max(LAUNCH_SECONDS, moved / (BANDWIDTH_SHARE * self.bandwidth), products)
+
 
 DEVICES = {
-    "b200": Device(2250e12, 1125e12, 180e9, 1000, 5.5),
-    "h200": Device(989e12, 494e12, 141e9, 700, 3.5),
-    "h100": Device(989e12, 494e12, 80e9, 700, 3.0),
-    "a100": Device(312e12, 156e12, 80e9, 400, 1.8),
-    "l40s": Device(362e12, 183e12, 48e9, 350, 1.2),
-    "l4": Device(121e12, 60e12, 24e9, 72, 0.8),
-    "rtx4090": Device(165e12, 82.6e12, 24e9, 450, 0.5),
-    "v100": Device(None, 15.7e12, 16e9, 300, 1.0),
-    "t4": Device(None, 8.1e12, 16e9, 70, 0.4),
-    "p100": Device(None, 9.5e12, 16e9, 300, 0.5),
+    "b200": Device(2250e12, 1125e12, 180e9, 8e12, 1000, 5.5),
+    "h200": Device(989e12, 494e12, 141e9, 4.8e12, 700, 3.5),
+    "h100": Device(989e12, 494e12, 80e9, 3.35e12, 700, 3.0),
+    "a100": Device(312e12, 156e12, 80e9, 2.04e12, 400, 1.8),
+    "l40s": Device(362e12, 183e12, 48e9, 864e9, 350, 1.2),
+    "l4": Device(121e12, 60e12, 24e9, 300e9, 72, 0.8),
+    "rtx4090": Device(165e12, 82.6e12, 24e9, 1008e9, 450, 0.5),
+    "v100": Device(None, 15.7e12, 16e9, 900e9, 300, 1.0),
+    "t4": Device(None, 8.1e12, 16e9, 320e9, 70, 0.4),
+    "p100": Device(None, 9.5e12, 16e9, 732e9, 300, 0.5),
 }
 """By the names that `describe.device` takes. The tensor cores of the V100 and the T4 take fp16, which nmt does not use,
 so both compute in fp32 like the P100, which the paper used."""

@@ -39,31 +39,27 @@ class ActivationStorage(NamedTuple):
     """How a device stores what backward needs."""
 
     width: int
-    """Bytes per number in the inputs and outputs of matrix products."""
+    """Bytes per number of the residual stream, and in the inputs and outputs of matrix products."""
     padded: bool
     """Whether attention multiplies padded blocks, as on a CPU, instead of being flash attention."""
     slack: float
     """Bytes held per byte in use, because free blocks of the heap only partly fit later requests."""
     process: int
     """Bytes before a model exists."""
-
-    @property
-    def stream(self) -> int:
-        """Bytes per coordinate of the residual stream; a GPU's norms return float32."""
-        return self.width if self.padded else FLOAT32_BYTES
-
-    @property
-    def dropout_mask(self) -> int:
-        """Bytes per coordinate of a dropout mask."""
-        return self.width if self.padded else 1
+    dropout_mask: int
+    """Bytes per coordinate of a dropout mask."""
+    recomputed: bool
+    """Whether backward computes the dropout masks of residual connections again, as on a GPU."""
 
 
 def activation_storage(*, gpu: bool, half: bool) -> ActivationStorage:
     """Return how a GPU or a CPU stores activations, with matrix products in 16 or 32 bits."""
     width = 2 if half else FLOAT32_BYTES
     if gpu:
-        return ActivationStorage(width, padded=not half, slack=1.05, process=600_000_000)
-    return ActivationStorage(width, padded=True, slack=1.4, process=320_000_000)
+        return ActivationStorage(
+            width, padded=not half, slack=1.05, process=600_000_000, dropout_mask=1, recomputed=True
+        )
+    return ActivationStorage(width, padded=True, slack=1.4, process=320_000_000, dropout_mask=width, recomputed=False)
 
 
 def training_memory(
@@ -74,6 +70,8 @@ def training_memory(
     target_tokens: int,
     length: int,
     on: ActivationStorage,
+    *,
+    optimizer_shards: int = 1,
 ) -> Memory:
     """Estimate the memory of a step.
 
@@ -85,6 +83,7 @@ def training_memory(
         target_tokens: Target tokens of a micro-batch.
         length: Typical number of tokens of a sentence.
         on: How the device stores activations.
+        optimizer_shards: The number of devices that divide the means of Adam between them.
     """
     stacks = architecture_of(config).stacks(config)
     activations = (
@@ -99,7 +98,7 @@ def training_memory(
     return Memory(
         parameters=FLOAT32_BYTES * parameters + copies,
         gradients=FLOAT32_BYTES * parameters,
-        optimizer=2 * FLOAT32_BYTES * parameters,
+        optimizer=2 * FLOAT32_BYTES * -(-parameters // optimizer_shards),
         activations=round(on.slack * activations),
         process=on.process,
     )
@@ -113,7 +112,7 @@ def _stack(
     attention = _self_query(config, keys, on) + _key_value(config, on)
     layer = attention + _feed_forward(config, on) + 2 * _residual(config, on)
     cross = _query(config, length, on) + _residual(config, on) if stack.cross_attention else 0
-    memory = _key_value(config, on) + (on.width * config.d_model if on.width < on.stream else 0)
+    memory = _key_value(config, on)
     saved = _tokens(stack, source_tokens, target_tokens) * (layer + cross)
     return stack.layers * (saved + (source_tokens * memory if stack.cross_attention else 0))
 
@@ -127,8 +126,11 @@ def _embedding(config: ModelConfig, on: ActivationStorage) -> int:
 
 
 def _residual(config: ModelConfig, on: ActivationStorage) -> int:
-    """Bytes per token: the sub-layer's input in the precision of products, its dropout mask, and the normalised sum."""
-    return config.d_model * (on.width + (on.dropout_mask if config.dropout else 0) + on.stream)
+    """Bytes per token: the sub-layer's input, and what dropout and norm save."""
+    if not on.recomputed:
+        return config.d_model * (2 * on.width + (on.dropout_mask if config.dropout else 0))
+    fused = config.norm == "layer" and config.norm_placement == "post"  # saves the sub-layer's output
+    return config.d_model * (on.width + (on.width if fused else FLOAT32_BYTES))
 
 
 def _self_query(config: ModelConfig, keys: int, on: ActivationStorage) -> int:
@@ -161,6 +163,6 @@ def _temporary(
 ) -> int:
     """Bytes that backward needs at any moment: gradients of the stream and the encoder's output, and inside a layer."""
     tokens = max(_tokens(stack, source_tokens, target_tokens) for stack in stacks)
-    layer = 2 * on.width * config.d_ff + 2 * on.stream * config.d_model
-    encoder_output = source_tokens * on.stream * config.d_model
+    layer = 2 * on.width * config.d_ff + 2 * on.width * config.d_model
+    encoder_output = source_tokens * on.width * config.d_model
     return tokens * layer + (encoder_output if any(stack.cross_attention for stack in stacks) else 0)

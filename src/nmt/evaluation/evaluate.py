@@ -11,11 +11,14 @@ from tqdm import tqdm
 
 from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
+from nmt.config.schema import TREES
 from nmt.data.prepare import verify_task
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
 from nmt.evaluation.metric import Score
 from nmt.evaluation.metrics import score
+from nmt.evaluation.tree_scores import check_references, repair_all
+from nmt.parsing.linearise import Repairs
 from nmt.text.lines import read_lines
 
 MAX_NLL = 700.0
@@ -42,6 +45,8 @@ class Evaluation:
     """Mean negative log-likelihood of the references per word piece, end marks included."""
     seconds: float
     """Time spent translating."""
+    repairs: Repairs | None = None
+    """What was repaired, if the hypotheses are trees."""
 
     @property
     def perplexity(self) -> float:
@@ -69,16 +74,24 @@ def read_split(folder: Path, name: str, languages: tuple[str, str]) -> Split:
         )
     if not sources:
         raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
+    if languages[1] == TREES:
+        check_references(sources, references, str(paths[1]))
     return Split(name, sources, references)
 
 
 def evaluate(engine: Engine, split: Split, target_lang: str) -> Evaluation:
-    """Translate and score a split; each process translates its share and returns the whole result."""
+    """Translate and score a split; each process translates its share and returns the whole result.
+
+    Trees are repaired before they are scored.
+    """
     started = time.perf_counter()
     hypotheses = translate_together(engine, split.sources, split.name)
     seconds = time.perf_counter() - started
+    repairs = None
+    if target_lang == TREES:
+        hypotheses, repairs = repair_all(split.sources, hypotheses)
     scores = score(hypotheses, split.references, target_lang)
-    return Evaluation(hypotheses, scores, reference_nll(engine, split), seconds)
+    return Evaluation(hypotheses, scores, reference_nll(engine, split), seconds, repairs)
 
 
 def translate_together(

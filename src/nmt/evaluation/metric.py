@@ -22,6 +22,8 @@ class Metric:
     """Its name in reports, such as chrF."""
     score: Callable[[Sequence[str], Sequence[str], str], Score]
     """Compute the score from translations, references (one per translation) and the target language."""
+    trees: bool = False
+    """Whether it scores linearised trees instead of text."""
     sacrebleu: Callable[[], SacrebleuMetric] | None = None
     """Make the sacreBLEU object that significance tests resample, if the metric has one."""
 
@@ -32,7 +34,7 @@ def from_sacrebleu(title: str, make: Callable[[], SacrebleuMetric]) -> Metric:
     def score(hypotheses: Sequence[str], references: Sequence[str], _target_lang: str) -> Score:
         return corpus_score(make(), hypotheses, references)
 
-    return Metric(title, score, make)
+    return Metric(title, score, sacrebleu=make)
 
 
 def corpus_score(metric: SacrebleuMetric, hypotheses: Sequence[str], references: Sequence[str]) -> Score:

@@ -7,9 +7,11 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from nmt.config.schema import TREES
 from nmt.errors import UserError
 from nmt.evaluation.metric import Metric, Score, from_sacrebleu
 from nmt.evaluation.paper_bleu import paper_bleu
+from nmt.evaluation.tree_scores import bracket_metric
 
 METRICS: Mapping[str, Metric] = {
     "bleu": from_sacrebleu("BLEU", BLEU),
@@ -17,12 +19,16 @@ METRICS: Mapping[str, Metric] = {
     "chrf": from_sacrebleu("chrF", CHRF),
     "chrfpp": from_sacrebleu("chrF++", partial(CHRF, word_order=2)),
     "ter": from_sacrebleu("TER", TER),
+    "bracket_f1": bracket_metric("Bracket F1", lambda counts: counts.f1),
+    "bracket_precision": bracket_metric("Bracket precision", lambda counts: counts.precision),
+    "bracket_recall": bracket_metric("Bracket recall", lambda counts: counts.recall),
+    "complete_match": bracket_metric("Complete match", lambda counts: counts.complete_match),
 }
 """By key in eval/<split>.json, in the order in which scores are shown."""
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str) -> dict[str, Score]:
-    """Score translations against raw references with every metric; return the scores by the name of the metric."""
+    """Score translations against raw references; return the scores by metric: those of trees, or those of text."""
     if len(hypotheses) != len(references):
         raise UserError(
             f"there are {len(hypotheses):,} translations but {len(references):,} references: "
@@ -30,7 +36,12 @@ def score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str
         )
     if not references:
         raise UserError("there is nothing to score: the references are empty")
-    return {name: metric.score(hypotheses, references, target_lang) for name, metric in METRICS.items()}
+    return {name: metric.score(hypotheses, references, target_lang) for name, metric in metrics_of(target_lang).items()}
+
+
+def metrics_of(target_lang: str) -> dict[str, Metric]:
+    """Return the metrics for a target language by name."""
+    return {name: metric for name, metric in METRICS.items() if metric.trees == (target_lang == TREES)}
 
 
 def title(name: str) -> str:

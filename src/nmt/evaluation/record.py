@@ -5,14 +5,17 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.schema import TREES, DecodingConfig
 from nmt.errors import UserError
 from nmt.evaluation.metric import Score
+from nmt.parsing.linearise import Repairs
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.storage.files import read_json, write_json
 
 REQUIRED_SCORES = ("bleu", "bleu_paper", "chrf", "ter")
 """The names of the scores that every file holds."""
+REQUIRED_TREE_SCORES = ("bracket_f1",)
+"""The names of the scores that every file about trees holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,8 @@ class EvaluationRecord:
     machine: str = ""
     processes: int = 1
     checkpoint: CheckpointRecord | None = None
+    repairs: Repairs | None = None
+    """What was repaired in trees."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -45,15 +50,18 @@ class EvaluationRecord:
         plain = ("sentences", "seconds", "sentences_per_second", "nll", "perplexity", "corpus", "engine", "machine",
                  "processes")  # fmt: skip
         scores = {name: value for name, value in content.items() if isinstance(value, dict) and "score" in value}
-        if missing := [name for name in REQUIRED_SCORES if name not in scores]:
+        languages = tuple(content.get("languages", ()))
+        required = REQUIRED_TREE_SCORES if languages[1:] == (TREES,) else REQUIRED_SCORES
+        if missing := [name for name in required if name not in scores]:
             raise KeyError(missing[0])
         decoding, checkpoint = content.get("decoding"), content.get("checkpoint")
         return cls(
             split=str(content["split"]),
             scores={name: Score(float(each["score"]), str(each["signature"])) for name, each in scores.items()},
-            languages=tuple(content.get("languages", ())),
+            languages=languages,
             decoding=None if decoding is None else _read_decoding(decoding),
             checkpoint=None if checkpoint is None else CheckpointRecord.from_json(checkpoint),
+            repairs=Repairs(**content["repairs"]) if content.get("repairs") else None,
             **{name: content[name] for name in plain if name in content},
         )
 
@@ -65,6 +73,7 @@ class EvaluationRecord:
             "languages": list(self.languages),
             "decoding": None if self.decoding is None else asdict(self.decoding),
             "checkpoint": None if self.checkpoint is None else self.checkpoint.to_json(),
+            "repairs": None if self.repairs is None else asdict(self.repairs),
         }
         del values["split"], values["scores"]
         return {"split": self.split, **scores, **{name: value for name, value in values.items() if value is not None}}

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, DecodingConfig, ModelConfig
-from nmt.decoding.engine import MAX_SOURCE_TOKENS, Engine
+from nmt.decoding.engine import Engine
+from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.export.exporter import TrainedModel, example_sentence
 from nmt.runs import checkpoint_files

@@ -8,6 +8,7 @@ of the one before, and the last is `Author`. `holdout` decides which combination
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -17,8 +18,9 @@ from nmt.grammar.lexicon import modifiers
 from nmt.grammar.lexicon.entries import Adjective, Adverb, Noun
 from nmt.grammar.lexicon.nouns import NOUNS
 from nmt.grammar.lexicon.verbs import ALL as VERBS
+from nmt.grammar.sentences import Sentence
 
-__all__ = ["fingerprint", "generate", "lemma_counts"]
+__all__ = ["fingerprint", "generate", "generate_sentences", "lemma_counts"]
 
 MIN_WORDS, MAX_WORDS = 3, 25
 """Words in a sentence, in each language."""
@@ -29,11 +31,31 @@ PAIRS_WITH_NEARLY_ALL_WORDS = 5_000
 Pair = tuple[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A random sentence."""
+
+    sentence: Sentence
+    pair: Pair
+    """The sentence in both languages."""
+    unseen: bool
+    """Whether it has a held-out combination."""
+
+
 def generate(seed: int, train: int, valid: int, test: int) -> dict[str, list[Pair]]:
     """Generate distinct pairs per split; `unseen` is the half of test with combinations that training lacks."""
+    return {split: [each.pair for each in drawn] for split, drawn in _draw(seed, train, valid, test).items()}
+
+
+def generate_sentences(seed: int, train: int, valid: int, test: int) -> dict[str, list[Sentence]]:
+    """Generate the sentences of `generate`, before they are put into words."""
+    return {split: [each.sentence for each in drawn] for split, drawn in _draw(seed, train, valid, test).items()}
+
+
+def _draw(seed: int, train: int, valid: int, test: int) -> dict[str, list[_Drawn]]:
     stream = _distinct(seed)
     unseen = test // 2
-    drawn: dict[str, list[Pair]] = {"train": _take(stream, train, unseen=False)}
+    drawn = {"train": _take(stream, train, unseen=False)}
     complete = train >= PAIRS_WITH_NEARLY_ALL_WORDS
     known = tuple(_vocabulary(drawn["train"], side) for side in (0, 1)) if complete else None
     drawn["valid"] = _take(stream, valid, unseen=False, known=known)
@@ -44,8 +66,8 @@ def generate(seed: int, train: int, valid: int, test: int) -> dict[str, list[Pai
     return drawn
 
 
-def _distinct(seed: int) -> Iterator[tuple[Pair, bool]]:
-    """Yield distinct pairs without end, each with whether it has a held-out combination."""
+def _distinct(seed: int) -> Iterator[_Drawn]:
+    """Yield distinct sentences without end."""
     author = Author(Random(seed))
     seen: tuple[set[str], set[str]] = set(), set()
     while True:
@@ -55,18 +77,18 @@ def _distinct(seed: int) -> Iterator[tuple[Pair, bool]]:
         if is_short and pair[0] not in seen[0] and pair[1] not in seen[1]:
             seen[0].add(pair[0])
             seen[1].add(pair[1])
-            yield pair, is_unseen(sentence.pairings())
+            yield _Drawn(sentence, pair, is_unseen(sentence.pairings()))
 
 
 def _take(
-    stream: Iterator[tuple[Pair, bool]], count: int, unseen: bool, known: tuple[set[str], ...] | None = None
-) -> list[Pair]:
-    """Return the next pairs that are, or are not, unseen and, if `known` is given, use only known words."""
-    taken: list[Pair] = []
+    stream: Iterator[_Drawn], count: int, unseen: bool, known: tuple[set[str], ...] | None = None
+) -> list[_Drawn]:
+    """Return the next sentences that are, or are not, unseen and, if `known` is given, use only known words."""
+    taken: list[_Drawn] = []
     while len(taken) < count:
-        pair, is_new = next(stream)
-        if is_new is unseen and (known is None or all(_words(pair[side]) <= known[side] for side in (0, 1))):
-            taken.append(pair)
+        each = next(stream)
+        if each.unseen is unseen and (known is None or all(_words(each.pair[side]) <= known[side] for side in (0, 1))):
+            taken.append(each)
     return taken
 
 
@@ -74,8 +96,8 @@ def _words(sentence: str) -> set[str]:
     return {word.strip(",.?").lower() for word in sentence.split()}
 
 
-def _vocabulary(pairs: list[Pair], side: int) -> set[str]:
-    return set().union(*(_words(pair[side]) for pair in pairs))
+def _vocabulary(drawn: list[_Drawn], side: int) -> set[str]:
+    return set().union(*(_words(each.pair[side]) for each in drawn))
 
 
 def lemma_counts() -> tuple[int, int]:

@@ -113,7 +113,7 @@ class Clause:
         if isinstance(self.subject, There):
             agreement = Agreement(3, self.subject.plural)
         chain = self.group.english_chain(agreement)
-        inverted = question and not self._asks_for_subject
+        inverted = question and not self.asks_for_subject
         finite, rest = chain.finite, list(chain.rest)
         adverbs = [part.english() for part in self.parts if part.role in BEFORE_MAIN_VERB]
         negation = "not" if self.group.negated else ""
@@ -127,7 +127,8 @@ class Clause:
         return words(self._english_front(), "" if inverted else subject, verb, self._english_tail())
 
     @property
-    def _asks_for_subject(self) -> bool:
+    def asks_for_subject(self) -> bool:
+        """Whether the question is about the subject, so that English does not invert it."""
         return isinstance(self.subject, Asked) or (
             isinstance(self.subject, NounPhrase) and self.subject.determiner in (WHICH, HOW_MANY)
         )
@@ -135,7 +136,7 @@ class Clause:
     @property
     def asks(self) -> bool:
         """Whether a question word opens the clause, so that the German verb stays second."""
-        return self.front is not None or self._asks_for_subject
+        return self.front is not None or self.asks_for_subject
 
     def _english_front(self) -> str:
         if self.front is None:

@@ -20,12 +20,14 @@ from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
 from nmt.model.kernels.backend import has_triton
 from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH as MAX_SHORT_HEAD_WIDTH
-from nmt.model.kernels.short_attention import short_attention, tile_for
+from nmt.model.kernels.short_attention import TILES, short_attention
 from nmt.model.packed import Packed
 from nmt.model.positions.base import ScoreBias, positions_of
 
 MAX_FLASH_HEAD_WIDTH = 256
 """Widest head that flash attention supports."""
+MAX_SHORT_LENGTH = TILES[-1]
+"""Longest sentence for attention with one tile per sentence."""
 
 
 class Attend(Protocol):
@@ -86,10 +88,13 @@ def plan_attention(
     flash = queries.tokens.is_cuda and precision == torch.bfloat16 and head_width <= MAX_FLASH_HEAD_WIDTH
     if kind == "padded" or not flash or biased or prefix is not None:
         return PaddedAttend(queries, keys, causal=causal, prefix=prefix)
-    query_tile, key_tile = tile_for(queries.longest), tile_for(keys.longest)
-    if kind == "short" and query_tile is not None and key_tile is not None:
-        return ShortAttend(queries, keys, (query_tile, key_tile), causal=causal)
+    if kind == "short" and queries.longest <= MAX_SHORT_LENGTH and keys.longest <= MAX_SHORT_LENGTH:
+        return ShortAttend(queries, keys, causal=causal)
     return FlashAttend(queries, keys, causal=causal)
+
+
+PLAN_PADDED: Plan = functools.partial(plan_attention, kind="padded")
+"""Plans padded blocks on every device."""
 
 
 def plan_for(kind: str, device: str, precision: torch.dtype, config: ModelConfig) -> Plan:
@@ -109,7 +114,7 @@ def plan_for(kind: str, device: str, precision: torch.dtype, config: ModelConfig
             reason = "needs the package triton"
     if reason:
         raise UserError(f"runtime.attention={kind} {reason}: use runtime.attention=auto")
-    return functools.partial(plan_attention, kind=kind)
+    return PLAN_PADDED if kind == "padded" else functools.partial(plan_attention, kind=kind)
 
 
 class EncoderOutput:
@@ -153,15 +158,15 @@ class FlashAttend:
 class ShortAttend:
     """Attention with one tile per sentence and head, for sentences that fit into a tile."""
 
-    def __init__(self, queries: Packed, keys: Packed, tiles: tuple[int, int], *, causal: bool) -> None:
-        self.queries, self.keys, self.tiles, self.causal = queries, keys, tiles, causal
+    def __init__(self, queries: Packed, keys: Packed, *, causal: bool) -> None:
+        self.queries, self.keys, self.causal = queries, keys, causal
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
         """See `Attend`."""
         assert bias is None
         attended = short_attention(
             queries, keys.to(queries.dtype), values.to(queries.dtype),
-            self.queries.offsets, self.keys.offsets, *self.tiles,
+            self.queries.offsets, self.keys.offsets, self.queries.longest, self.keys.longest,
             causal=self.causal, one_product=self.queries is self.keys,
         )  # fmt: skip
         return attended.flatten(-2)

@@ -29,10 +29,19 @@ class BaseModel(nn.Module):
 
     def embed(self, side: str, tokens: Tensor, places: Places) -> Tensor:
         """Return scaled word vectors plus positions (T, d_model), for the side named source or target."""
-        stream = self.vectors(side, tokens)
-        stream = self.positions.add(stream, places, getattr(self, f"{side}_positions", None))
-        dropped: Tensor = self.dropout(stream)
+        dropped: Tensor = self.dropout(self._add_positions(side, tokens, places))
         return dropped
+
+    def _add_positions(self, side: str, tokens: Tensor, places: Places) -> Tensor:
+        return self.positions.add(self.vectors(side, tokens), places, getattr(self, f"{side}_positions", None))
+
+    @torch.no_grad()
+    def build_position_tables(self, longest: int) -> None:
+        """See `TranslationModel.build_position_tables`."""
+        token = torch.zeros(1, dtype=torch.int64, device=self.projection.device)
+        places = Places(token, longest)
+        self._add_positions("source", token, places)
+        self.transform(places)
 
     @property
     def projection(self) -> Tensor:

@@ -39,6 +39,10 @@ class DecoderOnly(BaseModel):
         """Return the last layer's output (T, d_model) for each target token, given those before it and the source."""
         return self._read(Joined(source, target), self.plan)
 
+    def build_position_tables(self, longest: int) -> None:
+        """See `TranslationModel.build_position_tables`; positions count through the source and the translation."""
+        super().build_position_tables(2 * longest)
+
     def attention(self, source: Packed, target: Packed) -> AttentionMaps:
         """See `TranslationModel.attention`."""
         recorder, length = Recorder(), source.longest

@@ -60,6 +60,12 @@ class TranslationModel(Protocol):
     def working_projection(self) -> Tensor:
         """The same matrix in the precision of matrix products, without a gradient if it is a copy."""
 
+    def build_position_tables(self, longest: int) -> None:
+        """Compute the tables for sentences of at most `longest` tokens now, in the precision of training.
+
+        A compiled forward pass would otherwise be compiled again when it meets a longer sentence.
+        """
+
     def logits(self, output: Tensor) -> Tensor:
         """Return the scores (..., V) of all words, given the last layer's output (..., d_model)."""
 
@@ -87,4 +93,4 @@ class TranslationModel(Protocol):
     def eval(self) -> Self: ...  # noqa: D102
     def double(self) -> Self: ...  # noqa: D102
     def to(self, device: torch.device) -> Self: ...  # noqa: D102
-    def compile(self, *, dynamic: bool) -> None: ...  # noqa: D102
+    def compile(self, *, dynamic: bool, mode: str | None = None) -> None: ...  # noqa: D102

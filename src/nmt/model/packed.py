@@ -18,9 +18,9 @@ class Packed:
     positions: Tensor
     """(T,) int64 position of each token in its sentence, from 0."""
     offsets: Tensor
-    """(B + 1,) int32: sentence b is tokens[offsets[b]:offsets[b + 1]]."""
+    """(B + 1,) int32: sentence b is tokens[offsets[b]:offsets[b + 1]]. The last sentences may have no tokens."""
     longest: int
-    """Length of the longest sentence."""
+    """No sentence is longer than this."""
 
     @classmethod
     def from_lengths(cls, tokens: Tensor, lengths: Tensor) -> "Packed":
@@ -62,6 +62,7 @@ class Packed:
     def to(self, device: torch.device) -> "Packed":
         """Return the same stream on another device."""
         tokens, positions, offsets = (
-            tensor.to(device, non_blocking=True) for tensor in (self.tokens, self.positions, self.offsets)
+            tensor.to(device, non_blocking=device.type == "cuda")
+            for tensor in (self.tokens, self.positions, self.offsets)
         )
         return Packed(tokens, positions, offsets, self.longest)

@@ -14,6 +14,8 @@ class WordVectors(nn.Module):
 
     copies: Copies | None = None
     """See `model.working_weights`."""
+    embeddings: Tensor | None = None
+    """What the embeddings read, if not the matrix itself: the same numbers, with a gradient of their own."""
 
     def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
@@ -30,8 +32,9 @@ class WordVectors(nn.Module):
 
     def forward(self, side: str, tokens: Tensor) -> Tensor:
         """Return the vectors (T, d_model) of tokens, scaled by sqrt(d_model), for the side named source or target."""
+        matrix = self.matrix(side) if self.embeddings is None else self.embeddings
         copy = None if self.copies is None else self.working_matrix(side)
-        return look_up(tokens, self.matrix(side), copy) * self.scale
+        return look_up(tokens, matrix, copy) * self.scale
 
     def matrix(self, use: str) -> Tensor:
         """Return the matrix (words, d_model) for one of the three uses: source, target or projection."""

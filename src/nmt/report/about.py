@@ -9,7 +9,7 @@ from nmt.config.schema import Config
 from nmt.estimate.parameters import count_parameters, describe_depth, training_flops
 from nmt.evaluation.metrics import title
 from nmt.evaluation.record import EvaluationRecord
-from nmt.paper.figures import paper_bleu, paper_perplexity
+from nmt.paper.figures import paper_bleu, paper_f1, paper_perplexity
 from nmt.report.run import Run
 from nmt.runs.environment import Environment
 
@@ -49,11 +49,9 @@ def scores(run: Run) -> list[ReportedScore]:
     found = []
     for path, record in run.all_scores().items():
         split = path.rpartition("/")[2]
-        paper = paper_bleu(run.config, split)
+        papers = {"bleu_paper": paper_bleu(run.config, split), "bracket_f1": paper_f1(run.config, split)}
         for name, score in record.scores.items():
-            found.append(
-                ReportedScore(path, title(name), score.score, paper if name == "bleu_paper" else None, score.signature)
-            )
+            found.append(ReportedScore(path, title(name), score.score, papers.get(name), score.signature))
         if record.perplexity is not None:
             theirs = paper_perplexity(run.config) if split == "valid" else None
             found.append(

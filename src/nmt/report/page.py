@@ -12,22 +12,21 @@ from markupsafe import Markup
 
 from nmt import __version__
 from nmt.config.saved import flatten
+from nmt.config.schema import TREES
 from nmt.data.filter_counts import FilterCount, filter_counts
 from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.model.interface import TranslationModel
-from nmt.report import about, attention, charts, corpus, curves, translations
+from nmt.report import about, attention, charts, corpus, curves, translations, trees
 from nmt.report.attention import EncodedAttention
 from nmt.report.run import Evaluated, Run
-from nmt.text.tokenizer import Tokenizer
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
 T = TypeVar("T")
 TitledChart = tuple[str, charts.Spec]
 """The title of a chart, and the chart."""
 LoadModel = Callable[[], tuple[TranslationModel, Tokenizer]]
 """Loads the model that was scored; slow, and fails if the checkpoint was deleted."""
-SPACE_MARK = "▁"
-"""The mark in a vocabulary for the space before a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +121,7 @@ def report(run: Run, load_model: LoadModel) -> str:
     evaluated = {split: build_section(partial(run.evaluated, split)) for split in run.splits()}
     found = {split: translations.sentences(each) for split, each in evaluated.items() if not isinstance(each, Absent)}
     attentions = build_section(lambda: _attention(found, load_model))
+    scores_trees = run.languages[1] == TREES
     sections = {
         "about": _about(run),
         "scores": build_section(lambda: about.scores(run)),
@@ -133,6 +133,12 @@ def report(run: Run, load_model: LoadModel) -> str:
         "translations": {
             split: each if isinstance(each, Absent) else _translations(run, each, found[split])
             for split, each in evaluated.items()
+            if not scores_trees
+        },
+        "trees": {
+            split: each if isinstance(each, Absent) else trees.tree_pictures(each)
+            for split, each in evaluated.items()
+            if scores_trees
         },
         "attention": attentions,
         "model": build_section(lambda: _model(run)),
@@ -140,7 +146,9 @@ def report(run: Run, load_model: LoadModel) -> str:
         "environment": flatten(run.environment.to_json()) if run.environment else {},
     }
     rows = {
-        split: [_row(each) for each in translations.sentences_to_show(sentences)] for split, sentences in found.items()
+        split: [_row(each) for each in translations.sentences_to_show(sentences)]
+        for split, sentences in found.items()
+        if not scores_trees
     }
     return render(
         "report.html", sections, PageData(rows, attention=() if isinstance(attentions, Absent) else attentions)

@@ -13,7 +13,7 @@ from typing import Any, Self
 import torch
 
 from nmt import __version__
-from nmt.compute.cores import usable_cores
+from nmt.compute.cores import cpu_model, usable_cores
 from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.storage.files import checksum, read_json
@@ -98,14 +98,20 @@ def environment(config: Config, data_manifest: Path) -> Environment:
         cuda=torch.version.cuda,
         cudnn=torch.backends.cudnn.version() if torch.cuda.is_available() else None,
         platform=platform.platform(),
-        cpu=_cpu_model(),
+        cpu=cpu_model(),
         cpu_capability=torch.backends.cpu.get_cpu_capability(),
         cores=usable_cores(),
         threads=torch.get_num_threads(),
-        devices=[torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())],
+        devices=_gpus(),
         processes=int(os.environ.get("WORLD_SIZE", "1")),
         data=_data_state(data_manifest),
     )
+
+
+def _gpus() -> list[str]:
+    """Return the names of the GPUs of this machine."""
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return names or (["Apple MPS"] if torch.backends.mps.is_available() else [])
 
 
 def _git_state(folder: Path) -> GitState | None:
@@ -131,15 +137,6 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(models, platform.processor() or platform.machine())
 
 
 def _data_state(manifest: Path) -> DataState | None:

@@ -23,6 +23,11 @@ def read_input(name: str, key: str = "input") -> Iterator[str]:
     return read_lines(Path(name))
 
 
+def is_interactive(name: str) -> bool:
+    """Return whether the input is typed at a terminal."""
+    return name == STANDARD and bool(sys.stdin) and sys.stdin.isatty()
+
+
 @contextmanager
 def open_output(name: str) -> Iterator[BinaryIO]:
     """Open standard output, or a file that appears under its name only once it is complete."""

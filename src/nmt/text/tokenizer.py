@@ -13,6 +13,8 @@ from nmt.text.special import BOS, EOS, PAD, UNK
 JOINT_FILE = "tokenizer.model"
 SOURCE_FILE = "tokenizer.source.model"
 TARGET_FILE = "tokenizer.target.model"
+SPACE_MARK = "▁"
+"""The mark in a vocabulary for the space before a word."""
 
 
 class Tokenizer:

@@ -17,6 +17,8 @@ MAX_LINE_BYTES = 4192
 """SentencePiece does not train on longer lines (its own default)."""
 RESERVED_CHARACTER = "\u2585"
 """SentencePiece marks unknown words with this character, so it does not train on lines that contain it."""
+SPECIAL_PIECES = len({UNK, PAD, BOS, EOS})
+"""Pieces of every vocabulary that are not text."""
 THREADS = 16
 """Fixed, because the last digits of a unigram model depend on it."""
 SAMPLE_SEED = 1
@@ -77,6 +79,32 @@ def train(lines: Iterable[str], count: int, config: TokenizerConfig) -> tuple[by
         )
     except RuntimeError as error:
         raise UserError(_explain(str(error), seen, config)) from error
+    return model.getvalue(), seen
+
+
+def train_symbols(lines: Iterable[str]) -> tuple[bytes, LinesSeen]:
+    """Return a model in which every symbol between spaces is a piece, and what `train` says about the lines."""
+    seen = LinesSeen()
+    symbols: set[str] = set()
+    for line in lines:
+        symbols.update(line.split())
+        seen.offered += 1
+    seen.used = seen.offered
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sorted(symbols)),
+        model_writer=model,
+        model_type="word",
+        use_all_vocab=True,
+        vocab_size=len(symbols) + SPECIAL_PIECES,
+        normalization_rule_name="identity",
+        character_coverage=1.0,
+        unk_id=UNK,
+        pad_id=PAD,
+        bos_id=BOS,
+        eos_id=EOS,
+        minloglevel=3,
+    )
     return model.getvalue(), seen
 
 

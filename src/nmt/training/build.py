@@ -4,8 +4,6 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import NamedTuple
 
-import torch
-
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.saved import flatten, to_yaml
@@ -13,12 +11,11 @@ from nmt.config.schema import Config
 from nmt.data.prepare import require_prepared, verify_task
 from nmt.data.records import TOKENIZER_TASK, collect_task
 from nmt.data.store import PairStore
-from nmt.model.attention import plan_for
-from nmt.model.build import build_model
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
 from nmt.text.tokenizer import Tokenizer, file_names
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
-from nmt.training.memory_check import check_model_size
+from nmt.training.host_copies import HostCopier
+from nmt.training.new_trainer import new_trainer
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
 
@@ -65,14 +62,7 @@ def shared_files(data: TrainingData, checkpoint: Checkpoint | None) -> dict[str,
 
 def build_trainer(config: Config, machine: Machine, tokenizer: Tokenizer) -> Trainer:
     """Return a trainer with a new model, seeded by the settings."""
-    check_model_size(config.model, tokenizer.source_size, tokenizer.target_size, machine)
-    torch.manual_seed(config.seed)
-    model = build_model(config.model, tokenizer.source_size, tokenizer.target_size)
-    model.to(machine.device)
-    model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
-    if config.runtime.compile:
-        model.compile(dynamic=True)
-    return Trainer(model, config.training, machine, config.seed)
+    return new_trainer(config, machine, tokenizer.source_size, tokenizer.target_size)
 
 
 def build_state(
@@ -95,4 +85,5 @@ def build_checkpoint_manager(config: Config, machine: Machine, data: TrainingDat
         CheckpointContents(files, to_yaml(config), data.fingerprint),
         config.training,
         in_background=machine.device.type != "cpu",
+        copier=HostCopier(machine.device) if machine.device.type == "cuda" and distributed.is_main() else None,
     )

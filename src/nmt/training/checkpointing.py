@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from nmt.compute import distributed
 from nmt.config.schema import TrainingConfig
 from nmt.errors import UserError
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, load_last_good
+from nmt.training.host_copies import HostCopier
 from nmt.training.state import TrainingState
 
 
@@ -35,10 +37,17 @@ class CheckpointManager:
     """
 
     def __init__(
-        self, checkpoints: Checkpoints, contents: CheckpointContents, config: TrainingConfig, *, in_background: bool
+        self,
+        checkpoints: Checkpoints,
+        contents: CheckpointContents,
+        config: TrainingConfig,
+        *,
+        in_background: bool,
+        copier: HostCopier | None = None,
     ) -> None:
-        """If `in_background`, write checkpoints while training continues."""
+        """If `in_background`, write checkpoints while training continues; `copier` copies from a GPU for that."""
         self.checkpoints, self.contents, self.config = checkpoints, contents, config
+        self._copier, self._guarded = copier, False
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint") if in_background else None
         self._pending: Future[None] | None = None
         self.write_seconds = 0.0
@@ -60,8 +69,17 @@ class CheckpointManager:
         if self._writer is None:
             self._write(step, weights, saved, valid, interim)
         else:
-            copies = copy_to_cpu(weights), copy_to_cpu(saved)
-            self._pending = self._writer.submit(self._write, step, *copies, valid, interim)
+            (weights, saved), copied = self._copy((weights, saved), state.trainer.optimizer)
+            self._pending = self._writer.submit(self._write, step, weights, saved, valid, interim, copied)
+
+    def _copy(self, value: Any, optimizer: torch.optim.Optimizer) -> tuple[Any, torch.cuda.Event | None]:
+        """Return a copy of the state, and the event to wait for before it is read, if there is one."""
+        if self._copier is None:
+            return copy_to_cpu(value), None
+        if not self._guarded:
+            optimizer.register_step_pre_hook(self._copier.before_update)
+            self._guarded = True
+        return self._copier.copy(value)
 
     def wait_until_saved(self) -> None:
         """Wait until all checkpoints are on the disk, in all processes."""
@@ -98,8 +116,11 @@ class CheckpointManager:
         state: Mapping[str, object],
         valid: Mapping[str, float],
         interim: bool,
+        copied: torch.cuda.Event | None = None,
     ) -> None:
         start = time.monotonic()
+        if copied is not None:
+            copied.synchronize()
         self.checkpoints.save(
             step,
             weights=weights,

@@ -13,6 +13,7 @@ from nmt.compute.signals import Interruptible, StopError, StopRequest, stop_sign
 from nmt.data.loader import GlobalBatch
 from nmt.errors import CommonError, UserError
 from nmt.runs.tracking import NullTracker
+from nmt.training.agreement import AGREEMENT_SECONDS, AgreementSchedule
 from nmt.training.checkpointing import CheckpointManager
 from nmt.training.clock import Deadline, Stopwatch
 from nmt.training.divergence import bad_steps_warning, divergence_error, weights_hash
@@ -28,6 +29,10 @@ The argument makes blocks that a stop request ends; each process runs its own sh
 
 LABELS = {"loss": "smoothed loss"}
 """Labels of figures on the terminal, if they differ from the names in metrics.jsonl."""
+
+
+UNTIL_AGREEMENT = "steps until the next agreement"
+"""The task of several processes besides the next step: they decide again only after further steps."""
 
 
 class Ending(IntEnum):
@@ -46,12 +51,14 @@ class Ending(IntEnum):
 
 
 class Decision(NamedTuple):
-    """What the processes agree on after each step: all of them must end, or save, at the same step."""
+    """What the processes agree on: all of them must end, or save, at the same step."""
 
     ending: int
     """The value of an Ending, or 0 to continue."""
     save: bool
     """Whether a checkpoint is due."""
+    step_microseconds: int
+    """The mean time per step since the last agreement, which determines the next one."""
 
 
 class Loop:
@@ -71,6 +78,9 @@ class Loop:
         self._deadline = Deadline(self.config.max_minutes, checkpoint_bytes=_checkpoint_bytes(self.trainer))
         self._since_log = Stopwatch()
         self._since_save = Stopwatch()
+        self._agreements: AgreementSchedule
+        if distributed.world_size() > 1:
+            self._deadline.expect(UNTIL_AGREEMENT, AGREEMENT_SECONDS)
         self._progress: TrainingProgress
 
     def run(self, batches: Iterator[GlobalBatch]) -> Ending:
@@ -78,6 +88,7 @@ class Loop:
         state = self.state
         # the time before the first step is not training time
         state.clock, self._since_log, self._since_save = Stopwatch(), Stopwatch(), Stopwatch()
+        self._agreements = AgreementSchedule(self.trainer.step, state.training_seconds())
         ending = Ending.DONE if state.finished else None
         with (
             stop_signals() as stop_request,
@@ -90,7 +101,9 @@ class Loop:
                     else:
                         with self._deadline.timing("step"):
                             self._train_step(next(batches), stop_request)
-                decision = distributed.agree(self._decide(stop_request))
+                if not self._decision_is_due():
+                    continue
+                decision = self._agree(stop_request)
                 ending = Ending(decision.ending) if decision.ending else None
                 if ending or (decision.save and not state.validation_due):
                     self._stop_or_rewind_if_diverged()
@@ -126,10 +139,24 @@ class Loop:
                 "change the global batches; the same command resumes from the last checkpoint"
             ) from error
 
-    def _decide(self, stop_request: StopRequest) -> Decision:
+    def _decision_is_due(self) -> bool:
+        """Return whether to decide on ending and saving now; the answer is the same in all processes."""
+        step = self.trainer.step
+        validation = self.state.validation_due or self._validated_step == step
+        return validation or self._is_save_step(step) or self._agreements.is_due(step)
+
+    def _agree(self, stop_request: StopRequest) -> Decision:
+        """Return what all processes do next, and plan the next agreement."""
+        step, seconds = self.trainer.step, self.state.training_seconds()
+        own = self._decide(stop_request, self._agreements.step_microseconds(step, seconds))
+        agreed = distributed.agree(own)
+        self._agreements.plan_next(step, seconds, agreed.step_microseconds)
+        return agreed
+
+    def _decide(self, stop_request: StopRequest, step_microseconds: int) -> Decision:
         """Return whether this process wants to end, and whether it wants to save."""
         state, config, step = self.state, self.config, self.trainer.step
-        save = step == config.steps or bool(config.save_every and step % config.save_every == 0)
+        save = self._is_save_step(step)
         save = save or (self._validated_step == step and not state.best.stale)  # always save the best
         if config.save_minutes and time.monotonic() - self._since_save.start > 60 * config.save_minutes:
             save = True
@@ -145,14 +172,18 @@ class Loop:
             endings.append(Ending.TIME)
         if stop_request.signal:
             endings.append(Ending.SIGNAL)
-        return Decision(max(endings, default=0), save)
+        return Decision(max(endings, default=0), save, step_microseconds)
 
     def _next_tasks(self, save: bool) -> list[str]:
         """Return the tasks until the next decision: a validation, or a step with the save or validation that is due."""
         if self.state.validation_due:
             return ["validation"]
         validate = self._needs_validation(self.trainer.step + 1)
-        return [*(["save"] if save else []), "step", *(["validation"] if validate else [])]
+        return [*(["save"] if save else []), "step", *(["validation"] if validate else []), UNTIL_AGREEMENT]
+
+    def _is_save_step(self, step: int) -> bool:
+        """Return whether the settings ask for a checkpoint of this step."""
+        return step == self.config.steps or bool(self.config.save_every and step % self.config.save_every == 0)
 
     def _needs_validation(self, step: int) -> bool:
         return step % self.config.valid_every == 0 or step == self.config.steps

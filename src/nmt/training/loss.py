@@ -36,6 +36,7 @@ def smoothed_cross_entropy(
     smoothing: float,
     ignore: int,
     working_projection: Tensor | None = None,
+    rows: int = 0,
 ) -> Losses:
     """Return the losses of the decoder's output (T, d), summed over tokens.
 
@@ -43,10 +44,10 @@ def smoothed_cross_entropy(
     over all V words. Tokens whose label is `ignore` do not count.
 
     Products are in the precision of the output; `working_projection` is the projection in that precision, if there is
-    a copy.
+    a copy. `rows` is the number of tokens in a chunk; 0 is as many as suit the device.
     """
     working = projection.to(output.dtype) if working_projection is None else working_projection
-    arguments = output, projection, working.detach(), labels, smoothing, ignore
+    arguments = output, projection, working.detach(), labels, smoothing, ignore, rows
     return Losses(*_SmoothedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]
 
 
@@ -59,7 +60,14 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, output: Tensor, projection: Tensor, working: Tensor, labels: Tensor, smoothing: float, ignore: int
+        ctx: Any,
+        output: Tensor,
+        projection: Tensor,
+        working: Tensor,
+        labels: Tensor,
+        smoothing: float,
+        ignore: int,
+        rows: int,
     ) -> tuple[Tensor, Tensor]:
         needs_gradient = any(ctx.needs_input_grad[:2])
         exact = torch.promote_types(output.dtype, torch.float32)
@@ -69,7 +77,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         normaliser, label_logit = output.new_empty(2, len(output), dtype=exact)
         output_gradient = torch.empty_like(output) if needs_gradient else None
         projection_gradient = torch.zeros_like(projection, dtype=exact) if needs_gradient else None
-        rows = _rows_per_chunk(output, words=len(projection))
+        rows = rows or _rows_per_chunk(output, words=len(projection))
         for start in range(0, len(output), rows):
             chunk = slice(start, start + rows)
             logits = output[chunk] @ working.T
@@ -91,7 +99,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, smoothed: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         output_gradient, projection_gradient = ctx.saved_tensors
         gradients = output_gradient * smoothed.to(output_gradient.dtype), projection_gradient * smoothed
-        return *gradients, None, None, None, None
+        return *gradients, None, None, None, None, None
 
 
 def _rows_per_chunk(output: Tensor, words: int) -> int:

@@ -1,13 +1,13 @@
 """Check before the first step that the model and the largest batch fit in memory."""
 
 import gc
-import math
 
 import torch
 
 from nmt.compute import distributed
-from nmt.compute.machine import Machine, is_out_of_memory, memory_of
+from nmt.compute.machine import Machine, free_cached_memory, is_out_of_memory, memory_of
 from nmt.config.schema import ModelConfig
+from nmt.data.batches import micro_batch_tokens
 from nmt.data.loader import MicroBatch, largest_micro_batches
 from nmt.data.store import PairStore
 from nmt.errors import CommonError
@@ -17,12 +17,15 @@ from nmt.training.trainer import Trainer
 
 BYTES_PER_PARAMETER = 16
 """Memory per parameter during training: its value, its gradient and Adam's two averages, in float32."""
+BF16_COPY_BYTES = 2
+"""Memory per parameter for its copy in bf16, if that is the precision of matrix products."""
 
 
 def check_model_size(config: ModelConfig, source_vocabulary: int, target_vocabulary: int, machine: Machine) -> None:
     """Refuse a model that exceeds the memory of the machine, before it is built."""
     parameters, memory = count_parameters(config, source_vocabulary, target_vocabulary).total, memory_of(machine.device)
-    needed = BYTES_PER_PARAMETER * parameters
+    copy_bytes = BF16_COPY_BYTES if machine.precision == torch.bfloat16 else 0
+    needed = (BYTES_PER_PARAMETER + copy_bytes) * parameters
     if needed > memory:
         raise CommonError(
             f"a model of {parameters:,} parameters takes {needed // 10**9:,} GB to train, but {machine} "
@@ -41,9 +44,7 @@ def check_memory(trainer: Trainer, store: PairStore, longest_sentence: int) -> N
         longest_sentence: The number of tokens of the longest sentence, which a device must be able to hold.
     """
     config = trainer.config
-    tokens = share = math.ceil(config.batch_tokens / distributed.world_size())
-    if config.device_tokens:
-        tokens = min(config.device_tokens, share)
+    tokens = micro_batch_tokens(config.batch_tokens, config.device_tokens, distributed.world_size())
     if _fits(trainer, store, config.device_tokens):
         return
     smaller = tokens // 2
@@ -67,6 +68,7 @@ def _fits(trainer: Trainer, store: PairStore, device_tokens: int) -> bool:
         seed=trainer.seed,
         devices=distributed.world_size(),
         threads=trainer.concurrency,
+        shapes=trainer.shapes(device_tokens),
     )
     out_of_memory = 0
     try:
@@ -78,9 +80,9 @@ def _fits(trainer: Trainer, store: PairStore, device_tokens: int) -> bool:
         if not is_out_of_memory(error):
             raise
         out_of_memory = 1
-    if out_of_memory and trainer.machine.device.type == "cuda":
+    if out_of_memory:
         gc.collect()
-        torch.cuda.empty_cache()
+        free_cached_memory(trainer.machine.device)
     return not distributed.highest(out_of_memory)
 
 

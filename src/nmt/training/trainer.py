@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple, TypedDict, cast
 
@@ -16,10 +16,13 @@ from nmt.compute.signals import Interruptible
 from nmt.compute.threads import concurrent_workers, run_in_threads
 from nmt.config.schema import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
+from nmt.data.shapes import Shapes, micro_batch_shapes
+from nmt.decoding.limits import MAX_TARGET_TOKENS
 from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
 from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights
 from nmt.text.special import PAD
+from nmt.training.embedding_gradient import embedding_gradient
 from nmt.training.loss import Losses, smoothed_cross_entropy
 from nmt.training.optimizer import build_optimizer
 from nmt.training.schedule import learning_rate
@@ -31,10 +34,11 @@ MIN_MICRO_BATCH_TOKENS = 512
 class Objective(nn.Module):
     """The training objective: the label-smoothed loss of the model, summed over the tokens of a micro-batch."""
 
-    def __init__(self, model: TranslationModel, smoothing: float) -> None:
+    def __init__(self, model: TranslationModel, smoothing: float, loss_rows: int = 0) -> None:
         super().__init__()
         self.model = model
         self.smoothing = smoothing
+        self.loss_rows = loss_rows
 
     def forward(self, batch: MicroBatch) -> Losses:
         """Return the losses, summed over the labels of the batch."""
@@ -45,6 +49,7 @@ class Objective(nn.Module):
             smoothing=self.smoothing,
             ignore=PAD,
             working_projection=self.model.working_projection,
+            rows=self.loss_rows,
         )
 
 
@@ -75,21 +80,39 @@ class SavedTrainer(TypedDict):
 class Trainer:
     """The model, its optimizer and its position in the data."""
 
-    def __init__(self, model: TranslationModel, config: TrainingConfig, machine: Machine, seed: int) -> None:
+    def __init__(
+        self,
+        model: TranslationModel,
+        config: TrainingConfig,
+        machine: Machine,
+        seed: int,
+        *,
+        parallel: int = 0,
+        loss_rows: int = 0,
+    ) -> None:
+        """Train `model`; see `runtime.parallel` and `runtime.loss_rows`."""
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
+        self.loss_rows = loss_rows
         self.objective = distributed.parallel(
-            Objective(model, config.label_smoothing), rounded=config.reduce_precision == "bf16"
+            Objective(model, config.label_smoothing, loss_rows), rounded=config.reduce_precision == "bf16"
         )
         self.working_weights = WorkingWeights(model, machine.precision)
+        with self.working_weights.active():
+            model.build_position_tables(MAX_TARGET_TOKENS)
         self.dropout_seed = share_seed(cast(nn.Module, model), machine.device)
         self.optimizer = build_optimizer(model, config)
+        self._embedding_gradient = embedding_gradient(model)  # after the optimizer, which may move the weights
         self.optimizer.register_step_post_hook(lambda *_: self.working_weights.outdate())
-        self.concurrency = _concurrency(config, machine)
+        self.concurrency = concurrency_of(config, machine, parallel)
         """The number of micro-batches computed in parallel."""
         self.step = 0
         self.data_position = DataPosition()
         self.gradient_norm = torch.zeros((), device=machine.device)
         self._sums = _LossSums(machine.device)
+
+    def shapes(self, device_tokens: int) -> Shapes:
+        """See `micro_batch_shapes`."""
+        return micro_batch_shapes(self.model, self.config, self.machine, device_tokens)
 
     def update(self, batch: GlobalBatch, interruptible: Interruptible = nullcontext) -> None:
         """Train on one global batch.
@@ -107,10 +130,9 @@ class Trainer:
 
     def try_out(self, batch: MicroBatch) -> None:
         """Use as much memory as a step does, but change nothing."""
-        parameters = list(self.model.parameters())
-        adam_averages = (
-            [] if self.optimizer.state else [torch.empty_like(each) for each in parameters for _ in range(2)]
-        )
+        optimizer = distributed.local_optimizer(self.optimizer)
+        parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        adam_averages = [] if optimizer.state else [torch.empty_like(each) for each in parameters for _ in range(2)]
         devices = [self.machine.device] if self.machine.device.type == "cuda" else []
         self.model.train()
         try:
@@ -118,13 +140,18 @@ class Trainer:
                 self._forward_and_backward(batch.to(self.machine.device))
         finally:
             self.optimizer.zero_grad(set_to_none=True)
+            if self._embedding_gradient is not None:
+                self._embedding_gradient.drop()
             adam_averages.clear()
 
     def _forward_and_backward(self, batch: MicroBatch) -> None:
         if self.concurrency > 1:
             run_in_threads(lambda _: self._losses_and_gradients(batch, 1), range(self.concurrency))
             return
-        Objective(self.model, self.config.label_smoothing)(batch).smoothed.backward()
+        # through the wrapper for several processes, so that a model that is compiled now is split for its reductions
+        with distributed.last_only(self.objective, last=False), self._embeddings_apart():
+            losses: Losses = self.objective(batch)
+        losses.smoothed.backward()
 
     @property
     def learning_rate(self) -> float:
@@ -142,7 +169,7 @@ class Trainer:
         return {
             "step": self.step,
             "place": list(self.data_position),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": distributed.whole_state(self.optimizer),
             "window": self._sums.total(),
         }
 
@@ -150,14 +177,18 @@ class Trainer:
         """Continue from what a checkpoint stores."""
         self.step = saved["step"]
         self.data_position = DataPosition(*saved["place"])
-        self.optimizer.load_state_dict(saved["optimizer"])
+        distributed.load_whole_state(self.optimizer, saved["optimizer"])
         if distributed.is_main():  # the saved sums are those of all processes together
-            self._sums.sums += saved["window"].to(self._sums.sums)
+            self._sums.sums += saved["window"].to(self._sums.sums.dtype).to(self._sums.sums.device)
 
     def _add_gradients(self, batch: GlobalBatch) -> list[Losses]:
         """Accumulate the gradient over this device's micro-batches."""
         if self.concurrency == 1:
-            return [self._add_gradient(batch, index) for index in range(len(batch.micro_batches))]
+            with self._embeddings_apart():
+                losses = [self._add_gradient(batch, index) for index in range(len(batch.micro_batches))]
+            if self._embedding_gradient is not None and batch.words is not None:
+                self._embedding_gradient.add_average(batch.words, rounded=self.config.reduce_precision == "bf16")
+            return losses
         losses = []
         for first in range(0, len(batch.micro_batches), self.concurrency):
             indices = range(first, min(first + self.concurrency, len(batch.micro_batches)))
@@ -165,6 +196,10 @@ class Trainer:
                 losses.append(each)
                 _accumulate(gradients, list(self.model.parameters()))
         return losses
+
+    def _embeddings_apart(self) -> AbstractContextManager[None]:
+        """Accumulate the gradient of the embeddings separately in a block, if several processes share the matrix."""
+        return nullcontext() if self._embedding_gradient is None else self._embedding_gradient.apart()
 
     def _gradients_in_thread(self, batch: GlobalBatch, index: int) -> tuple[Losses, list[Tensor]]:
         """Return the losses and gradients of a micro-batch without touching the accumulated gradient."""
@@ -196,7 +231,7 @@ class Trainer:
     def _clip_gradient(self) -> Tensor:
         """Measure the gradient's norm, clip it if the settings say so, and return whether it is finite."""
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
-        self.gradient_norm = torch.nn.utils.get_total_norm(gradients)
+        self.gradient_norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         if self.config.clip_norm:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.config.clip_norm, self.gradient_norm)
         return self.gradient_norm.isfinite()
@@ -205,8 +240,9 @@ class Trainer:
         """Step the optimizer unless the gradient is not finite; the device decides, so nothing waits for it."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
-        self.optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
-        self.optimizer.step()
+        distributed.local_optimizer(self.optimizer).found_inf = (~finite).float()  # type: ignore[attr-defined]
+        if self.machine.device.type != "mps" or finite:  # Apple's GPU ignores found_inf, so this must wait for it
+            self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
 
@@ -214,8 +250,9 @@ class _LossSums:
     """Sums of losses since the last log line, kept on the device so that no step waits for it."""
 
     def __init__(self, device: torch.device) -> None:
+        exact = torch.float32 if device.type == "mps" else torch.float64  # which Apple's GPU does not have
         # smoothed loss, negative log-likelihood, target tokens, skipped steps
-        self.sums = torch.zeros(4, dtype=torch.float64, device=device)
+        self.sums = torch.zeros(4, dtype=exact, device=device)
 
     def add_step(self, losses: Sequence[Losses], target_tokens: int, finite: Tensor) -> None:
         """Add the losses of a step, or count it as skipped if its gradient is not finite.
@@ -239,7 +276,7 @@ class _LossSums:
 
     def total(self) -> Tensor:
         """Return the sums over all processes."""
-        return distributed.sum_over_processes(self.sums.clone()).cpu()
+        return distributed.sum_over_processes(self.sums.clone()).cpu().double()
 
     def statistics(self) -> Statistics:
         """Return the means over all processes."""
@@ -250,11 +287,11 @@ class _LossSums:
         return Statistics(smoothed / tokens, nll, _perplexity(nll), int(skipped))
 
 
-def _concurrency(config: TrainingConfig, machine: Machine) -> int:
+def concurrency_of(config: TrainingConfig, machine: Machine, parallel: int) -> int:
     """Return how many micro-batches a process computes in parallel: one, unless a single process trains on a CPU."""
     if machine.device.type != "cpu" or distributed.world_size() > 1:
         return 1
-    return concurrent_workers(
+    return parallel or concurrent_workers(
         min(config.device_tokens or config.batch_tokens, config.batch_tokens) // MIN_MICRO_BATCH_TOKENS
     )
 

@@ -7,9 +7,10 @@ from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
 from nmt.config.schema import Config, ModelConfig, TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch, split_batch
-from nmt.data.loader import MicroBatch, assemble
+from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble
+from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.data.store import PairStore
-from nmt.decoding.engine import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
+from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation.evaluate import read_split, translate_together
 from nmt.evaluation.metrics import METRICS
@@ -48,11 +49,14 @@ def development_loss(
     interruptible_together: Interruptible,
 ) -> Statistics:
     """Return the mean losses on the development set. All processes must call this."""
-    batches = development_batches(valid, config, model.config)
+    shapes = micro_batch_shapes(model, config, machine, config.device_tokens)
+    batches = development_batches(valid, config, model.config, shapes)
     return held_out_loss(model, batches, config, machine, interruptible_together)
 
 
-def development_batches(valid: PairStore, config: TrainingConfig, model: ModelConfig) -> Iterator[MicroBatch]:
+def development_batches(
+    valid: PairStore, config: TrainingConfig, model: ModelConfig, shapes: Shapes = CPU_SHAPES
+) -> Iterator[MicroBatch]:
     """Yield this process's share of the development set, with sentences truncated as in decoding and scoring."""
     max_tokens = model.max_positions if model.positions == "learned" else MAX_TARGET_TOKENS
     limits = min(MAX_SOURCE_TOKENS, max_tokens) - 1, min(MAX_TARGET_TOKENS, max_tokens) - 1
@@ -61,4 +65,4 @@ def development_batches(valid: PairStore, config: TrainingConfig, model: ModelCo
     plan = plan_epoch(lengths, config.batch_tokens, seed=0, epoch=0)
     for index in range(len(plan)):
         for sentences in split_batch(plan[index], lengths, devices, budget)[distributed.rank() :: devices]:
-            yield assemble(valid, sentences, limits)
+            yield assemble(valid, sentences, limits, shapes)

@@ -1,7 +1,12 @@
+from functools import partial
+from itertools import islice
+from threading import Event
+
 import numpy as np
 import pytest
 
-from nmt.data.batches import PairLengths, plan_epoch, split_batch
+from nmt.data import batches
+from nmt.data.batches import EpochPlan, PairLengths, plan_epoch, planned_batches, split_batch
 
 
 def random_lengths(pairs: int, seed: int = 0, longest: int = 60) -> PairLengths:
@@ -99,3 +104,33 @@ def test_a_sentence_too_long_for_16_bits_changes_nothing_else() -> None:
     order = epoch.order[:-1].tolist()
     assert epoch.order[-1] == 400
     assert [longer.target[i] for i in order] == sorted(lengths.target.tolist())
+
+
+def test_planned_batches_are_those_of_each_epochs_own_plan() -> None:
+    plan_of = partial(plan_epoch, random_lengths(200), 150, 1)
+    expected = [
+        (epoch, index, plan_of(epoch)[index].tolist()) for epoch in range(3) for index in range(len(plan_of(0)))
+    ]
+    for first in (0, 3, len(plan_of(0)) - 1):
+        planned = islice(planned_batches(plan_of, 0, first), len(expected) - first)
+        assert [(epoch, index, plan[index].tolist()) for epoch, plan, index in planned] == expected[first:]
+
+
+def test_the_next_epoch_is_planned_while_the_last_batches_of_this_one_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "PLANNED_AHEAD", 2)
+    lengths, begun, may_finish = random_lengths(200), Event(), Event()
+
+    def slow_plan(epoch: int) -> EpochPlan:
+        if epoch == 1:
+            begun.set()
+            assert may_finish.wait(60)
+        return plan_epoch(lengths, 150, 1, epoch)
+
+    stream = planned_batches(slow_plan, 0, 0)
+    count = len(plan_epoch(lengths, 150, 1, epoch=0))
+    assert [index for _, _, index in islice(stream, count - 2)] == list(range(count - 2))
+    assert not begun.is_set()  # so that there are not two plans all the time
+    assert [index for _, _, index in islice(stream, 2)] == [count - 2, count - 1]  # does not wait for the next plan
+    assert begun.wait(60)
+    may_finish.set()
+    assert next(stream)[0] == 1

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from nmt.data.loader import (
-    TOKEN_MULTIPLE,
     DataPosition,
     GlobalBatch,
     Prefetcher,
-    _filler_pairs,
     assemble,
     global_batches,
 )
+from nmt.data.shapes import TOKEN_MULTIPLE, Shapes
 from nmt.data.store import PairStore, writing
 from nmt.text.special import BOS, EOS, PAD
 
@@ -46,6 +45,17 @@ def test_assemble_packs_sentences_with_start_and_end_marks(store: PairStore) -> 
         assert set(filler.tolist()) == {PAD}
 
 
+def test_on_a_gpu_streams_end_with_sentences_without_tokens(store: PairStore) -> None:
+    shapes = Shapes(full_tokens=64, token_step=16, buckets=True)
+    batch, bare = (assemble(store, np.array([2, 0, 3]), shapes=each) for each in (shapes, Shapes(token_step=1)))
+    for stream, real in ((batch.source, bare.source), (batch.target, bare.target)):
+        assert stream.tokens.tolist() == [*real.tokens.tolist(), *[PAD] * (16 - len(real.tokens))]
+        assert stream.offsets.tolist() == [*real.offsets.tolist(), 10, 13, 16, 16, 16]
+        assert stream.positions.tolist() == [*real.positions.tolist(), 0, 1, 0, 1, 2, 0, 1, 2]
+        assert stream.longest == 32
+    assert batch.labels.tolist() == [*bare.labels.tolist(), *[PAD] * (16 - len(bare.labels))]
+
+
 def test_assemble_cuts_sentences_after_max_pieces(store: PairStore) -> None:
     batch = assemble(store, np.array([2, 1]), (2, 1))
     assert batch.source.tokens[:5].tolist() == [8, 9, EOS, 7, EOS]
@@ -65,7 +75,7 @@ def test_assemble_cuts_sentences_after_max_pieces(store: PairStore) -> None:
     ],
 )
 def test_filler_pairs_are_no_longer_than_the_real_ones(source: list[int], target: list[int]) -> None:
-    of_source, of_target = _filler_pairs(np.array(source), np.array(target))
+    of_source, of_target = Shapes().filler(np.array(source), np.array(target))
     assert len(of_source) == len(of_target)
     for lengths, filler in ((source, of_source), (target, of_target)):
         assert (sum(lengths) + filler.sum()) % TOKEN_MULTIPLE == 0

@@ -71,6 +71,13 @@ def test_the_formula_is_near_what_is_saved(config: ModelConfig, half: bool) -> N
     assert estimated - without_tokens - temporary == pytest.approx(saved(config, half), rel=0.12)
 
 
+def test_devices_divide_the_memory_of_a_sharded_optimizer() -> None:
+    on = activation_storage(gpu=True, half=True)
+    whole = training_memory(BASE, 1000, WORDS, 10, 10, 5, on)
+    sharded = training_memory(BASE, 1000, WORDS, 10, 10, 5, on, optimizer_shards=8)
+    assert sharded == whole._replace(optimizer=whole.optimizer // 8)
+
+
 def test_weights_are_counted_four_times_and_their_copies() -> None:
     memory = training_memory(BASE, 1000, WORDS, 0, 0, 1, activation_storage(gpu=False, half=False))
     assert (memory.parameters, memory.gradients, memory.optimizer) == (4000, 4000, 8000)
@@ -83,3 +90,12 @@ def test_flash_attention_keeps_no_weights() -> None:
         for length in (5, 200)
     )
     assert short == long
+
+
+def test_a_gpu_saves_no_dropout_masks_of_residual_connections() -> None:
+    with_dropout, without = (
+        training_memory(config, 1000, WORDS, 500, 500, 9, activation_storage(gpu=True, half=True)).activations
+        for config in (BASE, replace(BASE, dropout=0.0))
+    )
+    embeddings = 2 * 500 * BASE.d_model
+    assert with_dropout - without == pytest.approx(1.05 * embeddings, abs=1)

@@ -41,12 +41,13 @@ def test_setting_chooses_attention_on_a_gpu(kind: str, longest: int, expected: t
     assert type(chosen) is expected
 
 
-def test_short_attention_takes_the_tile_of_each_side() -> None:
-    chosen = plan_attention(
-        stream(100), stream(33), causal=False, head_width=16, precision=torch.bfloat16, kind="short"
-    )
-    assert isinstance(chosen, ShortAttend)
-    assert chosen.tiles == (128, 64)
+def test_short_attention_needs_both_sides_to_be_short() -> None:
+    with MODE:
+        for lengths in ((20, 129), (129, 20)):
+            chosen = plan_attention(
+                *map(stream, lengths), causal=False, head_width=16, precision=torch.bfloat16, kind="short"
+            )
+            assert type(chosen) is FlashAttend
 
 
 @pytest.mark.parametrize("kind", ["auto", "flash", "short"])
@@ -65,7 +66,7 @@ def test_short_attention_equals_padded_attention(causal: bool) -> None:
     torch.manual_seed(1)
     sentences = Packed.from_sentences([[5] * 7, [6], [7] * 30])
     queries, keys, values = (torch.randn(38, heads, 8, requires_grad=True) for heads in (4, 2, 2))
-    short = ShortAttend(sentences, sentences, (32, 32), causal=causal)(queries, keys, values)
+    short = ShortAttend(sentences, sentences, causal=causal)(queries, keys, values)
     padded = PaddedAttend(sentences, sentences, causal=causal)(queries, keys, values)
     torch.testing.assert_close(short, padded)
     upstream = torch.randn_like(padded)

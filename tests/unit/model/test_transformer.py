@@ -13,6 +13,7 @@ from nmt.config.schema import ModelConfig
 from nmt.model.build import build_model
 from nmt.model.layers import DecoderLayer
 from nmt.model.packed import Packed
+from nmt.model.positions import sinusoidal
 from nmt.model.positions.base import Places
 from nmt.model.positions.sinusoidal import SinusoidTable, sinusoids
 from nmt.model.transformer import Transformer
@@ -228,6 +229,25 @@ def test_the_sinusoid_table_grows_for_longer_sentences() -> None:
     short, long = sentences([3], 1), sentences([700], 2)
     model.encode(Packed.from_sentences(short))
     assert model.encode(Packed.from_sentences(long)).isfinite().all()
+
+
+@pytest.mark.parametrize("architecture", ["transformer", "decoder_only"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_no_forward_pass_computes_a_table_that_was_built_before(
+    architecture: str, positions: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = build_model(replace(TINY, architecture=architecture, positions=positions), VOCABULARY, VOCABULARY)
+    model.build_position_tables(300)
+    monkeypatch.delattr(sinusoidal, "sinusoids")
+    source, target = (Packed.from_sentences(sentences([300, 4], seed)) for seed in (1, 2))
+    assert model(source, target).isfinite().all()
+
+
+def test_training_can_use_the_sinusoid_table_that_inference_made() -> None:
+    table = SinusoidTable(8)
+    with torch.inference_mode():
+        table(Places(torch.arange(3), 3), torch.float32)
+    assert not table.table.is_inference()
 
 
 @pytest.mark.parametrize(("vocabulary", "millions"), [(37_000, 63.1), (41_000, 65.1)])

@@ -79,3 +79,14 @@ def test_without_autograd_the_loss_needs_no_gradient() -> None:
     with torch.no_grad():
         losses = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD)
     assert not losses.smoothed.requires_grad
+
+
+@pytest.mark.parametrize("rows", [1, 5, 36, 37, 1000])
+def test_given_number_of_rows_changes_nothing(rows: int) -> None:
+    results = []
+    for each in (0, rows):
+        output, projection, labels = inputs()
+        losses = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD, rows=each)
+        losses.smoothed.backward()
+        results.append((*losses, output.grad, projection.grad))
+    torch.testing.assert_close(results[0], results[1])

@@ -13,6 +13,7 @@ from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch, split_batch
 from nmt.data.loader import GlobalBatch, MicroBatch, global_batches, largest_micro_batches
 from nmt.data.records import StoreDescription
+from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
 from nmt.errors import CommonError
 from nmt.model.build import build_model
@@ -67,7 +68,7 @@ def test_the_memory_check_changes_neither_weights_nor_random_state() -> None:
 
 
 @pytest.mark.parametrize(("devices", "device_tokens"), [(1, 0), (2, 0), (1, 100), (3, 60)])
-def test_the_largest_micro_batches_have_the_most_tokens_and_the_most_padded_tokens(
+def test_the_largest_micro_batches_have_the_most_tokens_padded_tokens_and_sentences(
     devices: int, device_tokens: int
 ) -> None:
     text, budget = store(), 300
@@ -88,6 +89,7 @@ def test_the_largest_micro_batches_have_the_most_tokens_and_the_most_padded_toke
     ]
     assert max(counts) >= max(tokens)
     assert max(weights) >= max(padded)
+    assert max(len(batch.sentences) for batch in found) == max(len(part) for part in micro_batches)
 
 
 class SmallMemoryTrainer:
@@ -98,6 +100,9 @@ class SmallMemoryTrainer:
     def __init__(self, max_tokens: int, config: TrainingConfig) -> None:
         self.max_tokens, self.config, self.seed = max_tokens, config, 1
         self.machine, self.model = Machine(torch.device("cpu"), torch.float32), trainer(config).model
+
+    def shapes(self, device_tokens: int) -> Shapes:
+        return Shapes()
 
     def try_out(self, batch: MicroBatch) -> None:
         if max(len(batch.labels), len(batch.source.tokens)) > self.max_tokens:

@@ -11,9 +11,9 @@ from torch.nn import functional as F
 
 from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig, TrainingConfig
-from nmt.data import loader
 from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
+from nmt.data.loader import CPU_SHAPES, DataPosition, GlobalBatch, assemble, global_batches
+from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore, writing
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
@@ -48,12 +48,16 @@ def trainer(training: TrainingConfig = TRAINING, model: ModelConfig = MODEL) -> 
 
 
 def batches_of(
-    store: PairStore, training: TrainingConfig, count: int, start: DataPosition = START
+    store: PairStore,
+    training: TrainingConfig,
+    count: int,
+    start: DataPosition = START,
+    shapes: Shapes = CPU_SHAPES,
 ) -> list[GlobalBatch]:
     stream = global_batches(
         store,
         batch_tokens=training.batch_tokens, device_tokens=training.device_tokens,
-        seed=1, start=start, rank=0, devices=1,
+        seed=1, start=start, rank=0, devices=1, shapes=shapes,
     )  # fmt: skip
     return [next(stream) for _ in range(count)]
 
@@ -205,27 +209,29 @@ def test_the_held_out_loss_equals_torchs_mean_over_all_tokens(store: PairStore) 
     assert means.perplexity == pytest.approx(float(F.cross_entropy(scores, labels).detach().exp()))
 
 
-@pytest.mark.parametrize("even", [4, 32])
-def test_filler_tokens_do_not_change_the_update(store: PairStore, even: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "shapes", [Shapes(token_step=4), Shapes(), Shapes(full_tokens=64, token_step=16, buckets=True)], ids=str
+)
+def test_filler_does_not_change_the_update(store: PairStore, shapes: Shapes) -> None:
     filled, bare = trainer(), trainer()
-    monkeypatch.setattr(loader, "TOKEN_MULTIPLE", 1)
-    without = batches_of(store, TRAINING, 3)
-    monkeypatch.setattr(loader, "TOKEN_MULTIPLE", even)
-    with_filling = batches_of(store, TRAINING, 3)
+    without = batches_of(store, TRAINING, 3, shapes=Shapes(token_step=1))
+    with_filling = batches_of(store, TRAINING, 3, shapes=shapes)
     assert any((batch.labels == PAD).any() for item in with_filling for batch in item.micro_batches)
     for bare_item, filled_item in zip(without, with_filling, strict=True):
         bare.update(bare_item)
         filled.update(filled_item)
+        assert filled_item.tokens == bare_item.tokens  # tokens per second never count filler
     assert filled.take_statistics() == pytest.approx(bare.take_statistics())
     for name, value in weights(bare).items():
         torch.testing.assert_close(weights(filled)[name], value, rtol=1e-9, atol=1e-12)
 
 
-def test_an_empty_micro_batch_does_not_change_the_update(store: PairStore) -> None:
+@pytest.mark.parametrize("shapes", [Shapes(), Shapes(full_tokens=64, token_step=16, buckets=True)], ids=str)
+def test_an_empty_micro_batch_does_not_change_the_update(store: PairStore, shapes: Shapes) -> None:
     with_empty, without = trainer(), trainer()
     item = batches_of(store, TRAINING, 1)[0]
-    empty = assemble(store, np.array([], dtype=np.int64))
-    assert empty.labels.tolist() == [PAD]
+    empty = assemble(store, np.array([], dtype=np.int64), shapes=shapes)
+    assert set(empty.labels.tolist()) == {PAD}
     without.update(item)
     with_empty.update(item._replace(micro_batches=[*item.micro_batches, empty]))
     for name, value in weights(without).items():
@@ -243,3 +249,53 @@ def test_training_in_bf16_reaches_nearly_the_same_loss(store: PairStore, dropout
             ours.update(item)
         losses.append(ours.take_statistics().loss)
     assert losses[1] == pytest.approx(losses[0], rel=0.02)
+
+
+def bf16_trainer(model: ModelConfig, training: TrainingConfig = TRAINING) -> Trainer:
+    torch.manual_seed(3)
+    machine = Machine(torch.device("cpu"), torch.bfloat16)
+    return Trainer(build_model(model, VOCABULARY, VOCABULARY), training, machine, seed=1)
+
+
+def rounded_matrices(trainer: Trainer) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return the copies that the next step would use, with the rounded weights that they must equal."""
+    with trainer.working_weights.active():
+        return [
+            (copy, dict(module.named_parameters())[name].detach().bfloat16())
+            for module in trainer.model.modules()
+            for name, copy in (getattr(module, "copies", None) or {}).items()
+        ]
+
+
+def test_bf16_weights_are_the_rounded_weights_after_steps_loading_and_restoring(store: PairStore) -> None:
+    ours = bf16_trainer(MODEL)
+    state, kept = deepcopy(ours.to_save()), weights(ours)
+    seen = []
+    for item in batches_of(store, TRAINING, 3):
+        ours.update(item)
+        pairs = rounded_matrices(ours)
+        assert all(torch.equal(copy, rounded) for copy, rounded in pairs)
+        seen.append(float(pairs[0][0].double().sum()))
+    ours.model.load_state_dict(kept)  # as a run does that goes back to a checkpoint
+    ours.restore(state)
+    pairs = rounded_matrices(ours)
+    assert all(torch.equal(copy, rounded) for copy, rounded in pairs)
+    assert len({*seen, float(pairs[0][0].double().sum())}) == 4
+
+
+def test_bf16_training_resumed_from_a_saved_state_is_exact(store: PairStore) -> None:
+    dropout = replace(MODEL, dropout=0.3)
+    ours = bf16_trainer(dropout)
+    for item in batches_of(store, TRAINING, 4):
+        ours.update(item)
+    state, kept = deepcopy(ours.to_save()), weights(ours)
+    again = bf16_trainer(dropout)
+    again.update(batches_of(store, TRAINING, 1)[0])  # so that it has copies of other weights
+    again.take_statistics()
+    again.model.load_state_dict(kept)
+    again.restore(state)
+    for item in batches_of(store, TRAINING, 4, start=again.data_position):
+        ours.update(item)
+        again.update(item)
+    assert all(torch.equal(value, weights(again)[name]) for name, value in weights(ours).items())
+    assert again.take_statistics() == ours.take_statistics()

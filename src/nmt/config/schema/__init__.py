@@ -13,10 +13,12 @@ from nmt.config.schema.commands import (
     BatchConfig,
     DescribeConfig,
     ExportConfig,
+    ParseConfig,
     Table3Config,
     TranslateConfig,
+    TuneConfig,
 )
-from nmt.config.schema.data import DataConfig, TokenizerConfig
+from nmt.config.schema.data import TREES, DataConfig, TokenizerConfig
 from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
 from nmt.config.schema.model import ModelConfig
 from nmt.config.schema.runtime import PathsConfig, RuntimeConfig, TrackingConfig
@@ -24,6 +26,7 @@ from nmt.config.schema.training import AveragingConfig, TrainingConfig
 from nmt.errors import ConfigError
 
 __all__ = [
+    "TREES",
     "AttentionConfig",
     "AveragingConfig",
     "BatchConfig",
@@ -34,6 +37,7 @@ __all__ = [
     "EvaluationConfig",
     "ExportConfig",
     "ModelConfig",
+    "ParseConfig",
     "PathsConfig",
     "RuntimeConfig",
     "Table3Config",
@@ -41,6 +45,7 @@ __all__ = [
     "TrackingConfig",
     "TrainingConfig",
     "TranslateConfig",
+    "TuneConfig",
 ]
 
 
@@ -76,8 +81,10 @@ class Config:
     attention: AttentionConfig = field(default_factory=AttentionConfig, metadata=ADJUSTABLE)
     batch: BatchConfig = field(default_factory=BatchConfig, metadata=ADJUSTABLE)
     translate: TranslateConfig = field(default_factory=TranslateConfig, metadata=ADJUSTABLE)
+    parse: ParseConfig = field(default_factory=ParseConfig, metadata=ADJUSTABLE)
     table3: Table3Config = field(default_factory=Table3Config, metadata=ADJUSTABLE)
     describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)
+    tune: TuneConfig = field(default_factory=TuneConfig, metadata=ADJUSTABLE)
     paths: PathsConfig = field(default_factory=PathsConfig, metadata=ADJUSTABLE)
 
     def __post_init__(self) -> None:
@@ -90,6 +97,12 @@ class Config:
             raise ConfigError("engine=ctranslate2 translates with one model: remove decoding.ensemble")
         if self.model.tie_embeddings and not self.tokenizer.joint:
             raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: change one of the two")
+        if self.data.target_lang == TREES and self.tokenizer.joint:
+            raise ConfigError(f"data.target_lang={TREES} needs tokenizer.joint=false: brackets are no words")
+        if self.data.target_lang == TREES and self.training.valid_sentences:
+            raise ConfigError(f"training.valid_sentences needs text to score with BLEU, not {TREES}: set it to 0")
+        if self.decoding.well_formed and (self.engine != "torch" or self.data.target_lang != TREES):
+            raise ConfigError(f"decoding.well_formed=true needs engine=torch and data.target_lang={TREES}")
         self._check_averaging()
         self._check_longest_sentence()
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from nmt.config.checks import check_at_least, check_choice
+from nmt.config.checks import check_at_least, check_between, check_choice
 from nmt.errors import ConfigError
 
 
@@ -72,6 +72,18 @@ class TranslateConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ParseConfig:
+    """What `parse` writes."""
+
+    format: str = "bracketed"
+    """bracketed (a line per tree) or drawn (as text, a line per phrase and word)."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("parse.format", self.format, ("bracketed", "drawn"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Table3Config:
     """The rows of the paper's Table 3 that `table3` trains."""
 
@@ -100,3 +112,20 @@ class DescribeConfig:
         """Check the values."""
         check_at_least("describe.gpus", self.gpus, 0)
         check_choice("describe.format", self.format, ("text", "json"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneConfig:
+    """What `tune` measures, and for how long."""
+
+    choices: list[str] = field(default_factory=list)
+    """Settings to choose, such as runtime.threads; empty is all that the run leaves open on this device."""
+    seconds: float = 0.0
+    """Most seconds per setting; 0 is 120 on a GPU and 30 on a CPU."""
+    devices: int = 0
+    """Devices that the run will use, each with its share of the batch; 0 is all GPUs of this machine, or one CPU."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_between("tune.seconds", self.seconds, 0, 3600)
+        check_between("tune.devices", self.devices, 0, 1_000_000)

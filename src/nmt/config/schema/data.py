@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from nmt.config.checks import check_at_least, check_between, check_choice, check_language, check_plain_name
 from nmt.errors import ConfigError
 
+TREES = "trees"
+"""The target language of sentences paired with their constituency trees."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
@@ -13,13 +16,14 @@ class DataConfig:
     corpus: str = "wmt14_en_de"
     """Name of the prepared data, which is stored in `<paths.data>/<corpus>/`."""
     source: str = "hub"
-    """Kind of source: hub (Hugging Face), files (your own) or demo (the embedded grammar)."""
+    """Kind of source: hub (Hugging Face), files (your own), trees (bracketed files) or demo (the embedded grammar)."""
     source_lang: str = "en"
     """Language to translate from."""
     target_lang: str = "de"
-    """Language to translate into."""
+    """Language to translate into; trees are the sentence's constituency tree (section 6.3 of the paper)."""
     train: list[str] = field(default_factory=lambda: ["train"])
-    """Training text: a Hub split, or files (the source language first, or one file with both)."""
+    """Training text: a Hub split, or files (the source language first, or one file with both); for trees: files,
+    folders, patterns such as parsed/*.mrg, and sections such as wsj:02-21."""
     valid: list[str] = field(default_factory=lambda: ["validation"])
     """Validation text, like `train`."""
     test: list[str] = field(default_factory=lambda: ["test"])
@@ -28,6 +32,8 @@ class DataConfig:
     """Columns of source and target in tables that do not name them after the languages."""
     hold_out: float = 0.0
     """Share of the training pairs held out as `valid`, and again as `test`, if these are empty."""
+    pos_tags: str = "xx"
+    """Tags of words in trees: keep, or xx, which replaces all but those of punctuation by XX."""
     hub_dataset: str = "wmt/wmt14"
     """Data set on the Hub, or a local folder in the Hub's layout."""
     hub_config: str = "de-en"
@@ -49,7 +55,8 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        check_choice("data.source", self.source, ("hub", "files", "demo"))
+        check_choice("data.source", self.source, ("hub", "files", "trees", "demo"))
+        check_choice("data.pos_tags", self.pos_tags, ("xx", "keep"))
         check_plain_name("data.corpus", self.corpus)
         if not 0 <= self.hold_out < 0.5:
             raise ConfigError(
@@ -67,6 +74,8 @@ class DataConfig:
         check_language("data.target_lang", self.target_lang)
         if self.source_lang == self.target_lang:
             raise ConfigError(f"data.source_lang and data.target_lang are both {self.source_lang}: name two languages")
+        if self.source == "trees" and self.target_lang != TREES:
+            raise ConfigError(f"data.source=trees needs data.target_lang={TREES}, not {self.target_lang}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

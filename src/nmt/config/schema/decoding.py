@@ -18,6 +18,8 @@ class DecodingConfig:
     """Length penalty, in GNMT's form: log-probability / ((5 + length) / 6)^alpha."""
     extra_length: int = 50
     """Most word pieces by which a translation may be longer than its source."""
+    well_formed: bool = False
+    """Trees only: search only well-formed trees over the words of the sentence."""
     nbest: int = 1
     """Translations to write per sentence."""
     batch_tokens: int = 4096

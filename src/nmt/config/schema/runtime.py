@@ -11,27 +11,43 @@ class RuntimeConfig:
     """The machine: device, precision, threads and processes."""
 
     device: str = "auto"
-    """auto (a GPU if there is one), cpu or cuda."""
+    """auto (a GPU if there is one), cpu, cuda (also AMD's GPUs) or mps (Apple's GPU)."""
     precision: str = "auto"
     """auto (bf16 on devices with fast bf16), fp32 or bf16."""
     attention: str = "auto"
     """How training attends: auto (flash on GPUs in bf16, else padded), padded, flash, or short (a tile per sentence for
     batches of at most 128 tokens a sentence, otherwise flash; `make tune` measures which is fastest)."""
-    compile: bool = False
-    """Compile the model with torch.compile, which is worthwhile in long runs."""
+    compile: bool | None = None
+    """Compile the model with torch.compile, which is worthwhile in long runs; null is false unless tuned."""
+    cuda_graphs: bool | None = None
+    """Replay the compiled model as CUDA graphs; needs runtime.compile and one micro-batch per step; null is false
+    unless tuned. Experimental: it has not yet run on a GPU."""
     threads: int = 0
     """CPU threads per process; 0 divides the cores between the processes on this machine."""
+    parallel: int = 0
+    """Micro-batches that a process trains in parallel on a CPU, each with its share of the threads; 0 is as many as the
+    threads and the batch allow. Several processes and GPUs train one at a time."""
+    loss_rows: int = 0
+    """Tokens whose scores of all words the loss holds in memory at a time; 0 is as many as suit the device."""
     workers: int = 0
     """Processes that prepare data; 0 is one per core."""
     timeout_minutes: float = 10.0
     """End training on several devices if one process does not respond to the others for this long."""
+    tuned: str = "auto"
+    """Settings that `nmt tune` measured, for those that are left open: auto (take them if they were measured on this
+    machine for this model and batch), required (end with an error if there are none) or off."""
 
     def __post_init__(self) -> None:
         """Check the values."""
-        check_choice("runtime.device", self.device, ("auto", "cpu", "cuda"))
+        check_choice("runtime.device", self.device, ("auto", "cpu", "cuda", "mps"))
         check_choice("runtime.precision", self.precision, ("auto", "fp32", "bf16"))
+        check_choice("runtime.tuned", self.tuned, ("auto", "required", "off"))
         check_choice("runtime.attention", self.attention, ("auto", "padded", "flash", "short"))
+        if self.cuda_graphs and not self.compile:
+            raise ConfigError("runtime.cuda_graphs=true needs runtime.compile=true")
         check_between("runtime.threads", self.threads, 0, 1024)
+        check_between("runtime.parallel", self.parallel, 0, 1024)
+        check_between("runtime.loss_rows", self.loss_rows, 0, 1_000_000)
         check_between("runtime.workers", self.workers, 0, 1024)
         if not 0 < self.timeout_minutes <= 1_000_000:
             raise ConfigError(f"runtime.timeout_minutes={self.timeout_minutes} must be above 0, and at most 1000000")

@@ -47,6 +47,8 @@ class TrainingConfig:
     """Largest norm of the gradient, which is scaled down to it; 0 for no clipping, like the paper."""
     reduce_precision: str = field(default="fp32", metadata=ADJUSTABLE)
     """Precision in which devices average gradients: fp32, or bf16, which halves the traffic."""
+    shard_optimizer: bool = field(default=False, metadata=ADJUSTABLE)
+    """Divide Adam's averages between the devices, which saves memory (8 bytes per parameter) and takes more traffic."""
     log_every: int = field(default=100, metadata=ADJUSTABLE)
     """Steps between log lines."""
     valid_every: int = field(default=1500, metadata=ADJUSTABLE)

@@ -1,28 +1,37 @@
-"""The embedded demo corpus: English and German sentences that a grammar generates."""
+"""The embedded demo corpus: English and German sentences that a grammar generates, or English ones with their trees."""
 
 from collections.abc import Iterator
 from functools import lru_cache
 
-from nmt.config.schema import DataConfig
+from nmt.config.schema import TREES, DataConfig
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages
+from nmt.data.sources.trees import tree_pair
 from nmt.errors import UserError
+from nmt.parsing.trees import Node
 
 SIZES = {"train": 30_000, "valid": 500, "test": 1000}
 """Pairs per split."""
 
 
-def fingerprint(_: DataConfig, seed: int, __: str) -> Fingerprint:
+def fingerprint(config: DataConfig, seed: int, _: str) -> Fingerprint:
     """Identify the text by grammar, seed and sizes."""
     from nmt import grammar  # noqa: PLC0415 (only this source needs it)
 
-    return {"demo": grammar.fingerprint(), "seed": seed, "sizes": SIZES}
+    found: Fingerprint = {"demo": grammar.fingerprint(), "seed": seed, "sizes": SIZES}
+    if config.target_lang == TREES:
+        from nmt.parsing.demo_trees import fingerprint as trees_fingerprint  # noqa: PLC0415
+
+        return {**found, "trees": trees_fingerprint()}
+    return found
 
 
 def pairs(config: DataConfig, seed: int, split: str) -> Iterator[Pair]:
     """Yield the generated pairs of a split."""
     source, target = languages(config)
+    if (source, target) == ("en", TREES):
+        return (tree_pair(tree, config) for tree in _generate_trees(seed)[split])
     if (source, target) not in (("en", "de"), ("de", "en")):
-        raise UserError(f"the demo corpus is English and German, not {source} and {target}.")
+        raise UserError(f"the demo corpus is English and German, or English and {TREES}, not {source} and {target}.")
     return (pair if source == "en" else pair[::-1] for pair in _generate(seed)[split])
 
 
@@ -31,6 +40,15 @@ def _generate(seed: int) -> dict[str, list[Pair]]:
     from nmt import grammar  # noqa: PLC0415 (only this source needs it)
 
     return grammar.generate(seed, **SIZES)
+
+
+@lru_cache(maxsize=1)
+def _generate_trees(seed: int) -> dict[str, list[Node]]:
+    from nmt import grammar  # noqa: PLC0415 (only this source needs it)
+    from nmt.parsing.demo_trees import sentence_tree  # noqa: PLC0415
+
+    sentences = grammar.generate_sentences(seed, **SIZES)
+    return {split: list(map(sentence_tree, drawn)) for split, drawn in sentences.items()}
 
 
 SOURCE = Source(fingerprint, pairs, splits=("test", "unseen", "valid", "train"), can_hold_out=False)

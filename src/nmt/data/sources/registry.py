@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
 from nmt.config.schema import DataConfig
-from nmt.data.sources import demo, files, hub
+from nmt.data.sources import demo, files, hub, trees
 from nmt.data.sources.cells import on_one_line
 from nmt.data.sources.source import Fingerprint, Pair, Source
 
-SOURCES: dict[str, Source] = {"hub": hub.SOURCE, "files": files.SOURCE, "demo": demo.SOURCE}
+SOURCES: dict[str, Source] = {"hub": hub.SOURCE, "files": files.SOURCE, "trees": trees.SOURCE, "demo": demo.SOURCE}
 """Sources by the name that `data.source` has for them."""
 
 

@@ -29,6 +29,8 @@ def seed_thread_dropout(seed: int) -> None:
 class Dropout(nn.Module):
     """Zero each coordinate with a given probability while training, and scale up the others to compensate."""
 
+    seed: Tensor
+
     def __init__(self, probability: float) -> None:
         super().__init__()
         self.probability = probability

@@ -19,9 +19,11 @@ MAX_HEAD_WIDTH = 64
 """Widest head for which the largest tile fits into the shared memory of all GPUs (99 KiB on some)."""
 
 
-def tile_for(longest: int) -> int | None:
-    """Return the smallest tile that holds a sentence of this many tokens, or None if it is too long."""
-    return next((tile for tile in TILES if longest <= tile), None)
+def tile_for(longest: int) -> int:
+    """Return the smallest tile that holds a sentence of this many tokens."""
+    if longest > TILES[-1]:
+        raise ValueError(f"a tile holds at most {TILES[-1]} tokens, not {longest}")
+    return next(tile for tile in TILES if longest <= tile)
 
 
 def short_attention(
@@ -30,8 +32,8 @@ def short_attention(
     values: Tensor,
     query_offsets: Tensor,
     key_offsets: Tensor,
-    query_tile: int,
-    key_tile: int,
+    longest_query: int,
+    longest_key: int,
     *,
     causal: bool,
     one_product: bool = False,
@@ -39,15 +41,16 @@ def short_attention(
     """Attend from queries (Tq, h, d_k) to keys (Tk, h_kv, d_k) and values (Tk, h_kv, d_v): (Tq, h, d_v).
 
     The offsets (B + 1,) say where sentences begin, and may end with empty ones. Every token belongs to a sentence, and
-    no sentence may be longer than the tile. Queries, keys and values may be views with any distance between tokens.
-    Statistics are in float32.
+    no sentence may be longer than `longest_query` or `longest_key`, which are at most 128. The operation chooses the
+    tiles, so that a compiled model has one graph for all of them. Queries, keys and values may be views with any
+    distance between tokens. Statistics are in float32.
 
     Gradients of keys and values are parts of one tensor, in this order; if `one_product`, that of the queries is its
     first part. So products that compute several of them can take their gradient without copying it
     (`split_product`).
     """
     attended: Tensor = torch.ops.nmt.short_attention(
-        queries, keys, values, query_offsets, key_offsets, query_tile, key_tile, causal, one_product
+        queries, keys, values, query_offsets, key_offsets, longest_query, longest_key, causal, one_product
     )
     return attended
 
@@ -59,11 +62,12 @@ def _short_attention(
     values: Tensor,
     query_offsets: Tensor,
     key_offsets: Tensor,
-    query_tile: int,
-    key_tile: int,
+    longest_query: int,
+    longest_key: int,
     causal: bool,
     one_product: bool,
 ) -> Tensor:
+    query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
     if uses_triton(queries):
         from nmt.model.kernels import triton_attention  # noqa: PLC0415 - imports Triton
 
@@ -85,11 +89,12 @@ def _short_attention_backward(
     values: Tensor,
     query_offsets: Tensor,
     key_offsets: Tensor,
-    query_tile: int,
-    key_tile: int,
+    longest_query: int,
+    longest_key: int,
     causal: bool,
     one_product: bool,
 ) -> list[Tensor]:
+    query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
     if uses_triton(queries):
         from nmt.model.kernels import triton_attention  # noqa: PLC0415 - imports Triton
 

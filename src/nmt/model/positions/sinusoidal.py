@@ -33,6 +33,9 @@ def sinusoids(length: int, width: int) -> Tensor:
 class SinusoidTable:
     """Sinusoids, recomputed only for longer sentences, another device or another precision.
 
+    A model that will be compiled computes them before its first forward pass (`BaseModel.build_position_tables`):
+    inside a compiled one, a larger table means another graph.
+
     Several threads may call it: each reads or replaces the table as a whole, and uses only its own reference to it.
     """
 
@@ -45,5 +48,6 @@ class SinusoidTable:
         table, device = self.table, places.positions.device
         if len(table) < places.longest or table.device != device or table.dtype != dtype:
             length = max(MIN_TABLE_ROWS, 1 << (places.longest - 1).bit_length())
-            self.table = table = sinusoids(length, self.width).to(device, dtype)
+            with torch.inference_mode(False):  # training may use the table that decoding made
+                self.table = table = sinusoids(length, self.width).to(device, dtype)
         return table.index_select(0, places.positions)

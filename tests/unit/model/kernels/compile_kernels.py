@@ -46,11 +46,12 @@ def launch_all(dtype: torch.dtype) -> None:
     triton_softmax.softmax_gradient_(torch.zeros(2, 37000, dtype=dtype), torch.tensor([0, 1]), 0.1)
     triton_rectifier.rectifier_gradient(stream, stream)
     if dtype == torch.bfloat16:  # the only precision with short attention
-        heads = torch.zeros(64, 3, 8, MAX_HEAD_WIDTH, dtype=dtype).unbind(1)
+        queries, keys, values = torch.zeros(64, 3, 8, MAX_HEAD_WIDTH, dtype=dtype).unbind(1)
         offsets = torch.tensor([0, 64], dtype=torch.int32)
         for tile in TILES:
-            triton_attention.short_attention(*heads, offsets, offsets, tile, tile, True)
-            triton_attention.short_attention_backward(heads, heads[0], *heads, offsets, offsets, tile, tile, True)
+            options = queries, keys, values, offsets, offsets, tile, tile, True
+            triton_attention.short_attention(*options)
+            triton_attention.short_attention_backward([queries, keys, values], queries, *options)
 
 
 def main(backend: str, architecture: str) -> int:

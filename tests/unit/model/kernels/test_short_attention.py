@@ -45,7 +45,6 @@ def test_self_attention_equals_that_of_torch(
     product = torch.randn(sum(lengths), sum(widths), generator=torch.Generator().manual_seed(1)).to(dtype)
     gradient = torch.randn(sum(lengths), heads, value_width, generator=torch.Generator().manual_seed(2)).to(dtype)
     tile = tile_for(max(lengths))
-    assert tile is not None
 
     def parts(product: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         queries, keys, values = product.split(widths, -1)
@@ -114,7 +113,8 @@ def test_tile_is_the_smallest_that_holds_the_longest_sentence(longest: int, tile
 
 @plain_only
 def test_sentences_longer_than_the_largest_tile_have_none() -> None:
-    assert tile_for(max(TILES) + 1) is None
+    with pytest.raises(ValueError, match="at most 128 tokens, not 129"):
+        tile_for(max(TILES) + 1)
 
 
 @plain_only

@@ -1,0 +1,91 @@
+"""Sentences and their constituency trees, from bracketed files such as the Penn Treebank's."""
+
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from itertools import chain
+from pathlib import Path
+
+from nmt.config.schema import DataConfig
+from nmt.data.sources.file_format import also_compressed
+from nmt.data.sources.source import Fingerprint, Pair, Source, split_names
+from nmt.errors import UserError
+from nmt.parsing.linearise import linearise
+from nmt.parsing.trees import Node, clean, read_trees, words
+from nmt.storage.files import checksums
+
+ENDINGS = also_compressed(".mrg", ".trees", ".ptb")
+"""Endings of the files that are read from a folder."""
+_SECTIONS = re.compile(r"(.+):(\d+)(?:-(\d+))?")
+
+
+def tree_pair(tree: Node, config: DataConfig) -> Pair:
+    """Return the sentence of a tree, its words separated by spaces, and the linearised tree."""
+    return " ".join(words(tree)), linearise(tree, keep_tags=config.pos_tags == "keep")
+
+
+def pairs(config: DataConfig, _: int, split: str) -> Iterator[Pair]:
+    """Yield the pairs of a split."""
+    return chain.from_iterable(_file_pairs(path, config) for path in _inputs(config, split))
+
+
+def _file_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
+    for number, tree in enumerate(read_trees(path), 1):
+        cleaned = clean(tree)
+        if cleaned is None:
+            raise UserError(f"{path}: tree {number} has no words, only empty elements: remove it.")
+        yield tree_pair(cleaned, config)
+
+
+def fingerprint(config: DataConfig, _: int, split: str) -> Fingerprint:
+    """Identify a split by the content of its files."""
+    sums = checksums(_inputs(config, split))
+    return {"trees": {"files": len(sums), "sha256": sha256("\n".join(sums).encode()).hexdigest()}}
+
+
+def _inputs(config: DataConfig, split: str) -> list[Path]:
+    names = split_names(config, split, "bracketed files")
+    return list(chain.from_iterable(_files_of(name, f"data.{split}") for name in names))
+
+
+def _files_of(name: str, setting: str) -> Sequence[Path]:
+    """Return the files that a name in the settings stands for: a file, a folder, a pattern or sections."""
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return _files_in(path)
+    if path.is_file():
+        return [path]
+    if sections := _SECTIONS.fullmatch(name):
+        folder, first, last = sections.groups()
+        return list(chain.from_iterable(map(_files_in, _section_folders(folder, first, last, setting))))
+    found = sorted(each for each in _matches(path) if each.is_file())
+    if not found:
+        raise UserError(f"{name} does not exist, and no file matches it: check {setting}.")
+    return found
+
+
+def _matches(path: Path) -> Iterator[Path]:
+    """Return the files that match a pattern."""
+    pattern = path.relative_to(path.anchor) if path.anchor else path
+    return Path(path.anchor).glob(str(pattern)) if any(mark in str(path) for mark in "*?[") else iter(())
+
+
+def _section_folders(folder: str, first: str, last: str | None, setting: str) -> Iterator[Path]:
+    """Yield the folders of sections: the numbers from first to last, written with as many digits as the first."""
+    for number in range(int(first), int(last or first) + 1):
+        section = Path(folder).expanduser() / f"{number:0{len(first)}}"
+        if not section.is_dir():
+            raise UserError(
+                f"{section} is not a folder: check {setting}={folder}:{first}{'-' if last else ''}{last or ''}."
+            )
+        yield section
+
+
+def _files_in(folder: Path) -> list[Path]:
+    found = sorted(path for path in folder.rglob("*") if path.name.lower().endswith(ENDINGS) and path.is_file())
+    if not found:
+        raise UserError(f"{folder} has no bracketed files: their names must end in {', '.join(ENDINGS)}.")
+    return found
+
+
+SOURCE = Source(fingerprint, pairs, settings=("train", "valid", "test"))

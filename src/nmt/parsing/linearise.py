@@ -1,0 +1,179 @@
+"""Turn trees into the symbols that a model learns, and the symbols that it writes back into trees, with repair.
+
+The form is that of Vinyals, Kaiser et al. (2015), whose setting section 6.3 of the paper takes over: depth first, with
+the label in the opening and in the closing bracket, and without the words, which are known: `(S (NP XX )NP (VP XX )VP
+. )S`. Tags of words become XX, because evalb does not score them, and learning them costs about one point of F1. Only
+the tags of punctuation stay: evalb leaves punctuation out by its tag, on both sides.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from nmt.parsing.trees import MAX_DEPTH, ROOT, Leaf, Node, Part, leaves, with_leaves
+
+ANY_TAG = "XX"
+"""The symbol of a word whose tag is not kept."""
+PUNCTUATION_TAGS = frozenset({",", ":", "``", "''", "."})
+"""The tags of punctuation in the Penn Treebank."""
+TAG_OF_PUNCTUATION = {
+    ",": ",", ".": ".", "?": ".", "!": ".", ":": ":", ";": ":", "--": ":", "...": ":", "``": "``", "''": "''",
+}  # fmt: skip
+"""The tags of words that are always punctuation."""
+TAGS_OF_MARKS = {"'": {"``", "''"}, '"': {"``", "''"}, "`": {"``"}, "-": {":"}, "_": {":"}}
+"""The tags of punctuation that other marks can have; no other word is punctuation."""
+
+
+def opening(label: str) -> str:
+    """Return the symbol that begins a phrase."""
+    return f"({label}"
+
+
+def closing(label: str) -> str:
+    """Return the symbol that ends a phrase."""
+    return f"){label}"
+
+
+def linearise(tree: Node, *, keep_tags: bool = False) -> str:
+    """Return the symbols of a tree, separated by spaces."""
+    return " ".join(_symbols(tree, keep_tags))
+
+
+def _symbols(part: Part, keep_tags: bool) -> Iterator[str]:
+    if isinstance(part, Leaf):
+        yield part.tag if keep_tags or part.tag in PUNCTUATION_TAGS else ANY_TAG
+        return
+    yield opening(part.label)
+    for child in part.children:
+        yield from _symbols(child, keep_tags)
+    yield closing(part.label)
+
+
+@dataclass(frozen=True, slots=True)
+class Repairs:
+    """What was wrong with linearised trees."""
+
+    missing_brackets: int = 0
+    surplus_brackets: int = 0
+    missing_words: int = 0
+    surplus_words: int = 0
+    trees: int = 0
+    """Trees that needed any repair."""
+
+    def __str__(self) -> str:
+        """Return the counts in words."""
+        kinds = {name.replace("_", " "): count for name, count in asdict(self).items() if name != "trees"}
+        return f"{self.trees:,} trees ({', '.join(f'{count:,} {kind}' for kind, count in kinds.items())})"
+
+    def __add__(self, other: "Repairs") -> "Repairs":
+        """Return the sum of two counts."""
+        return Repairs(**{name: count + asdict(other)[name] for name, count in asdict(self).items()})
+
+
+def parse_line(line: str, words: Sequence[str] | None = None) -> Node | None:
+    """Return the tree of a line of symbols, or None if that is not exactly one tree (with one leaf per word)."""
+    tree, repairs = repair(line, words)
+    return None if repairs.trees else tree
+
+
+def repair(line: str, words: Sequence[str] | None = None) -> tuple[Node | None, Repairs]:
+    """Return the tree of a line of symbols, repaired if it is malformed, and the counts of what was repaired.
+
+    A closing bracket closes all phrases inside its own; one that fits no open phrase is dropped, as are empty phrases.
+    Phrases left open are closed at the end, where missing words are added, too. Words that the sentence does not have
+    are dropped. Several trees in a row are put under one root.
+
+    Args:
+        line: The symbols.
+        words: The words of the sentence; if not given, each leaf counts as a word, and leaves have no words.
+
+    Returns:
+        The tree, which is None if there are no words.
+    """
+    builder = _Builder(None if words is None else len(words))
+    for symbol in line.split():
+        builder.add(symbol)
+    tree = builder.finish()
+    if tree is None:
+        return None, builder.repairs()
+    return tree if words is None else _with_words(tree, words), builder.repairs()
+
+
+class _Builder:
+    """Builds a tree from symbols, which may be in any order."""
+
+    def __init__(self, words: int | None) -> None:
+        self._words = words
+        self._used = 0
+        self._open: list[tuple[str, list[Part]]] = [(ROOT, [])]  # the first holds what is outside of all brackets
+        self._missing_brackets = self._surplus_brackets = self._missing_words = self._surplus_words = 0
+
+    def add(self, symbol: str) -> None:
+        """Read one more symbol."""
+        if symbol in ("(", ")"):
+            self._surplus_brackets += 1
+        elif symbol.startswith("("):
+            self._begin(symbol[1:])
+        elif symbol.startswith(")"):
+            self._end(symbol[1:])
+        elif self._used == self._words:
+            self._surplus_words += 1
+        else:
+            self._used += 1
+            self._open[-1][1].append(Leaf(symbol))
+
+    def _begin(self, label: str) -> None:
+        if len(self._open) > MAX_DEPTH:
+            self._surplus_brackets += 1
+        else:
+            self._open.append((label, []))
+
+    def _end(self, label: str) -> None:
+        if all(label != open_label for open_label, _ in self._open[1:]):
+            self._surplus_brackets += 1
+            return
+        while self._open[-1][0] != label:
+            self._missing_brackets += 1
+            self._close()
+        self._close()
+
+    def _close(self) -> None:
+        label, children = self._open.pop()
+        if children:
+            self._open[-1][1].append(Node(label, tuple(children)))
+        else:
+            self._surplus_brackets += 1
+
+    def finish(self) -> Node | None:
+        """Close what is open, add missing words, and return the tree."""
+        while len(self._open) > 1:
+            self._missing_brackets += 1
+            self._close()
+        parts = self._open[0][1]
+        missing = 0 if self._words is None else self._words - self._used
+        if missing:
+            self._missing_words = missing
+            added = [Leaf(ANY_TAG)] * missing
+            if parts and isinstance(parts[-1], Node):
+                parts[-1] = Node(parts[-1].label, (*parts[-1].children, *added))
+            else:
+                parts += added
+        if len(parts) == 1 and isinstance(parts[0], Node):
+            return parts[0]
+        self._missing_brackets += 2
+        return Node(ROOT, tuple(parts)) if parts else None
+
+    def repairs(self) -> Repairs:
+        """Return the counts of what was wrong."""
+        counts = self._missing_brackets, self._surplus_brackets, self._missing_words, self._surplus_words
+        return Repairs(*counts, trees=int(any(counts)))
+
+
+def _with_words(tree: Node, words: Sequence[str]) -> Node:
+    return with_leaves(tree, [Leaf(_tag(leaf.tag, word), word) for leaf, word in zip(leaves(tree), words, strict=True)])
+
+
+def _tag(tag: str, word: str) -> str:
+    """Return the tag of a word: that of punctuation belongs to the word, whatever the model wrote."""
+    if word in TAG_OF_PUNCTUATION:
+        return TAG_OF_PUNCTUATION[word]
+    return ANY_TAG if tag in PUNCTUATION_TAGS - TAGS_OF_MARKS.get(word, set()) else tag

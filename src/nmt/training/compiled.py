@@ -1,0 +1,45 @@
+"""Compilation of the model by torch.compile, and CUDA graphs of the compiled model."""
+
+import sys
+
+import torch
+from torch.fx.experimental import _config as fx_config
+
+from nmt.compute import distributed
+from nmt.config.schema import RuntimeConfig
+from nmt.data.loader import GlobalBatch
+from nmt.model.interface import TranslationModel
+from nmt.training.trainer import Trainer
+
+RUNS_UNTIL_REPLAY = 3
+"""The first run of a shape warms up, the second one is captured, and the third one is the first replay."""
+
+
+def compile_model(model: TranslationModel, runtime: RuntimeConfig) -> None:
+    """Compile the model at its first call, if the settings say so: one graph for batches of all sizes."""
+    if runtime.compile:
+        # two sizes that are equal in the first batch, such as those of source and target, may differ in the next
+        fx_config.use_duck_shape = False
+        model.compile(dynamic=True, mode="reduce-overhead" if runtime.cuda_graphs else None)
+
+
+def try_cuda_graphs(trainer: Trainer, step: GlobalBatch) -> None:
+    """Run a step until its CUDA graphs are replayed, without changing anything; if that fails, do without them.
+
+    All processes must call this, and all decide the same.
+    """
+    obstacle = ""
+    try:
+        if len(step.micro_batches) > 1:  # a replay overwrites the gradients of the one before
+            raise RuntimeError("they do not allow several micro-batches per step")
+        for _ in range(RUNS_UNTIL_REPLAY):
+            trainer.try_out(step.micro_batches[0])
+    except RuntimeError as error:  # whatever fails in a capture
+        obstacle = next(iter(str(error).splitlines()), type(error).__name__)
+    obstacles = [each for each in distributed.gather_objects(obstacle) if each]
+    if not obstacles:
+        return
+    torch.compiler.reset()
+    trainer.model.compile(dynamic=True)
+    if distributed.is_main():
+        print(f"warning: training goes on without CUDA graphs: {obstacles[0]}", file=sys.stderr, flush=True)

@@ -1,0 +1,23 @@
+"""Build a trainer from the settings, without the files of a run."""
+
+import torch
+
+from nmt.compute.machine import Machine
+from nmt.config.schema import Config
+from nmt.model.attention import plan_for
+from nmt.model.build import build_model
+from nmt.training.compiled import compile_model
+from nmt.training.memory_check import check_model_size
+from nmt.training.trainer import Trainer
+
+
+def new_trainer(config: Config, machine: Machine, source_vocabulary: int, target_vocabulary: int) -> Trainer:
+    """Return a trainer with a new model, seeded by the settings."""
+    check_model_size(config.model, source_vocabulary, target_vocabulary, machine)
+    torch.manual_seed(config.seed)
+    model = build_model(config.model, source_vocabulary, target_vocabulary)
+    model.to(machine.device)
+    model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
+    compile_model(model, config.runtime)
+    runtime = config.runtime
+    return Trainer(model, config.training, machine, config.seed, parallel=runtime.parallel, loss_rows=runtime.loss_rows)

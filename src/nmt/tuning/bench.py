@@ -1,0 +1,141 @@
+"""Train with candidate settings, to time them and to compare what they compute."""
+
+import gc
+import time
+from collections.abc import Sequence
+from itertools import islice
+
+import torch
+
+from nmt.compute.cores import usable_cores
+from nmt.compute.machine import prepare_machine
+from nmt.config.keys import with_values
+from nmt.config.schema import Config
+from nmt.data.batches import full_micro_batch_tokens
+from nmt.data.loader import DataPosition, GlobalBatch, global_batches
+from nmt.data.shapes import Shapes
+from nmt.data.store import PairStore
+from nmt.model.attention import PLAN_PADDED
+from nmt.training.new_trainer import new_trainer
+from nmt.training.trainer import Trainer, concurrency_of
+from nmt.tuning.choices import TUNABLE, Situation
+from nmt.tuning.search import Check, Settings, Value
+
+BATCHES = 3
+"""Different global batches that a contender trains on in turn."""
+CHECK_TOKENS = 1024
+"""Most source tokens, and most target tokens, of the batch on which losses are compared."""
+RECOMPILE_LIMIT = 64
+"""Versions of a compiled function that PyTorch keeps before it gives up compiling: each contender needs its own."""
+
+
+class TrainingBench:
+    """Builds trainers with candidate settings for the model and the data of a run."""
+
+    def __init__(self, config: Config, text: PairStore, vocabularies: tuple[int, int], devices: int = 1) -> None:
+        """Measure the run of `config`, which shares each global batch between `devices`, on one of them."""
+        self.config, self.text, self.vocabularies, self.devices = config, text, vocabularies, devices
+        self.batch_tokens = config.training.batch_tokens
+        """Most source tokens, and most target tokens, of the global batches to time."""
+
+    def fit_batch(self, seconds_per_step: float) -> None:
+        """Time smaller batches if a step of the whole batch would take longer than this."""
+        whole, self.batch_tokens = self.batch_tokens, min(CHECK_TOKENS, self.batch_tokens)
+        contender = self.open({})
+        seconds = min(contender.step(number) for number in range(BATCHES))
+        contender.close()
+        small, self.batch_tokens = self.batch_tokens, whole
+        while self.batch_tokens >= 2 * small and seconds * self.batch_tokens / small > seconds_per_step:
+            self.batch_tokens //= 2
+
+    def candidates(self, setting: str, chosen: Settings) -> Sequence[Value]:
+        """See `Workbench`."""
+        return TUNABLE[setting].candidates(self.situation(chosen))
+
+    def situation(self, chosen: Settings) -> Situation:
+        """Return what the candidates of the next setting depend on."""
+        config = with_values(self.config, chosen)
+        machine = prepare_machine(config.runtime)
+        share = -(-config.training.batch_tokens // self.devices)
+        return Situation(
+            precision="bf16" if machine.precision == torch.bfloat16 else "fp32",
+            threads=config.runtime.threads or usable_cores(),
+            parallel=concurrency_of(config.training, machine, config.runtime.parallel),
+            share=share,
+            compiled=bool(config.runtime.compile),
+            micro_batches=-(-share // (config.training.device_tokens or share)),
+        )
+
+    def open(self, settings: Settings) -> "TrainingContender":
+        """See `Workbench`."""
+        _free_memory()
+        if settings.get("runtime.compile"):
+            torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT
+        return TrainingContender(self, with_values(self.config, settings))
+
+    def batches(self, trainer: Trainer, batch_tokens: int) -> list[GlobalBatch]:
+        """Return the same few global batches for every contender, divided as its trainer wants them."""
+        tokens = full_micro_batch_tokens(batch_tokens, trainer.config.device_tokens, self.devices)
+        padded = trainer.model.plan is PLAN_PADDED
+        stream = global_batches(
+            self.text,
+            batch_tokens=batch_tokens,
+            device_tokens=trainer.config.device_tokens,
+            seed=self.config.seed,
+            start=DataPosition(),
+            rank=0,
+            devices=self.devices,
+            threads=trainer.concurrency,
+            shapes=Shapes.on(trainer.machine, trainer.model.config, tokens, padded=padded),
+        )
+        return list(islice(stream, BATCHES))
+
+
+class TrainingContender:
+    """A trainer with certain settings, warmed up."""
+
+    def __init__(self, bench: TrainingBench, config: Config) -> None:
+        self._machine = prepare_machine(config.runtime)
+        self._threads = torch.get_num_threads()
+        self.check = self._check(bench, config)
+        self._trainer: Trainer | None = new_trainer(config, self._machine, *bench.vocabularies)
+        self._batches = bench.batches(self._trainer, bench.batch_tokens)
+        for number in range(len(self._batches) if self._machine.device.type == "cpu" else 2 * len(self._batches)):
+            self.step(number)
+
+    def _check(self, bench: TrainingBench, config: Config) -> Check:
+        """Make one update without dropout, whose masks depend on how the batch is divided and compiled."""
+        trainer = new_trainer(with_values(config, {"model.dropout": 0.0}), self._machine, *bench.vocabularies)
+        trainer.update(bench.batches(trainer, min(CHECK_TOKENS, bench.batch_tokens))[0])
+        precision = "bf16" if self._machine.precision == torch.bfloat16 else "fp32"
+        return Check(trainer.take_statistics().loss, float(trainer.gradient_norm), precision)
+
+    def step(self, round_: int) -> float:
+        """See `Contender`."""
+        assert self._trainer is not None
+        torch.set_num_threads(self._threads)
+        batch = self._batches[round_ % len(self._batches)]
+        self._wait()
+        started = time.perf_counter()
+        self._trainer.update(batch)
+        self._wait()
+        return time.perf_counter() - started
+
+    def tokens(self, round_: int) -> int:
+        """See `Contender`."""
+        return self._batches[round_ % len(self._batches)].tokens
+
+    def close(self) -> None:
+        """See `Contender`."""
+        self._trainer = None
+        _free_memory()
+
+    def _wait(self) -> None:
+        if self._machine.device.type == "cuda":
+            torch.cuda.synchronize(self._machine.device)
+
+
+def _free_memory() -> None:
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

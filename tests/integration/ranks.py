@@ -1,0 +1,87 @@
+"""Train a tiny model in one of several processes, each at its own speed: python -m tests.integration.ranks FOLDER."""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmt.compute import distributed
+from nmt.compute.machine import Machine
+from nmt.compute.signals import Interruptible
+from nmt.config.schema import ModelConfig, RuntimeConfig, TrainingConfig
+from nmt.data.loader import global_batches
+from nmt.model.build import build_model
+from nmt.runs.checkpoints import Checkpoints, load_last_good
+from nmt.runs.tracking import NullTracker
+from nmt.training.checkpointing import CheckpointContents, CheckpointManager
+from nmt.training.loop import Loop
+from nmt.training.state import TrainingState
+from nmt.training.trainer import Trainer
+from tests.unit.training.test_memory_check import WORDS, store
+
+
+class Slow(Trainer):
+    """Takes longer for a step in later processes, and sends itself a signal in the middle of one."""
+
+    signal_step = 0
+
+    def __init__(self, *what: Any, **more: Any) -> None:
+        super().__init__(*what, **more)
+        self.losses: list[float] = []
+
+    def update(self, *what: Any) -> None:
+        """Train on a batch."""
+        time.sleep(0.002 * distributed.rank())
+        super().update(*what)
+        self.losses.append(self.take_statistics().loss)
+        if self.step == self.signal_step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def run(folder: Path, settings: dict[str, Any], signal_step: int) -> dict[str, Any]:
+    """Train from the last checkpoint in the folder on, and return what happened."""
+    config = TrainingConfig(batch_tokens=300, warmup_steps=20, learning_rate=1e-2, **settings)
+    torch.manual_seed(1)
+    model = build_model(ModelConfig(layers=1, d_model=16, d_ff=32, heads=2), WORDS, WORDS)
+    ours = Slow(model, config, Machine(torch.device("cpu"), torch.float32), seed=1)
+    ours.signal_step = signal_step if distributed.rank() == distributed.world_size() - 1 else 0
+    state = TrainingState(ours)
+    checkpoint = load_last_good(folder)
+    if checkpoint is not None:
+        state.restore(checkpoint)
+    agreements = 0
+
+    def validate(_: Interruptible) -> dict[str, float]:
+        return {"loss": 1 / (1 + ours.step)}
+
+    class Counting(Loop):
+        def _agree(self, *what: Any) -> Any:
+            nonlocal agreements
+            agreements += 1
+            return super()._agree(*what)
+
+    manager = CheckpointManager(
+        Checkpoints(folder), CheckpointContents([], "seed: 1\n", "data"), config, in_background=False
+    )
+    batches = global_batches(
+        store(), batch_tokens=300, device_tokens=0, seed=1, start=ours.data_position,
+        rank=distributed.rank(), devices=distributed.world_size(),
+    )  # fmt: skip
+    ending = Counting(state, NullTracker(), validate, manager).run(batches)
+    weights = [float(weight.double().sum()) for weight in ours.model.parameters()]
+    return {
+        "ending": ending.name, "step": ours.step, "agreements": agreements,
+        "losses": ours.losses, "weights": weights,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    arguments = json.loads(sys.argv[2])
+    with distributed.session(RuntimeConfig(device="cpu", threads=1, timeout_minutes=1)):
+        print(json.dumps(run(Path(sys.argv[1]), **arguments)))

@@ -1,0 +1,151 @@
+"""The device of a process is chosen by what PyTorch finds; what a device cannot do is refused in one line."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from nmt.compute import machine as module
+from nmt.compute.distributed import session
+from nmt.compute.machine import Machine, free_cached_memory, is_out_of_memory, memory_of, prepare_machine
+from nmt.config.schema import RuntimeConfig
+from nmt.data.store import PairStore
+from nmt.errors import CommonError, UserError
+from nmt.model.build import build_model
+from nmt.training.loss import Losses
+from nmt.training.trainer import Objective, _LossSums
+from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store, trainer, weights
+
+__all__ = ["store"]
+MPS = torch.device("mps")
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that decides which devices PyTorch finds."""
+    monkeypatch.setattr(torch, "set_num_threads", lambda _: None)
+    monkeypatch.setattr(module, "keep_memory", lambda: None)
+
+    def find(*, gpus: int = 0, apple: bool = False) -> None:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+        monkeypatch.setattr(torch.cuda, "set_device", lambda _: None)
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (8, 0))
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: apple)
+
+    return find
+
+
+@pytest.mark.parametrize(
+    ("gpus", "apple", "chosen"), [(2, False, "cuda:1"), (2, True, "cuda:1"), (0, True, "mps"), (0, False, "cpu")]
+)
+def test_auto_prefers_a_cuda_device_then_apples_gpu(found: Any, gpus: int, apple: bool, chosen: str) -> None:
+    found(gpus=gpus, apple=apple)
+    assert prepare_machine(RuntimeConfig(), local_rank=1).device == torch.device(chosen)
+    assert prepare_machine(RuntimeConfig(device="cpu"), local_rank=1).device == torch.device("cpu")
+
+
+@pytest.mark.parametrize(("device", "gpus", "apple"), [("cuda", 0, True), ("cuda", 0, False), ("mps", 1, False)])
+def test_a_device_that_is_not_there_is_an_error(found: Any, device: str, gpus: int, apple: bool) -> None:
+    found(gpus=gpus, apple=apple)
+    with pytest.raises(UserError, match=f"runtime.device={device}, but PyTorch finds no such GPU here"):
+        prepare_machine(RuntimeConfig(device=device))
+
+
+def test_a_process_without_a_gpu_of_its_own_is_an_error(found: Any) -> None:
+    found(gpus=2)
+    with pytest.raises(UserError, match="process 3 of this machine has no GPU of its own; there are 2"):
+        prepare_machine(RuntimeConfig(), local_rank=2)
+
+
+def test_apples_gpu_computes_in_float32_and_refuses_what_was_never_tried(found: Any) -> None:
+    found(apple=True)
+    config = RuntimeConfig(device="mps")
+    assert prepare_machine(config) == Machine(MPS, torch.float32)
+    for setting, value in (("precision", "bf16"), ("compile", True)):
+        with pytest.raises(CommonError, match=f"runtime.{setting}=.* is not supported on Apple's GPU"):
+            prepare_machine(replace(config, **{setting: value}))  # type: ignore[arg-type]
+
+
+def test_several_processes_on_apples_gpu_are_refused_before_they_wait(
+    found: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found(apple=True)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(CommonError, match="several processes cannot train on Apple's GPU"), session(RuntimeConfig()):
+        pass
+
+
+def test_the_memory_of_apples_gpu_is_what_metal_recommends(monkeypatch: pytest.MonkeyPatch) -> None:
+    emptied: list[str] = []
+    monkeypatch.setattr(torch.mps, "recommended_max_memory", lambda: 12 * 10**9)
+    monkeypatch.setattr(torch.mps, "empty_cache", lambda: emptied.append("mps"))
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append("cuda"))
+    assert memory_of(MPS) == 12 * 10**9
+    for device in ("mps", "cuda", "cpu"):
+        free_cached_memory(torch.device(device))
+    assert emptied == ["mps", "cuda"]
+    assert is_out_of_memory(RuntimeError("MPS backend out of memory (MPS allocated: 9.00 GB, ...)"))
+    assert not is_out_of_memory(RuntimeError("MPS: unsupported"))
+
+
+class NoFloat64(TorchDispatchMode):
+    """Refuses float64, which Apple's GPU does not have."""
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        for each in tree_leaves(result):
+            assert not (isinstance(each, Tensor) and each.dtype == torch.float64), function
+        return result
+
+
+def test_the_sums_of_losses_on_apples_gpu_need_no_float64() -> None:
+    with FakeTensorMode():
+        sums = _LossSums(MPS)
+        assert sums.sums.device.type == "mps"
+    sums.sums = torch.zeros(4, dtype=sums.sums.dtype)
+    with NoFloat64():  # type: ignore[no-untyped-call]
+        losses = Losses(torch.tensor(1.5), torch.tensor(0.5))
+        sums.add_step([losses, losses], 7, torch.tensor(True))
+        sums.add_step([losses], 7, torch.tensor(False))
+        sums.add_held_out(losses, torch.tensor(3))
+    assert sums.total().dtype == torch.float64
+    assert sums.total().tolist() == [4.5, 1.5, 10.0, 1.0]
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi", "relative", "learned"])
+def test_a_pass_after_the_first_needs_no_float64(store: PairStore, positions: str) -> None:
+    objective = Objective(build_model(replace(MODEL, positions=positions), VOCABULARY, VOCABULARY), 0.1)
+    (batch,) = batches_of(store, TRAINING, 1)
+    objective(batch.micro_batches[0])  # makes tables of positions, on the CPU
+    with NoFloat64():  # type: ignore[no-untyped-call]
+        objective(batch.micro_batches[0]).smoothed.backward()
+
+
+def test_apples_gpu_skips_a_step_whose_gradient_is_not_finite(
+    store: PairStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = trainer()
+    (batch,) = batches_of(store, TRAINING, 1)
+    ours.update(batch)
+    before, fused = weights(ours), torch._fused_adamw_
+
+    def like_mps(*what: Any, found_inf: Tensor, **more: Any) -> None:
+        fused(*what, found_inf=torch.zeros_like(found_inf), **more)
+
+    monkeypatch.setattr(torch, "_fused_adamw_", like_mps)
+    ours.machine = Machine(MPS, torch.float32)
+    for parameter in ours.model.parameters():
+        parameter.grad = torch.full_like(parameter, torch.nan)
+    ours._step_optimizer(torch.tensor(False))
+    assert all(torch.equal(value, before[name]) for name, value in weights(ours).items())
+    assert all(parameter.grad is None for parameter in ours.model.parameters())
+    for parameter in ours.model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    ours._step_optimizer(torch.tensor(True))
+    assert not all(torch.equal(value, before[name]) for name, value in weights(ours).items())

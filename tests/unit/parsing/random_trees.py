@@ -1,0 +1,47 @@
+"""Random trees for tests."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from random import Random
+
+from nmt.parsing.trees import Leaf, Node, Part
+
+LABELS = ("S", "NP", "VP", "PP", "ADVP", "PRT", "SBAR", "NP-SBJ", "ADVP-TMP-1", "PP=2", "S-TPC-1", "TOP")
+TAGS = ("NN", "VB", "DT", ",", ".", ":", "``", "''", "-NONE-", "-LRB-", "RP")
+MAX_DEPTH = 8
+MAX_CHILDREN = 4
+
+
+def random_leaves(random: Random, tags: Sequence[str] = TAGS) -> list[Leaf]:
+    """Return up to 14 words with random tags."""
+    return [Leaf(random.choice(tags), f"word{index}") for index in range(random.randint(1, 14))]
+
+
+def random_tree(random: Random, leaves: Sequence[Leaf], labels: Sequence[str] = LABELS) -> Node:
+    """Return a random tree over these leaves."""
+    return Node("S", (_random_part(random, leaves, labels, 0),))
+
+
+def _random_part(random: Random, leaves: Sequence[Leaf], labels: Sequence[str], depth: int) -> Part:
+    if len(leaves) == 1 and (depth >= MAX_DEPTH or random.random() < 0.6):
+        return leaves[0]
+    count = random.randint(1, min(MAX_CHILDREN, len(leaves))) if depth < MAX_DEPTH else len(leaves)
+    cuts = [0, *sorted(random.sample(range(1, len(leaves)), count - 1)), len(leaves)]
+    parts = pairwise(cuts)
+    children = tuple(_random_part(random, leaves[start:end], labels, depth + 1) for start, end in parts)
+    return Node(random.choice(labels), children)
+
+
+def changed(random: Random, part: Part) -> Part:
+    """Return a tree with some labels changed, some brackets added and some removed."""
+    if isinstance(part, Leaf):
+        return part
+    children = [changed(random, child) for child in part.children]
+    if random.random() < 0.1:
+        flat: list[Part] = []
+        for child in children:
+            flat += child.children if isinstance(child, Node) else [child]
+        children = flat
+    if random.random() < 0.05:
+        return Node(random.choice(LABELS), (Node(part.label, tuple(children)),))
+    return Node(random.choice(LABELS) if random.random() < 0.1 else part.label, tuple(children))
