@@ -83,14 +83,14 @@ def _float32_sum(rows: Tensor) -> Tensor:
 def split_product(product: Tensor, widths: list[int]) -> tuple[Tensor, ...]:
     """Return parts (T, width) of a product (T, sum of widths) whose gradient is not copied if it is in one piece."""
     if not product.is_cuda or torch.compiler.is_compiling():
-        return product.split(widths, -1)
+        return tuple(product.split(widths, -1))
     return cast(tuple[Tensor, ...], _Split.apply(product, widths))  # type: ignore[no-untyped-call]
 
 
 class _Split(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, product: Tensor, widths: list[int]) -> tuple[Tensor, ...]:
-        return product.split(widths, -1)
+        return tuple(product.split(widths, -1))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:

@@ -51,7 +51,7 @@ def launch_all(dtype: torch.dtype) -> None:
         for tile in TILES:
             options = queries, keys, values, offsets, offsets, tile, tile, True
             triton_attention.short_attention(*options)
-            triton_attention.short_attention_backward((queries, keys, values), queries, *options)
+            triton_attention.short_attention_backward([queries, keys, values], queries, *options)
 
 
 def main(backend: str, architecture: str) -> int:

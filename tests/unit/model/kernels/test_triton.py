@@ -1,9 +1,10 @@
 """The tests of the operations again, computed by the Triton kernels in Triton's interpreter."""
 
-import importlib.util
 import os
 import subprocess
 import sys
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,13 @@ from nmt.model.kernels.softmax import softmax_gradient_
 from tests.unit.model.kernels import INTERPRETED
 
 FOLDER = Path(__file__).parent
+TRITON = metadata.version("triton") if find_spec("triton") else ""
 OPERATIONS = ("residual", "rectifier", "short_attention", "softmax")
 
 
 @pytest.mark.skipif(INTERPRETED, reason="runs outside the interpreter only")
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
+@pytest.mark.skipif(not TRITON, reason="triton is not installed")
+@pytest.mark.skipif(TRITON.startswith("3.6."), reason="the interpreter of triton 3.6 fails with current numpy")
 def test_triton_kernels_pass_the_same_tests() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     files = [str(FOLDER / f"test_{name}.py") for name in (*OPERATIONS, "triton")]
@@ -28,7 +31,7 @@ def test_triton_kernels_pass_the_same_tests() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
+@pytest.mark.skipif(not TRITON, reason="triton is not installed")
 @pytest.mark.parametrize("target", ["cuda 80", "cuda 89", "cuda 90", "hip gfx942"])
 def test_kernels_compile_for_gpus_and_fit_into_them(target: str, tmp_path: Path) -> None:
     command = [sys.executable, str(FOLDER / "compile_kernels.py"), *target.split()]
