@@ -34,8 +34,8 @@ SMALL_STEP = ("training.batch_tokens=5000",)
 FORMULA = {
     "base": BASE,
     "big": BIG,
-    "micro-batches": (*SMALL_STEP, "training.device_tokens=2500"),
-    "pre-norm and a gated activation": (*SMALL_STEP, "model.norm_placement=pre", "model.activation=swiglu"),
+    "micro-batches": (*SMALL_STEP, "training.device_tokens=2600"),
+    "pre-norm": (*SMALL_STEP, "model.norm_placement=pre", "model.activation=gelu"),
     "float32": (*SMALL_STEP, "runtime.precision=fp32"),
 }
 """Settings for which the formula of `nmt describe` is compared with the counts."""

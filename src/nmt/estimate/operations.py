@@ -54,12 +54,20 @@ def step_operations(
     """Return the operations of a step with this many equal micro-batches."""
     parameters = size.total
     operations = micro_batches * list(_micro_batch(config, vocabulary, batch))
-    operations += (micro_batches - 1) * [Operation(3 * FLOAT32_BYTES * parameters)]  # gradients are added up
+    operations += (micro_batches - 1) * _gradient_sums(config, parameters)
     operations.append(Operation(FLOAT32_BYTES * parameters))  # the norm of the gradient
     operations.append(Operation(8 * FLOAT32_BYTES * parameters))  # Adam: weights, gradients and two averages
     if not batch.exact:
         operations.append(Operation((FLOAT32_BYTES + batch.width) * parameters))  # copies for matrix products
     return operations
+
+
+def _gradient_sums(config: ModelConfig, parameters: int) -> list[Operation]:
+    """Add the gradient of a micro-batch to that of those before it, tensor by tensor."""
+    tensors = 1  # word vectors, then two tensors for each linear layer and norm
+    for stack in architecture_of(config).stacks(config):
+        tensors += stack.layers * (20 if stack.cross_attention else 12)
+    return tensors * [Operation(3 * FLOAT32_BYTES * parameters / tensors)]
 
 
 def _micro_batch(config: ModelConfig, vocabulary: int, batch: Batch) -> Iterator[Operation]:
