@@ -155,7 +155,7 @@ class Search:
                 if not note:
                     self._alternate(contender, end, rounds)
         except Exception as error:
-            if not (isinstance(error, OutOfTimeError) and len(rounds) >= MIN_ROUNDS):
+            if not (_is_out_of_time(error) and len(rounds) >= MIN_ROUNDS):
                 note = _failure(error)
         if contender is None or note:
             self._add(Row(setting, candidate, note=note))
@@ -204,7 +204,14 @@ def _difference(check: Check, reference: Check | None) -> str:
 
 def _failure(error: Exception) -> str:
     """Return the first line of an error as a note."""
-    if isinstance(error, OutOfTimeError):
+    if _is_out_of_time(error):
         return "failed: no time left"
     first_line = next(iter(str(error).strip().splitlines()), "")
     return f"failed: {type(error).__name__}: {first_line}"[:MAX_NOTE]
+
+
+def _is_out_of_time(error: BaseException | None) -> bool:
+    """Return whether an error, or one that it was raised from, is the end of the time; compilers wrap it in theirs."""
+    while error is not None and not isinstance(error, OutOfTimeError):
+        error = error.__cause__ or error.__context__
+    return error is not None

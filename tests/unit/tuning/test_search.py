@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from nmt.compute.time_limit import OutOfTimeError
 from nmt.tuning.search import MAX_ROUNDS, Check, Outcome, Row, Search, Settings, Value
 
 TOKENS = 1000
@@ -169,6 +170,12 @@ def test_candidate_without_time_is_a_row() -> None:
     outcome = tune(bench, seconds=20.0)
     assert row(outcome, 2).note == "failed: no time left"
     assert outcome.settings == {"a": 1}, "opened late, it is still compared"
+
+
+def test_end_of_the_time_inside_a_compiler_is_named_as_such() -> None:
+    wrapped = RuntimeError("InternalTorchDynamoError")
+    wrapped.__cause__ = OutOfTimeError()
+    assert row(tune(FakeBench({"a": {1: wrapped}})), 1).note == "failed: no time left"
 
 
 def test_first_candidate_that_works_replaces_defaults_that_fail() -> None:
