@@ -28,6 +28,10 @@ class Operation(NamedTuple):
     flops: float = 0.0
 
 
+LAUNCH = Operation(0.0)
+"""An operation on a few numbers, whose time is that of its launch."""
+
+
 class Batch(NamedTuple):
     """A micro-batch, and the precision it is computed in."""
 
@@ -59,7 +63,7 @@ def step_operations(
     operations.append(Operation(8 * FLOAT32_BYTES * parameters))  # Adam: weights, gradients and two averages
     if not batch.exact:
         operations.append(Operation((FLOAT32_BYTES + batch.width) * parameters))  # copies for matrix products
-    return operations
+    return operations + 20 * [LAUNCH]  # whether the gradient is finite, the sums of losses
 
 
 def _gradient_sums(config: ModelConfig, parameters: int) -> list[Operation]:
@@ -72,6 +76,7 @@ def _gradient_sums(config: ModelConfig, parameters: int) -> list[Operation]:
 
 def _micro_batch(config: ModelConfig, vocabulary: int, batch: Batch) -> Iterator[Operation]:
     stacks = architecture_of(config).stacks(config)
+    yield from 12 * [LAUNCH]  # copies of the batch to the device, the seed of dropout
     for stack in stacks:
         yield from _embedding(config, vocabulary, batch, batch.tokens(stack))
         for _ in range(stack.layers):
@@ -136,7 +141,7 @@ def _attention(config: ModelConfig, queries: int, keys: int, batch: Batch) -> It
     pairs = queries * batch.length * width
     streams = (queries + keys) * width * batch.width
     if not batch.exact:
-        yield from (Operation(streams, 2 * pairs), Operation(2 * streams, 5 * pairs))
+        yield from (Operation(streams, 2 * pairs), Operation(2 * streams, 5 * pairs), LAUNCH, LAUNCH)
         return
     scores = queries * batch.length * config.heads
     yield from 2 * 4 * 2 * [Operation(2 * streams / 4)]  # pads and unpads four tensors in two passes, and backward
@@ -180,6 +185,8 @@ def _loss(d_model: int, vocabulary: int, batch: Batch) -> Iterator[Operation]:
         yield Operation(product + matrix * FLOAT32_BYTES, flops)
         yield from _passes(matrix, FLOAT32_BYTES, 3)
         yield from _passes(rows * d_model, width, 2)
+        yield from 3 * [LAUNCH]
+    yield from 12 * [LAUNCH]
     yield from _passes(matrix, FLOAT32_BYTES, 1, 1, 2, 2)  # mean word, zeros, its share, and scaling
     yield from _passes(tokens * d_model, width, 2, 2, 2, 3, 3, 2, 2)
 
