@@ -226,7 +226,7 @@ def test_missing_gpu_is_an_error_if_one_is_requested(settings: list[str], tmp_pa
         pytest.skip("there is a GPU")
     done = call(["train", *settings, f"paths.outputs={tmp_path}", "runtime.device=cuda"])
     assert done.returncode == 2
-    assert "no GPU" in done.stderr
+    assert "finds no such GPU" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
