@@ -63,6 +63,8 @@ class Stream:
     """A stream of a GPU that makes its copies as late as it may: only when something waits for them."""
 
     active: "Stream | None" = None
+    progress: threading.Event
+    """Set when the GPU has come as far as a process waits for."""
 
     def __init__(self, *_: object) -> None:
         self.work: list[Callable[[], object]] = []
@@ -75,7 +77,7 @@ class Stream:
         assert not other.work
 
     def wait_event(self, event: "Event") -> None:
-        event.synchronize()  # this stream computes immediately what it is given after this call
+        event.finish()  # this stream computes immediately what it is given after this call
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
@@ -91,6 +93,10 @@ class Event(NamedTuple):
     end: int
 
     def synchronize(self) -> None:
+        assert Stream.progress.wait(10)
+        self.finish()
+
+    def finish(self) -> None:
         with self.stream.lock:
             for copy in self.stream.work[: self.end]:
                 copy()
@@ -109,6 +115,9 @@ def copier(monkeypatch: pytest.MonkeyPatch) -> HostCopier:
         Stream.active.work.append(lambda: copy(self, source))
         return self
 
+    progress = threading.Event()
+    progress.set()
+    monkeypatch.setattr(Stream, "progress", progress, raising=False)
     monkeypatch.setattr(torch.cuda, "Stream", Stream)
     monkeypatch.setattr(torch.cuda, "stream", lambda stream: stream())
     monkeypatch.setattr(torch.cuda, "current_stream", lambda _: default)
@@ -124,8 +133,13 @@ def any_copier(request: pytest.FixtureRequest) -> HostCopier | None:
 
 
 def test_training_during_a_background_write_does_not_change_the_checkpoint(
-    store: PairStore, tmp_path: Path, gate: threading.Event, any_copier: HostCopier | None
+    store: PairStore,
+    tmp_path: Path,
+    gate: threading.Event,
+    any_copier: HostCopier | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(Stream, "progress", gate, raising=False)
     state = training_state()
     ours = state.trainer
     batches = batches_of(store, TRAINING, 5)
