@@ -11,6 +11,7 @@ from torch import Tensor
 from nmt.config.schema import ModelConfig
 from nmt.model.build import build_model
 from nmt.model.cpu.dropout import Dropout, share_seed
+from nmt.model.kernels import backend
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 
@@ -20,7 +21,7 @@ SOURCE, TARGET = Packed.from_sentences([[5, 6, 7], [8, 9]]), Packed.from_sentenc
 
 @pytest.fixture
 def gpu() -> Iterator[None]:
-    with patch.object(torch.Tensor, "is_cuda", True):
+    with patch.object(torch.Tensor, "is_cuda", True), patch.object(backend, "has_triton", return_value=False):
         yield
 
 
