@@ -11,8 +11,8 @@ from torch import Tensor
 from nmt.config.schema import ModelConfig
 from nmt.model.build import build_model
 from nmt.model.cpu.dropout import Dropout, share_seed
-from nmt.model.kernels import backend
 from nmt.model.interface import TranslationModel
+from nmt.model.kernels import backend
 from nmt.model.packed import Packed
 
 CONFIG = ModelConfig(layers=2, d_model=32, d_ff=64, heads=2, dropout=0.0)
