@@ -38,6 +38,10 @@ class BaseModel(nn.Module):
         """The matrix (V, d_model) before the softmax."""
         return self.vectors.matrix("projection")
 
+    def factors(self, output: Tensor) -> tuple[Tensor, Tensor]:
+        """See `TranslationModel.factors`."""
+        return self.vectors.with_bias(output)
+
     def logits(self, output: Tensor) -> Tensor:
         """See `TranslationModel.logits`."""
         return self.vectors.logits(output)

@@ -53,6 +53,9 @@ class TranslationModel(Protocol):
     def projection(self) -> Tensor:
         """The matrix (V, d_model) before the softmax."""
 
+    def factors(self, output: Tensor) -> tuple[Tensor, Tensor]:
+        """Return rows (T, d) and a matrix (V, d) whose products are the scores of all words, for the loss."""
+
     def logits(self, output: Tensor) -> Tensor:
         """Return the scores (..., V) of all words, given the last layer's output (..., d_model)."""
 

@@ -8,6 +8,9 @@ from torch.nn import functional as F
 
 from nmt.config.schema import ModelConfig
 
+BIAS_COORDINATES = 8
+"""Coordinates that hold the bias of the scores: one, and zeros."""
+
 
 class WordVectors(nn.Module):
     """One matrix shared by both embeddings and the projection, or one matrix for each of the three."""
@@ -22,6 +25,7 @@ class WordVectors(nn.Module):
         vectors = {name: random_vectors(size, config.d_model) for name, size in sizes.items()}
         for name in sorted(vectors):  # the order in which the optimizer's saved state has them
             self.register_parameter(name, vectors[name])
+        self.bias = nn.Parameter(torch.zeros(target_vocabulary)) if config.output_bias else None
         self.tied = config.tie_embeddings
         self.scale = math.sqrt(config.d_model)
 
@@ -36,7 +40,20 @@ class WordVectors(nn.Module):
 
     def logits(self, output: Tensor) -> Tensor:
         """Return the scores (..., V) of all words, given the last layer's output (..., d_model)."""
-        return F.linear(output, self.matrix("projection"))
+        return F.linear(output, self.matrix("projection"), self.bias)
+
+    def with_bias(self, output: Tensor) -> tuple[Tensor, Tensor]:
+        """Return rows (T, d) and a matrix (V, d) whose products are the scores, with the bias as further coordinates.
+
+        So the loss needs to know nothing of the bias. Their number keeps the width a multiple of 8.
+        """
+        projection = self.matrix("projection")
+        if self.bias is None:
+            return output, projection
+        ones = F.pad(torch.ones_like(output[:, :1]), (0, BIAS_COORDINATES - 1))
+        return torch.cat([output, ones], 1), torch.cat(
+            [projection, F.pad(self.bias[:, None], (0, BIAS_COORDINATES - 1))], 1
+        )
 
 
 def random_vectors(count: int, d_model: int) -> nn.Parameter:

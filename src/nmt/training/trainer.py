@@ -37,8 +37,8 @@ class Objective(nn.Module):
 
     def forward(self, batch: MicroBatch) -> Losses:
         """Return the losses, summed over the labels of the batch."""
-        output = self.model(batch.source, batch.target)
-        return smoothed_cross_entropy(output, self.model.projection, batch.labels, smoothing=self.smoothing, ignore=PAD)
+        rows, projection = self.model.factors(self.model(batch.source, batch.target))
+        return smoothed_cross_entropy(rows, projection, batch.labels, smoothing=self.smoothing, ignore=PAD)
 
 
 class Statistics(NamedTuple):
