@@ -6,6 +6,7 @@ import torch
 
 from nmt.config.schema import TrainingConfig
 from nmt.model.interface import TranslationModel
+from nmt.training.freeze import trainable
 
 
 def build_optimizer(model: TranslationModel, config: TrainingConfig) -> torch.optim.Optimizer:
@@ -15,8 +16,8 @@ def build_optimizer(model: TranslationModel, config: TrainingConfig) -> torch.op
 
 def adam(model: TranslationModel, config: TrainingConfig) -> torch.optim.Optimizer:
     """Return Adam as in the paper; weight decay, if set, is decoupled (AdamW) and not applied to biases and gains."""
-    matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
-    vectors = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
+    matrices = [parameter for parameter in trainable(model) if parameter.dim() > 1]
+    vectors = [parameter for parameter in trainable(model) if parameter.dim() <= 1]
     return torch.optim.AdamW(
         [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}],
         lr=0.0,

@@ -19,6 +19,7 @@ from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.model.cpu.dropout import seed_thread_dropout
 from nmt.model.interface import TranslationModel
 from nmt.text.special import PAD
+from nmt.training.freeze import trainable
 from nmt.training.loss import Losses, smoothed_cross_entropy
 from nmt.training.optimizer import build_optimizer
 from nmt.training.schedule import learning_rate
@@ -97,7 +98,7 @@ class Trainer:
 
     def try_out(self, batch: MicroBatch) -> None:
         """Use as much memory as a step does, but change nothing."""
-        parameters = list(self.model.parameters())
+        parameters = trainable(self.model)
         adam_averages = (
             [] if self.optimizer.state else [torch.empty_like(each) for each in parameters for _ in range(2)]
         )
@@ -155,7 +156,7 @@ class Trainer:
             indices = range(first, min(first + self.concurrency, len(batch.micro_batches)))
             for each, gradients in run_in_threads(partial(self._gradients_in_thread, batch), indices):
                 losses.append(each)
-                _accumulate(gradients, list(self.model.parameters()))
+                _accumulate(gradients, trainable(self.model))
         return losses
 
     def _gradients_in_thread(self, batch: GlobalBatch, index: int) -> tuple[Losses, list[Tensor]]:
@@ -167,7 +168,7 @@ class Trainer:
         # threads must not share cached casts, which would be nodes of several graphs
         with self.machine.autocast(cache=False):
             losses: Losses = self.objective(batch)
-        gradients = torch.autograd.grad(losses.smoothed / target_tokens, list(self.model.parameters()))
+        gradients = torch.autograd.grad(losses.smoothed / target_tokens, trainable(self.model))
         return Losses(*(each.detach() for each in losses)), list(gradients)
 
     def _add_gradient(self, batch: GlobalBatch, index: int) -> Losses:
