@@ -209,7 +209,7 @@ def _make_tokenizer(config: Config, tasks: PreparationTasks, origin: OriginToken
 def _write_tokenizer(config: Config, pairs: int, origin: OriginTokenizer | None) -> TrainedTokenizer:
     """Save the tokenizer, which is trained on `pairs` pairs unless the old one is kept."""
     if origin is not None and config.training.init_vocabulary == "old":
-        chosen, lines = origin.tokenizer, []
+        chosen, lines = origin.tokenizer, list[SampledLines]()
     else:
         chosen, lines = _trained_tokenizer(config, pairs)
         if origin is not None:

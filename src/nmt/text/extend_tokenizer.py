@@ -104,7 +104,7 @@ class _Splitter:
     """Splits a piece, which may be the inside of a word, as a model splits text."""
 
     def __init__(self, model: bytes) -> None:
-        exact = {CHARACTER_MAP: b"", DUMMY_PREFIX: 0, REMOVE_WHITESPACE: 0}
+        exact: dict[int, int | bytes] = {CHARACTER_MAP: b"", DUMMY_PREFIX: 0, REMOVE_WHITESPACE: 0}
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=with_settings(model, NORMALIZER, exact))
 
     def __call__(self, text: str) -> list[int]:
