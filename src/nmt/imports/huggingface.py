@@ -1,5 +1,6 @@
 """Import Hugging Face's Marian models, such as the opus-mt family, and our own exports to that format."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -101,7 +102,9 @@ def _read_weights(file: Path) -> dict[str, Tensor]:
     try:
         if file.name == SAFETENSORS:
             return load_file(file)
-        found = torch.load(file, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():  # torch also warns of a pickle that it then refuses
+            warnings.simplefilter("ignore")
+            found = torch.load(file, map_location="cpu", weights_only=True)
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from error
     except SafetensorError as error:
@@ -130,11 +133,12 @@ def _model(
     tokenizer: Tokenizer,
 ) -> ModelConfig:
     """Return the settings of our model."""
+    encoder_layers, decoder_layers = marian["encoder_layers"], marian["decoder_layers"]
     tied = tokenizer.joint and vocabularies[0].rows == vocabularies[1].rows and weights.tied(marian)
     try:
         return ModelConfig(
-            encoder_layers=marian["encoder_layers"],
-            decoder_layers=marian["decoder_layers"],
+            layers=encoder_layers,
+            decoder_layers=0 if decoder_layers == encoder_layers else decoder_layers,
             d_model=marian["d_model"],
             d_ff=marian["encoder_ffn_dim"],
             heads=marian["encoder_attention_heads"],

@@ -11,7 +11,7 @@ import torch
 
 SOURCE = ["the small cat sees a dog", "a dog and the cat", "it is not a small dog that sees it", "cats see dogs"] * 5
 TARGET = ["die kleine Katze sieht einen Hund", "ein Hund und die Katze", "Katzen sehen Hunde, nicht klein"] * 5
-STEPS = 120
+STEPS = 150
 """Steps of training: random weights repeat one piece up to the limit, where the two searches end differently."""
 LACKING = 3
 """Pieces of each side that the vocabulary lacks."""
@@ -21,7 +21,7 @@ def lines(count: int = 100) -> list[str]:
     """Return made-up source sentences; some have characters that no tokenizer knows."""
     generator = np.random.default_rng(3)
     words = sorted({word for line in SOURCE for word in line.split()} | {"ß", "x y"})
-    return [" ".join(generator.choice(words, generator.integers(1, 12))) for _ in range(count)]
+    return [" ".join(generator.choice(words, generator.integers(1, 6))) for _ in range(count)]
 
 
 def pieces(text: list[str], kind: str, size: int = 60) -> bytes:
@@ -40,7 +40,7 @@ def vocabulary(models: list[bytes], *, shared: bool) -> dict[str, int]:
         library = sentencepiece.SentencePieceProcessor(model_proto=model)
         own = [library.id_to_piece(index) for index in range(3, library.get_piece_size())]
         texts += own[:-LACKING]
-    return {text: index for index, text in enumerate([*dict.fromkeys(texts), "<pad>"])}
+    return {text: index for index, text in enumerate(dict.fromkeys([*texts, "<pad>"]))}
 
 
 def make(folder: Path, kind: str, *, shared: bool, **changes: Any) -> None:
@@ -86,7 +86,7 @@ def _train(model: Any, tokenizer: Any) -> None:
     sources = sorted({word for line in SOURCE for word in line.split()})
     targets = [word for line in TARGET for word in line.split()]
     for _ in range(STEPS):
-        chosen = [generator.integers(0, len(sources), generator.integers(1, 9)) for _ in range(24)]
+        chosen = [generator.integers(0, len(sources), generator.integers(1, 9)) for _ in range(16)]
         batch = tokenizer(
             [" ".join(sources[index] for index in each) for each in chosen],
             text_target=[" ".join(targets[index] for index in each) for each in chosen],

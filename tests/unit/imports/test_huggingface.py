@@ -23,7 +23,7 @@ from nmt.text.tokenizer import Tokenizer
 from tests.unit.export.models import LINES, make_model, make_tokenizer
 from tests.unit.imports.marian import SOURCE, generate, lines, make
 
-LONGEST = 40
+LONGEST = 60
 CPU = torch.device("cpu")
 
 
@@ -69,7 +69,7 @@ def test_translations_are_those_of_transformers(
     for beam in (1, 4):
         ours = [each.text.strip() for each in engine(run_folder, beam).translate(sentences)]
         assert ours == generate(marian, sentences, beam, LONGEST)
-        assert len({*ours}) > 50
+        assert len({*ours}) > 10
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -120,9 +120,11 @@ def test_our_export_imported_again_equals_itself_bit_by_bit(
     assert all(torch.equal(found.weights[name], weights[name]) for name in weights)
     assert Tokenizer.load(found.path).contents == tokenizer.contents
     assert Tokenizer.load(found.path).file_names == tokenizer.file_names
-    model = imported.settings.model
-    depths = {"layers": 6, "encoder_layers": config.encoder_depth, "decoder_layers": config.decoder_depth}
-    assert replace(model, layers=6) == replace(config, **depths)  # type: ignore[arg-type]
+    found_model, model = (
+        replace(each, layers=6, encoder_layers=each.encoder_depth, decoder_layers=each.decoder_depth)
+        for each in (imported.settings.model, config)
+    )
+    assert found_model == model
 
 
 def test_an_import_can_be_exported_and_imported_again(tmp_path: Path, marian: Path) -> None:
