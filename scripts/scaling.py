@@ -23,8 +23,8 @@ NVLINK, INFINIBAND = 450e9, 50e9
 """Bytes per second that an H100 sends to its neighbours, and through its own port (400 Gbit/s) to other machines."""
 REACHED = 0.8
 """The share of these that a reduction of tens of megabytes reaches."""
-LAUNCHES, LAUNCH_SECONDS = 900, 3.7e-6
-"""Launches of a step, at most, and the time that the processor takes for each."""
+LAUNCHES, LAUNCH_SECONDS = 569, 3.7e-6
+"""Launches of a micro-batch of base and big, as `scripts/fake_cuda` counts them, and the processor's time for each."""
 BACKWARD_SHARE = 0.4
 """The share of a step's computation that is the backward pass, with which the reduction overlaps."""
 LAST_BUCKET_BYTES = 26e6

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.model.attention import Attend, AttendSource, Padding
+from nmt.model.attention import Attend, AttendSource
 from nmt.model.packed import Packed
+from nmt.model.padding import Padding
 from nmt.model.positions.base import ScoreBias
 
 SPARE_STEPS = 4

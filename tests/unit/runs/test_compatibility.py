@@ -17,7 +17,7 @@ SETTINGS = flatten(asdict(Config()))
 
 
 def other(value: Any) -> Any:
-    if isinstance(value, bool):
+    if isinstance(value, bool | None):
         return not value
     if isinstance(value, str):
         return value + "x"
