@@ -15,8 +15,8 @@ LAUNCH := $(VENV_PYTHON) scripts/launch.py
 PIP_INSTALL := $(VENV_PYTHON) -m pip install -qq --disable-pip-version-check \
 	$(if $(WHEELS),--no-index --find-links "$(WHEELS)") $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
 
-LAUNCHED := demo data train batch average eval translate parse score export report compare attention describe tune \
-	table3 bench test test-all
+LAUNCHED := demo data train batch average eval translate parse score export import report compare attention describe \
+	tune table3 bench test test-all
 
 .DEFAULT_GOAL := help
 .PHONY: help setup wheels lock all $(LAUNCHED) lint format clean
@@ -68,6 +68,7 @@ score: ## Score given translations: lines of source, tab, translation
 # the first export installs the packages of its target
 export: export NMT_INSTALL = $(PIP_INSTALL) --constraint requirements.lock
 export: ## Export a trained model for CTranslate2 or Hugging Face, and verify it
+import: ## Make a run of a Hugging Face Marian model or of an export: ARGS="source=FOLDER name=NAME"
 report: ## Write an HTML page about a run, or about several: compare=[a,b]
 compare: ## Print how runs differ: compare=[a,b]
 attention: ## Draw the attention weights of a sentence as a PNG

@@ -19,7 +19,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from scripts.fuzz import commands, long_line, prepared, readers
+from scripts.fuzz import commands, imported, long_line, prepared, readers
 from scripts.fuzz.campaign import run
 
 TARGETS = {
@@ -36,6 +36,7 @@ TARGETS = {
     "manifest": prepared.manifest,
     "tokenizer": prepared.tokenizer,
     "checkpoint": prepared.checkpoint,
+    "import": imported.marian,
     "overrides": commands.overrides,
     "settings": commands.settings,
     "translate": commands.translate_input,

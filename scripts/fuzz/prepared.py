@@ -47,10 +47,10 @@ def store(folder: Path) -> Attempt:
     ids, lengths = np.arange(40) % 9 + 4, np.array([5, 0, 15, 20], np.int32)
     with writing(folder, "train", ("en", "de"), 60) as writer:
         writer.append(ids.astype("<u2"), lengths, ids[::-1].astype("<u2"), lengths)
-    whole = _contents(folder)
+    whole = contents(folder)
 
     def check(files: Files) -> None:
-        _write_only(folder, files)
+        write_only(folder, files)
         opened = PairStore.open(folder, "train")
         opened.verify()
         assert len(opened.source_lengths) == len(opened.target_lengths) == len(opened)
@@ -62,7 +62,7 @@ def store(folder: Path) -> Attempt:
     forged = altered(json.loads(whole["train.store.json"])).map(
         lambda value: whole | {"train.store.json": _json(value)}
     )
-    return Attempt(_damages(whole) | forged | _sealed_stores(whole), check)
+    return Attempt(damages(whole) | forged | _sealed_stores(whole), check)
 
 
 def _sealed_stores(whole: Files) -> SearchStrategy[Files]:
@@ -74,7 +74,7 @@ def _sealed_stores(whole: Files) -> SearchStrategy[Files]:
             described["files"][name] |= {"bytes": len(content), "sha256": sha256(content).hexdigest()}
         return files | {"train.store.json": _json(described)}
 
-    return _damages({name: content for name, content in whole.items() if name != "train.store.json"}).map(seal)
+    return damages({name: content for name, content in whole.items() if name != "train.store.json"}).map(seal)
 
 
 def manifest(folder: Path) -> Attempt:
@@ -86,7 +86,7 @@ def manifest(folder: Path) -> Attempt:
     for name in ("tokenizer", *names):
         (config.data_folder / name).write_text("text")
         tasks.run(name, {"settings": {}}, [name], dict)
-    whole = _contents(config.data_folder)
+    whole = contents(config.data_folder)
     victim = folder.with_name("victim")
     victim.write_text("not to be touched")
 
@@ -95,7 +95,7 @@ def manifest(folder: Path) -> Attempt:
         return {}
 
     def check(files: Files) -> None:
-        _write_only(config.data_folder, files)
+        write_only(config.data_folder, files)
         read_manifest(config.data_folder)
         again = PreparationTasks(config.data_folder, {}, lambda _: None)
         again.run("tokenizer", {"settings": {"new": 1}}, ["tokenizer"], write)
@@ -110,7 +110,7 @@ def manifest(folder: Path) -> Attempt:
 
     places = st.sampled_from([str(victim), "../../victim", "a/../../../victim", "..", ".", "", "\0"])
     forged = altered(json.loads(whole[MANIFEST])).map(lambda value: whole | {MANIFEST: _json(value)})
-    return Attempt(_damages(whole) | forged | places.map(evil), check)
+    return Attempt(damages(whole) | forged | places.map(evil), check)
 
 
 def tokenizer(folder: Path) -> Attempt:
@@ -120,7 +120,7 @@ def tokenizer(folder: Path) -> Attempt:
     def check(value: tuple[list[bytes], list[str]]) -> None:
         models_, text = value
         names = ["tokenizer.model"] if len(models_) == 1 else ["tokenizer.source.model", "tokenizer.target.model"]
-        _write_only(folder, dict(zip(names, models_, strict=True)))
+        write_only(folder, dict(zip(names, models_, strict=True)))
         loaded = Tokenizer.load(folder)
         for ids, size in (
             (loaded.encode_source(text), loaded.source_size),
@@ -140,7 +140,7 @@ def checkpoint(folder: Path) -> Attempt:
     """Try checkpoints: damage is detected, forgeries run no code, and a model that loads can translate."""
     config = tiny_run(folder)
     home = resolve(config.run_folder, "last")
-    whole = _contents(home)
+    whole = contents(home)
     other = {
         TRAINER: Evil.file(folder.with_name("victim")),
         WEIGHTS: whole["tokenizer.model"],
@@ -148,7 +148,7 @@ def checkpoint(folder: Path) -> Attempt:
     }
 
     def check(files: Files) -> None:
-        _write_only(home, files)
+        write_only(home, files)
         unsealed = files.get(META) == whole[META]
         loaded = load(resolve(config.run_folder, "last"), trainer=True)
         if unsealed:
@@ -163,12 +163,10 @@ def checkpoint(folder: Path) -> Attempt:
         lambda names: dict(zip(sorted(whole), map(whole.__getitem__, names), strict=True))
     )
     forged = (
-        _damages(whole)
-        | st.sampled_from(sorted(other)).map(lambda name: whole | {name: other[name]})
-        | _settings(whole)
+        damages(whole) | st.sampled_from(sorted(other)).map(lambda name: whole | {name: other[name]}) | _settings(whole)
     )
     meta = altered(json.loads(whole[META])).map(lambda value: whole | {META: sealed(value)})
-    return Attempt(_damages(whole) | swapped | forged.map(_seal_checkpoint) | meta, check)
+    return Attempt(damages(whole) | swapped | forged.map(_seal_checkpoint) | meta, check)
 
 
 class Evil:
@@ -274,7 +272,7 @@ def sealed(meta: Any) -> bytes:
     return _json(meta | {"seal": sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()})
 
 
-def _damages(whole: Files) -> SearchStrategy[Files]:
+def damages(whole: Files) -> SearchStrategy[Files]:
     """Return a strategy in which one file is damaged, replaced by another, or missing."""
 
     def of(name: str) -> SearchStrategy[Files]:
@@ -285,11 +283,12 @@ def _damages(whole: Files) -> SearchStrategy[Files]:
     return st.sampled_from(sorted(whole)).flatmap(of)
 
 
-def _contents(folder: Path) -> Files:
+def contents(folder: Path) -> Files:
+    """Return the files of a folder by name."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def _write_only(folder: Path, files: Files) -> None:
+def write_only(folder: Path, files: Files) -> None:
     """Write these files to a folder and remove all others."""
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

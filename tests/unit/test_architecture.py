@@ -33,7 +33,7 @@ LAYERS = [
     Layer("commands made of other commands", ("nmt.commands.demo", "nmt.commands.table3")),
     Layer("one module per command", ("nmt.commands",)),
     Layer("the fastest settings, by measurement", ("nmt.tuning",)),
-    Layer("pages for people; models for other programs", ("nmt.report", "nmt.export")),
+    Layer("pages for people; models for and from other programs", ("nmt.report", "nmt.export", "nmt.imports")),
     Layer("section 5 of the paper: steps, validation, checkpointing", ("nmt.training",)),
     Layer("scores of translations", ("nmt.evaluation",)),
     Layer("section 6.1: beam search, and the engines that translate", ("nmt.decoding",)),

@@ -63,6 +63,11 @@ COMMANDS = {
         "convert a trained model to the format of other programs",
         ("checkpoint", "export", "input", "decoding", *_COMMON),
     ),
+    "import": Command(
+        "nmt.commands.import_model",
+        "make a run of a model in Hugging Face's Marian format, or of an export",
+        ("source", "importing", "name", "paths"),
+    ),
     "report": Command(
         "nmt.commands.report",
         "write an HTML page about one run or several",

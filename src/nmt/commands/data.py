@@ -5,16 +5,17 @@ import sys
 from nmt.config.schema import TREES, Config, DataConfig
 from nmt.data.filter_counts import filter_counts
 from nmt.data.layout import CorpusLayout
-from nmt.data.prepare import prepare
+from nmt.data.prepare import OriginTokenizer, prepare, uses_origin_tokenizer
 from nmt.data.records import Manifest
 from nmt.errors import UserError
+from nmt.text.tokenizer import Tokenizer
 
 
 def run(config: Config) -> None:
     """Prepare the corpus and print its figures."""
     if config.data.source == "files":
         _check_order(config.data)
-    manifest = prepare(config)
+    manifest = prepare(config, origin=_origin(config))
     print()
     for line in table(manifest):
         print(line)
@@ -24,6 +25,15 @@ def run(config: Config) -> None:
     print(f"prepared in {config.data_folder} (figures and checksums: {CorpusLayout(config.data_folder).manifest.name})")
     for line in overlap_warnings(manifest, config.data.target_lang):
         print(f"warning: {line}", file=sys.stderr, flush=True)
+
+
+def _origin(config: Config) -> OriginTokenizer | None:
+    """Return the tokenizer of the model that training will begin from; None if it is not used."""
+    if not uses_origin_tokenizer(config):
+        return None
+    from nmt.runs.origin import tokenizer_folder  # noqa: PLC0415 - imports torch, which other preparation does not need
+
+    return OriginTokenizer(Tokenizer.load(tokenizer_folder(config)), config.training.init_from)
 
 
 def _check_order(data: DataConfig) -> None:
@@ -52,6 +62,8 @@ def table(manifest: Manifest) -> list[str]:
     for seen in trained.lines:
         skipped = f"skipped {seen.too_long:,} over-long, {seen.reserved:,} reserved, {seen.empty:,} empty"
         lines.append(f"tokenizer learned from {seen.used:,} of {seen.offered:,} lines ({skipped})")
+    if not trained.lines:
+        lines.append("tokenizer kept from the model of training.init_from")
     lines.append(f"vocabulary: {' and '.join(f'{size:,}' for size in sizes)} word pieces")
     return lines
 

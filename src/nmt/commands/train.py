@@ -1,9 +1,10 @@
 """`nmt train`: train a model, or resume its training."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
+from typing import Any
 
 from nmt.compute import distributed
 from nmt.compute.uptime import uptime
@@ -11,8 +12,9 @@ from nmt.config.schema import Config
 from nmt.data.batches import micro_batch_tokens
 from nmt.data.loader import Prefetcher, global_batches
 from nmt.data.store import PairStore
-from nmt.runs.checkpoints import Checkpoints
+from nmt.runs.checkpoints import Checkpoint, Checkpoints, load
 from nmt.runs.layout import RunLayout
+from nmt.runs.origin import describe_origin, find_origin
 from nmt.runs.start import start_tracker
 from nmt.runs.tracking import NullTracker
 from nmt.storage.lock import exclusive_folder
@@ -39,18 +41,19 @@ def run(config: Config) -> None:
         with distributed.together():
             data = open_data(config)
             checkpoint = find_checkpoint(config, data)
-        distributed.check_same(shared_files(data, checkpoint), "files")
+            origin = load(find_origin(config)) if config.training.init_from and checkpoint is None else None
+        distributed.check_same(shared_files(data, checkpoint, origin), "files")
         if checkpoint is not None and (message := finished_message(checkpoint, config)):
             _print(message)
             return
         if checkpoint is None and distributed.is_main():
             keep_tuned(config, taken.tuned)
         _print_tuned(taken)
-        state = build_state(config, machine, data.tokenizer, checkpoint)
-        trainer = state.trainer
+        state = build_state(config, machine, data.tokenizer, checkpoint, origin)
+        trainer, begun_from = state.trainer, _origin_record(config, checkpoint, origin)
         with (
-            closing(build_checkpoint_manager(config, machine, data)) as checkpoint_manager,
-            _tracker(config, trainer.step) as tracker,
+            closing(build_checkpoint_manager(config, machine, data, begun_from)) as checkpoint_manager,
+            _tracker(config, trainer.step, begun_from) as tracker,
         ):
             tracker.log("start", trainer.step)
             _print_summary(config, trainer, data.train)
@@ -79,9 +82,18 @@ def _exclusive_run_folder(config: Config) -> Iterator[None]:
         yield
 
 
-def _tracker(config: Config, step: int) -> NullTracker:
+def _origin_record(
+    config: Config, checkpoint: Checkpoint | None, origin: Checkpoint | None
+) -> Mapping[str, Any] | None:
+    """Return the record of the model that the run began from; a resumed run has it in its checkpoint."""
+    if checkpoint is not None:
+        return checkpoint.meta.origin
+    return None if origin is None else describe_origin(config, origin).to_json()
+
+
+def _tracker(config: Config, step: int, origin: Mapping[str, Any] | None) -> NullTracker:
     """Return what logs the run's events; only the main process logs."""
-    return start_tracker(config, step) if distributed.is_main() else NullTracker()
+    return start_tracker(config, step, origin) if distributed.is_main() else NullTracker()
 
 
 def _batches(config: Config, trainer: Trainer, train: PairStore) -> Prefetcher:

@@ -38,6 +38,7 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
     "model.activation": {
         "relu": Choice("nmt.model.activations:RELU", "the paper's"),
         "gelu": Choice("nmt.model.activations:GELU", "smooth"),
+        "swish": Choice("nmt.model.activations:SWISH", "smooth, in most of Marian's models"),
         "swiglu": Choice("nmt.model.activations:SWIGLU", "gated"),
     },
 }

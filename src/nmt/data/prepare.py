@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -29,16 +29,32 @@ from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint, Pair, languages
 from nmt.errors import UserError
 from nmt.storage.files import checksum, replacing
-from nmt.text import tokenizer, train_tokenizer
+from nmt.text import train_tokenizer
+from nmt.text.extend_tokenizer import check_joint, extend
 from nmt.text.lines import read_lines
-from nmt.text.tokenizer import Tokenizer
+from nmt.text.tokenizer import Tokenizer, trained_file_names
 
 Say = Callable[[str], None]
 """Takes a line of progress."""
 
 
-def prepare(config: Config, say: Say = print) -> Manifest:
-    """Bring the prepared corpus up to date with the settings; return its manifest."""
+@dataclass(frozen=True, slots=True)
+class OriginTokenizer:
+    """The tokenizer of the model that training will begin from."""
+
+    tokenizer: Tokenizer
+    name: str
+    """What messages call that model."""
+
+
+def prepare(config: Config, say: Say = print, origin: OriginTokenizer | None = None) -> Manifest:
+    """Bring the prepared corpus up to date with the settings; return its manifest.
+
+    Args:
+        config: All settings.
+        say: Takes a line of progress.
+        origin: The tokenizer to keep or extend; None if the settings ask for neither.
+    """
     folder = config.data_folder
     with exclusive_corpus(folder):
         tasks = PreparationTasks(folder, _about(config), say)
@@ -46,7 +62,7 @@ def prepare(config: Config, say: Say = print) -> Manifest:
         fingerprints = {split: registry.fingerprint(config.data, config.seed, split) for split in splits}
         names = [_collect(config, tasks, split, fingerprints[split]) for split in splits]
         names.append(_count_overlap(config, tasks, [split for split in splits if split != "train"]))
-        names.append(_train_tokenizer(config, tasks))
+        names.append(_make_tokenizer(config, tasks, origin))
         names += [_encode(config, tasks, split) for split in splits]
         return tasks.finish(names)
 
@@ -55,7 +71,7 @@ def require_prepared(config: Config) -> None:
     """Refuse to continue with a corpus that is not prepared, or was prepared with other settings."""
     records = read_manifest(config.data_folder).tasks
     data = config.data
-    wanted: dict[str, JsonObject] = {TOKENIZER_TASK: {"settings": asdict(config.tokenizer)}}
+    wanted: dict[str, JsonObject] = {TOKENIZER_TASK: _tokenizer_settings(config)}
     for split in registry.splits(data):
         wanted[collect_task(split)] = _collect_settings(data, split)
         wanted[encode_task(split)] = {"max_pieces": _max_pieces(data, split)}
@@ -164,20 +180,48 @@ def _count_overlap(config: Config, tasks: PreparationTasks, splits: list[str]) -
     return OVERLAP_TASK
 
 
-def _train_tokenizer(config: Config, tasks: PreparationTasks) -> str:
-    tasks.run(
-        TOKENIZER_TASK,
-        {"settings": asdict(config.tokenizer), "text": tasks.outputs(collect_task("train"))},
-        tokenizer.file_names(joint=config.tokenizer.joint),
-        lambda: asdict(_write_tokenizer(config, tasks.manifest.collected("train").kept)),
-    )
+def uses_origin_tokenizer(config: Config) -> bool:
+    """Return whether the settings keep or extend the tokenizer of the model that training begins from."""
+    return bool(config.training.init_from) and config.training.init_vocabulary != "new"
+
+
+def _tokenizer_settings(config: Config) -> JsonObject:
+    """Return the settings on which the tokenizer depends; None equals a missing key."""
+    vocabulary = config.training.init_vocabulary if uses_origin_tokenizer(config) else None
+    return {"settings": None if vocabulary == "old" else asdict(config.tokenizer), "vocabulary": vocabulary}
+
+
+def _make_tokenizer(config: Config, tasks: PreparationTasks, origin: OriginTokenizer | None) -> str:
+    """Train the tokenizer, or keep or extend that of the model that training begins from."""
+    inputs = {key: value for key, value in _tokenizer_settings(config).items() if value is not None}
+    if "settings" in inputs:
+        inputs["text"] = tasks.outputs(collect_task("train"))
+    names = trained_file_names(joint=config.tokenizer.joint)
+    if uses_origin_tokenizer(config):
+        assert origin is not None
+        check_joint(origin.tokenizer, joint=config.tokenizer.joint, name=origin.name)
+        inputs["tokenizer"] = origin.tokenizer.checksum
+        names = origin.tokenizer.file_names
+    pairs = tasks.manifest.collected("train").kept
+    tasks.run(TOKENIZER_TASK, inputs, names, lambda: asdict(_write_tokenizer(config, pairs, origin)))
     return TOKENIZER_TASK
 
 
-def _write_tokenizer(config: Config, pairs: int) -> TrainedTokenizer:
-    """Train one model on both sides, or one per side, and save them; trees have a symbol per bracket and tag."""
-    folder = config.data_folder
-    sides = CorpusLayout(folder).texts("train", languages(config.data))
+def _write_tokenizer(config: Config, pairs: int, origin: OriginTokenizer | None) -> TrainedTokenizer:
+    """Save the tokenizer, which is trained on `pairs` pairs unless the old one is kept."""
+    if origin is not None and config.training.init_vocabulary == "old":
+        chosen, lines = origin.tokenizer, list[SampledLines]()
+    else:
+        chosen, lines = _trained_tokenizer(config, pairs)
+        if origin is not None:
+            chosen = extend(origin.tokenizer, chosen, config.tokenizer.vocab_size, origin.name)
+    chosen.save(config.data_folder)
+    return TrainedTokenizer(chosen.checksum, chosen.source_size, chosen.target_size, lines)
+
+
+def _trained_tokenizer(config: Config, pairs: int) -> tuple[Tokenizer, list[SampledLines]]:
+    """Train one model on both sides, or one per side; trees have a symbol per bracket and tag."""
+    sides = CorpusLayout(config.data_folder).texts("train", languages(config.data))
     texts = [list(sides)] if config.tokenizer.joint else [[side] for side in sides]
     models = [
         run_in_process(_train_symbols, files[0])
@@ -185,10 +229,7 @@ def _write_tokenizer(config: Config, pairs: int) -> TrainedTokenizer:
         else run_in_process(_train_model, files, pairs * len(files), config.tokenizer)
         for files in texts
     ]
-    trained = Tokenizer(*(model for model, _ in models))
-    trained.save(folder)
-    lines = [SampledLines(**asdict(seen)) for _, seen in models]
-    return TrainedTokenizer(trained.checksum, trained.source_size, trained.target_size, lines)
+    return Tokenizer(*(model for model, _ in models)), [SampledLines(**asdict(seen)) for _, seen in models]
 
 
 def _train_model(files: list[Path], lines: int, settings: TokenizerConfig) -> tuple[bytes, train_tokenizer.LinesSeen]:

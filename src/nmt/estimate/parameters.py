@@ -14,7 +14,7 @@ class ParameterCounts(NamedTuple):
     """Parameters by the part of the model that they belong to."""
 
     embedding: int
-    """Word vectors (shared ones count once), the projection and learned positions."""
+    """Word vectors (shared ones count once), the projection with its bias, and learned positions."""
     encoder: int
     decoder: int
 
@@ -31,7 +31,8 @@ def count_parameters(config: ModelConfig, source_vocabulary: int, target_vocabul
     stacks = {"encoder": 0, "decoder": 0}
     for stack in architecture_of(config).stacks(config):
         stacks[stack.part] += _stack(config, stack)
-    return ParameterCounts(embedding=vectors * config.d_model, **stacks)
+    bias = target_vocabulary * config.output_bias
+    return ParameterCounts(embedding=vectors * config.d_model + bias, **stacks)
 
 
 def describe_depth(config: ModelConfig) -> str:

@@ -117,6 +117,7 @@ def _recipe(facts: CardFacts) -> list[str]:
         f"- {training.batch_tokens:,} tokens per side and batch, {training.schedule} schedule with "
         f"{training.warmup_steps:,} steps of warmup, dropout {model.dropout:g}, "
         f"label smoothing {training.label_smoothing:g}, Adam ({training.adam_beta1:g}, {training.adam_beta2:g})",
+        *([f"- begun from another model: {facts.record.origin.summary}"] if facts.record.origin else []),
         "- all settings: config.yaml\n",
     ]
 

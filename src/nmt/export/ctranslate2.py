@@ -114,7 +114,7 @@ def _expressible(config: ModelConfig) -> Expressible:
         "kv_heads": ANY,
         "norm": ("layer", "rms"),
         "norm_placement": ("post", "pre"),
-        "activation": ("relu", "gelu", "swiglu"),
+        "activation": ("relu", "gelu", "swish", "swiglu"),
         "positions": ("sinusoidal", "learned", "rotary"),
     }
 
@@ -133,9 +133,12 @@ def _empty_specs(specs: Any, config: ModelConfig) -> tuple[Any, Any]:
         "head_dim": config.key_size,
         "pre_norm": config.norm_placement == "pre",
         "rms_norm": config.norm == "rms",
-        "activation": {"relu": activations.RELU, "gelu": activations.GELU, "swiglu": activations.SWISH}[
-            config.activation
-        ],
+        "activation": {
+            "relu": activations.RELU,
+            "gelu": activations.GELU,
+            "swish": activations.SWISH,
+            "swiglu": activations.SWISH,
+        }[config.activation],
         "ffn_glu": config.activation == "swiglu",
         "rotary_dim": 0 if config.positions == "rotary" else None,  # 0 means the whole head
         "rotary_interleave": True,
@@ -156,6 +159,8 @@ def _fill(spec: Any, config: ModelConfig, weights: Mapping[str, Tensor]) -> None
             table = weights[f"{language}_positions"] if learned else sinusoids(POSITIONS, config.d_model).float()
             stack.position_encodings.encodings = _array(table)
     spec.decoder.projection.weight = _array(weights["vectors.projection"] if shared is None else shared)
+    if config.output_bias:
+        spec.decoder.projection.bias = _array(weights["vectors.bias"])
     for name, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         for index, layer in enumerate(stack.layer):
             _fill_layer(layer, config, weights, f"{name}.{index}")

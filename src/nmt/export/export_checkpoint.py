@@ -20,7 +20,7 @@ from nmt.export.card import CardFacts, card
 from nmt.export.exporter import Exporter, TrainedModel
 from nmt.export.registry import EXPORTERS
 from nmt.export.verify import Quality, Verification, accept, compare_quality, verify
-from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.checkpoint_record import CheckpointRecord, origin_of
 from nmt.runs.checkpoints import load, resolve
 from nmt.runs.export_record import ExportRecord, VerificationRecord
 from nmt.runs.layout import SETTINGS, RunLayout
@@ -110,6 +110,7 @@ def _record(
         languages=(settings.data.source_lang, settings.data.target_lang),
         positions=exporter.positions(settings.model),
         checkpoint=CheckpointRecord.of(trained.checkpoint),
+        origin=origin_of(trained.checkpoint.meta),
         verified=VerificationRecord(
             sentences=verification.sentences,
             same=verification.same,

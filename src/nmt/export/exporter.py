@@ -26,6 +26,7 @@ SIZES_AND_TRAINING: Expressible = dict.fromkeys(
         "heads",
         "max_positions",
         "tie_embeddings",
+        "output_bias",
         "dropout",
         "initialization",
     ),

@@ -119,7 +119,7 @@ def _expressible(config: ModelConfig) -> Expressible:
         "kv_heads": (config.heads,),
         "norm": ("layer",),
         "norm_placement": ("post",),
-        "activation": ("relu", "gelu"),
+        "activation": ("relu", "gelu", "swish"),
         "positions": ("sinusoidal",),
     }
 
@@ -139,7 +139,8 @@ def convert(config: ModelConfig, weights: Mapping[str, Tensor]) -> Iterator[tupl
         yield "model.encoder.embed_tokens.weight", vectors["source"].contiguous()
         yield "model.decoder.embed_tokens.weight", vectors["target"].contiguous()
         yield "lm_head.weight", vectors["projection"].contiguous()
-    yield "final_logits_bias", torch.zeros(1, len(vectors["shared" if config.tie_embeddings else "projection"]))
+    words = len(vectors["shared" if config.tie_embeddings else "projection"])
+    yield "final_logits_bias", weights["vectors.bias"][None] if config.output_bias else torch.zeros(1, words)
     for stack, layers in (("encoder", config.encoder_depth), ("decoder", config.decoder_depth)):
         for index in range(layers):
             for name, weight in _layer(weights, f"{stack}.{index}", order):

@@ -36,6 +36,7 @@ class SafetensorsExporter:
             tokenizer_files=checkpoint.tokenizer_files,
             config_text=checkpoint.config_text,
             valid=checkpoint.meta.valid,
+            origin=checkpoint.meta.origin,
         )
 
     def native_engine(self, engine: TorchEngine, trained: TrainedModel) -> TorchEngine:

@@ -22,6 +22,7 @@ class Activation(NamedTuple):
 
 RELU = Activation(F.relu, saved_tensors=1)
 GELU = Activation(F.gelu, saved_tensors=2)
+SWISH = Activation(F.silu, saved_tensors=2)
 SWIGLU = Activation(F.silu, saved_tensors=4, gated=True)
 
 

@@ -7,7 +7,7 @@ from nmt.config.schema import ModelConfig
 from nmt.model.attention import Plan, plan_attention
 from nmt.model.cpu.dropout import Dropout
 from nmt.model.positions.base import Places, Transform, positions_of
-from nmt.model.word_vectors import WordVectors, random_vectors
+from nmt.model.word_vectors import Factors, WordVectors, random_vectors
 
 SMALL_STANDARD_DEVIATION = 0.02
 """The standard deviation of the initial weights with `model.initialization=small`."""
@@ -48,15 +48,14 @@ class BaseModel(nn.Module):
         """The matrix (V, d_model) before the softmax."""
         return self.vectors.matrix("projection")
 
-    @property
-    def working_projection(self) -> Tensor:
-        """See `TranslationModel.working_projection`."""
-        return self.vectors.working_matrix("projection")
+    def factors(self, output: Tensor) -> Factors:
+        """See `TranslationModel.factors`."""
+        return self.vectors.factors(output)
 
     @property
     def precision(self) -> torch.dtype:
         """The precision of the residual stream and of matrix products."""
-        return self.working_projection.dtype
+        return self.vectors.working_matrix("projection").dtype
 
     def logits(self, output: Tensor) -> Tensor:
         """See `TranslationModel.logits`."""

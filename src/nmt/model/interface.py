@@ -10,6 +10,7 @@ from nmt.config.schema import ModelConfig
 from nmt.model.attention import Plan
 from nmt.model.kv_cache import KVCache
 from nmt.model.packed import Packed
+from nmt.model.word_vectors import Factors
 
 
 class Stack(NamedTuple):
@@ -56,9 +57,8 @@ class TranslationModel(Protocol):
     def projection(self) -> Tensor:
         """The matrix (V, d_model) before the softmax."""
 
-    @property
-    def working_projection(self) -> Tensor:
-        """The same matrix in the precision of matrix products, without a gradient if it is a copy."""
+    def factors(self, output: Tensor) -> Factors:
+        """Return rows and a matrix whose products are the scores of all words, given the last layer's output (T, d)."""
 
     def build_position_tables(self, longest: int) -> None:
         """Compute the tables for sentences of at most `longest` tokens now, in the precision of training.

@@ -58,15 +58,17 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         rows, weight, rectified = ctx.saved_tensors
-        if rectified is None:
-            bias_gradient = _float32_sum(gradient)
-        elif gradient.is_cuda:
+        needs_rows, needs_weight, needs_bias = ctx.needs_input_grad[:3]
+        bias_gradient = None
+        if rectified is not None and gradient.is_cuda:
             gradient, bias_gradient = rectifier_gradient(gradient, rectified)
-        else:
+        elif rectified is not None:
             gradient = torch.ops.aten.threshold_backward(gradient, rectified, 0)
+        if bias_gradient is None and needs_bias:
             bias_gradient = _float32_sum(gradient)
-        rows_gradient = gradient @ weight if ctx.needs_input_grad[0] else None
-        return rows_gradient, _float32_product(gradient.t(), rows), bias_gradient, None, None, None
+        rows_gradient = gradient @ weight if needs_rows else None
+        weight_gradient = _float32_product(gradient.t(), rows) if needs_weight else None
+        return rows_gradient, weight_gradient, bias_gradient, None, None, None
 
 
 def _float32_product(left: Tensor, right: Tensor) -> Tensor:

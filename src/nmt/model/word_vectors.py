@@ -1,12 +1,27 @@
 """The vectors of the vocabulary: embeddings and the projection before the softmax (section 3.4 of the paper)."""
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
 from nmt.model.linear import Copies, look_up
+
+BIAS_COORDINATES = 8
+"""Coordinates that hold the bias of the scores: one, and zeros."""
+
+
+class Factors(NamedTuple):
+    """Rows and a matrix whose products are the scores of all words: what the loss needs."""
+
+    rows: Tensor
+    """One row (T, d) per token, in the precision of products."""
+    projection: Tensor
+    """The matrix (V, d), which gets a gradient."""
+    working: Tensor
+    """The same matrix in the precision of products, without a gradient if it is a copy."""
 
 
 class WordVectors(nn.Module):
@@ -27,6 +42,7 @@ class WordVectors(nn.Module):
         vectors = {name: random_vectors(size, config.d_model) for name, size in sizes.items()}
         for name in sorted(vectors):  # the order in which the optimizer's saved state has them
             self.register_parameter(name, vectors[name])
+        self.bias = nn.Parameter(torch.zeros(target_vocabulary)) if config.output_bias else None
         self.tied = config.tie_embeddings
         self.scale = math.sqrt(config.d_model)
 
@@ -50,7 +66,27 @@ class WordVectors(nn.Module):
 
     def logits(self, output: Tensor) -> Tensor:
         """Return the scores (..., V) of all words, given the last layer's output (..., d_model)."""
-        return nn.functional.linear(output, self.matrix("projection"))
+        return nn.functional.linear(output, self.matrix("projection"), self.bias)
+
+    def factors(self, output: Tensor) -> Factors:
+        """Return rows and a matrix whose products are the scores of all words, given the last layer's output (T, d).
+
+        A bias becomes further coordinates, so the loss needs to know nothing of it. Their number keeps the width a
+        multiple of 8.
+        """
+        projection, working = self.matrix("projection"), self.working_matrix("projection")
+        if self.bias is None:
+            return Factors(output, projection, working)
+        wide_projection = torch.cat([projection, _coordinates(self.bias)], 1)
+        rows = torch.cat([output, _coordinates(output.new_ones(len(output)))], 1)
+        if self.copies is None:
+            return Factors(rows, wide_projection, wide_projection)
+        return Factors(rows, wide_projection, torch.cat([working, _coordinates(self.copies["bias"])], 1))
+
+
+def _coordinates(values: Tensor) -> Tensor:
+    """Return numbers (N,) as the first of the coordinates (N, BIAS_COORDINATES) that hold the bias."""
+    return nn.functional.pad(values[:, None], (0, BIAS_COORDINATES - 1))
 
 
 def random_vectors(count: int, d_model: int) -> nn.Parameter:

@@ -11,6 +11,7 @@ from nmt.evaluation.metrics import title
 from nmt.evaluation.record import EvaluationRecord
 from nmt.paper.figures import paper_bleu, paper_f1, paper_perplexity
 from nmt.report.run import Run
+from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.environment import Environment
 
 UNCOMPARED_SETTINGS = ("name", "checkpoint", "input", "output", "compare", "paths.data", "paths.outputs")
@@ -69,6 +70,16 @@ def recipe(config: Config) -> str:
         f"of {training.batch_tokens:,} tokens per side, warmup {training.warmup_steps:,}, "
         f"label smoothing {training.label_smoothing:g}"
     )
+
+
+def origin(environment: Environment | None) -> str:
+    """Return the model that a run began from; empty if it began with random weights."""
+    if environment is None or environment.origin is None:
+        return ""
+    try:
+        return CheckpointRecord.from_json(environment.origin).summary
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return "a model whose record is damaged"
 
 
 def scored_checkpoint(record: EvaluationRecord) -> str:

@@ -65,6 +65,8 @@ class AboutSection:
     languages: tuple[str, str]
     corpus: str
     recipe: str
+    origin: str
+    """The model that the run began from; empty if it began with random weights."""
     scored: str | Absent
     """The checkpoint and the search that the scores come from."""
     machine: str
@@ -162,6 +164,7 @@ def _about(run: Run) -> AboutSection:
         languages=run.languages,
         corpus=run.config.data.corpus,
         recipe=about.recipe(run.config),
+        origin=about.origin(run.environment),
         scored=build_section(lambda: about.scored_checkpoint(run.scores(splits[0])) if splits else ""),
         machine=about.machine(run.environment),
         duration=about.duration(run.training_seconds()) if run.events else "not started",

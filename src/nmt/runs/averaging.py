@@ -138,6 +138,7 @@ def write_averaged(run_folder: Path, paths: Sequence[Path]) -> Path:
         config_text=newest.config_text,
         valid={},
         averaged_from=[path.name for path in paths],
+        origin=newest.meta.origin,
     )
     return folder
 

@@ -45,6 +45,8 @@ class CheckpointMeta:
     """Whether it was saved only because the run was interrupted; the next checkpoint replaces it."""
     averaged_from: Sequence[str] = ()
     """The names of the checkpoints of which this is the average; empty if it is not an average."""
+    origin: Mapping[str, Any] | None = None
+    """The record of the model that the run began from, as JSON; None if it began with random weights."""
 
     @property
     def tokenizer_files(self) -> dict[str, str]:
@@ -94,6 +96,7 @@ def write(
     tokenizer_files: Sequence[Path],
     config_text: str,
     valid: Mapping[str, float],
+    origin: Mapping[str, Any] | None = None,
     **more: str | bool | Sequence[str],
 ) -> None:
     """Write a checkpoint completely or not at all; `more` are further fields of CheckpointMeta."""
@@ -111,6 +114,7 @@ def write(
             "time": time.time(),
             "valid": {name: float(value) for name, value in valid.items() if math.isfinite(value)},
             **more,
+            **({} if origin is None else {"origin": origin}),
             "files": {file.name: checksum(file) for file in sorted(partial.iterdir())},
         }
         sealed = meta | {"seal": seal(meta)}
@@ -127,7 +131,8 @@ def load(path: Path, trainer: bool = False) -> Checkpoint:
     meta = read_meta(path)
     if trainer and TRAINER not in meta.files:
         raise UserError(
-            f"{path} contains only weights, so training cannot resume from it: use a checkpoint of `make train` instead"
+            f"{path} contains only weights, so training cannot resume from it: begin a new run from it, with another "
+            "name= and training.init_from"
         )
     with _explaining_read_errors(path):
         for name, digest in meta.files.items():
@@ -188,6 +193,7 @@ def read_meta(path: Path) -> CheckpointMeta:
         best_by=meta.get("best_by", "loss"),
         interim=meta.get("interim") is True,
         averaged_from=meta.get("averaged_from", ()),
+        origin=meta.get("origin"),
     )
 
 
@@ -241,6 +247,7 @@ def _is_complete(meta: Mapping[str, Any]) -> bool:
         and isinstance(meta.get("valid"), dict)
         and all(isinstance(value, int | float) for value in meta["valid"].values())
         and isinstance(meta.get("best_by", "loss"), str)
+        and isinstance(meta.get("origin"), dict | None)
         and isinstance(files, dict)
         and all(map(is_plain_name, files))
         and {WEIGHTS, SETTINGS} <= files.keys()

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import PurePath
 from typing import Any, Self
 
-from nmt.runs.checkpoint_files import Checkpoint
+from nmt.errors import UserError
+from nmt.runs.checkpoint_files import Checkpoint, CheckpointMeta
 from nmt.runs.layout import WEIGHTS
 
 
@@ -46,8 +48,23 @@ class CheckpointRecord:
         name, step = str(content["name"]), int(content["step"])
         return cls(name, step, averaged_from=averaged_from, ensemble=ensemble, **texts)
 
+    @property
+    def summary(self) -> str:
+        """The name and step in a few words, without the folder, which may be private."""
+        return f"{PurePath(self.name).name}, step {self.step:,}"
+
     def to_json(self) -> dict[str, object]:
         """Return the record as JSON holds it, without the fields that are empty."""
         fields = asdict(replace(self, ensemble=()))
         ensemble = [member.to_json() for member in self.ensemble]
         return {key: value for key, value in (fields | {"ensemble": ensemble}).items() if value or key == "step"}
+
+
+def origin_of(meta: CheckpointMeta) -> CheckpointRecord | None:
+    """Return the record of the model that a checkpoint's run began from; None if it began with random weights."""
+    try:
+        return CheckpointRecord.from_json(meta.origin) if meta.origin else None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"the record of the model that a checkpoint began from is damaged ({error}): restore it"
+        ) from error

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -68,22 +69,25 @@ class Checkpoints:
         step: int,
         *,
         weights: Mapping[str, Tensor],
-        trainer: Mapping[str, object],
+        trainer: Mapping[str, object] | None,
         tokenizer_files: Sequence[Path],
         config_text: str,
         valid: Mapping[str, float],
         interim: bool = False,
+        origin: Mapping[str, Any] | None = None,
     ) -> Path:
         """Write the checkpoint of a step completely or not at all, and update the links `last` and `best`.
 
         Args:
             step: The number of updates so far.
             weights: The model's parameters by name.
-            trainer: The training state: plain containers, numbers, strings and tensors.
+            trainer: The training state: plain containers, numbers, strings and tensors; None for a model that was
+                imported.
             tokenizer_files: The files of the tokenizer.
             config_text: All settings, as YAML.
             valid: The figures of the validation of this step; may be empty.
             interim: Whether it is saved only because the run is interrupted.
+            origin: The record of the model that the run began from, if any.
 
         Returns:
             The folder of the checkpoint.
@@ -99,6 +103,7 @@ class Checkpoints:
             valid=valid,
             best_by=self.best_by,
             interim=interim,
+            origin=origin,
         )
         self._remove_later(step)
         self._link(self.steps())

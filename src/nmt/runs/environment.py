@@ -62,6 +62,8 @@ class Environment:
     processes: int = 1
     data: DataState | None = None
     """None without prepared data."""
+    origin: Mapping[str, Any] | None = None
+    """The record of the model that the run began from; None if it began with random weights."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -85,8 +87,8 @@ def read_environment(file: Path) -> Environment:
         raise UserError(f"{file} does not describe the machine of a run: delete it") from error
 
 
-def environment(config: Config, data_manifest: Path) -> Environment:
-    """Return the code, the machine and the data of a run."""
+def environment(config: Config, data_manifest: Path, origin: Mapping[str, Any] | None = None) -> Environment:
+    """Return the code, the machine and the data of a run, and the model that it began from."""
     return Environment(
         nmt=__version__,
         git=_git_state(Path(__file__).parent),
@@ -105,6 +107,7 @@ def environment(config: Config, data_manifest: Path) -> Environment:
         devices=_gpus(),
         processes=int(os.environ.get("WORLD_SIZE", "1")),
         data=_data_state(data_manifest),
+        origin=origin,
     )
 
 

@@ -62,6 +62,8 @@ class ExportRecord:
     """Longest sentence that the export can translate, in word pieces."""
     checkpoint: CheckpointRecord
     verified: VerificationRecord
+    origin: CheckpointRecord | None = None
+    """The model that the run began from; None if it began with random weights."""
     files: tuple[str, ...] = ()
     """Names of the other files of the export."""
 
@@ -84,6 +86,7 @@ class ExportRecord:
             "positions": self.positions,
             "checkpoint": self.checkpoint.to_json(),
             "verified": self.verified.to_json(),
+            "origin": None if self.origin is None else self.origin.to_json(),
             "files": list(self.files),
         }
 
@@ -102,6 +105,7 @@ class ExportRecord:
             positions=int(content["positions"]),
             checkpoint=CheckpointRecord.from_json(content["checkpoint"]),
             verified=VerificationRecord.from_json(content.get("verified", {})),
+            origin=CheckpointRecord.from_json(content["origin"]) if content.get("origin") else None,
             files=files,
         )
 

@@ -29,20 +29,25 @@ class Tokenizer:
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
         """Load the one or two models in a folder."""
-        names = file_names(joint=not (folder / SOURCE_FILE).exists())
+        names = (SOURCE_FILE, TARGET_FILE) if (folder / SOURCE_FILE).exists() else (JOINT_FILE,)
         models = [_read(folder / name) for name in names]
         return cls(*models, name=" and ".join(str(folder / name) for name in names))
 
     def save(self, folder: Path) -> None:
         """Write the one or two models into a folder."""
-        for name, content in zip(file_names(joint=self.joint), self._models, strict=True):
+        for name, content in zip(self.file_names, self._models, strict=True):
             with replacing(folder / name) as partial:
                 partial.write_bytes(content)
 
     @property
     def joint(self) -> bool:
-        """Whether the two languages share one vocabulary."""
-        return len(self._models) == 1
+        """Whether the two languages share one vocabulary, even if each has its own model."""
+        return len(self._models) == 1 or _pieces(self._source) == _pieces(self._target)
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """The names of its files."""
+        return (JOINT_FILE,) if len(self._models) == 1 else (SOURCE_FILE, TARGET_FILE)
 
     @property
     def source_size(self) -> int:
@@ -94,8 +99,8 @@ class Tokenizer:
         return str(self._source.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
 
 
-def file_names(*, joint: bool) -> tuple[str, ...]:
-    """Return the names of a tokenizer's files."""
+def trained_file_names(*, joint: bool) -> tuple[str, ...]:
+    """Return the names of the files of a tokenizer that is trained on both languages, or on each."""
     return (JOINT_FILE,) if joint else (SOURCE_FILE, TARGET_FILE)
 
 

@@ -1,8 +1,9 @@
 """Open the data of a run, and build its trainer."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
@@ -11,8 +12,11 @@ from nmt.config.schema import Config
 from nmt.data.prepare import require_prepared, verify_task
 from nmt.data.records import TOKENIZER_TASK, collect_task
 from nmt.data.store import PairStore
+from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
-from nmt.text.tokenizer import Tokenizer, file_names
+from nmt.runs.layout import WEIGHTS
+from nmt.text.tokenizer import Tokenizer
+from nmt.training.begin import begin_from
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.host_copies import HostCopier
 from nmt.training.new_trainer import new_trainer
@@ -51,25 +55,38 @@ def shared_settings(config: Config) -> dict[str, object]:
     return {key: value for key, value in settings.items() if not key.startswith(("paths.", "runtime.", "tracking."))}
 
 
-def shared_files(data: TrainingData, checkpoint: Checkpoint | None) -> dict[str, object]:
+def shared_files(data: TrainingData, checkpoint: Checkpoint | None, origin: Checkpoint | None) -> dict[str, object]:
     """Return identifiers of the files that must be the same in all processes."""
     return {
         "the training text": sha256(data.fingerprint.encode()).hexdigest()[:12],
         "the tokenizer": data.tokenizer.checksum[:12],
         "the step of the last checkpoint": checkpoint.step if checkpoint is not None else 0,
+        "the model to begin from": origin.meta.files[WEIGHTS][:12] if origin is not None else "none",
     }
 
 
-def build_trainer(config: Config, machine: Machine, tokenizer: Tokenizer) -> Trainer:
-    """Return a trainer with a new model, seeded by the settings."""
-    return new_trainer(config, machine, tokenizer.source_size, tokenizer.target_size)
+def build_trainer(config: Config, machine: Machine, tokenizer: Tokenizer, origin: Checkpoint | None = None) -> Trainer:
+    """Return a trainer with a new model, seeded by the settings, or with the weights of its origin."""
+
+    def begin(model: TranslationModel) -> None:
+        assert origin is not None
+        begun = begin_from(model, tokenizer, origin, config)
+        if distributed.is_main():
+            print(begun, flush=True)
+
+    sizes = tokenizer.source_size, tokenizer.target_size
+    return new_trainer(config, machine, *sizes, begin=None if origin is None else begin)
 
 
 def build_state(
-    config: Config, machine: Machine, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None
+    config: Config,
+    machine: Machine,
+    tokenizer: Tokenizer,
+    checkpoint: Checkpoint | None = None,
+    origin: Checkpoint | None = None,
 ) -> TrainingState:
-    """Return the state of a new run, or the one in a checkpoint."""
-    state = TrainingState(build_trainer(config, machine, tokenizer))
+    """Return the state of a new run, which may begin from an `origin`, or the one in a checkpoint."""
+    state = TrainingState(build_trainer(config, machine, tokenizer, origin))
     if checkpoint is not None:
         shapes = {name: weight.shape for name, weight in state.trainer.model.state_dict().items()}
         check_weights(shapes, checkpoint.weights, checkpoint.path)
@@ -77,12 +94,14 @@ def build_state(
     return state
 
 
-def build_checkpoint_manager(config: Config, machine: Machine, data: TrainingData) -> CheckpointManager:
-    """Return the checkpoint manager of a run."""
-    files = [config.data_folder / name for name in file_names(joint=config.tokenizer.joint)]
+def build_checkpoint_manager(
+    config: Config, machine: Machine, data: TrainingData, origin: Mapping[str, Any] | None
+) -> CheckpointManager:
+    """Return the checkpoint manager of a run, given the record of the model that it began from."""
+    files = [config.data_folder / name for name in data.tokenizer.file_names]
     return CheckpointManager(
         Checkpoints(config.run_folder, config.training.best_by),
-        CheckpointContents(files, to_yaml(config), data.fingerprint),
+        CheckpointContents(files, to_yaml(config), data.fingerprint, origin),
         config.training,
         in_background=machine.device.type != "cpu",
         copier=HostCopier(machine.device) if machine.device.type == "cuda" and distributed.is_main() else None,

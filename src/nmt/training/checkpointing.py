@@ -27,6 +27,8 @@ class CheckpointContents:
     """All settings, as YAML."""
     data: str
     """The fingerprint of the training data."""
+    origin: Mapping[str, Any] | None = None
+    """The record of the model that the run began from, if any."""
 
 
 class CheckpointManager:
@@ -129,6 +131,7 @@ class CheckpointManager:
             config_text=self.contents.config_text,
             valid=valid,
             interim=interim,
+            origin=self.contents.origin,
         )
         self.checkpoints.prune(self.config.keep_last, self.config.keep_best)
         self.write_seconds = max(self.write_seconds, time.monotonic() - start)

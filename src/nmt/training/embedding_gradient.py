@@ -55,8 +55,9 @@ class EmbeddingGradient:
 
 
 def embedding_gradient(model: TranslationModel) -> EmbeddingGradient | None:
-    """Return the gradient in two parts if several processes train a model with one matrix for both."""
+    """Return the gradient in two parts if several processes train one matrix for both."""
     if distributed.world_size() == 1:
         return None
     vectors = next(module for module in cast(nn.Module, model).modules() if isinstance(module, WordVectors))
-    return EmbeddingGradient(vectors) if vectors.tied else None
+    trained = vectors.tied and vectors.matrix("projection").requires_grad
+    return EmbeddingGradient(vectors) if trained else None

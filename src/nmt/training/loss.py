@@ -69,25 +69,26 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         ignore: int,
         rows: int,
     ) -> tuple[Tensor, Tensor]:
-        needs_gradient = any(ctx.needs_input_grad[:2])
         exact = torch.promote_types(output.dtype, torch.float32)
         counts = labels != ignore
         counted, labels = counts.to(exact), labels.where(counts, 0)
         mean_word = projection.mean(0, dtype=exact)
         normaliser, label_logit = output.new_empty(2, len(output), dtype=exact)
-        output_gradient = torch.empty_like(output) if needs_gradient else None
-        projection_gradient = torch.zeros_like(projection, dtype=exact) if needs_gradient else None
+        output_gradient = torch.empty_like(output) if ctx.needs_input_grad[0] else None
+        projection_gradient = torch.zeros_like(projection, dtype=exact) if ctx.needs_input_grad[1] else None
         rows = rows or _rows_per_chunk(output, words=len(projection))
         for start in range(0, len(output), rows):
             chunk = slice(start, start + rows)
             logits = output[chunk] @ working.T
             normaliser[chunk], label_logit[chunk] = softmax_gradient_(logits, labels[chunk], smoothing)
-            if output_gradient is not None and projection_gradient is not None:
+            if output_gradient is not None:
                 torch.mm(logits, working, out=output_gradient[chunk])
+            if projection_gradient is not None:
                 _add_product(projection_gradient, logits.T, output[chunk] * counted[chunk, None].to(output.dtype))
         nll = normaliser - label_logit
-        if output_gradient is not None and projection_gradient is not None:
+        if output_gradient is not None:
             output_gradient.sub_(smoothing * mean_word).mul_(counted[:, None])
+        if projection_gradient is not None:
             projection_gradient.sub_(smoothing / len(projection) * (counted @ output.to(exact)))
         ctx.save_for_backward(output_gradient, projection_gradient)
         ctx.mark_non_differentiable(nll)
@@ -97,9 +98,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, smoothed: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        output_gradient, projection_gradient = ctx.saved_tensors
-        gradients = output_gradient * smoothed.to(output_gradient.dtype), projection_gradient * smoothed
-        return *gradients, None, None, None, None, None
+        output, projection = ctx.saved_tensors
+        output_gradient = None if output is None else output * smoothed.to(output.dtype)
+        projection_gradient = None if projection is None else projection * smoothed
+        return output_gradient, projection_gradient, None, None, None, None, None
 
 
 def _rows_per_chunk(output: Tensor, words: int) -> int:

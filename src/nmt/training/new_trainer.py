@@ -1,21 +1,36 @@
 """Build a trainer from the settings, without the files of a run."""
 
+from collections.abc import Callable
+
 import torch
 
+from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.schema import Config
 from nmt.model.attention import plan_for
 from nmt.model.build import build_model
+from nmt.model.interface import TranslationModel
 from nmt.training.compiled import compile_model
+from nmt.training.freeze import freeze
 from nmt.training.memory_check import check_model_size
 from nmt.training.trainer import Trainer
 
 
-def new_trainer(config: Config, machine: Machine, source_vocabulary: int, target_vocabulary: int) -> Trainer:
-    """Return a trainer with a new model, seeded by the settings."""
+def new_trainer(
+    config: Config,
+    machine: Machine,
+    source_vocabulary: int,
+    target_vocabulary: int,
+    begin: Callable[[TranslationModel], None] | None = None,
+) -> Trainer:
+    """Return a trainer with a new model, seeded by the settings; `begin` may give it other weights."""
     check_model_size(config.model, source_vocabulary, target_vocabulary, machine)
     torch.manual_seed(config.seed)
     model = build_model(config.model, source_vocabulary, target_vocabulary)
+    with distributed.together():
+        if begin is not None:
+            begin(model)
+        freeze(model, config.training.freeze)
     model.to(machine.device)
     model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
     compile_model(model, config.runtime)

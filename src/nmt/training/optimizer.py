@@ -8,6 +8,7 @@ import torch
 from nmt.compute import distributed
 from nmt.config.schema import TrainingConfig
 from nmt.model.interface import TranslationModel
+from nmt.training.freeze import trainable
 
 
 def build_optimizer(model: TranslationModel, config: TrainingConfig) -> torch.optim.Optimizer:
@@ -20,8 +21,8 @@ def adam(model: TranslationModel, config: TrainingConfig) -> torch.optim.Optimiz
 
     Several processes divide its averages between them if `training.shard_optimizer` asks for it.
     """
-    matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
-    vectors = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
+    matrices = [parameter for parameter in trainable(model) if parameter.dim() > 1]
+    vectors = [parameter for parameter in trainable(model) if parameter.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
     settings: dict[str, Any] = {
         "lr": 0.0,

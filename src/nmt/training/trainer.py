@@ -24,6 +24,7 @@ from nmt.model.working_weights import WorkingWeights
 from nmt.text.special import PAD
 from nmt.training.concurrency import concurrency_of
 from nmt.training.embedding_gradient import embedding_gradient
+from nmt.training.freeze import trainable
 from nmt.training.loss import Losses, smoothed_cross_entropy
 from nmt.training.optimizer import build_optimizer
 from nmt.training.schedule import learning_rate
@@ -40,13 +41,14 @@ class Objective(nn.Module):
 
     def forward(self, batch: MicroBatch) -> Losses:
         """Return the losses, summed over the labels of the batch."""
+        output, projection, working = self.model.factors(self.model(batch.source, batch.target))
         return smoothed_cross_entropy(
-            self.model(batch.source, batch.target),
-            self.model.projection,
+            output,
+            projection,
             batch.labels,
             smoothing=self.smoothing,
             ignore=PAD,
-            working_projection=self.model.working_projection,
+            working_projection=working,
             rows=self.loss_rows,
         )
 
@@ -191,7 +193,7 @@ class Trainer:
             indices = range(first, min(first + self.concurrency, len(batch.micro_batches)))
             for each, gradients in run_in_threads(partial(self._gradients_in_thread, batch), indices):
                 losses.append(each)
-                _accumulate(gradients, list(self.model.parameters()))
+                _accumulate(gradients, trainable(self.model))
         return losses
 
     def _embeddings_apart(self) -> AbstractContextManager[None]:
@@ -205,7 +207,7 @@ class Trainer:
 
     def _losses_and_gradients(self, batch: MicroBatch, target_tokens: int) -> tuple[Losses, list[Tensor]]:
         losses: Losses = self.objective(batch)
-        gradients = torch.autograd.grad(losses.smoothed / target_tokens, list(self.model.parameters()))
+        gradients = torch.autograd.grad(losses.smoothed / target_tokens, trainable(self.model))
         return Losses(*(each.detach() for each in losses)), list(gradients)
 
     def _add_gradient(self, batch: GlobalBatch, index: int) -> Losses:
@@ -288,7 +290,8 @@ def _accumulate(gradients: list[Tensor], parameters: list[nn.Parameter]) -> None
     """Add gradients to those of the parameters; the order of the calls determines the last bits."""
     if parameters[0].grad is None:
         for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient
+            # the fused optimizers need the strides of the parameter, and part of a wider matrix has others
+            parameter.grad = gradient.contiguous()
     else:
         torch._foreach_add_([parameter.grad for parameter in parameters if parameter.grad is not None], gradients)
 

@@ -16,7 +16,15 @@ from tests.unit.export.models import LINES, log_probabilities, make_model, make_
 GREEDY = DecodingConfig(beam=1, extra_length=10)
 
 
-SHAPES = [{}, {"tie_embeddings": False}, {"activation": "gelu"}, {"heads": 1}, {"encoder_layers": 3}]
+SHAPES = [
+    {},
+    {"tie_embeddings": False},
+    {"activation": "gelu"},
+    {"activation": "swish"},
+    {"heads": 1},
+    {"encoder_layers": 3},
+    {"output_bias": True},
+]
 
 
 @pytest.mark.parametrize("options", SHAPES, ids=str)

@@ -10,8 +10,19 @@ from nmt.errors import UserError
 from nmt.export.registry import EXPORTERS
 
 EXPRESSED = {
-    "ctranslate2": {"layer", "rms", "relu", "gelu", "swiglu", "sinusoidal", "learned", "rotary", "transformer"},
-    "huggingface": {"layer", "relu", "gelu", "sinusoidal", "transformer"},
+    "ctranslate2": {
+        "layer",
+        "rms",
+        "relu",
+        "gelu",
+        "swish",
+        "swiglu",
+        "sinusoidal",
+        "learned",
+        "rotary",
+        "transformer",
+    },
+    "huggingface": {"layer", "relu", "gelu", "swish", "sinusoidal", "transformer"},
 }
 
 

@@ -125,8 +125,9 @@ def test_the_model_is_a_float32_model_outside_the_block() -> None:
         replace(BASE, positions="relative", activation="gelu"),
         replace(BASE, positions="learned", tie_embeddings=False),
         replace(BASE, positions="alibi", architecture="decoder_only"),
+        replace(BASE, activation="swish", output_bias=True),
     ],
-    ids=["paper", "rotary", "rms", "relative", "learned", "decoder-only"],
+    ids=["paper", "rotary", "rms", "relative", "learned", "decoder-only", "marian"],
 )
 def test_loss_and_gradient_in_bf16_are_near_those_in_float64(config: ModelConfig) -> None:
     model, batch = model_of(config), text()

@@ -43,6 +43,7 @@ def test_only_the_listed_settings_are_fixed() -> None:
     training = {
         *("batch_tokens", "schedule", "warmup_steps", "learning_rate", "label_smoothing", "adam_beta1", "adam_beta2"),
         *("adam_eps", "weight_decay", "clip_norm", "optimizer", "decay_steps"),
+        *("init_from", "init_vocabulary", "init_skip", "freeze"),
     }
     groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model")}
     assert len(groups) > 25

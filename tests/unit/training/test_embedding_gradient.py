@@ -19,6 +19,7 @@ from nmt.model.packed import Packed
 from nmt.model.word_vectors import WordVectors
 from nmt.text.special import BOS, EOS, PAD
 from nmt.training.embedding_gradient import EmbeddingGradient, embedding_gradient
+from nmt.training.freeze import freeze
 from nmt.training.trainer import Objective
 from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store, trainer
 
@@ -65,12 +66,14 @@ def test_the_model_reads_the_weights_that_the_optimizer_changes(store: PairStore
     assert torch.equal(inside, vectors_of(ours.model)("source", tokens))
 
 
-def test_a_single_process_or_separate_matrices_need_no_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_process_or_separate_or_frozen_matrices_need_no_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     tied, untied = (build_model(replace(MODEL, tie_embeddings=tie), VOCABULARY, VOCABULARY) for tie in (True, False))
     assert embedding_gradient(tied) is None
     monkeypatch.setattr(distributed, "world_size", lambda: 2)
     assert embedding_gradient(untied) is None
     assert embedding_gradient(tied) is not None
+    freeze(tied, ["embeddings"])
+    assert embedding_gradient(tied) is None
 
 
 @pytest.mark.parametrize("devices", [1, 3])

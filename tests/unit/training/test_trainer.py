@@ -42,9 +42,9 @@ def store(tmp_path: Path) -> PairStore:
     return PairStore.open(tmp_path, "train")
 
 
-def trainer(training: TrainingConfig = TRAINING, model: ModelConfig = MODEL) -> Trainer:
+def trainer(training: TrainingConfig = TRAINING, model: ModelConfig = MODEL, parallel: int = 1) -> Trainer:
     torch.manual_seed(3)
-    return Trainer(build_model(model, VOCABULARY, VOCABULARY).double(), training, CPU, seed=1)
+    return Trainer(build_model(model, VOCABULARY, VOCABULARY).double(), training, CPU, seed=1, parallel=parallel)
 
 
 def batches_of(
@@ -66,9 +66,12 @@ def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in trainer.model.state_dict().items()}
 
 
-def test_updates_equal_a_plain_training_loop(store: PairStore) -> None:
-    ours = trainer()
-    plain = build_model(MODEL, VOCABULARY, VOCABULARY).double()
+@pytest.mark.parametrize("parallel", [1, 2])
+@pytest.mark.parametrize("shape", [{}, {"output_bias": True}, {"output_bias": True, "tie_embeddings": False}], ids=str)
+def test_updates_equal_a_plain_training_loop(store: PairStore, parallel: int, shape: dict[str, bool]) -> None:
+    model = replace(MODEL, **shape)  # type: ignore[arg-type]
+    ours = trainer(model=model, parallel=parallel)
+    plain = build_model(model, VOCABULARY, VOCABULARY).double()
     plain.load_state_dict(ours.model.state_dict())
     adam = torch.optim.Adam(plain.parameters(), betas=(0.9, 0.98), eps=1e-5)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)

@@ -13,6 +13,7 @@ from nmt.config.schema.commands import (
     BatchConfig,
     DescribeConfig,
     ExportConfig,
+    ImportingConfig,
     ParseConfig,
     Table3Config,
     TranslateConfig,
@@ -36,6 +37,7 @@ __all__ = [
     "DescribeConfig",
     "EvaluationConfig",
     "ExportConfig",
+    "ImportingConfig",
     "ModelConfig",
     "ParseConfig",
     "PathsConfig",
@@ -63,6 +65,8 @@ class Config:
     """Engine that translates: torch, or ctranslate2, which runs the exported model."""
     input: str = field(default="-", metadata=ADJUSTABLE)
     """File to read (plain, .gz or .xz), or - for standard input. For export: text to verify the model with."""
+    source: str = field(default="", metadata=ADJUSTABLE)
+    """Folder of a model to import: Hugging Face's Marian format, or an export of this project."""
     output: str = field(default="-", metadata=ADJUSTABLE)
     """File to write. By default (-), translate and score write to standard output, report and attention to a file
     in the run's folder. `describe` also accepts json, like describe.format=json."""
@@ -76,6 +80,7 @@ class Config:
     decoding: DecodingConfig = field(default_factory=DecodingConfig, metadata=ADJUSTABLE)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig, metadata=ADJUSTABLE)
     export: ExportConfig = field(default_factory=ExportConfig, metadata=ADJUSTABLE)
+    importing: ImportingConfig = field(default_factory=ImportingConfig, metadata=ADJUSTABLE)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig, metadata=ADJUSTABLE)
     tracking: TrackingConfig = field(default_factory=TrackingConfig, metadata=ADJUSTABLE)
     attention: AttentionConfig = field(default_factory=AttentionConfig, metadata=ADJUSTABLE)

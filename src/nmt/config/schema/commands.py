@@ -31,6 +31,19 @@ class ExportConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImportingConfig:
+    """What `import` should know besides `source`."""
+
+    languages: list[str] = field(default_factory=list)
+    """Source and target language; empty for those that the files name."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if self.languages and len(self.languages) != 2:
+            raise ConfigError(f"importing.languages=[{','.join(self.languages)}] must name two languages, source first")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionConfig:
     """What `attention` draws."""
 

@@ -52,6 +52,9 @@ class ModelConfig:
     tie_embeddings: bool = True
     """Share one matrix between the source and target embeddings and the projection before the softmax."""
 
+    output_bias: bool = False
+    """Add a learned number per word to the scores before the softmax, as Marian's models do."""
+
     def __post_init__(self) -> None:
         """Check the values."""
         for name in ("layers", "d_model", "d_ff", "heads", "max_positions", "max_relative_distance"):

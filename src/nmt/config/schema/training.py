@@ -9,6 +9,8 @@ SCHEDULES = ("inverse_sqrt", "cosine", "constant", "wsd")
 """The functions that are registered in nmt.training.schedule."""
 OPTIMIZERS = ("adam",)
 """The functions that are registered in nmt.training.optimizer."""
+VOCABULARIES = ("old", "new", "extend")
+"""How the vocabulary of a run relates to that of the model that it begins from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,17 @@ class TrainingConfig:
     """Wall-clock minutes after which this process validates, saves and ends; 0 for no limit."""
     max_training_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
     """Minutes of training steps over the whole run, excluding start-up, validation and saving; 0 for no limit."""
+    init_from: str = ""
+    """Model to begin from, with a fresh optimizer and from the start of the data: the name of a run (its averaged, else
+    best, else last checkpoint) or the folder of a checkpoint. Empty begins with random weights."""
+    init_vocabulary: str = "old"
+    """Vocabulary with init_from: old (that model's), new (learned from this text) or extend (the old one and pieces of
+    this text, up to tokenizer.vocab_size). A new piece gets the mean vector of the old pieces that it consists of."""
+    init_skip: list[str] = field(default_factory=list)
+    """With init_from, weights to leave as they are initialised, and model settings that may differ: names in which *
+    stands for any text, such as [encoder.5.*,model.activation]."""
+    freeze: list[str] = field(default_factory=list)
+    """Weights that training does not change: encoder, decoder, embeddings, or names in which * stands for any text."""
     max_bad_steps: int = field(default=10, metadata=ADJUSTABLE)
     """Give up after this many consecutive steps without a finite gradient, which change nothing; 0 never gives up."""
     on_divergence: str = field(default="stop", metadata=ADJUSTABLE)
@@ -98,8 +111,11 @@ class TrainingConfig:
         check_choice("training.schedule", self.schedule, SCHEDULES)
         check_choice("training.optimizer", self.optimizer, OPTIMIZERS)
         check_choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
+        check_choice("training.init_vocabulary", self.init_vocabulary, VOCABULARIES)
         check_choice("training.best_by", self.best_by, ("loss", "bleu"))
         check_choice("training.on_divergence", self.on_divergence, ("stop", "rewind"))
+        if not self.init_from and (self.init_skip or self.init_vocabulary != "old"):
+            raise ConfigError("training.init_skip and training.init_vocabulary need training.init_from: name a model")
         if not self.adam_eps > 0:
             raise ConfigError(f"training.adam_eps={self.adam_eps} must be above 0")
         if self.schedule == "wsd" and self.decay_steps and self.warmup_steps + self.decay_steps > self.steps:

@@ -51,7 +51,7 @@ class PreparedWordVectors(nn.Module):
     def __init__(self, vectors: WordVectors) -> None:
         super().__init__()
         self.vectors = vectors
-        self.logits = PreparedLinear(vectors.matrix("projection"), None)
+        self.logits = PreparedLinear(vectors.matrix("projection"), vectors.bias)
 
     def forward(self, side: str, tokens: Tensor) -> Tensor:
         """See `WordVectors.forward`."""

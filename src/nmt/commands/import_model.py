@@ -1,0 +1,38 @@
+"""`nmt import`: make a run of a model that other programs trained, or of an export."""
+
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+
+from nmt.config.schema import Config, ModelConfig
+from nmt.errors import UserError
+from nmt.imports.import_folder import import_folder
+
+
+def run(config: Config) -> None:
+    """Write the run, and print how to use it."""
+    settings = replace(config, name=_name(config))
+    run_folder, imported = import_folder(settings)
+    model, tokenizer = imported.settings.model, imported.tokenizer
+    parameters = sum(weight.numel() for weight in imported.weights.values())
+    languages = f"{imported.settings.data.source_lang} to {imported.settings.data.target_lang}"
+    sizes = " and ".join(f"{size:,}" for size in dict.fromkeys((tokenizer.source_size, tokenizer.target_size)))
+    print(f"{run_folder}: {languages}, {parameters:,} parameters, {sizes} word pieces")
+    print(f"its settings, for a run with training.init_from={settings.name}: {_overrides(model, tokenizer.joint)}")
+
+
+def _name(config: Config) -> str:
+    """Return the name of the run: unless the settings give one, that of the folder."""
+    if not config.source:
+        raise UserError("name the folder of a model to import: nmt import source=FOLDER")
+    return Path(config.source).resolve().name if config.name == Config().name else config.name
+
+
+def _overrides(model: ModelConfig, joint: bool) -> str:
+    """Return the settings of the model that are not the defaults, as they are written on the command line."""
+    usual, found = asdict(ModelConfig()), asdict(model)
+    words = [f"tokenizer.joint={str(joint).lower()}"]
+    for field in fields(ModelConfig):
+        value = found[field.name]
+        if value != usual[field.name]:
+            words.append(f"model.{field.name}={str(value).lower() if isinstance(value, bool) else value}")
+    return " ".join(words)

@@ -1,0 +1,199 @@
+"""Turn Marian's tokenizer into SentencePiece models whose pieces are the rows of the word vectors.
+
+Marian splits text with one SentencePiece model per language, and looks the pieces up in a vocabulary: vocab.json, which
+both languages may share. Here the vocabulary of a model is its list of pieces, in the order of the special ids first.
+So each model gets the whole vocabulary: its own pieces as they were, and the others as pieces that no text is split
+into. A piece that the vocabulary lacks becomes a new one, with the vector of the unknown piece, as in Marian.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import sentencepiece
+
+from nmt.errors import UserError
+from nmt.storage.files import read_json
+from nmt.text.sentencepiece_model import (
+    BOS_PIECE,
+    BYTE,
+    CONTROL,
+    EOS_PIECE,
+    NORMAL,
+    PAD_PIECE,
+    TRAINER,
+    UNKNOWN,
+    UNKNOWN_PIECE,
+    UNKNOWN_SURFACE,
+    UNUSED,
+    USER_DEFINED,
+    Piece,
+    read_pieces,
+    with_pieces,
+    with_settings,
+)
+
+OWN_KINDS = (NORMAL, USER_DEFINED, BYTE)
+"""Types of pieces that text is split into."""
+BOS_NAMES = ("<s>", "<start>")
+"""Names for the piece with which translations begin, which Marian's vocabulary does not name."""
+PROBES, PROBE_PIECES = 200, 12
+"""Made-up lines, and their pieces, on which the old and the new model are compared."""
+
+
+class Vocabulary(NamedTuple):
+    """One side's vocabulary."""
+
+    model: bytes
+    """The SentencePiece model."""
+    rows: list[int]
+    """The row of Marian's matrix for each of our ids."""
+    silent: list[bool]
+    """Whether a piece is never generated, because its row belongs to another piece."""
+
+
+class _Side(NamedTuple):
+    """The files of one side."""
+
+    ids: Mapping[str, int]
+    """Marian's vocabulary."""
+    model: bytes
+    pieces: Sequence[Piece]
+    """The pieces of the SentencePiece model."""
+
+
+class _Special(NamedTuple):
+    """Marian's names or rows of the special pieces."""
+
+    unk: str
+    pad: str
+    start: int
+    eos: str
+
+
+def read_vocabularies(folder: Path, settings: Mapping[str, Any]) -> tuple[Vocabulary, Vocabulary]:
+    """Return the vocabularies of the source and the target, given the content of config.json."""
+    shared = not (folder / "target_vocab.json").is_file()
+    named = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").is_file() else {}
+    special = _special(folder, settings, named if isinstance(named, dict) else {})
+    source = _read_side(folder, "vocab.json", "source.spm", settings.get("vocab_size"))
+    target_size = settings.get("decoder_vocab_size") or settings.get("vocab_size")
+    target = _read_side(folder, "vocab.json" if shared else "target_vocab.json", "target.spm", target_size)
+    if shared:
+        extra = list(dict.fromkeys([*_lacking(source), *_lacking(target)]))
+        return _vocabulary(folder, source, special, extra), _vocabulary(folder, target, special, extra)
+    begins = special._replace(start=_first(source.ids, (*BOS_NAMES, special.pad)))
+    return (
+        _vocabulary(folder, source, begins, _lacking(source)),
+        _vocabulary(folder, target, special, _lacking(target)),
+    )
+
+
+def _special(folder: Path, settings: Mapping[str, Any], named: Mapping[str, Any]) -> _Special:
+    names = {}
+    for name, usual in (("unk_token", "<unk>"), ("pad_token", "<pad>"), ("eos_token", "</s>")):
+        value = named.get(name, usual)
+        names[name] = str(value.get("content", usual) if isinstance(value, dict) else value)
+    start = settings.get("decoder_start_token_id", settings.get("pad_token_id"))
+    if not isinstance(start, int):
+        raise UserError(f"{folder / 'config.json'} has no decoder_start_token_id: fetch it again")
+    return _Special(names["unk_token"], names["pad_token"], start, names["eos_token"])
+
+
+def _read_side(folder: Path, vocabulary: str, model: str, size: object) -> _Side:
+    for name in (vocabulary, model):
+        if not (folder / name).is_file():
+            raise UserError(f"{folder} has no {name}: fetch all files of the model")
+    ids = read_json(folder / vocabulary)
+    rows = set(ids.values()) if isinstance(ids, dict) and all(isinstance(row, int) for row in ids.values()) else set()
+    if not rows or rows != set(range(len(ids))) or len(ids) != size:
+        raise UserError(
+            f"{folder / vocabulary} must name each of the {size} rows of the word vectors that config.json "
+            "promises: fetch both again"
+        )
+    content = (folder / model).read_bytes()
+    pieces = read_pieces(content, str(folder / model))
+    if not any(piece.kind in OWN_KINDS for piece in pieces):
+        raise UserError(f"{folder / model} has no pieces: fetch it again")
+    return _Side(ids, content, pieces)
+
+
+def _lacking(side: _Side) -> list[str]:
+    """Return the pieces of a SentencePiece model that the vocabulary lacks."""
+    return [piece.text for piece in side.pieces if piece.kind in OWN_KINDS and piece.text not in side.ids]
+
+
+def _first(ids: Mapping[str, int], names: Sequence[str]) -> int:
+    return next((ids[name] for name in names if name in ids), 0)
+
+
+def _vocabulary(folder: Path, side: _Side, special: _Special, extra: Sequence[str]) -> Vocabulary:
+    """Return a side's vocabulary: special pieces, the others in Marian's order, then those that it lacks."""
+    for name in (special.unk, special.pad, special.eos):
+        if name not in side.ids:
+            raise UserError(
+                f"{folder}: the vocabulary has no {name}, which tokenizer_config.json names: fetch it again"
+            )
+    names = {row: name for name, row in side.ids.items()}
+    if special.start not in names:
+        raise UserError(f"{folder / 'config.json'}: decoder_start_token_id={special.start} is no row of the vocabulary")
+    rows = [side.ids[special.unk], side.ids[special.pad], special.start, side.ids[special.eos]]
+    rest = sorted(set(names) - set(rows))
+    start = names[special.start]
+    if start in (special.unk, special.pad, special.eos):
+        start = next((name for name in BOS_NAMES if name not in side.ids and name not in extra), "")
+        if not start:
+            raise UserError(f"{folder}: the vocabulary contains {' and '.join(BOS_NAMES)}: import another model")
+    heads = [special.unk, special.pad, start, special.eos]
+    # a row that two special pieces share is generated as the end, else as the unknown piece, else as the beginning
+    silent = [False, rows[1] in (rows[0], *rows[2:]), rows[2] in (rows[0], rows[3]), False]
+    texts = [*heads, *(names[row] for row in rest), *extra]
+    try:
+        model = _model(side, texts, heads)
+    except UnicodeEncodeError as error:
+        raise UserError(f"{folder}: a name in the vocabulary is not valid text: fetch it again") from error
+    _check(folder, side, model)
+    unknown = rows[0]
+    return Vocabulary(
+        model, [*rows, *rest, *[unknown] * len(extra)], [*silent, *[False] * len(rest), *[True] * len(extra)]
+    )
+
+
+def _model(side: _Side, texts: Sequence[str], heads: Sequence[str]) -> bytes:
+    """Return the SentencePiece model with a piece for each row; the model itself if its pieces are the rows."""
+    if texts == [piece.text for piece in side.pieces]:
+        return side.model
+    own = {piece.text: piece for piece in side.pieces if piece.kind in OWN_KINDS}
+    special = [Piece(heads[0], 0.0, UNKNOWN), *(Piece(name, 0.0, CONTROL) for name in heads[1:])]
+    pieces = [*special, *(own.get(text) or _foreign(text) for text in texts[len(heads) :])]
+    fields = (UNKNOWN_PIECE, PAD_PIECE, BOS_PIECE, EOS_PIECE)
+    names = {field: name.encode() for field, name in zip(fields, heads, strict=True)}
+    return with_settings(with_pieces(side.model, pieces), TRAINER, {**names, UNKNOWN_SURFACE: b""})
+
+
+def _foreign(text: str) -> Piece:
+    """Return the piece for a row that the SentencePiece model does not have.
+
+    Marian splits off a language tag such as >>deu<< at the beginning of a sentence; the space that SentencePiece adds
+    there belongs to it.
+    """
+    if text.startswith(">>") and text.endswith("<<"):
+        return Piece(f"\u2581{text}", 0.0, USER_DEFINED)
+    return Piece(text, 0.0, UNUSED)
+
+
+def _check(folder: Path, side: _Side, model: bytes) -> None:
+    """Make sure that made-up lines are split as before."""
+    try:
+        before, after = (sentencepiece.SentencePieceProcessor(model_proto=each) for each in (side.model, model))
+    except RuntimeError as error:
+        raise UserError(f"{folder}: SentencePiece cannot load the tokenizer: fetch it again") from error
+    generator = np.random.default_rng(1)
+    own = [piece.text for piece in side.pieces if piece.kind in OWN_KINDS]
+    drawn = (generator.choice(len(own), PROBE_PIECES) for _ in iter(int, 1))
+    for chosen in islice(drawn, PROBES):
+        line = "".join(own[index] for index in chosen).replace("\u2581", " ")
+        if before.encode(line, out_type=str) != after.encode(line, out_type=str):
+            raise UserError(f"{folder}: {line!r} would be split in another way: import another model")

@@ -1,0 +1,111 @@
+"""Extend a vocabulary by the pieces of another, and relate the pieces of two vocabularies."""
+
+from collections.abc import Sequence
+
+import sentencepiece
+
+from nmt.errors import UserError
+from nmt.text.sentencepiece_model import (
+    BPE,
+    BYTE,
+    CHARACTER_MAP,
+    DUMMY_PREFIX,
+    NORMAL,
+    NORMALIZER,
+    REMOVE_WHITESPACE,
+    UNIGRAM,
+    Piece,
+    model_type,
+    read_pieces,
+    with_pieces,
+    with_settings,
+)
+from nmt.text.special import BOS, EOS, PAD, UNK
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer
+
+NAMES = {UNIGRAM: "unigram", BPE: "bpe"}
+"""The names of model types in the settings."""
+
+
+def extend(old: Tokenizer, learned: Tokenizer, size: int, name: str) -> Tokenizer:
+    """Return the old tokenizer with pieces of one that was learned from other text, up to `size` pieces per model.
+
+    Old pieces keep their ids. All characters of the new text come first, so that none of it is unknown.
+
+    Args:
+        old: The tokenizer to extend.
+        learned: The tokenizer to take pieces from.
+        size: The size of the vocabulary.
+        name: What errors call the old tokenizer.
+    """
+    check_joint(old, joint=learned.joint, name=name)
+    models = list(zip(old.contents, learned.contents, strict=True))[: len(old.file_names)]
+    return Tokenizer(*(_extended(before, other, size, name) for before, other in models))
+
+
+def check_joint(old: Tokenizer, *, joint: bool, name: str) -> None:
+    """Refuse the tokenizer `name` if it shares one vocabulary between the languages and the settings do not."""
+    if old.joint != joint:
+        raise UserError(
+            f"the tokenizer of {name} has {'one vocabulary' if old.joint else 'a vocabulary per language'}, but "
+            f"tokenizer.joint={str(joint).lower()}: set tokenizer.joint={str(old.joint).lower()}, "
+            "or training.init_vocabulary=new"
+        )
+
+
+def _extended(old: bytes, learned: bytes, size: int, name: str) -> bytes:
+    kinds = model_type(old), model_type(learned)
+    if kinds[0] != kinds[1] or kinds[0] not in NAMES:
+        old_kind, new_kind = (NAMES.get(kind, f"of type {kind}") for kind in kinds)
+        raise UserError(
+            f"the vocabulary of {name} cannot be extended: it is {old_kind}, but tokenizer.model_type={new_kind}: "
+            "choose that model type, or training.init_vocabulary=new"
+        )
+    pieces = read_pieces(old, name)
+    if size <= len(pieces):
+        raise UserError(
+            f"the vocabulary of {name} cannot be extended: it has {len(pieces)} pieces, and tokenizer.vocab_size="
+            f"{size} is not more: raise it, or set training.init_vocabulary=old"
+        )
+    known = {piece.text for piece in pieces}
+    new = [piece for piece in read_pieces(learned, name) if piece.kind == NORMAL and piece.text not in known]
+    new.sort(key=lambda piece: len(piece.text) > 1)  # stable: characters first, then the order of the learned model
+    new = new[: size - len(pieces)]
+    if kinds[0] == BPE:  # scores are the negative order of the merges, which must come after the old ones
+        lowest = min((piece.score for piece in pieces), default=0.0)
+        new = [Piece(piece.text, lowest - 1 - order) for order, piece in enumerate(new)]
+    return with_pieces(old, [*pieces, *new])
+
+
+def compositions(old: bytes, new: bytes, name: str) -> list[list[int]]:
+    """Return the ids of the old pieces that each new piece consists of: itself if it is old, nothing if unknown.
+
+    Args:
+        old: The content of the old SentencePiece model.
+        new: The content of the new one.
+        name: What errors call the models.
+    """
+    known = {piece.text: index for index, piece in enumerate(read_pieces(old, name))}
+    split = _Splitter(old)
+    found = []
+    for index, piece in enumerate(read_pieces(new, name)):
+        if index in (UNK, PAD, BOS, EOS):
+            found.append([index])
+        elif piece.text in known:
+            found.append([known[piece.text]])
+        else:
+            found.append([] if piece.kind == BYTE else split(piece.text))
+    return found
+
+
+class _Splitter:
+    """Splits a piece, which may be the inside of a word, as a model splits text."""
+
+    def __init__(self, model: bytes) -> None:
+        exact: dict[int, int | bytes] = {CHARACTER_MAP: b"", DUMMY_PREFIX: 0, REMOVE_WHITESPACE: 0}
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=with_settings(model, NORMALIZER, exact))
+
+    def __call__(self, text: str) -> list[int]:
+        """Return the ids of the known pieces of a text in which SPACE_MARK stands for a space."""
+        ids: Sequence[int] = self._processor.encode(text.replace(SPACE_MARK, " "), out_type=int)
+        return [index for index in ids if index != UNK]

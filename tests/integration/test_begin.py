@@ -1,0 +1,190 @@
+"""A run that begins from another model has its weights, keeps frozen ones, and resumes exactly without that model."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from nmt.runs.layout import RunLayout
+from nmt.text.tokenizer import Tokenizer
+from tests.integration.toy import call, run
+
+
+@pytest.fixture
+def outputs(whole: Path, tmp_path: Path) -> Path:
+    """Return a folder with the run toy to begin from."""
+    shutil.copytree(whole / "toy", tmp_path / "outputs" / "toy", symlinks=True)
+    return tmp_path / "outputs"
+
+
+@pytest.fixture
+def tuning(settings: list[str], outputs: Path) -> list[str]:
+    """Return overrides for a run that begins from toy, on a corpus folder of its own."""
+    kept = [each for each in settings if not each.startswith(("name=", "data.corpus="))]
+    return [*kept, "name=tuned", "data.corpus=tuned", f"paths.outputs={outputs}", "training.init_from=toy"]
+
+
+def succeed(command: str, overrides: list[str]) -> str:
+    done = call([command, *overrides])
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refuse(command: str, overrides: list[str]) -> str:
+    done = call([command, *overrides])
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def weights(run_folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(RunLayout(run_folder).last / "model.safetensors")
+
+
+def first_loss(run_folder: Path) -> float:
+    events = map(json.loads, RunLayout(run_folder).metrics.read_text(encoding="utf-8").splitlines())
+    return next(float(event["loss"]) for event in events if event["event"] == "train")
+
+
+def test_a_run_begins_with_the_weights_and_the_tokenizer_of_another(tuning: list[str], outputs: Path) -> None:
+    said = succeed("data", tuning)
+    assert "tokenizer kept from the model of training.init_from" in said
+    said = succeed("train", tuning)
+    assert f"beginning from {outputs / 'toy' / 'checkpoints' / 'step-'}" in said
+    tuned, base = outputs / "tuned", outputs / "toy"
+    assert first_loss(tuned) < first_loss(base) - 1
+    last = RunLayout(tuned).last
+    assert (last / "tokenizer.model").read_bytes() == (RunLayout(base).last / "tokenizer.model").read_bytes()
+    origin = json.loads((last / "meta.json").read_text(encoding="utf-8"))["origin"]
+    begun_from = json.loads((Path(origin["path"]) / "meta.json").read_text(encoding="utf-8"))
+    assert (origin["name"], origin["step"]) == ("toy", begun_from["step"])
+    assert origin["sha256"] == begun_from["files"]["model.safetensors"]
+    assert json.loads(RunLayout(tuned).environment.read_text(encoding="utf-8"))["origin"] == origin
+    succeed("average", tuning)
+    averaged = json.loads((RunLayout(tuned).averaged / "meta.json").read_text(encoding="utf-8"))
+    assert averaged["origin"] == origin
+
+
+def test_a_resumed_run_does_not_need_its_origin(tuning: list[str], outputs: Path) -> None:
+    succeed("data", tuning)
+    succeed("train", tuning)
+    expected = weights(outputs / "tuned")
+    shutil.rmtree(outputs / "tuned")
+    succeed("train", [*tuning, "training.steps=20"])
+    shutil.rmtree(outputs / "toy")
+    assert "tokenizer: unchanged" in succeed("data", tuning)
+    succeed("train", tuning)
+    found = weights(outputs / "tuned")
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    meta = json.loads((RunLayout(outputs / "tuned").last / "meta.json").read_text(encoding="utf-8"))
+    assert meta["origin"]["name"] == "toy"
+
+
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_frozen_weights_stay_equal_bit_by_bit(tuning: list[str], outputs: Path, processes: int) -> None:
+    succeed("data", tuning)
+    chosen = [*tuning, "training.freeze=[encoder,embeddings]", "training.steps=12", "training.save_every=6"]
+    for steps in (6, 12):
+        done = run(["train", *chosen, f"training.steps={steps}"], processes)
+        assert done.returncode == 0, done.stderr
+    succeed("average", chosen)
+    last = RunLayout(outputs / "tuned").last
+    origin = json.loads((last / "meta.json").read_text(encoding="utf-8"))["origin"]
+    before = load_file(Path(origin["path"]) / "model.safetensors")
+    for folder in (last, RunLayout(outputs / "tuned").averaged):
+        after = load_file(folder / "model.safetensors")
+        for name, weight in before.items():
+            assert torch.equal(weight, after[name]) == name.startswith(("encoder.", "vectors.")), name
+    saved = torch.load(last / "trainer.pt", weights_only=True)["trainer"]["optimizer"]["state"]
+    assert len(saved) == sum(not name.startswith(("encoder.", "vectors.")) for name in before)
+
+
+@pytest.mark.parametrize("vocabulary", ["new", "extend"])
+def test_another_domain_may_have_another_vocabulary(
+    tuning: list[str], outputs: Path, corpus: Path, tmp_path: Path, vocabulary: str
+) -> None:
+    files = [tmp_path / f"train.{side}" for side in ("en", "de")]
+    for file in files:
+        text = (corpus / file.name).read_text(encoding="utf-8")
+        file.write_text(text.replace("e", "ë").replace("st", "ßt"), encoding="utf-8")
+    chosen = [*tuning, f"data.train=[{files[0]},{files[1]}]", "tokenizer.vocab_size=150"]
+    chosen += [f"training.init_vocabulary={vocabulary}", "training.steps=2"]
+    succeed("data", chosen)
+    assert "of 150 word pieces" in succeed("train", chosen)
+    old, new = (Tokenizer.load(RunLayout(outputs / name).last) for name in ("toy", "tuned"))
+    assert (new.vocabularies[0][: old.source_size] == old.vocabularies[0]) == (vocabulary == "extend")
+    assert len(weights(outputs / "tuned")["vectors.shared"]) == new.source_size == 150
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["training.init_from=toi"], "training.init_from=toi is neither a run in .* nor a checkpoint: did you mean"),
+        (["name=toy"], "this run cannot be resumed with other settings: .* training.init_from was .* and is now toy"),
+        (["training.freeze=[encode]"], "training.freeze: encode is no part and no parameter of this model: did"),
+        (["training.freeze=['*']"], "leaves nothing to train"),
+        (["training.init_skip=[nothing.*]"], "training.init_skip: nothing.* is no weight of this model"),
+        (["model.layers=2"], "encoder.1.attention.query_key_value.weight is missing; .* more: set model.layers=1"),
+        (["model.d_ff=96"], r"encoder.0.feed_forward.inner.weight is \[64, 32\], not \[96, 32\]"),
+        (["model.heads=4"], "model.heads is 4, not 2: set model.heads=2, or leave them out with training.init_skip"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_by_name(tuning: list[str], outputs: Path, changes: list[str], words: str) -> None:
+    succeed("data", tuning)
+    error = refuse("train", [*tuning, *changes])
+    assert re.search(words, error), error
+
+
+def test_what_does_not_fit_can_be_left_out(tuning: list[str], outputs: Path) -> None:
+    succeed("data", tuning)
+    skip = "training.init_skip=[encoder.1.*,decoder.1.*,model.activation]"
+    said = succeed("train", [*tuning, "model.layers=2", "model.activation=gelu", skip, "training.steps=1"])
+    assert "32 left out" in said
+
+
+def test_data_of_another_tokenizer_is_refused(tuning: list[str], settings: list[str], outputs: Path) -> None:
+    own = [each for each in tuning if not each.startswith("training.init_from=")]
+    succeed("data", [*own, "tokenizer.vocab_size=100"])
+    assert "was prepared with other settings (tokenizer: settings)" in refuse("train", tuning)
+    small = [*own, "name=small", "tokenizer.vocab_size=100", "training.steps=1"]
+    succeed("train", small)
+    succeed("data", [*tuning, "training.init_from=small"])
+    error = refuse("train", tuning)
+    assert "was prepared with another tokenizer than" in error
+    assert "run `make data` with the same ARGS" in error
+
+
+def test_an_export_is_imported_as_a_run_that_all_commands_take(
+    tuning: list[str], outputs: Path, tmp_path: Path
+) -> None:
+    toy = [each for each in tuning if not each.startswith(("name=", "training.init_from=", "data.corpus="))]
+    toy += ["name=toy", "data.corpus=toy"]
+    succeed("average", toy)
+    succeed("export", [*toy, "export.target=safetensors", "export.sample=4"])
+    said = succeed(
+        "import", [f"source={outputs}/toy/export/safetensors-float32", "name=again", f"paths.outputs={outputs}"]
+    )
+    assert "model.layers=1 model.d_model=32 model.d_ff=64 model.heads=2" in said
+    again = [*toy, "name=again"]
+    for command in ("eval", "report"):
+        succeed(command, again)
+    lines = [RunLayout(outputs / name).evaluation / "test.hyp.txt" for name in ("toy", "again")]
+    succeed("eval", toy)
+    assert lines[0].read_bytes() == lines[1].read_bytes()
+    succeed("data", [*tuning, "training.init_from=again"])
+    succeed("train", [*tuning, "training.init_from=again", "training.steps=1"])
+    origin = json.loads((RunLayout(outputs / "tuned").last / "meta.json").read_text(encoding="utf-8"))["origin"]
+    assert origin["name"] == "again"
+    succeed("report", tuning)
+    assert "Began from" in RunLayout(outputs / "tuned").report.read_text(encoding="utf-8")
+    assert "contains only weights" in refuse("train", again)
+
+
+def test_a_folder_that_is_no_model_is_not_imported(tmp_path: Path) -> None:
+    places = [f"paths.outputs={tmp_path}", "name=x"]
+    assert "is no model that can be imported" in refuse("import", [f"source={tmp_path}", *places])
+    assert "name the folder of a model to import" in refuse("import", places)
