@@ -37,14 +37,18 @@ LINES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
+def train_pieces(vocab_size: int = 44) -> bytes:
     content = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES * 5), model_writer=content, model_type="bpe", vocab_size=44, minloglevel=2,
+        sentence_iterator=iter(LINES * 5), model_writer=content, model_type="bpe", vocab_size=vocab_size, minloglevel=2,
         unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS,
     )  # fmt: skip
-    return Tokenizer(content.getvalue())
+    return content.getvalue()
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer(train_pieces())
 
 
 def random_model(
@@ -319,7 +323,6 @@ def test_a_checkpoint_of_another_vocabulary_or_shape_is_refused(tokenizer: Token
 def test_a_checkpoint_with_the_tokenizers_of_another_run_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
     model = random_model(tokenizer)
     tokenizer.save(tmp_path)
-    content = (tmp_path / "tokenizer.model").read_bytes()
-    two = Tokenizer(content, content)
+    two = Tokenizer(train_pieces(), train_pieces(vocab_size=42))
     with pytest.raises(UserError, match="a vocabulary for each language"):
         load_model(checkpoint(tmp_path, model, two), replace(model.config, tie_embeddings=True), CPU)
