@@ -12,7 +12,7 @@ from nmt.runs.checkpoint_files import read_meta
 from nmt.runs.checkpoints import Checkpoints, load
 from tests.integration.toy import call
 
-LINE = re.compile(r"  nll ([0-9.]+)  perplexity +([0-9.]+)  ([^:]+): steps? ([0-9, ]+)")
+LINE = re.compile(r"  smoothed loss ([0-9.]+)  nll ([0-9.]+)  ([^:]+): steps? ([0-9, ]+)")
 
 
 @pytest.fixture
@@ -56,18 +56,18 @@ def scored(settings: list[str], corpus: Path, outputs: Path) -> float:
 
 def test_average_with_the_lowest_development_loss_is_written(settings: list[str], corpus: Path, run: Path) -> None:
     said = average(settings, run, "averaging.last=0", "training.keep_best=2")
-    found = {name: (float(nll), steps.split(", ")) for nll, _, name, steps in LINE.findall(said)}
+    found = {name: (float(loss), float(nll), steps.split(", ")) for loss, nll, name, steps in LINE.findall(said)}
     assert found.keys() == {
         "last", "average of the last 2", "average of the last 3", "average of the last 4", "average of the last 5",
         "best", "average of the best 2",
     }  # fmt: skip
-    chosen = min(found, key=lambda name: found[name][0])
-    assert f"chosen by the lowest nll: {chosen}" in said
-    assert "50" not in found[chosen][1]
+    loss, nll, steps = min(found.values())
+    assert found[said.partition("chosen by the lowest smoothed loss: ")[2].splitlines()[0]] == (loss, nll, steps)
+    assert "50" not in steps
     meta = read_meta(run / "toy" / "checkpoints" / "averaged")
-    assert sorted(meta.averaged_from) == sorted(f"step-{int(step):08}" for step in found[chosen][1])
-    assert scored(settings, corpus, run) == pytest.approx(found[chosen][0], abs=2e-4)
-    for nll, steps in found.values():
+    assert sorted(meta.averaged_from) == sorted(f"step-{int(step):08}" for step in steps)
+    assert scored(settings, corpus, run) == pytest.approx(nll, abs=2e-4)
+    for _, nll, steps in found.values():
         average(settings, run, f"averaging.checkpoints=[{','.join(steps)}]")
         assert scored(settings, corpus, run) == pytest.approx(nll, rel=1e-3)
 

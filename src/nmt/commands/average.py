@@ -34,22 +34,26 @@ def run(config: Config) -> None:
 
 
 def _choose_by_loss(config: Config, checkpoints: Checkpoints) -> list[Path]:
-    """Return the checkpoints of the candidate with the lowest development loss, earliest step first."""
+    """Return the checkpoints of the candidate with the lowest development loss, earliest step first.
+
+    The loss has smoothed labels, like the one that training minimises and by which the best checkpoint is kept. The
+    plain nll would prefer averages with early checkpoints, which are less certain but translate worse.
+    """
     training = config.training
     found = candidates(checkpoints, training.keep_last, training.keep_best)
-    print("on the development set, per token (without label smoothing):", flush=True)
+    print("on the development set, per token:", flush=True)
     best, lowest = None, math.inf
     for candidate, statistics in _measured(config, found):
-        figures = f"nll {statistics.nll:.4f}  perplexity {statistics.perplexity:8.2f}"
+        figures = f"smoothed loss {statistics.loss:.4f}  nll {statistics.nll:.4f}"
         print(f"  {figures}  {_described(candidate)}", flush=True)
-        if statistics.nll < lowest:
-            best, lowest = candidate, statistics.nll
+        if statistics.loss < lowest:
+            best, lowest = candidate, statistics.loss
     if best is None:
         raise UserError(
             f"no checkpoint in {checkpoints.folder} has a finite loss on the development set, so training has "
             "diverged: train under another name= with training.clip_norm=1 or a lower training.learning_rate"
         )
-    print(f"chosen by the lowest nll: {best.name}")
+    print(f"chosen by the lowest smoothed loss: {best.name}")
     return [each.path for each in sorted(best.checkpoints, key=lambda checkpoint: checkpoint.step)]
 
 
