@@ -52,7 +52,7 @@ def _record(
         corpus=config.data.corpus,
         languages=(config.data.source_lang, config.data.target_lang),
         decoding=config.decoding,
-        engine=config.engine,
+        engine="ctranslate2" if config.engine == "ctranslate2" else "torch",
         machine=str(machine),
         processes=distributed.world_size(),
         checkpoint=loaded.checkpoint,

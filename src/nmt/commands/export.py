@@ -9,6 +9,6 @@ from nmt.export.export_checkpoint import export_checkpoint
 
 def run(config: Config) -> None:
     """Export the checkpoint and print how it compares with the model."""
-    prepare_machine(replace(config.runtime, device="cpu", precision="fp32"))
-    record = export_checkpoint(config)
+    machine = prepare_machine(replace(config.runtime, device="cpu"))
+    record = export_checkpoint(config, machine.precision)
     print(f"{config.export_folder}: {record.verified.summary}")

@@ -8,6 +8,7 @@ from tqdm import tqdm
 
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
+from nmt.decoding.choose_engine import choose_engine
 from nmt.decoding.engine import WINDOW_LINES, Translation
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.request import Request
@@ -17,7 +18,8 @@ from nmt.text.streams import is_interactive, open_output, read_input
 
 def run(config: Config) -> None:
     """Write a translation per line, in the order of the input; each block of lines is written as soon as it is done."""
-    engine = load_engine(config, prepare_machine(config.runtime)).engine
+    machine = prepare_machine(config.runtime)
+    engine = load_engine(choose_engine(config, machine.device), machine).engine
     window, no_bar = (1, True) if is_interactive(config.input) else (WINDOW_LINES, None)
     sources, lines = tee(read_input(config.input))
     with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=no_bar) as bar:

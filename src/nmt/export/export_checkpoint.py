@@ -9,7 +9,7 @@ import torch
 
 from nmt import __version__
 from nmt.config.saved import from_yaml
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.schema import Config, DecodingConfig, ExportConfig
 from nmt.data.filter_counts import FilterCount, filter_counts
 from nmt.data.manifest import read_manifest
 from nmt.data.records import collect_task, encode_task
@@ -19,7 +19,7 @@ from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.export.card import CardFacts, card
 from nmt.export.exporter import Exporter, TrainedModel
 from nmt.export.registry import EXPORTERS
-from nmt.export.verify import Quality, Verification, accept, compare_quality, verify
+from nmt.export.verify import Quality, Verification, accept, compare_quality, compare_speed, verify
 from nmt.runs.checkpoint_record import CheckpointRecord, origin_of
 from nmt.runs.checkpoints import load, resolve
 from nmt.runs.export_record import ExportRecord, VerificationRecord
@@ -38,8 +38,11 @@ class Sample(NamedTuple):
     """Their references; empty if they are not from the development set."""
 
 
-def export_checkpoint(config: Config) -> ExportRecord:
-    """Export the checkpoint that the settings name; leave nothing behind unless the export passes its comparison."""
+def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
+    """Export the checkpoint that the settings name; leave nothing behind unless the export passes its comparison.
+
+    `precision` is the one in which the model itself translates on this CPU, for the comparison of speed.
+    """
     exporter = EXPORTERS[config.export.target]
     checkpoint = load(resolve(config.run_folder, config.checkpoint))
     sample = _read_sample(config)
@@ -51,10 +54,15 @@ def export_checkpoint(config: Config) -> ExportRecord:
     with replacing_folder(config.export_folder) as partial:
         exporter.write(partial, trained)
         native = exporter.native_engine(usual, trained)
-        verification = verify(native, exporter.open(partial, native, sample.lines), sample.lines)
+        exported = exporter.open(partial, native, sample.lines)
+        verification = verify(native, exported, sample.lines)
         accept(verification, config.export.quantization)
         quality = _compare_quality(usual, native, verification, sample)
-        record = _record(config, exporter, trained, verification, quality)
+        speedup = None
+        if trained.quantization == "int8":
+            fast = TorchEngine([model], tokenizer, trained.decoding, CPU, precision)
+            speedup = compare_speed(fast, exported, sample.lines)
+        record = _record(config, exporter, trained, verification, quality, speedup)
         write_text(partial / SETTINGS, checkpoint.config_text)
         write_text(partial / "README.md", card(_card_facts(partial, config, exporter, trained, record)))
         record.write(partial)
@@ -88,10 +96,14 @@ def _read_sample(config: Config) -> Sample:
         )
     has_references = config.input == "-" and target.is_file()
     pairs = zip(read_lines(path), read_lines(target) if has_references else repeat(""), strict=False)
-    chosen = list(islice((pair for pair in pairs if pair[0].strip()), config.export.sample))
+    chosen = list(islice((pair for pair in pairs if pair[0].strip()), _sample_size(config.export)))
     if not chosen:
         raise UserError(f"{path} is empty, so the export cannot be verified: name another text with input=FILE")
     return Sample([line for line, _ in chosen], [reference for _, reference in chosen] if has_references else [])
+
+
+def _sample_size(config: ExportConfig) -> int:
+    return config.sample or (1000 if config.quantization == "int8" else 100)
 
 
 def _record(
@@ -100,6 +112,7 @@ def _record(
     trained: TrainedModel,
     verification: Verification,
     quality: Quality | None,
+    speedup: float | None,
 ) -> ExportRecord:
     checked = "verified" if trained.quantization == "float32" else f"rounded to {trained.quantization}"
     settings = trained.settings
@@ -116,7 +129,14 @@ def _record(
             same=verification.same,
             log_probability_difference=verification.difference,
             quality=None if quality is None else asdict(quality),
-            summary="; ".join([f"{checked}, {verification}", *([str(quality)] if quality else [])]),
+            summary="; ".join(
+                [
+                    f"{checked}, {verification}",
+                    *([str(quality)] if quality else []),
+                    *([f"{speedup:.1f} times as fast with single sentences"] if speedup else []),
+                ]
+            ),
+            speedup=speedup,
         ),
     )
 

@@ -25,6 +25,8 @@ class VerificationRecord:
     """BLEU and chrF of the model and of the export; None if there were no references."""
     summary: str
     """All of this in one line."""
+    speedup: float | None = None
+    """How many times as fast as the model it translated single sentences on a CPU; None if this was not measured."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -35,6 +37,7 @@ class VerificationRecord:
             float(content.get("log_probability_difference", 0.0)),
             content.get("quality"),
             str(content.get("said", "")),
+            float(content["speedup"]) if content.get("speedup") else None,
         )
 
     def to_json(self) -> dict[str, object]:
@@ -45,6 +48,7 @@ class VerificationRecord:
             "log_probability_difference": self.log_probability_difference,
             "quality": None if self.quality is None else dict(self.quality),
             "said": self.summary,
+            "speedup": self.speedup,
         }
 
 

@@ -16,8 +16,9 @@ class ExportConfig:
     """Number format of the weights: float32, or int8 (ctranslate2 only)."""
     folder: str = ""
     """Destination; empty is `<paths.outputs>/<name>/export/<target>-<quantization>`."""
-    sample: int = 100
-    """Number of sentences whose translations must agree before the export is complete."""
+    sample: int = 0
+    """Number of sentences whose translations must agree before the export is complete; 0 is 100, or 1,000 for int8,
+    because their BLEU decides whether `translate` uses the export."""
     licence: str = ""
     """Licence of the weights, such as cc-by-4.0, which the model card states."""
 
@@ -25,7 +26,7 @@ class ExportConfig:
         """Check the values."""
         check_choice("export.target", self.target, ("ctranslate2", "huggingface", "safetensors"))
         check_choice("export.quantization", self.quantization, ("float32", "int8"))
-        check_at_least("export.sample", self.sample, 1)
+        check_at_least("export.sample", self.sample, 0)
         if self.quantization != "float32" and self.target != "ctranslate2":
             raise ConfigError(f"export.quantization={self.quantization} needs export.target=ctranslate2")
 

@@ -1,0 +1,60 @@
+"""engine=auto: translate with the int8 export of a model where that is faster and about as good."""
+
+import math
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+
+import torch
+from tqdm import tqdm
+
+from nmt.config.schema import Config, DecodingConfig
+from nmt.runs.checkpoint_files import read_meta
+from nmt.runs.checkpoints import resolve
+from nmt.runs.export_record import EXPORT_RECORD, VerificationRecord, read_export_record
+from nmt.runs.layout import WEIGHTS
+
+MAX_BLEU_LOSS = 0.2
+"""How many points of BLEU an int8 export may lose and still be used unasked."""
+
+
+def choose_engine(config: Config, device: torch.device) -> Config:
+    """Return the settings with `engine=auto` decided; say so on standard error if the export will translate."""
+    if config.engine != "auto":
+        return config
+    if device.type != "cpu" or not _is_beam_search(config.decoding):
+        return replace(config, engine="torch")
+    export = replace(config.export, target="ctranslate2", quantization="int8")
+    int8 = replace(config, engine="ctranslate2", export=export)
+    if not _is_usable(int8):
+        return replace(config, engine="torch")
+    verified = read_export_record(int8.export_folder).verified
+    tqdm.write(
+        f"translating with the int8 export in {int8.export_folder} ({verified.summary}); engine=torch for the model",
+        file=sys.stderr,
+    )
+    return int8
+
+
+def _is_beam_search(decoding: DecodingConfig) -> bool:
+    """Return whether the settings ask only for what both engines do alike."""
+    return decoding.strategy == "beam" and not decoding.ensemble and not decoding.well_formed
+
+
+def _is_usable(config: Config) -> bool:
+    """Return whether there is an export of the checkpoint that is faster than the model and about as good."""
+    if find_spec("ctranslate2") is None or not (config.export_folder / EXPORT_RECORD).is_file():
+        return False
+    record = read_export_record(config.export_folder)
+    weights = read_meta(resolve(config.run_folder, config.checkpoint)).files[WEIGHTS]
+    return (
+        (record.target, record.quantization, record.checkpoint.sha256) == ("ctranslate2", "int8", weights)
+        and is_as_good(record.verified)
+        and (record.verified.speedup or 0) > 1
+    )
+
+
+def is_as_good(verified: VerificationRecord) -> bool:
+    """Return whether the export lost at most `MAX_BLEU_LOSS` where it was compared with the model."""
+    quality = verified.quality or {}
+    return quality.get("export_bleu", -math.inf) >= quality.get("model_bleu", math.inf) - MAX_BLEU_LOSS
