@@ -1,7 +1,7 @@
 """Translate with a model that `nmt export` wrote for CTranslate2, to score exactly the model that will be used."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -50,7 +50,13 @@ class CTranslate2Engine(Engine):
             )
         except (RuntimeError, ValueError) as error:
             raise UserError(f"CTranslate2 cannot load {folder} ({error}): run `make export` again") from error
-        ctranslate2.set_random_seed(seed)
+        self._set_seed = ctranslate2.set_random_seed
+        self._set_seed(seed)
+
+    def with_search(self, config: DecodingConfig, seed: int) -> Self:
+        """See `Engine.with_search`. All engines of a process draw their samples from the same random numbers."""
+        self._set_seed(seed)
+        return super().with_search(config, seed)
 
     def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
