@@ -9,19 +9,32 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nmt.decoding.attention import Attention
-    from nmt.decoding.engine import Candidate, Likelihood, Translation
+    from nmt.decoding.engine import Candidate, Likelihood, ScoredToken, Translation
     from nmt.decoding.load_engine import load
     from nmt.decoding.loaded_model import LoadedModel
+    from nmt.decoding.request import Request
     from nmt.errors import UserError
 
 __version__ = "0.1.0"
-__all__ = ["Attention", "Candidate", "Likelihood", "LoadedModel", "Translation", "UserError", "load"]
+__all__ = [
+    "Attention",
+    "Candidate",
+    "Likelihood",
+    "LoadedModel",
+    "Request",
+    "ScoredToken",
+    "Translation",
+    "UserError",
+    "load",
+]
 
 _HOMES = {
     "Attention": "nmt.decoding.attention",
     "Candidate": "nmt.decoding.engine",
     "Likelihood": "nmt.decoding.engine",
     "LoadedModel": "nmt.decoding.loaded_model",
+    "Request": "nmt.decoding.request",
+    "ScoredToken": "nmt.decoding.engine",
     "Translation": "nmt.decoding.engine",
     "UserError": "nmt.errors",
     "load": "nmt.decoding.load_engine",

@@ -8,6 +8,7 @@ from typing import TypedDict, Unpack
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.attention import Attention, compute_attention
 from nmt.decoding.engine import Engine, Likelihood, Translation
+from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError, nearest
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -42,18 +43,27 @@ class LoadedModel:
     checkpoint: CheckpointRecord
     """The checkpoint that was loaded, or that the export was made from."""
 
-    def translate(self, lines: Iterable[str], *, seed: int = 1, **options: Unpack[SearchOptions]) -> list[Translation]:
+    def translate(
+        self,
+        lines: Iterable[str | Request],
+        *,
+        token_scores: bool = False,
+        seed: int = 1,
+        **options: Unpack[SearchOptions],
+    ) -> list[Translation]:
         """Translate lines of text, and return the translations in the same order.
 
         Args:
             lines: the text, a sentence per line. An empty line stays empty; a line that is too long is truncated, with
-                a warning.
+                a warning. A `Request` is a line with constraints on its translation.
+            token_scores: whether candidates have their tokens with log-probabilities, which takes an extra pass.
             seed: seed of the samples, if strategy is "sample".
             options: settings of the search that differ from those that the model was loaded with.
         """
         if isinstance(lines, str):
             raise TypeError("translate takes a list of lines, not a single text: translate([text])")
-        return list(self.engine.with_search(self._search(options), seed).translate(lines))
+        engine = self.engine.with_search(self._search(options), seed)
+        return list(engine.translate(lines, token_scores=token_scores))
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> list[Likelihood]:
         """Return how probable the second text of each pair is as the translation of the first.
