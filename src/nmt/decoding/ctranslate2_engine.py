@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -58,7 +58,13 @@ class CTranslate2Engine(Engine):
         except (RuntimeError, ValueError) as error:
             raise UserError(f"CTranslate2 cannot load {folder} ({error}): run `make export` again") from error
         self._on_cpu = device.type == "cpu"
-        ctranslate2.set_random_seed(seed)
+        self._set_seed = ctranslate2.set_random_seed
+        self._set_seed(seed)
+
+    def with_search(self, config: DecodingConfig, seed: int) -> Self:
+        """See `Engine.with_search`. All engines of a process draw their samples from the same random numbers."""
+        self._set_seed(seed)
+        return super().with_search(config, seed)
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`."""

@@ -4,9 +4,10 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from copy import copy
 from dataclasses import dataclass
 from itertools import count, islice, repeat
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from tqdm import tqdm
 
@@ -83,6 +84,12 @@ class Engine(ABC):
         self.config = config
         self.max_source_tokens = max_source_tokens
         self.max_target_tokens = min(max_target_tokens, MAX_TARGET_TOKENS)
+
+    def with_search(self, config: DecodingConfig, seed: int) -> Self:
+        """Return an engine with the same model and other settings; both may translate at the same time."""
+        engine = copy(self)
+        engine.config = config
+        return engine
 
     @abstractmethod
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:

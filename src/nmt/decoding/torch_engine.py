@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -52,10 +53,21 @@ class TorchEngine(Engine):
         prepare = prepare_for_cpu if device.type == "cpu" else in_precision
         self.models = [prepare(model, precision) for model in models]
         self.device = device
-        self.generator = torch.Generator(device).manual_seed(seed)
-        vocabularies = tokenizer.vocabularies if config.well_formed else ([], [])
-        self._begins_word = torch.tensor([piece.startswith(SPACE_MARK) for piece in vocabularies[0]], device=device)
-        self._tree_symbols = TreeSymbols.of(vocabularies[1], device) if config.well_formed else None
+        self._prepare_search(seed)
+
+    def with_search(self, config: DecodingConfig, seed: int) -> Self:
+        """See `Engine.with_search`."""
+        engine = super().with_search(config, seed)
+        engine._prepare_search(seed)
+        return engine
+
+    def _prepare_search(self, seed: int) -> None:
+        """Make what depends on the settings of the search."""
+        self.generator = torch.Generator(self.device).manual_seed(seed)
+        source_pieces, target_pieces = self.tokenizer.vocabularies if self.config.well_formed else ([], [])
+        begins_word = [piece.startswith(SPACE_MARK) for piece in source_pieces]
+        self._begins_word = torch.tensor(begins_word, device=self.device)
+        self._tree_symbols = TreeSymbols.of(target_pieces, self.device) if self.config.well_formed else None
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`. A CPU decodes batches in parallel, except to sample: the order changes the samples."""
