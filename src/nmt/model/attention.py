@@ -18,7 +18,7 @@ from torch.nn.attention.varlen import varlen_attn
 
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
-from nmt.model.kernels.backend import has_triton
+from nmt.model.kernels.backend import has_triton, sum_dtype
 from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH as MAX_SHORT_HEAD_WIDTH
 from nmt.model.kernels.short_attention import TILES, short_attention
 from nmt.model.packed import Packed
@@ -265,7 +265,7 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None, bias: 
     Each row is a distribution over the keys, in float32 or more.
     """
     scores = torch.matmul(queries, keys.transpose(-2, -1))
-    scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).mul_(1 / math.sqrt(queries.shape[-1]))
+    scores = scores.to(sum_dtype(scores)).mul_(1 / math.sqrt(queries.shape[-1]))
     if bias is not None:
         scores.add_(bias)
     if mask is not None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from nmt.model.kernels.backend import sum_dtype
 from nmt.model.kernels.softmax import softmax_gradient_
 
 LOGITS_PER_CHUNK = 8 * 1024 * 1024
@@ -69,7 +70,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         ignore: int,
         rows: int,
     ) -> tuple[Tensor, Tensor]:
-        exact = torch.promote_types(output.dtype, torch.float32)
+        exact = sum_dtype(output)
         counts = labels != ignore
         counted, labels = counts.to(exact), labels.where(counts, 0)
         mean_word = projection.mean(0, dtype=exact)
