@@ -48,6 +48,8 @@ def smoothed_cross_entropy(
     a copy. `rows` is the number of tokens in a chunk; 0 is as many as suit the device.
     """
     working = projection.to(output.dtype) if working_projection is None else working_projection
+    if not torch.is_grad_enabled():  # a parameter would get a gradient that nobody reads
+        projection = projection.detach()
     arguments = output, projection, working.detach(), labels, smoothing, ignore, rows
     return Losses(*_SmoothedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]
 
