@@ -132,7 +132,7 @@ def _usage() -> str:
 def _command_usage(name: str, overrides: list[str]) -> str:
     """Return the help of a command, with the values that the other overrides on the line give its settings."""
     from nmt.config.compose import compose, options  # noqa: PLC0415
-    from nmt.config.keys import GROUPS, describe_keys, value_of  # noqa: PLC0415
+    from nmt.config.keys import GROUPS, describe_keys, value_of, written  # noqa: PLC0415
 
     command = COMMANDS[name]
     groups = [group for group in GROUPS if group == "experiment" or group in command.settings]
@@ -145,7 +145,8 @@ def _command_usage(name: str, overrides: list[str]) -> str:
     lines += ["", f"settings (type, {shown}; * may change when a run is resumed):"]
     for key in (key for prefix in command.settings for key in describe_keys(prefix)):
         mark = "*" if key.adjustable else " "
-        lines += [f"{mark} {key.name} ({key.type}, {_written(value_of(config, key.name))})", _wrap("", key.meaning)]
+        value = written(value_of(config, key.name)) or "empty"
+        lines += [f"{mark} {key.name} ({key.type}, {value})", _wrap("", key.meaning)]
     lines += ["", "Every command accepts the settings of all others, so the same overrides serve the whole chain;"]
     lines += [f"`nmt {name} experiment=multi30k --help` shows the values of an experiment."]
     return "\n".join(lines)
@@ -153,18 +154,3 @@ def _command_usage(name: str, overrides: list[str]) -> str:
 
 def _wrap(head: str, text: str) -> str:
     return textwrap.fill(text, 110, initial_indent=f"  {head:14}", subsequent_indent=" " * 16)
-
-
-def _written(value: object) -> str:
-    """Return a value as it is written on the command line."""
-    match value:
-        case bool():
-            return str(value).lower()
-        case list():
-            return f"[{','.join(map(str, value))}]"
-        case "":
-            return "empty"
-        case None:
-            return "null"
-        case _:
-            return str(value)

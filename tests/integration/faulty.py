@@ -13,7 +13,8 @@ from nmt.cli import main
 from nmt.compute.signals import Interruptible
 from nmt.data.loader import GlobalBatch, MicroBatch
 from nmt.training.loss import Losses
-from nmt.training.trainer import Objective, Trainer
+from nmt.training.objective import Objective
+from nmt.training.trainer import Trainer
 
 FAULTY_RANK = "1"
 LATE = 5.0

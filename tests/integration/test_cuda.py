@@ -4,7 +4,7 @@ The same comparisons run on the CPU in the quick tests, so that they are known t
 """
 
 import json
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,8 @@ from first_contact import accuracy
 from torch import Tensor
 
 from nmt.config.schema import ModelConfig
-from nmt.model.attention import FlashAttend, PaddedAttend, plan_attention, plan_for
+from nmt.model.attention import FlashAttend, PaddedAttend
+from nmt.model.attention_plan import AttentionSpec, plan_attention, plan_for
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
@@ -73,10 +74,10 @@ def assert_near(found: list[Tensor], exact: list[Tensor], precision: str) -> Non
 @pytest.mark.slow
 def test_bf16_on_a_gpu_uses_flash_attention() -> None:
     source, target = streams()
-    plan = partial(plan_attention, target, source, causal=False)
-    assert isinstance(plan(head_width=64, precision=torch.bfloat16), FlashAttend)
-    assert isinstance(plan(head_width=512, precision=torch.bfloat16), PaddedAttend)
-    assert isinstance(plan(head_width=64, precision=torch.float32), PaddedAttend)
+    spec = AttentionSpec(target, source, causal=False, head_width=64, precision=torch.bfloat16)
+    assert isinstance(plan_attention(spec), FlashAttend)
+    assert isinstance(plan_attention(spec._replace(head_width=512)), PaddedAttend)
+    assert isinstance(plan_attention(spec._replace(precision=torch.float32)), PaddedAttend)
 
 
 @pytest.mark.parametrize("kind", ["auto", "padded", *(pytest.param(kind, marks=GPU) for kind in ("flash", "short"))])

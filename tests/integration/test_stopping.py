@@ -14,7 +14,8 @@ from nmt.model.transformer import Transformer
 from nmt.text.tokenizer import Tokenizer
 from nmt.training import validation
 from nmt.training.loss import Losses
-from nmt.training.trainer import Objective, Trainer
+from nmt.training.objective import Objective
+from nmt.training.trainer import Trainer
 from tests.integration.test_training import events, losses
 from tests.integration.toy import call
 

@@ -24,7 +24,8 @@ from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.runs.checkpoints import load
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.build import build_trainer
-from nmt.training.trainer import Trainer, held_out_loss
+from nmt.training.statistics import held_out_loss
+from nmt.training.trainer import Trainer
 
 
 def speed(job: Job) -> Result:
@@ -51,7 +52,7 @@ def curve(job: Job) -> Result:
             seconds += time.perf_counter() - began
             source, target = source + counts(batch).source, target + counts(batch).target
             if trainer.step % job["every"] == 0:
-                means = held_out_loss(trainer.model, valid, config.training, trainer.machine)
+                means = held_out_loss(trainer.working_weights, valid, config.training, trainer.machine.device)
                 loss = math.log(means.perplexity)
                 points.append({"updates": trainer.step, "tokens": source + target, "seconds": seconds, "loss": loss})
             if trainer.step == job["updates"]:

@@ -12,11 +12,12 @@ from nmt.data.prepare import require_prepared
 from nmt.data.store import PairStore
 from nmt.decoding.torch_engine import load_model
 from nmt.errors import UserError
+from nmt.model.working_weights import WorkingWeights
 from nmt.runs.averaging import Candidate, Mean, candidates, choose, write_averaged
 from nmt.runs.checkpoint_files import read_meta
 from nmt.runs.checkpoints import Checkpoints, load
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.trainer import Statistics
+from nmt.training.statistics import Statistics
 from nmt.training.validation import development_loss
 
 
@@ -70,10 +71,10 @@ def _measured(config: Config, found: list[Candidate]) -> Iterator[tuple[Candidat
             f"the tokenizer of {first.path} is not the one in {config.data_folder}, so its loss there is meaningless: "
             "prepare the old data again, or set averaging.last=5 to average without it"
         )
-    mean = Mean()
+    mean, weights = Mean(), WorkingWeights(model, machine.precision)
     for candidate in found:
         model.load_state_dict(mean.of(candidate.paths))
-        yield candidate, development_loss(model, valid, config.training, machine, nullcontext)
+        yield candidate, development_loss(weights, valid, config.training, machine, nullcontext)
 
 
 def _described(candidate: Candidate) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
+from nmt.config.keys import written
 from nmt.config.schema import Config, ModelConfig
 from nmt.errors import UserError
 from nmt.imports.import_folder import import_folder
@@ -30,9 +31,9 @@ def _name(config: Config) -> str:
 def _overrides(model: ModelConfig, joint: bool) -> str:
     """Return the settings of the model that are not the defaults, as they are written on the command line."""
     usual, found = asdict(ModelConfig()), asdict(model)
-    words = [f"tokenizer.joint={str(joint).lower()}"]
+    words = [f"tokenizer.joint={written(joint)}"]
     for field in fields(ModelConfig):
         value = found[field.name]
         if value != usual[field.name]:
-            words.append(f"model.{field.name}={str(value).lower() if isinstance(value, bool) else value}")
+            words.append(f"model.{field.name}={written(value)}")
     return " ".join(words)

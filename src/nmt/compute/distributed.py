@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 import torch
@@ -234,11 +234,7 @@ def sum_over_processes(values: Tensor) -> Tensor:
 
 def highest(value: int) -> int:
     """Return the highest value of any process."""
-    if not dist.is_initialized():
-        return value
-    shared = torch.tensor(value)
-    dist.all_reduce(shared, dist.ReduceOp.MAX)
-    return int(shared)
+    return _highest_of_each([value])[0]
 
 
 def agree(record: Record) -> Record:
@@ -246,12 +242,17 @@ def agree(record: Record) -> Record:
 
     Each field keeps its type, so a boolean is true if it is true in any process.
     """
-    if not dist.is_initialized():
-        return record
-    shared = torch.tensor([int(value) for value in record])
-    dist.all_reduce(shared, dist.ReduceOp.MAX)
-    fields = (type(value)(highest) for value, highest in zip(record, shared.tolist(), strict=True))
+    fields = (type(value)(highest) for value, highest in zip(record, _highest_of_each(record), strict=True))
     return type(record)(*fields)  # type: ignore[arg-type]  # mypy takes it for a plain tuple
+
+
+def _highest_of_each(values: Sequence[int]) -> Sequence[int]:
+    """Return the highest value of any process at each place."""
+    if not dist.is_initialized():
+        return values
+    shared = torch.tensor(list(values), dtype=torch.int64)
+    dist.all_reduce(shared, dist.ReduceOp.MAX)
+    return cast(list[int], shared.tolist())
 
 
 def gather_objects(value: T) -> list[T]:

@@ -41,6 +41,26 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
         "swish": Choice("nmt.model.activations:SWISH", "smooth, in most of Marian's models"),
         "swiglu": Choice("nmt.model.activations:SWIGLU", "gated"),
     },
+    "training.schedule": {
+        "inverse_sqrt": Choice("nmt.training.schedule:inverse_sqrt", "the paper's"),
+        "cosine": Choice("nmt.training.schedule:cosine", "to zero"),
+        "constant": Choice("nmt.training.schedule:constant", "stays at the peak"),
+        "wsd": Choice("nmt.training.schedule:wsd", "constant, then linear to zero over the last decay_steps"),
+    },
+    "training.optimizer": {
+        "adam": Choice("nmt.training.optimizer:adam", "the paper's"),
+    },
+    "data.source": {
+        "hub": Choice("nmt.data.sources.hub:SOURCE", "Hugging Face"),
+        "files": Choice("nmt.data.sources.files:SOURCE", "your own"),
+        "trees": Choice("nmt.data.sources.trees:SOURCE", "bracketed files"),
+        "demo": Choice("nmt.data.sources.demo:SOURCE", "the embedded grammar"),
+    },
+    "export.target": {
+        "ctranslate2": Choice("nmt.export.ctranslate2:CTranslate2Exporter", "a fast engine"),
+        "huggingface": Choice("nmt.export.huggingface:HuggingFaceExporter", "Marian's format"),
+        "safetensors": Choice("nmt.export.safetensors:SafetensorsExporter", "this project's weights and settings"),
+    },
 }
 """By setting, then by name."""
 

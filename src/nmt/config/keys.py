@@ -61,6 +61,19 @@ def value_of(config: Config, name: str) -> Any:
     return reduce(getattr, name.split("."), config)
 
 
+def written(value: object) -> str:
+    """Return a value as it is written on the command line."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case list():
+            return f"[{','.join(map(str, value))}]"
+        case _:
+            return str(value)
+
+
 def with_values(config: Config, values: Mapping[str, Any]) -> Config:
     """Return the settings with other values for some, by their dotted names; check them like all settings."""
     for name, value in values.items():

@@ -13,7 +13,7 @@ from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import IntArray, full_micro_batch_tokens
-from nmt.model.attention import PLAN_PADDED
+from nmt.model.attention_plan import PLAN_PADDED
 from nmt.model.interface import TranslationModel
 from nmt.model.positions.base import positions_of
 

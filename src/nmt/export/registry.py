@@ -2,13 +2,7 @@
 
 from collections.abc import Mapping
 
-from nmt.export.ctranslate2 import CTranslate2Exporter
+from nmt.config.choices import CHOICES, find
 from nmt.export.exporter import Exporter
-from nmt.export.huggingface import HuggingFaceExporter
-from nmt.export.safetensors import SafetensorsExporter
 
-EXPORTERS: Mapping[str, Exporter] = {
-    "ctranslate2": CTranslate2Exporter(),
-    "huggingface": HuggingFaceExporter(),
-    "safetensors": SafetensorsExporter(),
-}
+EXPORTERS: Mapping[str, Exporter] = {name: find("export.target", name)() for name in CHOICES["export.target"]}

@@ -1,13 +1,12 @@
 """Scaled dot-product attention over packed streams (section 3.2 of the paper).
 
-Only attention needs to know where sentences end. The implementation depends on the device: `plan_attention` chooses it
-once per forward pass, and the layers call the function that they are given.
+Only attention needs to know where sentences end. The implementation depends on the device: `nmt.model.attention_plan`
+chooses it once per forward pass, and the layers call the function that they are given.
 
 Shapes: T tokens of all sentences, B sentences, L longest sentence, h query heads, h_kv key and value heads, d_k and d_v
 widths of a head; the suffixes q and k stand for the queries' and the keys' stream.
 """
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, Protocol, cast
@@ -16,19 +15,11 @@ import torch
 from torch import Tensor
 from torch.nn.attention.varlen import varlen_attn
 
-from nmt.config.schema import ModelConfig
-from nmt.errors import UserError
-from nmt.model.kernels.backend import has_triton
-from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH as MAX_SHORT_HEAD_WIDTH
-from nmt.model.kernels.short_attention import TILES, short_attention
+from nmt.model.kernels.backend import sum_dtype
+from nmt.model.kernels.short_attention import short_attention
 from nmt.model.packed import Packed
 from nmt.model.padding import Padding
-from nmt.model.positions.base import ScoreBias, positions_of
-
-MAX_FLASH_HEAD_WIDTH = 256
-"""Widest head that flash attention supports."""
-MAX_SHORT_LENGTH = TILES[-1]
-"""Longest sentence for attention with one tile per sentence."""
+from nmt.model.positions.base import ScoreBias
 
 
 class Attend(Protocol):
@@ -46,76 +37,6 @@ class AttendSource(Protocol):
 
     def __call__(self, queries: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
         """Queries (Tq, h, d_k) give (Tq, h d_v); `project` makes keys and values of the encoder's output."""
-
-
-class Plan(Protocol):
-    """Chooses how to attend from one packed stream to another, once per forward pass and kind of attention."""
-
-    def __call__(
-        self,
-        queries: Packed,
-        keys: Packed,
-        *,
-        causal: bool,
-        head_width: int,
-        precision: torch.dtype,
-        biased: bool = False,
-        prefix: Tensor | None = None,
-    ) -> Attend:
-        """See `plan_attention`, the default."""
-
-
-def plan_attention(
-    queries: Packed,
-    keys: Packed,
-    *,
-    causal: bool,
-    head_width: int,
-    precision: torch.dtype,
-    biased: bool = False,
-    prefix: Tensor | None = None,
-    kind: str = "auto",
-) -> Attend:
-    """Choose how to attend from `queries` to `keys`: flash attention if the device has it, else padded blocks.
-
-    GPUs that multiply in bf16 have flash attention, and the precision is float32 on all others (`compute.machine`).
-
-    Flash attention cannot add a bias to the scores, so `biased` self-attention uses padded blocks. So does causal
-    attention whose first tokens, `prefix` (B,) of each sentence, see each other in both directions.
-
-    `kind` is `runtime.attention`. If it is "short", batches with longer sentences than that supports use flash
-    attention.
-    """
-    flash = queries.tokens.is_cuda and precision == torch.bfloat16 and head_width <= MAX_FLASH_HEAD_WIDTH
-    if kind == "padded" or not flash or biased or prefix is not None:
-        return PaddedAttend(queries, keys, causal=causal, prefix=prefix)
-    if kind == "short" and queries.longest <= MAX_SHORT_LENGTH and keys.longest <= MAX_SHORT_LENGTH:
-        return ShortAttend(queries, keys, causal=causal)
-    return FlashAttend(queries, keys, causal=causal)
-
-
-PLAN_PADDED: Plan = functools.partial(plan_attention, kind="padded")
-"""Plans padded blocks on every device."""
-
-
-def plan_for(kind: str, device: str, precision: torch.dtype, config: ModelConfig) -> Plan:
-    """Return the plan that `runtime.attention` chooses; raise UserError if it cannot work here."""
-    reason = ""
-    if kind in ("flash", "short"):
-        if device != "cuda" or precision != torch.bfloat16:
-            reason = "needs a GPU that computes in bf16"
-        elif positions_of(config).biases_scores:
-            reason = f"cannot add the bias of model.positions={config.positions} to the scores"
-        elif config.prefix_attention:
-            reason = "has no model.prefix_attention=true"
-    if kind == "short" and not reason:
-        if max(config.key_size, config.value_size) > MAX_SHORT_HEAD_WIDTH:
-            reason = f"has heads of at most {MAX_SHORT_HEAD_WIDTH} (model.d_k, model.d_v)"
-        elif not has_triton():
-            reason = "needs the package triton"
-    if reason:
-        raise UserError(f"runtime.attention={kind} {reason}: use runtime.attention=auto")
-    return PLAN_PADDED if kind == "padded" else functools.partial(plan_attention, kind=kind)
 
 
 class EncoderOutput:
@@ -225,27 +146,6 @@ class RecordingAttend(PaddedAttend):
         return self.queries.unpad(torch.matmul(weights.to(values.dtype), self.keys.pad(values))).flatten(-2)
 
 
-class Recorder:
-    """A plan that records the weights of every attention that it plans, in the order in which they are computed."""
-
-    def __init__(self) -> None:
-        self.weights: list[Tensor] = []
-
-    def __call__(
-        self,
-        queries: Packed,
-        keys: Packed,
-        *,
-        causal: bool,
-        head_width: int,
-        precision: torch.dtype,
-        biased: bool = False,
-        prefix: Tensor | None = None,
-    ) -> Attend:
-        """See `Plan`."""
-        return RecordingAttend(queries, keys, causal=causal, prefix=prefix, weights=self.weights)
-
-
 def attention_mask(queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None) -> Tensor | None:
     """Return which keys each query must not see: boolean, broadcast to (B, 1, Lq, Lk), or None if it may see all."""
     device = keys.tokens.device
@@ -265,7 +165,7 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None, bias: 
     Each row is a distribution over the keys, in float32 or more.
     """
     scores = torch.matmul(queries, keys.transpose(-2, -1))
-    scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).mul_(1 / math.sqrt(queries.shape[-1]))
+    scores = scores.to(sum_dtype(scores)).mul_(1 / math.sqrt(queries.shape[-1]))
     if bias is not None:
         scores.add_(bias)
     if mask is not None:

@@ -4,8 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
-from nmt.model.attention import Plan, plan_attention
+from nmt.model.attention_plan import AttentionSpec, Plan, plan_attention
 from nmt.model.cpu.dropout import Dropout
+from nmt.model.packed import Packed
 from nmt.model.positions.base import Places, Transform, positions_of
 from nmt.model.word_vectors import Factors, WordVectors, random_vectors
 
@@ -65,10 +66,13 @@ class BaseModel(nn.Module):
         """Return what self-attention applies to its queries and keys."""
         return self.positions.transform(places, self.precision)
 
-    @property
-    def head_width(self) -> int:
-        """The wider of a head's keys and values."""
-        return max(self.config.key_size, self.config.value_size)
+    def attention_spec(
+        self, queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None
+    ) -> AttentionSpec:
+        """Return what a plan must know of attention from `queries` to `keys`; one stream attends to itself."""
+        width = max(self.config.key_size, self.config.value_size)
+        biased = queries is keys and self.positions.biases_scores
+        return AttentionSpec(queries, keys, causal, width, self.precision, biased, prefix)
 
 
 def initialize_small(model: nn.Module) -> None:

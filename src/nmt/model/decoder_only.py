@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
-from nmt.model.attention import Attend, Plan, Recorder
+from nmt.model.attention import Attend
+from nmt.model.attention_plan import Plan, Recorder
 from nmt.model.base import BaseModel, initialize_small
 from nmt.model.interface import AttentionMaps, Stack
 from nmt.model.kv_cache import KeysValues, KVCache
@@ -56,9 +57,7 @@ class DecoderOnly(BaseModel):
 
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`; the cache begins with the source."""
-        causal, biased = not self.config.prefix_attention, self.positions.biases_scores
-        width, precision = self.head_width, self.precision
-        attend = Prefill(self.plan(source, source, causal=causal, head_width=width, precision=precision, biased=biased))
+        attend = Prefill(self.plan(self.attention_spec(source, source, causal=not self.config.prefix_attention)))
         places = Places(source.positions, source.longest)
         self._run(self.embed("source", source.tokens, places), places, lambda layer: attend)
         return KVCache(source, cross=[], prefix=attend.layers)
@@ -73,15 +72,8 @@ class DecoderOnly(BaseModel):
         return self.logits(self.decoder_norm(stream))
 
     def _read(self, joined: "Joined", plan: Plan) -> Tensor:
-        attend = plan(
-            joined.stream,
-            joined.stream,
-            causal=True,
-            head_width=self.head_width,
-            precision=self.precision,
-            biased=self.positions.biases_scores,
-            prefix=joined.source.lengths if self.config.prefix_attention else None,
-        )
+        prefix = joined.source.lengths if self.config.prefix_attention else None
+        attend = plan(self.attention_spec(joined.stream, joined.stream, causal=True, prefix=prefix))
         source = self.embed("source", joined.source.tokens, Places(joined.source.positions, joined.stream.longest))
         target = self.embed("target", joined.target.tokens, Places(joined.target_positions, joined.stream.longest))
         stream = torch.cat([source, target]).index_select(0, joined.order)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
-from nmt.model.attention import Plan
+from nmt.model.attention_plan import Plan
 from nmt.model.kv_cache import KVCache
 from nmt.model.packed import Packed
 from nmt.model.word_vectors import Factors

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
-from nmt.model.attention import Attend, AttendSource, EncoderOutput, Plan, Recorder
+from nmt.model.attention import Attend, AttendSource, EncoderOutput
+from nmt.model.attention_plan import Plan, Recorder
 from nmt.model.base import BaseModel, initialize_small
 from nmt.model.interface import AttentionMaps, Stack
 from nmt.model.kv_cache import KVCache
@@ -47,7 +48,7 @@ class Transformer(BaseModel):
 
     def encode(self, source: Packed, plan: Plan | None = None) -> Tensor:
         """Return the encoder's output (T, d_model)."""
-        attend = self._plan_self(plan or self.plan, source, causal=False)
+        attend = (plan or self.plan)(self.attention_spec(source, source, causal=False))
         places = Places(source.positions, source.longest)
         transform = self.transform(places)
         stream = self.embed("source", source.tokens, places)
@@ -59,21 +60,10 @@ class Transformer(BaseModel):
     def decode(self, source: Packed, memory: Tensor, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the decoder's output (T, d_model), given the encoder's."""
         plan = plan or self.plan
-        attend = self._plan_self(plan, target, causal=True)
-        cross = plan(target, source, causal=False, head_width=self.head_width, precision=self.precision)
-        attend_source = EncoderOutput(memory, cross)
+        attend = plan(self.attention_spec(target, target, causal=True))
+        attend_source = EncoderOutput(memory, plan(self.attention_spec(target, source, causal=False)))
         places = Places(target.positions, target.longest)
         return self._decode(target.tokens, places, lambda layer: (attend, attend_source))
-
-    def _plan_self(self, plan: Plan, stream: Packed, *, causal: bool) -> Attend:
-        return plan(
-            stream,
-            stream,
-            causal=causal,
-            head_width=self.head_width,
-            precision=self.precision,
-            biased=self.positions.biases_scores,
-        )
 
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`."""

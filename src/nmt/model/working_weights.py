@@ -26,6 +26,7 @@ class WorkingWeights:
 
     def __init__(self, model: TranslationModel, precision: torch.dtype) -> None:
         """Prepare to run `model`, whose parameters must stay on their device; only bf16 needs copies."""
+        self.model = model
         self._masters: list[Tensor] = []
         self._copies: list[Tensor] = []
         self._users: list[tuple[Linear | WordVectors, dict[str, Tensor]]] = []

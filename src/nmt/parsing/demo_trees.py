@@ -8,17 +8,16 @@ from nmt.grammar import english
 from nmt.grammar.clauses import BEFORE_MAIN_VERB, ENGLISH_RANK, SEPARABLE_PARTICLES, Clause, Role
 from nmt.grammar.clauses import Part as ClausePart
 from nmt.grammar.determiners import HOW_MANY, NOT_A, WHICH
-from nmt.grammar.features import Agreement, Case, Order, Tense
+from nmt.grammar.features import Case, Order
 from nmt.grammar.lexicon.modifiers import NUMBER
 from nmt.grammar.phrases import Both, Fixed, Name, NounPhrase, Owned, Phrase, Prepositional
 from nmt.grammar.pronouns import Asked, Pronoun, There
 from nmt.grammar.sentences import AND, BUT, Linked, Sentence
 from nmt.grammar.states import Than
+from nmt.parsing import demo_verbs
+from nmt.parsing.demo_verbs import is_operator, verb_forms, verb_phrase
 from nmt.parsing.trees import Leaf, Node, Part, leaves, with_leaves
 
-MODALS = frozenset({"will", "can", "could", "should", "would"})
-FORMS_OF_DO = frozenset({"do", "does", "did"})
-PAST_TENSES = frozenset({Tense.PAST, Tense.PLUPERFECT, Tense.PASSIVE})
 DETERMINERS = frozenset({"the", "a", "an", "this", "these", "every", "any", "no", "some", "all"})
 POSSESSIVES = frozenset({"my", "your", "his", "her", "our", "their"})
 PREPOSITIONS = frozenset({"in", "on", "at", "for", "since", "of", "before", "after"})
@@ -42,8 +41,8 @@ def sentence_tree(sentence: Sentence) -> Node:
 
 
 def fingerprint() -> str:
-    """Return a checksum of this module's source; trees that another version made are out of date."""
-    return sha256(Path(__file__).read_bytes()).hexdigest()
+    """Return a checksum of the source that makes trees; trees that another version made are out of date."""
+    return sha256(b"".join(Path(file).read_bytes() for file in (__file__, demo_verbs.__file__))).hexdigest()
 
 
 def _body(body: Clause | Linked, question: bool = False) -> Node:
@@ -64,24 +63,24 @@ def _subordinate(linked: Linked) -> Node:
     """Return the second of two linked clauses as a part of the first."""
     if linked.connector.order is Order.ZU and isinstance(linked.second, Clause):
         verb = linked.second.group.verb.english[0]
-        return Node("S", (_verb_phrase([Leaf("TO", "to"), Leaf("VB", verb)], [], _tail(linked.second)),))
+        return Node("S", (verb_phrase([Leaf("TO", "to"), Leaf("VB", verb)], [], _tail(linked.second)),))
     return Node("SBAR", (Leaf("IN", linked.connector.english), _body(linked.second)))
 
 
 def _clause(clause: Clause, question: bool = False, extra: Sequence[Part] = ()) -> Node:
     """Return the tree of a clause; `extra` are parts at the end of its innermost verb phrase."""
-    verbs = _verbs(clause, question)
+    verbs = verb_forms(clause, question)
     adverbs: list[Part] = [_part(part) for part in clause.parts if part.role in BEFORE_MAIN_VERB]
     negation: list[Part] = [Leaf("RB", "not")] if clause.group.negated else []
     tail = [*_tail(clause), *extra]
     front = _front(clause)
     if question and not clause.asks_for_subject:
         subject = _phrase(clause.subject, Case.NOMINATIVE)
-        rest = [_verb_phrase(verbs[1:], [], tail)] if len(verbs) > 1 else tail
+        rest = [verb_phrase(verbs[1:], [], tail)] if len(verbs) > 1 else tail
         inverted = Node("SQ", (verbs[0], subject, *negation, *adverbs, *rest))
         return Node("SBARQ", (*front, inverted)) if front else inverted
-    simple = not _is_operator(clause, verbs)
-    phrase = _verb_phrase(verbs, [] if simple else [*negation, *adverbs], tail, before=adverbs if simple else [])
+    simple = not is_operator(clause, verbs)
+    phrase = verb_phrase(verbs, [] if simple else [*negation, *adverbs], tail, before=adverbs if simple else [])
     subject = _phrase(clause.subject, Case.NOMINATIVE)
     if question:
         return Node("SBARQ", (subject, Node("SQ", (phrase,))))
@@ -99,59 +98,6 @@ def _front(clause: Clause) -> tuple[Part, ...]:
         return ()
     comma = (Leaf(",", ","),) if clause.front.role is Role.COMMENT else ()
     return (_part(clause.front), *comma)
-
-
-def _verbs(clause: Clause, question: bool) -> list[Leaf]:
-    """Return the verb forms of a clause, the finite one first."""
-    group, agreement = clause.group, clause.subject.agreement
-    if isinstance(clause.subject, There):
-        agreement = Agreement(3, clause.subject.plural)
-    chain = group.english_chain(agreement)
-    forms = [chain.finite, *chain.rest]
-    if chain.base and (group.negated or (question and not clause.asks_for_subject)):
-        forms = [english.do_support(group.tense, agreement), chain.base, *chain.rest]
-    found = [Leaf(_finite_tag(forms[0], group.tense, agreement), forms[0])]
-    for form in forms[1:]:
-        found.append(Leaf(_tag_after(found[-1], form), form))
-    return found
-
-
-def _finite_tag(form: str, tense: Tense, agreement: Agreement) -> str:
-    if form in MODALS:
-        return "MD"
-    if tense in PAST_TENSES:
-        return "VBD"
-    return "VBZ" if agreement.third_singular else "VBP"
-
-
-def _tag_after(before: Leaf, form: str) -> str:
-    """Return the tag of a verb form, given the form before it."""
-    if form == "to":
-        return "TO"
-    if before.tag in ("MD", "TO") or before.word in FORMS_OF_DO:
-        return "VB"
-    return "VBG" if form.endswith("ing") else "VBN"
-
-
-def _is_operator(clause: Clause, verbs: Sequence[Leaf]) -> bool:
-    """Return whether negation and adverbs follow the finite verb."""
-    agreement = clause.subject.agreement
-    return not clause.group.english_chain(agreement).base or verbs[0].word in FORMS_OF_DO - {
-        clause.group.verb.english[0]
-    }
-
-
-def _verb_phrase(
-    verbs: Sequence[Leaf], after_first: Sequence[Part], tail: Sequence[Part], before: Sequence[Part] = ()
-) -> Node:
-    """Return nested verb phrases, one per verb; `to` begins a clause of its own."""
-    head, rest = verbs[0], verbs[1:]
-    if not rest:
-        return Node("VP", (*before, head, *after_first, *tail))
-    inner = _verb_phrase(rest, [], tail)
-    if rest[0].tag == "TO":
-        inner = Node("S", (inner,))
-    return Node("VP", (*before, head, *after_first, inner))
 
 
 def _tail(clause: Clause) -> list[Part]:

@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from nmt import __version__
+from nmt.config.keys import written
 from nmt.config.saved import flatten
 from nmt.config.schema import TREES
 from nmt.data.filter_counts import FilterCount, filter_counts
@@ -278,11 +279,9 @@ def _library() -> str:
 def _written(value: object) -> str:
     """Return a setting as text."""
     match value:
-        case bool():
-            return str(value).lower()
         case list():
             return ", ".join(map(str, value)) or "none"
         case "" | None:
             return "—"
         case _:
-            return str(value)
+            return written(value)

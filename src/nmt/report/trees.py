@@ -12,7 +12,7 @@ from nmt.parsing.trees import Leaf, Node, Part, bracketed
 from nmt.report.run import Evaluated
 
 MAX_WORDS = 16
-"""The largest number of words in a drawn sentence, so that two trees fit beside each other."""
+"""The largest number of words in a drawn sentence, so that two trees fit side by side."""
 WRONG, RIGHT = 4, 2
 """The numbers of trees to draw of a split: those with the lowest F1, and of the complete matches the longest."""
 CHARACTER_WIDTH, WORD_GAP, LEVEL_HEIGHT, MARGIN = 7.2, 12, 32, 8
@@ -99,7 +99,7 @@ def _styles(own: Sequence[Bracket | None], lacking: Counter[Bracket], style: str
 
 
 def _shapes(place: _Place, top: int) -> Iterator[Markup]:
-    """Yield the shapes of a tree. Lines have right angles: those of phrases beside each other never cross."""
+    """Yield the shapes of a tree. Lines have right angles, so those of neighbouring phrases never cross."""
     y = _height(place, top)
     for child in place.children:
         yield Markup('<path d="M{:.1f} {:.1f}v{:.1f}H{:.1f}V{:.1f}"/>').format(

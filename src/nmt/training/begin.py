@@ -1,12 +1,14 @@
 """Begin a run from the weights of another model, with another vocabulary if need be."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from nmt.config.keys import written
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, ModelConfig
 from nmt.errors import UserError
@@ -14,6 +16,7 @@ from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoint
 from nmt.text.extend_tokenizer import compositions
 from nmt.text.tokenizer import Tokenizer
+from nmt.training.freeze import matches_any
 
 MAY_DIFFER = ("dropout", "initialization")
 """Settings of the model that change nothing that a trained model computes."""
@@ -27,6 +30,9 @@ VOCABULARIES = {"shared": 1, "source": 0, "target": 1, "projection": 1, "bias": 
 NAMED_FAULTS = 3
 """Faults that an error names; it counts the others."""
 
+Differences = Mapping[str, tuple[Any, Any]]
+"""Settings that differ, each with its value in the origin and in this model."""
+
 
 def begin_from(model: TranslationModel, tokenizer: Tokenizer, origin: Checkpoint, config: Config) -> str:
     """Give a new model the weights of a checkpoint, and word vectors for the vocabulary of the prepared data.
@@ -34,14 +40,15 @@ def begin_from(model: TranslationModel, tokenizer: Tokenizer, origin: Checkpoint
     Returns:
         A line about what was taken, for the user.
     """
-    initial = model.state_dict()
+    initial, skip = model.state_dict(), config.training.init_skip
     weights, words = _for_vocabulary(origin, tokenizer, initial, config)
-    skipped = Skipped(config.training.init_skip)
-    faults = _different_settings(origin, config.model, skipped) + _unfit(initial, weights, skipped)
-    skipped.check_used(origin)
-    taken = {name: weight for name, weight in weights.items() if name in initial and not skipped.matches(name)}
-    if faults:
-        raise UserError(_refusal(origin, config.model, faults))
+    differences = _differences(origin, config.model)
+    faults = {**_different_functions(differences), **_unfit(initial, weights)}
+    _check_patterns(skip, {*initial, *weights, *faults}, origin)
+    refused = [fault for name, fault in faults.items() if not matches_any(name, skip)]
+    if refused:
+        raise UserError(_refusal(origin, differences, refused))
+    taken = {name: weight for name, weight in weights.items() if name in initial and not matches_any(name, skip)}
     if not taken:
         raise UserError("training.init_skip leaves out every weight: skip fewer, or remove training.init_from")
     model.load_state_dict({**initial, **taken})
@@ -49,69 +56,47 @@ def begin_from(model: TranslationModel, tokenizer: Tokenizer, origin: Checkpoint
     return f"beginning from {origin.path}, step {origin.step}: {len(taken)} weights, {left_out} left out{words}"
 
 
-class Skipped:
-    """The names in training.init_skip."""
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self._unused = dict.fromkeys(patterns)
-        self.patterns = patterns
-
-    def matches(self, name: str) -> bool:
-        """Return whether a name is to be left out."""
-        found = [pattern for pattern in self.patterns if fnmatchcase(name, pattern)]
-        for pattern in found:
-            self._unused.pop(pattern, None)
-        return bool(found)
-
-    def check_used(self, origin: Checkpoint) -> None:
-        """Refuse a pattern that has matched nothing."""
-        for pattern in self._unused:
+def _check_patterns(patterns: Iterable[str], names: Iterable[str], origin: Checkpoint) -> None:
+    """Refuse a pattern of training.init_skip that matches none of these names."""
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
             raise UserError(
                 f"training.init_skip: {pattern} is no weight of this model or of {origin.path}, and no setting in "
                 "which they differ: correct or remove it"
             )
 
 
-def _different_settings(origin: Checkpoint, model: ModelConfig, skipped: Skipped) -> list[str]:
-    """Return the settings that would make the same weights another function."""
+def _differences(origin: Checkpoint, model: ModelConfig) -> Differences:
+    """Return the values in the origin and in this model of each setting in which they may not differ, but do."""
     before, now = asdict(from_yaml(origin.config_text).model), asdict(model)
-    return [
-        f"model.{key} is {now[key]}, not {before[key]}"
-        for key in now
-        if key not in (*MAY_DIFFER, *SEEN_IN_WEIGHTS)
-        and before[key] != now[key]
-        and not skipped.matches(f"model.{key}")
-    ]
+    return {f"model.{key}": (before[key], now[key]) for key in now if key not in MAY_DIFFER and before[key] != now[key]}
 
 
-def _unfit(initial: Mapping[str, Tensor], weights: Mapping[str, Tensor], skipped: Skipped) -> list[str]:
-    """Return what is wrong with each weight that does not fit and is not to be left out."""
-    faults = []
+def _different_functions(differences: Differences) -> dict[str, str]:
+    """Return the differences, by setting, with which the same weights would compute something else."""
+    seen = {f"model.{key}" for key in SEEN_IN_WEIGHTS}
+    return {key: f"{key} is {now}, not {before}" for key, (before, now) in differences.items() if key not in seen}
+
+
+def _unfit(initial: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> dict[str, str]:
+    """Return what is wrong with each weight that does not fit, by its name."""
+    faults = {}
     for name in {**initial, **weights}:
-        if skipped.matches(name):
-            continue
         if name not in weights:
-            faults.append(f"{name} is missing")
+            faults[name] = f"{name} is missing"
         elif name not in initial:
-            faults.append(f"{name} is not in this model")
+            faults[name] = f"{name} is not in this model"
         elif weights[name].shape != initial[name].shape:
-            faults.append(f"{name} is {list(weights[name].shape)}, not {list(initial[name].shape)}")
+            faults[name] = f"{name} is {list(weights[name].shape)}, not {list(initial[name].shape)}"
     return faults
 
 
-def _refusal(origin: Checkpoint, model: ModelConfig, faults: Sequence[str]) -> str:
+def _refusal(origin: Checkpoint, differences: Differences, faults: Sequence[str]) -> str:
     shown = "; ".join(faults[:NAMED_FAULTS])
     more = f"; and {len(faults) - NAMED_FAULTS} more" if len(faults) > NAMED_FAULTS else ""
-    before, now = asdict(from_yaml(origin.config_text).model), asdict(model)
-    settings = " ".join(
-        f"model.{key}={_written(before[key])}" for key in now if key not in MAY_DIFFER and before[key] != now[key]
-    )
+    settings = " ".join(f"{key}={written(before)}" for key, (before, _) in differences.items())
     remedy = f"set {settings}" if settings else "name another model"
     return f"{origin.path} does not fit this model: {shown}{more}: {remedy}, or leave them out with training.init_skip"
-
-
-def _written(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _for_vocabulary(

@@ -18,9 +18,13 @@ RUNS_UNTIL_REPLAY = 3
 def compile_model(model: TranslationModel, runtime: RuntimeConfig) -> None:
     """Compile the model at its first call, if the settings say so: one graph for batches of all sizes."""
     if runtime.compile:
-        # two sizes that are equal in the first batch, such as those of source and target, may differ in the next
-        fx_config.use_duck_shape = False
-        model.compile(dynamic=True, mode="reduce-overhead" if runtime.cuda_graphs else None)
+        _compile(model, cuda_graphs=bool(runtime.cuda_graphs))
+
+
+def _compile(model: TranslationModel, *, cuda_graphs: bool) -> None:
+    # two sizes that are equal in the first batch, such as those of source and target, may differ in the next
+    fx_config.use_duck_shape = False
+    model.compile(dynamic=True, mode="reduce-overhead" if cuda_graphs else None)
 
 
 def try_cuda_graphs(trainer: Trainer, step: GlobalBatch) -> None:
@@ -40,6 +44,6 @@ def try_cuda_graphs(trainer: Trainer, step: GlobalBatch) -> None:
     if not obstacles:
         return
     torch.compiler.reset()
-    trainer.model.compile(dynamic=True)
+    _compile(trainer.model, cuda_graphs=False)
     if distributed.is_main():
         print(f"warning: training goes on without CUDA graphs: {obstacles[0]}", file=sys.stderr, flush=True)

@@ -27,13 +27,19 @@ class EmbeddingGradient:
         self._embeddings = self._matrix.detach().requires_grad_()  # the same memory
 
     @contextmanager
-    def apart(self) -> Iterator[None]:
-        """Accumulate the gradient of the embeddings in a tensor of its own in this block."""
+    def apart(self, words: Tensor | None = None, *, rounded: bool = False) -> Iterator[None]:
+        """Accumulate the gradient of the embeddings in a tensor of its own in this block.
+
+        At the end, average it and add it to the gradient of the parameter, if the `words` of the global batch are
+        given; see `add_average`.
+        """
         self._vectors.embeddings = self._embeddings
         try:
             yield
         finally:
             self._vectors.embeddings = None
+        if words is not None:
+            self.add_average(words, rounded=rounded)
 
     def add_average(self, words: Tensor, *, rounded: bool) -> None:
         """Average the gradient of the embeddings over all processes, and add it to that of the parameter.

@@ -1,6 +1,6 @@
 """Exclude parameters from training."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from torch import nn
@@ -25,9 +25,7 @@ def freeze(model: TranslationModel, names: Sequence[str]) -> None:
     """
     parameters = dict(model.named_parameters())
     for name in names:
-        chosen = [
-            each for each in parameters if any(fnmatchcase(each, pattern) for pattern in PARTS.get(name, (name,)))
-        ]
+        chosen = [each for each in parameters if matches_any(each, PARTS.get(name, (name,)))]
         if not chosen:
             hint = "correct or remove it" if "*" in name else nearest(name, [*PARTS, *parameters])
             raise UserError(f"training.freeze: {name} is no part and no parameter of this model: {hint}")
@@ -35,6 +33,11 @@ def freeze(model: TranslationModel, names: Sequence[str]) -> None:
             parameters[each].requires_grad_(False)
     if not trainable(model):
         raise UserError(f"training.freeze=[{','.join(names)}] leaves nothing to train: freeze less")
+
+
+def matches_any(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a name matches one of the patterns, in which * stands for any text."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def trainable(model: TranslationModel) -> list[nn.Parameter]:

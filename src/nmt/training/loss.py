@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from nmt.model.kernels.backend import sum_dtype
 from nmt.model.kernels.softmax import softmax_gradient_
 
 LOGITS_PER_CHUNK = 8 * 1024 * 1024
@@ -47,6 +48,8 @@ def smoothed_cross_entropy(
     a copy. `rows` is the number of tokens in a chunk; 0 is as many as suit the device.
     """
     working = projection.to(output.dtype) if working_projection is None else working_projection
+    if not torch.is_grad_enabled():  # a parameter would get a gradient that nobody reads
+        projection = projection.detach()
     arguments = output, projection, working.detach(), labels, smoothing, ignore, rows
     return Losses(*_SmoothedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]
 
@@ -69,7 +72,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         ignore: int,
         rows: int,
     ) -> tuple[Tensor, Tensor]:
-        exact = torch.promote_types(output.dtype, torch.float32)
+        exact = sum_dtype(output)
         counts = labels != ignore
         counted, labels = counts.to(exact), labels.where(counts, 0)
         mean_word = projection.mean(0, dtype=exact)

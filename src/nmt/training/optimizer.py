@@ -1,11 +1,12 @@
 """The optimizer (section 5.3 of the paper)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from nmt.compute import distributed
+from nmt.config.choices import find
 from nmt.config.schema import TrainingConfig
 from nmt.model.interface import TranslationModel
 from nmt.training.freeze import trainable
@@ -13,7 +14,10 @@ from nmt.training.freeze import trainable
 
 def build_optimizer(model: TranslationModel, config: TrainingConfig) -> torch.optim.Optimizer:
     """Return the optimizer that the settings name; the trainer sets the learning rate before each step."""
-    return OPTIMIZERS[config.optimizer](model, config)
+    build: Callable[[TranslationModel, TrainingConfig], torch.optim.Optimizer] = find(
+        "training.optimizer", config.optimizer
+    )
+    return build(model, config)
 
 
 def adam(model: TranslationModel, config: TrainingConfig) -> torch.optim.Optimizer:
@@ -33,7 +37,3 @@ def adam(model: TranslationModel, config: TrainingConfig) -> torch.optim.Optimiz
     if config.shard_optimizer and distributed.world_size() > 1:
         return distributed.sharded_optimizer(torch.optim.AdamW, groups, **settings)
     return torch.optim.AdamW(groups, **settings)
-
-
-OPTIMIZERS: Mapping[str, Callable[[TranslationModel, TrainingConfig], torch.optim.Optimizer]] = {"adam": adam}
-"""The choices of training.optimizer."""

@@ -1,8 +1,9 @@
 """The learning rate of each step (section 5.3 of the paper)."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
+from nmt.config.choices import find
 from nmt.config.schema import TrainingConfig
 
 Schedule = Callable[[int, TrainingConfig], float]
@@ -26,7 +27,8 @@ def learning_rate(step: int, config: TrainingConfig, d_model: int) -> float:
     peak = peak_rate(config, d_model)
     if step < config.warmup_steps:
         return peak * step / config.warmup_steps
-    return peak * SCHEDULES[config.schedule](step, config)
+    schedule: Schedule = find("training.schedule", config.schedule)
+    return peak * schedule(step, config)
 
 
 def inverse_sqrt(step: int, config: TrainingConfig) -> float:
@@ -50,15 +52,6 @@ def wsd(step: int, config: TrainingConfig) -> float:
     max_decay_steps = max(1, config.steps - config.warmup_steps)
     decay_steps = config.decay_steps or min(max_decay_steps, math.ceil(DEFAULT_DECAY_SHARE * config.steps))
     return min(1.0, max(0.0, (config.steps - step) / decay_steps))
-
-
-SCHEDULES: Mapping[str, Schedule] = {
-    "inverse_sqrt": inverse_sqrt,
-    "cosine": cosine,
-    "constant": constant,
-    "wsd": wsd,
-}
-"""The choices of training.schedule."""
 
 
 def warmup_warning(config: TrainingConfig) -> str:

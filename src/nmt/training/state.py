@@ -8,7 +8,8 @@ from typing import NotRequired, TypedDict, cast
 from nmt.runs.checkpoints import Checkpoint
 from nmt.training.clock import Stopwatch
 from nmt.training.divergence import DivergenceMonitor
-from nmt.training.trainer import SavedTrainer, Statistics, Trainer
+from nmt.training.statistics import Statistics
+from nmt.training.trainer import SavedTrainer, Trainer
 
 
 class SavedLoop(TypedDict):

@@ -1,10 +1,8 @@
-"""One update of the weights (section 5 of the paper), and the loss on held-out text."""
+"""One update of the weights (section 5 of the paper)."""
 
-import math
-from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -21,48 +19,14 @@ from nmt.decoding.limits import MAX_TARGET_TOKENS
 from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
 from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights
-from nmt.text.special import PAD
 from nmt.training.concurrency import concurrency_of
 from nmt.training.embedding_gradient import embedding_gradient
 from nmt.training.freeze import trainable
-from nmt.training.loss import Losses, smoothed_cross_entropy
+from nmt.training.loss import Losses
+from nmt.training.objective import Objective
 from nmt.training.optimizer import build_optimizer
 from nmt.training.schedule import learning_rate
-
-
-class Objective(nn.Module):
-    """The training objective: the label-smoothed loss of the model, summed over the tokens of a micro-batch."""
-
-    def __init__(self, model: TranslationModel, smoothing: float, loss_rows: int = 0) -> None:
-        super().__init__()
-        self.model = model
-        self.smoothing = smoothing
-        self.loss_rows = loss_rows
-
-    def forward(self, batch: MicroBatch) -> Losses:
-        """Return the losses, summed over the labels of the batch."""
-        output, projection, working = self.model.factors(self.model(batch.source, batch.target))
-        return smoothed_cross_entropy(
-            output,
-            projection,
-            batch.labels,
-            smoothing=self.smoothing,
-            ignore=PAD,
-            working_projection=working,
-            rows=self.loss_rows,
-        )
-
-
-class Statistics(NamedTuple):
-    """Mean losses per target token over the steps that changed the weights; NaN if there were none."""
-
-    loss: float
-    """Label-smoothed cross-entropy, which training minimises."""
-    nll: float
-    """Negative log-likelihood; the perplexity is its exponential."""
-    perplexity: float
-    skipped: int
-    """Steps that changed nothing because their gradient was not finite."""
+from nmt.training.statistics import LossSums, Statistics
 
 
 class SavedTrainer(TypedDict):
@@ -107,7 +71,7 @@ class Trainer:
         self.step = 0
         self.data_position = DataPosition()
         self.gradient_norm = torch.zeros((), device=machine.device)
-        self._sums = _LossSums(machine.device)
+        self._sums = LossSums(machine.device)
 
     def shapes(self, device_tokens: int) -> Shapes:
         """See `micro_batch_shapes`."""
@@ -160,7 +124,7 @@ class Trainer:
     def take_statistics(self) -> Statistics:
         """Return the mean losses since the last call."""
         statistics = self._sums.statistics()
-        self._sums = _LossSums(self.machine.device)
+        self._sums = LossSums(self.machine.device)
         return statistics
 
     def to_save(self) -> SavedTrainer:
@@ -182,12 +146,12 @@ class Trainer:
 
     def _add_gradients(self, batch: GlobalBatch) -> list[Losses]:
         """Accumulate the gradient over this device's micro-batches."""
-        if self.concurrency == 1:
-            with self._embeddings_apart():
-                losses = [self._add_gradient(batch, index) for index in range(len(batch.micro_batches))]
-            if self._embedding_gradient is not None and batch.words is not None:
-                self._embedding_gradient.add_average(batch.words, rounded=self.config.reduce_precision == "bf16")
-            return losses
+        if self.concurrency > 1:
+            return self._add_gradients_in_threads(batch)
+        with self._embeddings_apart(batch.words):
+            return [self._add_gradient(batch, index) for index in range(len(batch.micro_batches))]
+
+    def _add_gradients_in_threads(self, batch: GlobalBatch) -> list[Losses]:
         losses = []
         for first in range(0, len(batch.micro_batches), self.concurrency):
             indices = range(first, min(first + self.concurrency, len(batch.micro_batches)))
@@ -196,9 +160,11 @@ class Trainer:
                 _accumulate(gradients, trainable(self.model))
         return losses
 
-    def _embeddings_apart(self) -> AbstractContextManager[None]:
+    def _embeddings_apart(self, words: Tensor | None = None) -> AbstractContextManager[None]:
         """Accumulate the gradient of the embeddings separately in a block, if several processes share the matrix."""
-        return nullcontext() if self._embedding_gradient is None else self._embedding_gradient.apart()
+        if self._embedding_gradient is None:
+            return nullcontext()
+        return self._embedding_gradient.apart(words, rounded=self.config.reduce_precision == "bf16")
 
     def _gradients_in_thread(self, batch: GlobalBatch, index: int) -> tuple[Losses, list[Tensor]]:
         """Return the losses and gradients of a micro-batch without touching the accumulated gradient."""
@@ -245,47 +211,6 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
 
 
-class _LossSums:
-    """Sums of losses since the last log line, kept on the device so that no step waits for it."""
-
-    def __init__(self, device: torch.device) -> None:
-        exact = torch.float32 if device.type == "mps" else torch.float64  # which Apple's GPU does not have
-        # smoothed loss, negative log-likelihood, target tokens, skipped steps
-        self.sums = torch.zeros(4, dtype=exact, device=device)
-
-    def add_step(self, losses: Sequence[Losses], target_tokens: int, finite: Tensor) -> None:
-        """Add the losses of a step, or count it as skipped if its gradient is not finite.
-
-        A skipped step does not enter the sums because a single NaN would hide the losses of all other steps. All
-        processes see the same gradient, so they agree.
-        """
-        before = self.sums.clone()
-        for each in losses:
-            self.sums[:2] += torch.stack(each)
-        if distributed.is_main():  # counted once, because they are the tokens of the global batch
-            self.sums[2] += target_tokens
-        self.sums = torch.where(finite, self.sums, before)
-        if distributed.is_main():
-            self.sums[3] += ~finite
-
-    def add_held_out(self, losses: Losses, target_tokens: Tensor) -> None:
-        """Add the losses of a held-out batch, and the number of its tokens."""
-        self.sums[:2] += torch.stack(losses)
-        self.sums[2] += target_tokens
-
-    def total(self) -> Tensor:
-        """Return the sums over all processes."""
-        return distributed.sum_over_processes(self.sums.clone()).cpu().double()
-
-    def statistics(self) -> Statistics:
-        """Return the means over all processes."""
-        smoothed, nlls, tokens, skipped = self.total().tolist()
-        if not tokens:
-            return Statistics(math.nan, math.nan, math.nan, int(skipped))
-        nll = nlls / tokens
-        return Statistics(smoothed / tokens, nll, _perplexity(nll), int(skipped))
-
-
 def _accumulate(gradients: list[Tensor], parameters: list[nn.Parameter]) -> None:
     """Add gradients to those of the parameters; the order of the calls determines the last bits."""
     if parameters[0].grad is None:
@@ -294,24 +219,3 @@ def _accumulate(gradients: list[Tensor], parameters: list[nn.Parameter]) -> None
             parameter.grad = gradient.contiguous()
     else:
         torch._foreach_add_([parameter.grad for parameter in parameters if parameter.grad is not None], gradients)
-
-
-def held_out_loss(
-    model: TranslationModel,
-    batches: Iterable[MicroBatch],
-    config: TrainingConfig,
-    machine: Machine,
-    interruptible_together: Interruptible = nullcontext,
-) -> Statistics:
-    """Return the mean losses over the batches of all processes; each process passes its share."""
-    objective = Objective(model, config.label_smoothing).eval()
-    sums = _LossSums(machine.device)
-    working_weights = WorkingWeights(model, machine.precision)
-    with interruptible_together(), working_weights.active(), torch.inference_mode():
-        for batch in batches:
-            sums.add_held_out(objective(batch.to(machine.device)), (batch.labels != PAD).sum())
-    return sums.statistics()
-
-
-def _perplexity(loss: float) -> float:
-    return math.inf if loss >= 700 else math.exp(loss)

@@ -14,16 +14,18 @@ from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation.evaluate import read_split, translate_together
 from nmt.evaluation.metrics import METRICS
-from nmt.model.interface import TranslationModel
+from nmt.model.working_weights import WorkingWeights
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.trainer import Statistics, Trainer, held_out_loss
+from nmt.training.statistics import Statistics, held_out_loss
+from nmt.training.trainer import Trainer
 
 
 def validate(
     trainer: Trainer, config: Config, valid: PairStore, tokenizer: Tokenizer, interruptible_together: Interruptible
 ) -> dict[str, float]:
     """Return loss, perplexity and, if asked for, BLEU on the development set. All processes must call this."""
-    statistics = development_loss(trainer.model, valid, config.training, trainer.machine, interruptible_together)
+    weights = trainer.working_weights
+    statistics = development_loss(weights, valid, config.training, trainer.machine, interruptible_together)
     figures = {"loss": statistics.loss, "nll": statistics.nll, "perplexity": statistics.perplexity}
     if config.training.valid_sentences:
         figures["bleu"] = decoded_bleu(trainer, config, tokenizer, interruptible_together)
@@ -42,16 +44,16 @@ def decoded_bleu(
 
 
 def development_loss(
-    model: TranslationModel,
+    weights: WorkingWeights,
     valid: PairStore,
     config: TrainingConfig,
     machine: Machine,
     interruptible_together: Interruptible,
 ) -> Statistics:
-    """Return the mean losses on the development set. All processes must call this."""
-    shapes = micro_batch_shapes(model, config, machine, config.device_tokens)
-    batches = development_batches(valid, config, model.config, shapes)
-    return held_out_loss(model, batches, config, machine, interruptible_together)
+    """Return a model's mean losses on the development set. All processes must call this."""
+    shapes = micro_batch_shapes(weights.model, config, machine, config.device_tokens)
+    batches = development_batches(valid, config, weights.model.config, shapes)
+    return held_out_loss(weights, batches, config, machine.device, interruptible_together)
 
 
 def development_batches(

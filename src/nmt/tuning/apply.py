@@ -7,7 +7,7 @@ settings resumes without them, and one that began with some resumes with the sam
 import os
 from typing import NamedTuple
 
-from nmt.config.keys import value_of, with_values
+from nmt.config.keys import value_of, with_values, written
 from nmt.config.schema import Config
 from nmt.errors import CommonError, UserError
 from nmt.runs.layout import RunLayout, step_of_folder_name
@@ -48,7 +48,7 @@ def take_tuned(config: Config) -> Taken:
         if required:
             raise CommonError(str(error)) from error
         return Taken(config, f"warning: {error}; this run does not use it", None)
-    listed = " ".join(f"{key}={str(value).lower()}" for key, value in values.items())
+    listed = " ".join(f"{key}={written(value)}" for key, value in values.items())
     return Taken(tuned_config, f"tuned settings of {path}: {listed or 'the defaults'}", tuned)
 
 

@@ -16,7 +16,7 @@ from nmt.data.batches import full_micro_batch_tokens
 from nmt.data.loader import DataPosition, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
-from nmt.model.attention import PLAN_PADDED
+from nmt.model.attention_plan import PLAN_PADDED
 from nmt.training.concurrency import concurrency_of
 from nmt.training.new_trainer import new_trainer
 from nmt.training.trainer import Trainer

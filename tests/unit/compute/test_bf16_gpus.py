@@ -8,7 +8,8 @@ import torch
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.schema import RuntimeConfig
 from nmt.errors import UserError
-from nmt.model.attention import FlashAttend, PaddedAttend, plan_attention
+from nmt.model.attention import FlashAttend, PaddedAttend
+from nmt.model.attention_plan import AttentionSpec, plan_attention
 from nmt.model.packed import Packed
 
 
@@ -53,5 +54,5 @@ def test_flash_attention_is_chosen_only_on_gpus_that_have_it(capability: tuple[i
     stream = Packed.from_sentences([[5, 6], [7, 8]])
     precision = machine_with(capability, "auto").precision
     with patch.object(torch.Tensor, "is_cuda", True):
-        chosen = plan_attention(stream, stream, causal=True, head_width=64, precision=precision)
+        chosen = plan_attention(AttentionSpec(stream, stream, causal=True, head_width=64, precision=precision))
     assert isinstance(chosen, plan)

@@ -18,7 +18,8 @@ from nmt.data.store import PairStore
 from nmt.errors import CommonError, UserError
 from nmt.model.build import build_model
 from nmt.training.loss import Losses
-from nmt.training.trainer import Objective, _LossSums
+from nmt.training.objective import Objective
+from nmt.training.statistics import LossSums
 from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store, trainer, weights
 
 __all__ = ["store"]
@@ -106,7 +107,7 @@ class NoFloat64(TorchDispatchMode):
 
 def test_the_sums_of_losses_on_apples_gpu_need_no_float64() -> None:
     with FakeTensorMode():
-        sums = _LossSums(MPS)
+        sums = LossSums(MPS)
         assert sums.sums.device.type == "mps"
     sums.sums = torch.zeros(4, dtype=sums.sums.dtype)
     with NoFloat64():  # type: ignore[no-untyped-call]

@@ -14,7 +14,7 @@ from nmt.estimate.parameters import count_parameters
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
-from nmt.training.trainer import Objective
+from nmt.training.objective import Objective
 
 WORDS, LENGTH, SENTENCES = 60, 12, 20
 BASE = ModelConfig(layers=2, d_model=48, d_ff=96, heads=4)

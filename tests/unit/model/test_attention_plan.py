@@ -8,8 +8,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
-from nmt.model import attention
-from nmt.model.attention import FlashAttend, PaddedAttend, ShortAttend, plan_attention, plan_for
+from nmt.model import attention_plan
+from nmt.model.attention import FlashAttend, PaddedAttend, ShortAttend
+from nmt.model.attention_plan import AttentionSpec, plan_attention, plan_for
 from nmt.model.packed import Packed
 
 MODE = FakeTensorMode()
@@ -37,16 +38,14 @@ def stream(longest: int, device: str = "cuda") -> Packed:
 def test_setting_chooses_attention_on_a_gpu(kind: str, longest: int, expected: type) -> None:
     sentences = stream(longest)
     with MODE:
-        chosen = plan_attention(sentences, sentences, causal=False, head_width=16, precision=torch.bfloat16, kind=kind)
+        chosen = plan_attention(AttentionSpec(sentences, sentences, False, 16, torch.bfloat16), kind)
     assert type(chosen) is expected
 
 
 def test_short_attention_needs_both_sides_to_be_short() -> None:
     with MODE:
-        for lengths in ((20, 129), (129, 20)):
-            chosen = plan_attention(
-                *map(stream, lengths), causal=False, head_width=16, precision=torch.bfloat16, kind="short"
-            )
+        for queries, keys in ((20, 129), (129, 20)):
+            chosen = plan_attention(AttentionSpec(stream(queries), stream(keys), False, 16, torch.bfloat16), "short")
             assert type(chosen) is FlashAttend
 
 
@@ -54,10 +53,8 @@ def test_short_attention_needs_both_sides_to_be_short() -> None:
 def test_float32_and_biased_scores_use_padded_blocks(kind: str) -> None:
     sentences = stream(20)
     with MODE:
-        exact = plan_attention(sentences, sentences, causal=False, head_width=16, precision=torch.float32, kind=kind)
-        biased = plan_attention(
-            sentences, sentences, causal=False, head_width=16, precision=torch.bfloat16, biased=True, kind=kind
-        )
+        exact = plan_attention(AttentionSpec(sentences, sentences, False, 16, torch.float32), kind)
+        biased = plan_attention(AttentionSpec(sentences, sentences, False, 16, torch.bfloat16, biased=True), kind)
     assert type(exact) is type(biased) is PaddedAttend
 
 
@@ -102,7 +99,7 @@ def test_impossible_attention_is_refused(
 
 
 def test_short_attention_without_triton_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "has_triton", lambda: False)
+    monkeypatch.setattr(attention_plan, "has_triton", lambda: False)
     with pytest.raises(UserError, match="needs the package triton"):
         plan_for("short", "cuda", torch.bfloat16, SMALL)
 
@@ -111,5 +108,5 @@ def test_short_attention_without_triton_is_refused(monkeypatch: pytest.MonkeyPat
 def test_a_cpu_accepts_padded_attention(kind: str) -> None:
     plan = plan_for(kind, "cpu", torch.float32, SMALL)
     sentences = Packed.from_sentences([[1, 2], [3]])
-    chosen = plan(sentences, sentences, causal=True, head_width=16, precision=torch.float32)
+    chosen = plan(AttentionSpec(sentences, sentences, causal=True, head_width=16, precision=torch.float32))
     assert type(chosen) is PaddedAttend

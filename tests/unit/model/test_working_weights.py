@@ -19,7 +19,7 @@ from nmt.model.interface import TranslationModel
 from nmt.model.linear import Linear, activated, look_up
 from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
-from nmt.training.trainer import Objective
+from nmt.training.objective import Objective
 
 BASE = ModelConfig(layers=2, d_model=64, d_ff=128, heads=4, dropout=0.0)
 WORDS = 200

@@ -18,7 +18,7 @@ from nmt.data.manifest import read_manifest
 from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.evaluation.record import EvaluationRecord
-from nmt.model.attention import Recorder
+from nmt.model.attention_plan import Recorder
 from nmt.model.build import build_model
 from nmt.model.layers import SelfAttention
 from nmt.model.packed import Packed

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
+from nmt.config.choices import CHOICES
 from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config, TrainingConfig
-from nmt.config.schema.training import SCHEDULES
 from nmt.errors import UserError
 from nmt.runs.compatibility import SCHEDULES_WITH_AN_END, check_resumable
 from nmt.training.schedule import learning_rate
@@ -70,7 +70,7 @@ def test_the_number_of_steps_is_fixed_if_the_schedule_depends_on_it(schedule: st
         check_resumable(settings, settings | {"training.steps": 7})
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", CHOICES["training.schedule"])
 def test_schedules_that_depend_on_the_number_of_steps_are_listed(schedule: str) -> None:
     short, long = (
         TrainingConfig(schedule=schedule, learning_rate=1.0, warmup_steps=10, steps=steps) for steps in (100, 200)

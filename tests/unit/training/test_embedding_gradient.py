@@ -20,7 +20,7 @@ from nmt.model.word_vectors import WordVectors
 from nmt.text.special import BOS, EOS, PAD
 from nmt.training.embedding_gradient import EmbeddingGradient, embedding_gradient
 from nmt.training.freeze import freeze
-from nmt.training.trainer import Objective
+from nmt.training.objective import Objective
 from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store, trainer
 
 __all__ = ["store"]

@@ -5,10 +5,8 @@ from dataclasses import replace
 import pytest
 
 from nmt.config.schema import TrainingConfig
-from nmt.config.schema import training as schema
 from nmt.errors import ConfigError
-from nmt.training.optimizer import OPTIMIZERS
-from nmt.training.schedule import SCHEDULES, learning_rate, peak_rate, warmup_warning
+from nmt.training.schedule import learning_rate, peak_rate, warmup_warning
 
 PAPER = TrainingConfig()
 
@@ -79,8 +77,3 @@ def test_wsd_with_a_long_warmup_still_reaches_the_peak() -> None:
 def test_warmup_and_decay_must_fit_into_the_steps() -> None:
     with pytest.raises(ConfigError, match=r"training.warmup_steps=60 and training.decay_steps=50 together"):
         TrainingConfig(schedule="wsd", warmup_steps=60, decay_steps=50, steps=100)
-
-
-def test_the_schema_allows_exactly_the_registered_names() -> None:
-    assert set(schema.SCHEDULES) == SCHEDULES.keys()
-    assert set(schema.OPTIMIZERS) == OPTIMIZERS.keys()

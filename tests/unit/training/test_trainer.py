@@ -19,7 +19,8 @@ from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 from nmt.training.schedule import learning_rate
-from nmt.training.trainer import Trainer, held_out_loss
+from nmt.training.statistics import held_out_loss
+from nmt.training.trainer import Trainer
 
 MODEL = ModelConfig(layers=1, d_model=16, d_ff=32, heads=2, dropout=0.0)
 TRAINING = TrainingConfig(batch_tokens=60, warmup_steps=5, steps=100, adam_eps=1e-5)  # rounding must not become a step
@@ -202,7 +203,7 @@ def test_dropout_masks_differ_between_steps_and_micro_batches(store: PairStore) 
 def test_the_held_out_loss_equals_torchs_mean_over_all_tokens(store: PairStore) -> None:
     ours = trainer(model=replace(MODEL, dropout=0.5))
     batches = [assemble(store, np.arange(first, first + 10)) for first in range(0, 40, 10)]
-    means = held_out_loss(ours.model, batches, TRAINING, CPU)
+    means = held_out_loss(ours.working_weights, batches, TRAINING, CPU.device)
     ours.model.eval()
     whole = assemble(store, np.arange(40))
     text = whole.labels != PAD

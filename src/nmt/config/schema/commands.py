@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from nmt.config.checks import check_at_least, check_between, check_choice
+from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
 
 
@@ -11,7 +12,7 @@ class ExportConfig:
     """The format in which a trained model is exported."""
 
     target: str = "ctranslate2"
-    """ctranslate2, huggingface (Marian's format) or safetensors (this project's, with weights and settings only)."""
+    """Format."""
     quantization: str = "float32"
     """Number format of the weights: float32, or int8 (ctranslate2 only)."""
     folder: str = ""
@@ -24,7 +25,7 @@ class ExportConfig:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        check_choice("export.target", self.target, ("ctranslate2", "huggingface", "safetensors"))
+        check_choice("export.target", self.target, CHOICES["export.target"])
         check_choice("export.quantization", self.quantization, ("float32", "int8"))
         check_at_least("export.sample", self.sample, 0)
         if self.quantization != "float32" and self.target != "ctranslate2":

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from nmt.config.checks import check_at_least, check_between, check_choice, check_language, check_plain_name
+from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
 
 TREES = "trees"
@@ -16,7 +17,7 @@ class DataConfig:
     corpus: str = "wmt14_en_de"
     """Name of the prepared data, which is stored in `<paths.data>/<corpus>/`."""
     source: str = "hub"
-    """Kind of source: hub (Hugging Face), files (your own), trees (bracketed files) or demo (the embedded grammar)."""
+    """Kind of source."""
     source_lang: str = "en"
     """Language to translate from."""
     target_lang: str = "de"
@@ -55,7 +56,7 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        check_choice("data.source", self.source, ("hub", "files", "trees", "demo"))
+        check_choice("data.source", self.source, CHOICES["data.source"])
         check_choice("data.pos_tags", self.pos_tags, ("xx", "keep"))
         check_plain_name("data.corpus", self.corpus)
         if not 0 <= self.hold_out < 0.5:

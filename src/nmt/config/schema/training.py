@@ -3,12 +3,9 @@
 from dataclasses import dataclass, field
 
 from nmt.config.checks import ADJUSTABLE, check_at_least, check_choice, check_fraction
+from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
 
-SCHEDULES = ("inverse_sqrt", "cosine", "constant", "wsd")
-"""The functions that are registered in nmt.training.schedule."""
-OPTIMIZERS = ("adam",)
-"""The functions that are registered in nmt.training.optimizer."""
 VOCABULARIES = ("old", "new", "extend")
 """How the vocabulary of a run relates to that of the model that it begins from."""
 
@@ -25,8 +22,7 @@ class TrainingConfig:
     """Most source tokens, and most target tokens, in a micro-batch on one device; larger shares accumulate
     gradients. 0 for no limit."""
     schedule: str = "inverse_sqrt"
-    """Learning rate after the warmup: inverse_sqrt (the paper's), cosine (to zero), constant, or wsd (constant, then a
-    linear decay to zero over the last decay_steps)."""
+    """Learning rate after the warmup."""
     warmup_steps: int = 4000
     """Steps over which the rate rises linearly."""
     decay_steps: int = 0
@@ -36,7 +32,7 @@ class TrainingConfig:
     label_smoothing: float = 0.1
     """epsilon_ls: probability spread evenly over the vocabulary."""
     optimizer: str = "adam"
-    """The optimizer: adam."""
+    """Optimizer."""
     adam_beta1: float = 0.9
     """Adam's decay rate of the mean gradient."""
     adam_beta2: float = 0.98
@@ -108,8 +104,8 @@ class TrainingConfig:
             check_at_least(f"training.{name}", getattr(self, name), 0)
         for name in ("label_smoothing", "adam_beta1", "adam_beta2"):
             check_fraction(f"training.{name}", getattr(self, name))
-        check_choice("training.schedule", self.schedule, SCHEDULES)
-        check_choice("training.optimizer", self.optimizer, OPTIMIZERS)
+        for name in ("schedule", "optimizer"):
+            check_choice(f"training.{name}", getattr(self, name), CHOICES[f"training.{name}"])
         check_choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
         check_choice("training.init_vocabulary", self.init_vocabulary, VOCABULARIES)
         check_choice("training.best_by", self.best_by, ("loss", "bleu"))

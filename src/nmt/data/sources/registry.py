@@ -1,17 +1,17 @@
 """The sources of parallel text by name, and the splits held out from the training text.
 
-To add a source, write a module with a `SOURCE` and add it to `SOURCES`.
+To add a source, write a module with a `SOURCE`, and name it in `nmt.config.choices`.
 """
 
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
+from nmt.config.choices import CHOICES, find
 from nmt.config.schema import DataConfig
-from nmt.data.sources import demo, files, hub, trees
 from nmt.data.sources.cells import on_one_line
 from nmt.data.sources.source import Fingerprint, Pair, Source
 
-SOURCES: dict[str, Source] = {"hub": hub.SOURCE, "files": files.SOURCE, "trees": trees.SOURCE, "demo": demo.SOURCE}
+SOURCES: dict[str, Source] = {name: find("data.source", name) for name in CHOICES["data.source"]}
 """Sources by the name that `data.source` has for them."""
 
 

@@ -67,7 +67,7 @@ class Dropout(nn.Module):
 def share_seed(modules: Iterable[nn.Module], device: torch.device) -> Tensor:
     """Number the dropouts among a model's modules, and return the seed (1,) of their masks on a GPU.
 
-    The seed is to be set for each micro-batch.
+    The trainer sets the seed before each micro-batch.
     """
     seed = torch.zeros(1, dtype=torch.int64, device=device)
     for site, dropout in enumerate(module for module in modules if isinstance(module, Dropout)):

@@ -1,4 +1,4 @@
-"""Which implementation an operation of this package uses: a Triton kernel on a GPU, plain PyTorch elsewhere."""
+"""What the operations of this package share: whether they use Triton kernels, and the precision of their sums."""
 
 import functools
 import importlib.util
@@ -20,6 +20,11 @@ def uses_triton(tensor: Tensor) -> bool:
     if tensor.is_cuda:
         return _capability(tensor.device) >= BF16_CAPABILITY
     return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def sum_dtype(tensor: Tensor) -> torch.dtype:
+    """Return the precision of sums and statistics over a tensor: its own, but at least float32."""
+    return torch.promote_types(tensor.dtype, torch.float32)
 
 
 @functools.cache

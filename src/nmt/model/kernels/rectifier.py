@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.model.kernels.backend import uses_triton
+from nmt.model.kernels.backend import sum_dtype, uses_triton
 
 
 def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
@@ -24,13 +24,9 @@ def _rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Te
 
         return triton_rectifier.rectifier_gradient(gradient, rectified)
     masked = torch.ops.aten.threshold_backward(gradient, rectified, 0)
-    return masked, masked.sum(0, dtype=_exact(gradient))
+    return masked, masked.sum(0, dtype=sum_dtype(gradient))
 
 
 @_rectifier_gradient.register_fake
 def _(gradient: Tensor, rectified: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
-    return gradient.new_empty(gradient.shape), gradient.new_empty(gradient.shape[1:], dtype=_exact(gradient))
-
-
-def _exact(tensor: Tensor) -> torch.dtype:
-    return torch.promote_types(tensor.dtype, torch.float32)
+    return gradient.new_empty(gradient.shape), gradient.new_empty(gradient.shape[1:], dtype=sum_dtype(gradient))

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.model.kernels.backend import uses_triton
+from nmt.model.kernels.backend import sum_dtype, uses_triton
 from nmt.model.kernels.random_masks import keep_mask
 
 
@@ -54,7 +54,7 @@ def _dropout_add_norm(
         from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
 
         return triton_residual.dropout_add_norm(stream, branch, gain, bias, probability, seed, site, eps)
-    exact = _exact(stream)
+    exact = sum_dtype(stream)
     added = _add(stream.to(exact), branch.to(exact), probability, seed, site)
     return torch.layer_norm(added, gain.shape, gain.to(exact), bias.to(exact), eps).to(stream.dtype)
 
@@ -74,7 +74,7 @@ def _dropout_add_norm_backward(
         from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
 
         return triton_residual.dropout_add_norm_backward(gradient, stream, branch, gain, probability, seed, site, eps)
-    exact = _exact(stream)
+    exact = sum_dtype(stream)
     gradient = gradient.to(exact)
     added = _add(stream.to(exact), branch.to(exact), probability, seed, site)
     variance, mean = torch.var_mean(added, -1, correction=0, keepdim=True)
@@ -98,7 +98,7 @@ def _dropout_add(stream: Tensor, branch: Tensor, probability: float, seed: Tenso
         from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
 
         return triton_residual.dropout_add(stream, branch, probability, seed, site)
-    exact = _exact(stream)
+    exact = sum_dtype(stream)
     return _add(stream.to(exact), branch.to(exact), probability, seed, site).to(stream.dtype)
 
 
@@ -108,7 +108,7 @@ def _dropout_backward(gradient: Tensor, dtype: torch.dtype, probability: float, 
         from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
 
         return triton_residual.dropout_backward(gradient, dtype, probability, seed, site)
-    return _dropped(gradient.to(_exact(gradient)), probability, seed, site).to(dtype, copy=True)
+    return _dropped(gradient.to(sum_dtype(gradient)), probability, seed, site).to(dtype, copy=True)
 
 
 @_dropout_add_norm.register_fake
@@ -167,10 +167,6 @@ def _add_gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
 
 _dropout_add_norm.register_autograd(_norm_gradients, setup_context=_save_for_norm)
 _dropout_add.register_autograd(_add_gradients, setup_context=_save_for_add)
-
-
-def _exact(tensor: Tensor) -> torch.dtype:
-    return torch.promote_types(tensor.dtype, torch.float32)
 
 
 def _add(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:

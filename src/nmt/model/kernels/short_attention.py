@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.model.kernels.backend import uses_triton
+from nmt.model.kernels.backend import sum_dtype, uses_triton
 
 TILES = (32, 64, 128)
 """Numbers of tokens that a tile can have."""
@@ -187,7 +187,7 @@ class _Tiles:
 def _weights(queries: Tensor, keys: Tensor, inside: Tensor, causal: bool) -> Tensor:
     """Return softmax(Q K^T / sqrt(d_k)) of each tile (B, h, tile, tile), in float32 or more."""
     scores = torch.matmul(queries, keys.transpose(-2, -1))
-    scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) / math.sqrt(queries.shape[-1])
+    scores = scores.to(sum_dtype(scores)) / math.sqrt(queries.shape[-1])
     hidden = ~inside[:, None, None, :]
     if causal:
         hidden = hidden | torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)

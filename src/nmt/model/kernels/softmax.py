@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nmt.model.kernels.backend import uses_triton
+from nmt.model.kernels.backend import sum_dtype, uses_triton
 
 LOGITS_IN_CACHE = 256 * 1024
 """The number of logits that a CPU replaces by their gradient at a time, so that they stay in its cache."""
@@ -24,7 +24,7 @@ def _softmax_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tupl
         from nmt.model.kernels import triton_softmax  # noqa: PLC0415 - imports Triton
 
         return triton_softmax.softmax_gradient_(logits, labels, smoothing)
-    exact = _exact(logits)
+    exact = sum_dtype(logits)
     label_logit = logits.gather(-1, labels[:, None])[:, 0].to(exact, copy=True)
     rows = max(1, LOGITS_IN_CACHE // logits.shape[-1]) if logits.device.type == "cpu" else len(logits)
     normalisers = []
@@ -39,8 +39,5 @@ def _softmax_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tupl
 
 @_softmax_gradient_.register_fake
 def _(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    return logits.new_empty(len(logits), dtype=_exact(logits)), logits.new_empty(len(logits), dtype=_exact(logits))
-
-
-def _exact(tensor: Tensor) -> torch.dtype:
-    return torch.promote_types(tensor.dtype, torch.float32)
+    dtype = sum_dtype(logits)
+    return logits.new_empty(len(logits), dtype=dtype), logits.new_empty(len(logits), dtype=dtype)

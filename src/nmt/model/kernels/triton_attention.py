@@ -85,6 +85,13 @@ def _dot(left, right):
 
 
 @triton.jit
+def _extent(offsets, sentence):
+    """Return the first row of a sentence, and its number of rows."""
+    start = tl.load(offsets + sentence)
+    return start, tl.load(offsets + sentence + 1) - start
+
+
+@triton.jit
 def _load(heads, start, count, stride, head, width: tl.constexpr, block: tl.constexpr, tile: tl.constexpr):
     """Load one head of a sentence: (tile, block), with zeros after its end and beyond the width."""
     row = tl.arange(0, tile)[:, None]
@@ -124,10 +131,8 @@ def _forward(
 ):  # fmt: skip
     sentence = tl.program_id(0)
     head = tl.program_id(1)
-    query_start = tl.load(query_offsets + sentence)
-    query_count = tl.load(query_offsets + sentence + 1) - query_start
-    key_start = tl.load(key_offsets + sentence)
-    key_count = tl.load(key_offsets + sentence + 1) - key_start
+    query_start, query_count = _extent(query_offsets, sentence)
+    key_start, key_count = _extent(key_offsets, sentence)
     if query_count > 0:
         query = _load(queries, query_start, query_count, query_stride, head, key_width, key_block, query_tile)
         key = _load(keys, key_start, key_count, key_stride, head // shared, key_width, key_block, key_tile)
@@ -150,10 +155,8 @@ def _backward(
 ):  # fmt: skip
     sentence = tl.program_id(0)
     key_head = tl.program_id(1)
-    query_start = tl.load(query_offsets + sentence)
-    query_count = tl.load(query_offsets + sentence + 1) - query_start
-    key_start = tl.load(key_offsets + sentence)
-    key_count = tl.load(key_offsets + sentence + 1) - key_start
+    query_start, query_count = _extent(query_offsets, sentence)
+    key_start, key_count = _extent(key_offsets, sentence)
     if query_count + key_count > 0:
         key = _load(keys, key_start, key_count, key_stride, key_head, key_width, key_block, key_tile)
         value = _load(values, key_start, key_count, value_stride, key_head, value_width, value_block, key_tile)

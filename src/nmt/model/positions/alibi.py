@@ -5,6 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from nmt.model.kernels.backend import sum_dtype
 from nmt.model.positions.base import Positions
 
 
@@ -24,10 +25,6 @@ class DistancePenalty(nn.Module):
     def forward(self, queries: Tensor, distances: Tensor) -> Tensor:
         """See `ScoreBias`."""
         heads = queries.shape[-3]
-        slopes = torch.exp2(-8 / heads * torch.arange(1, heads + 1, device=queries.device, dtype=_exact(queries)))
+        dtype = sum_dtype(queries)  # bfloat16 cannot distinguish all distances above 256
+        slopes = torch.exp2(-8 / heads * torch.arange(1, heads + 1, device=queries.device, dtype=dtype))
         return -slopes[:, None, None] * distances.abs().unsqueeze(-3)
-
-
-def _exact(queries: Tensor) -> torch.dtype:
-    """Return float32 or more: bfloat16 cannot distinguish all distances above 256."""
-    return torch.promote_types(queries.dtype, torch.float32)

@@ -1,0 +1,95 @@
+"""Which implementation of attention a forward pass uses: it depends on the device, the settings and the batch."""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmt.config.schema import ModelConfig
+from nmt.errors import UserError
+from nmt.model.attention import Attend, FlashAttend, PaddedAttend, RecordingAttend, ShortAttend
+from nmt.model.kernels.backend import has_triton
+from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH as MAX_SHORT_HEAD_WIDTH
+from nmt.model.kernels.short_attention import TILES
+from nmt.model.packed import Packed
+from nmt.model.positions.base import positions_of
+
+MAX_FLASH_HEAD_WIDTH = 256
+"""Widest head that flash attention supports."""
+MAX_SHORT_LENGTH = TILES[-1]
+"""Longest sentence for attention with one tile per sentence."""
+
+
+class AttentionSpec(NamedTuple):
+    """Attention from one packed stream to another, or to itself: what a plan chooses an implementation for."""
+
+    queries: Packed
+    keys: Packed
+    causal: bool
+    """Whether no query sees later keys."""
+    head_width: int
+    """The wider of a head's keys and values."""
+    precision: torch.dtype
+    biased: bool = False
+    """Whether positions add a bias to the scores."""
+    prefix: Tensor | None = None
+    """The number of first tokens of each sentence (B,) that see each other in both directions in spite of `causal`."""
+
+
+Plan = Callable[[AttentionSpec], Attend]
+"""Chooses how to attend, once per forward pass and kind of attention."""
+
+
+def plan_attention(spec: AttentionSpec, kind: str = "auto") -> Attend:
+    """Choose how to attend: flash attention if the device has it, else padded blocks.
+
+    GPUs that multiply in bf16 have flash attention, and the precision is float32 on all others (`compute.machine`).
+    Flash attention can neither add a bias to the scores nor let a prefix see itself, so both use padded blocks.
+
+    `kind` is `runtime.attention`. If it is "short", batches with longer sentences than that supports use flash
+    attention.
+    """
+    queries, keys = spec.queries, spec.keys
+    flash = queries.tokens.is_cuda and spec.precision == torch.bfloat16 and spec.head_width <= MAX_FLASH_HEAD_WIDTH
+    if kind == "padded" or not flash or spec.biased or spec.prefix is not None:
+        return PaddedAttend(queries, keys, causal=spec.causal, prefix=spec.prefix)
+    if kind == "short" and queries.longest <= MAX_SHORT_LENGTH and keys.longest <= MAX_SHORT_LENGTH:
+        return ShortAttend(queries, keys, causal=spec.causal)
+    return FlashAttend(queries, keys, causal=spec.causal)
+
+
+PLAN_PADDED: Plan = functools.partial(plan_attention, kind="padded")
+"""Plans padded blocks on every device."""
+
+
+def plan_for(kind: str, device: str, precision: torch.dtype, config: ModelConfig) -> Plan:
+    """Return the plan that `runtime.attention` chooses; raise UserError if it cannot work here."""
+    reason = ""
+    if kind in ("flash", "short"):
+        if device != "cuda" or precision != torch.bfloat16:
+            reason = "needs a GPU that computes in bf16"
+        elif positions_of(config).biases_scores:
+            reason = f"cannot add the bias of model.positions={config.positions} to the scores"
+        elif config.prefix_attention:
+            reason = "has no model.prefix_attention=true"
+    if kind == "short" and not reason:
+        if max(config.key_size, config.value_size) > MAX_SHORT_HEAD_WIDTH:
+            reason = f"has heads of at most {MAX_SHORT_HEAD_WIDTH} (model.d_k, model.d_v)"
+        elif not has_triton():
+            reason = "needs the package triton"
+    if reason:
+        raise UserError(f"runtime.attention={kind} {reason}: use runtime.attention=auto")
+    return PLAN_PADDED if kind == "padded" else functools.partial(plan_attention, kind=kind)
+
+
+class Recorder:
+    """A plan that records the weights of every attention that it plans, in the order in which they are computed."""
+
+    def __init__(self) -> None:
+        self.weights: list[Tensor] = []
+
+    def __call__(self, spec: AttentionSpec) -> Attend:
+        """See `Plan`."""
+        return RecordingAttend(spec.queries, spec.keys, causal=spec.causal, prefix=spec.prefix, weights=self.weights)
