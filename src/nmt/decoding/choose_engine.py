@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import torch
 from tqdm import tqdm
 
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.schema import Config
 from nmt.runs.checkpoint_files import read_meta
 from nmt.runs.checkpoints import resolve
 from nmt.runs.export_record import EXPORT_RECORD, VerificationRecord, read_export_record
@@ -22,7 +22,7 @@ def choose_engine(config: Config, device: torch.device) -> Config:
     """Return the settings with `engine=auto` decided; say so on standard error if the export will translate."""
     if config.engine != "auto":
         return config
-    if device.type != "cpu" or not _is_beam_search(config.decoding):
+    if device.type != "cpu" or not _searches_alike(config):
         return replace(config, engine="torch")
     export = replace(config.export, target="ctranslate2", quantization="int8")
     int8 = replace(config, engine="ctranslate2", export=export)
@@ -36,9 +36,11 @@ def choose_engine(config: Config, device: torch.device) -> Config:
     return int8
 
 
-def _is_beam_search(decoding: DecodingConfig) -> bool:
+def _searches_alike(config: Config) -> bool:
     """Return whether the settings ask only for what both engines do alike."""
-    return decoding.strategy == "beam" and not decoding.ensemble and not decoding.well_formed
+    decoding = config.decoding
+    torch_only = (decoding.ensemble, decoding.well_formed, decoding.terms, decoding.groups > 1, config.translate.prefix)
+    return decoding.strategy == "beam" and not any(torch_only)
 
 
 def _is_usable(config: Config) -> bool:

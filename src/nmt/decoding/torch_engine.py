@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Self
+from typing import Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,11 +14,11 @@ from torch.nn import functional as F
 from nmt.compute.machine import is_out_of_memory
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.batches import DecodingPlan, cpu_plan, serial_plan
-from nmt.decoding.beam import Hypothesis, beam_search, ensemble_scorers, force_prefixes
+from nmt.decoding.beam import Hypothesis, ensemble_scorers
+from nmt.decoding.constraints import Constraints
 from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
-from nmt.decoding.request import Constraints
-from nmt.decoding.sampling import sample
+from nmt.decoding.search import ConfiguredSearch
 from nmt.decoding.tree_constraint import TreeSymbols, only_trees
 from nmt.errors import UserError
 from nmt.model.build import build_model
@@ -30,6 +30,7 @@ from nmt.runs.checkpoints import Checkpoint, check_weights
 from nmt.text.special import BOS
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
+T = TypeVar("T")
 MAX_SCORED_ROWS = 512
 """Rows of scores of the whole vocabulary in memory at a time when given translations are scored."""
 
@@ -63,11 +64,12 @@ class TorchEngine(Engine):
 
     def _prepare_search(self, seed: int) -> None:
         """Make what depends on the settings of the search."""
-        self.generator = torch.Generator(self.device).manual_seed(seed)
-        source_pieces, target_pieces = self.tokenizer.vocabularies if self.config.well_formed else ([], [])
+        config, pieces = self.config, self.tokenizer.vocabularies
+        self._search = ConfiguredSearch(config, pieces[1], torch.Generator(self.device).manual_seed(seed))
+        source_pieces, target_pieces = pieces if config.well_formed else ([], [])
         begins_word = [piece.startswith(SPACE_MARK) for piece in source_pieces]
         self._begins_word = torch.tensor(begins_word, device=self.device)
-        self._tree_symbols = TreeSymbols.of(target_pieces, self.device) if self.config.well_formed else None
+        self._tree_symbols = TreeSymbols.of(target_pieces, self.device) if config.well_formed else None
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`. A CPU decodes batches in parallel, except to sample: the order changes the samples."""
@@ -80,6 +82,8 @@ class TorchEngine(Engine):
 
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
+        sources = _repeated(sources, self.config.groups)
+        constraints = _repeated(constraints, self.config.groups)
         source = Packed.from_sentences(sources).to(self.device)
         max_lengths = self._max_lengths(source, constraints)
         with self._inference():
@@ -88,17 +92,7 @@ class TorchEngine(Engine):
                 words = [int(self._begins_word[tokens].sum()) for tokens in sources]
                 counts = torch.tensor(words, device=self.device)
                 scorer = only_trees(scorer, self._tree_symbols, counts, max_lengths)
-            if any(each.beginning for each in constraints):
-                scorer = force_prefixes(scorer, [each.beginning for each in constraints], self.device)
-            if self.config.strategy == "sample":
-                return sample(scorer, max_lengths, self.config, self.generator)
-            return beam_search(
-                scorer,
-                max_lengths,
-                beam=self.config.beam,
-                alpha=self.config.alpha,
-                nbest=self.config.nbest,
-            )
+            return self._search(scorer, max_lengths, constraints)
 
     def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         """See `Engine.label_scores`. An ensemble's probability is the mean of its members' probabilities."""
@@ -113,7 +107,7 @@ class TorchEngine(Engine):
     def _max_lengths(self, source: Packed, constraints: list[Constraints]) -> Tensor:
         """Return the longest translation (B,) of each sentence, EOS included."""
         max_lengths = source.lengths.to(torch.int64) + self.config.extra_length
-        max_lengths += torch.tensor([len(each.beginning) for each in constraints], device=self.device)
+        max_lengths += torch.tensor([each.tokens for each in constraints], device=self.device)
         return max_lengths.clamp(max=self.max_target_tokens)
 
     @contextmanager
@@ -129,6 +123,11 @@ class TorchEngine(Engine):
                 raise UserError(
                     "the device has too little memory to decode: lower decoding.batch_tokens or decoding.beam"
                 ) from error
+
+
+def _repeated(sentences: list[T], times: int) -> list[T]:
+    """Return a list with each sentence several times, one after the other."""
+    return [sentence for sentence in sentences for _ in range(times)]
 
 
 def _label_scores(model: TranslationModel, output: Tensor, labels: Tensor) -> Tensor:
