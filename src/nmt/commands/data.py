@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from nmt.config.schema import TREES, Config, DataConfig
-from nmt.data.corpora import is_training_text
+from nmt.data.corpora import is_training_text, naming_corpus
 from nmt.data.filter_counts import filter_counts
 from nmt.data.layout import CorpusLayout
 from nmt.data.prepare import prepare
@@ -16,9 +16,10 @@ from nmt.text.tokenizer import Tokenizer
 
 def run(config: Config) -> None:
     """Prepare the corpus and print its figures."""
-    for corpus in config.data.corpora().values():
+    for name, corpus in config.data.corpora().items():
         if corpus.source == "files":
-            _check_order(corpus)
+            with naming_corpus(name):
+                _check_order(corpus)
     manifest = prepare(config, origin=_origin(config))
     print()
     for line in table(manifest):

@@ -29,9 +29,14 @@ def compose(overrides: Sequence[str]) -> Config:
     for override in overrides:
         _check_override(override)
     register_schema()
-    overrides = [f"++{text}" if text.startswith(MIXTURE) else text for text in overrides]
+    overrides = adding_corpora(overrides)
     with one_line_errors(overrides), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
         return to_config(hydra.compose("config", overrides=overrides))
+
+
+def adding_corpora(overrides: Sequence[str]) -> list[str]:
+    """Return the overrides with the ++ that Hydra wants for new keys, which the corpora of a mixture are."""
+    return [f"++{text}" if text.startswith(MIXTURE) else text for text in overrides]
 
 
 def options(group: str) -> list[str]:

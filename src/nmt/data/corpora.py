@@ -1,10 +1,13 @@
 """The splits of all corpora of the prepared data: those of the main one, and those of a mixture's other corpora."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nmt.config.schema import MAIN, DataConfig
 from nmt.data.sources import registry
 from nmt.data.sources.source import Languages, languages
+from nmt.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,17 @@ class CorpusSplit:
 def is_training_text(name: str) -> bool:
     """Return whether models are trained on a split, given its name in the prepared data."""
     return name.rpartition(".")[2] == "train"
+
+
+@contextmanager
+def naming_corpus(name: str) -> Iterator[None]:
+    """Name a corpus of a mixture in the errors of a block, which name settings as the main corpus has them."""
+    try:
+        yield
+    except UserError as error:
+        if name == MAIN:
+            raise
+        raise UserError(f"data.mixture.{name}: {error}") from error
 
 
 def corpus_splits(data: DataConfig) -> list[CorpusSplit]:

@@ -171,8 +171,8 @@ def global_batches(
         shapes: The sizes that the streams of a micro-batch are filled up to; the batches do not depend on them.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    planner = store.planner(lengths, batch_tokens, seed, start.before)
-    for epoch, plan, index in planned_batches(planner, start.epoch, start.batch):
+    plan_of = store.planner(lengths, batch_tokens, seed, start.before)
+    for epoch, plan, index in planned_batches(plan_of, start.epoch, start.batch):
         sentences = plan[index]
         on_this_device = _micro_batches(sentences, lengths, device_tokens, devices, threads)[rank::devices]
         target_tokens = int(lengths.target[sentences].sum())
@@ -181,8 +181,7 @@ def global_batches(
         after = DataPosition(epoch + 1, 0, plan.after) if is_last else DataPosition(epoch, index + 1, plan.before)
         micro_batches = [assemble(store, each, shapes=shapes) for each in on_this_device]
         words = _distinct_words(store, sentences) if devices > 1 else None
-        corpora = store.tokens_by_corpus(sentences, lengths)
-        yield GlobalBatch(micro_batches, target_tokens, tokens, after, words, corpora)
+        yield GlobalBatch(micro_batches, target_tokens, tokens, after, words, store.corpus_counts(sentences, lengths))
 
 
 def largest_micro_batches(

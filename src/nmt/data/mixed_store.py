@@ -80,7 +80,7 @@ class MixedStore:
         sizes = [len(store) for store in self._stores]
         return RoundPlanner(lengths, sizes, self._stages, batch_tokens, seed, before)
 
-    def tokens_by_corpus(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
+    def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
         """Return for each corpus how many of these pairs and of their tokens come from it."""
         corpora, tokens = self._corpora(pairs), lengths.source[pairs] + lengths.target[pairs]
         count = len(self._names)

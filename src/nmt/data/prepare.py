@@ -8,7 +8,7 @@ from pathlib import Path
 from nmt.compute.cores import usable_cores
 from nmt.config.schema import TREES, Config, DataConfig
 from nmt.data import encode, filters, store
-from nmt.data.corpora import CorpusSplit, corpus_splits
+from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
 from nmt.data.layout import CorpusLayout, text_names
 from nmt.data.manifest import PreparationTasks, exclusive_corpus, read_manifest
 from nmt.data.overlap import count_overlap
@@ -45,7 +45,7 @@ def prepare(config: Config, say: Say = print, origin: OriginTokenizer | None = N
     with exclusive_corpus(folder):
         tasks = PreparationTasks(folder, _about(config), say)
         splits = corpus_splits(config.data)
-        fingerprints = [registry.fingerprint(each.data, config.seed, each.split) for each in splits]
+        fingerprints = [_fingerprint(config, each) for each in splits]
         names = [_collect(config, tasks, *each) for each in zip(splits, fingerprints, strict=True)]
         names.append(_count_overlap(config, tasks, splits))
         names.append(make_tokenizer(config, tasks, origin))
@@ -81,15 +81,21 @@ def verify_task(folder: Path, name: str) -> None:
             raise UserError(f"{folder / output} is not what was prepared: run `make data` with the same settings")
 
 
+def _fingerprint(config: Config, split: CorpusSplit) -> Fingerprint:
+    with naming_corpus(split.corpus):
+        return registry.fingerprint(split.data, config.seed, split.split)
+
+
 def _collect(config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerprint: Fingerprint) -> str:
     """Read a split from its source and write its text, filtered, one sentence per line."""
     name = collect_task(split.name)
-    tasks.run(
-        name,
-        {"source": fingerprint, **_collect_settings(split.data, split.split)},
-        text_names(split.name, split.languages),
-        lambda: asdict(_write_text(config.data_folder, split, config.seed)),
-    )
+    with naming_corpus(split.corpus):
+        tasks.run(
+            name,
+            {"source": fingerprint, **_collect_settings(split.data, split.split)},
+            text_names(split.name, split.languages),
+            lambda: asdict(_write_text(config.data_folder, split, config.seed)),
+        )
     return name
 
 

@@ -67,7 +67,7 @@ class Pairs(Protocol):
     def planner(self, lengths: PairLengths, batch_tokens: int, seed: int, before: tuple[int, ...] = ()) -> PlanOf:
         """Return what plans epochs of pairs of these lengths; `before` is that of the first plan (`EpochPlan`)."""
 
-    def tokens_by_corpus(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
+    def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
         """Return for each corpus of a mixture how many of these pairs and of their tokens come from it."""
 
     def corpus_of(self, pair: int) -> str:
@@ -149,7 +149,7 @@ class PairStore:
         """Return what plans epochs: each is one pass over all pairs."""
         return partial(plan_epoch, lengths, batch_tokens, seed)
 
-    def tokens_by_corpus(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
+    def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
         """Return nothing, because this is no mixture."""
         return {}
 

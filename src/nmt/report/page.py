@@ -193,7 +193,7 @@ def _translations(run: Run, evaluated: Evaluated, found: Sequence[translations.S
     by_length = charts.bars(translations.by_length(evaluated), "words in the source")
     drawn = [("Scores by length of the source", by_length)]
     source_words = (word for line in evaluated.sources for word in translations.words(line))
-    counts = build_section(lambda: translations.word_counts(run, source_words))
+    counts = build_section(lambda: translations.word_counts(run, source_words, evaluated.split))
     if not isinstance(counts, Absent):
         by_frequency = charts.bars(translations.by_frequency(evaluated, counts), "training sentences with that word")
         drawn.append(("Scores by the rarest word of the source", by_frequency))

@@ -163,6 +163,14 @@ def test_data_of_other_settings_of_a_corpus_is_refused(mixed: Config) -> None:
         open_training_text(mixed.data_folder, mixed.data)
 
 
+def test_errors_name_the_corpus(mixed: Config) -> None:
+    missing = with_corpus(mixed, "more", train=["nowhere.en", "nowhere.de"])
+    with pytest.raises(UserError, match=r"data\.mixture\.more: nowhere\.en does not exist .* check data\.train"):
+        run(missing)
+    with pytest.raises(UserError, match=r"data\.mixture\.more: the filters leave none"):
+        run(with_corpus(mixed, "more", max_words=1))
+
+
 def test_the_tokenizer_sees_the_corpora_in_the_proportion_of_their_weights() -> None:
     texts = [["a"] * 10, ["b", "c", "d"]]
     lines = list(in_proportion([lambda lines=lines: lines for lines in texts], [10, 3], [4, 7]))  # type: ignore[misc]
