@@ -1,7 +1,7 @@
 """Prepare a corpus, from its source to token ids: collect text, train the tokenizer, encode; each task runs once."""
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -102,7 +102,7 @@ def _collect(config: Config, tasks: PreparationTasks, split: str, fingerprint: F
         name,
         {"source": fingerprint, **_collect_settings(data, split)},
         text_names(split, languages(data)),
-        lambda: asdict(_write_text(config.data_folder, data, config.seed, split)),
+        lambda: asdict(_write_text(config, split)),
     )
     return name
 
@@ -111,10 +111,10 @@ def _collect_settings(data: DataConfig, split: str) -> JsonObject:
     """Return the settings on which the text of a split depends."""
     held_out = registry.held_out(data)
     is_divided = held_out and split in ("train", *held_out)
-    limits = {setting: getattr(data, setting) for setting in filters.filter_settings()}
     return {
         "languages": list(languages(data)),
-        "filters": limits if split == "train" else {},
+        "filters": filters.filter_settings(data) if split == "train" else {},
+        "min_score": data.min_score if split == "train" and data.score_column else None,
         "columns": data.columns or None,  # None equals a missing key, as in records of earlier versions
         "pos_tags": data.pos_tags if data.target_lang == TREES else None,
         "hold_out": {"share": data.hold_out, "splits": held_out} if is_divided else None,
@@ -128,15 +128,17 @@ def _filters(data: DataConfig, split: str) -> list[filters.Filter]:
     return filters.sentence_filters() if split in registry.held_out(data) else []
 
 
-def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> Collected:
-    chosen = filters.FilterChain(_filters(data, split), data)
+def _write_text(config: Config, split: str) -> Collected:
+    data = config.data
     read = kept = line_breaks = 0
     with ExitStack() as stack:
-        paths = CorpusLayout(folder).texts(split, languages(data))
+        chain_ = filters.FilterChain(_filters(data, split), data, _workers(config))
+        chosen = stack.enter_context(closing(chain_))
+        paths = CorpusLayout(config.data_folder).texts(split, languages(data))
         partials = [stack.enter_context(replacing(path)) for path in paths]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
         progress = stack.enter_context(PairProgress(collect_task(split)))
-        for cells in filters.chunks(registry.pairs(data, seed, split)):
+        for cells in filters.chunks(registry.pairs(data, config.seed, split)):
             chunk, broken = filters.join_lines(cells)
             pairs = chosen.apply(chunk)
             if not chosen.dropped:
@@ -150,6 +152,10 @@ def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> Collec
         if not kept:
             raise UserError(_no_pairs_message(data, split, read, chosen.dropped))
     return Collected(read, kept, chosen.dropped, line_breaks)
+
+
+def _workers(config: Config) -> int:
+    return config.runtime.workers or usable_cores()
 
 
 def _refuse_control_characters(pairs: list[Pair], pairs_before: int, split: str) -> None:
@@ -251,7 +257,7 @@ def _encode(config: Config, tasks: PreparationTasks, split: str) -> str:
                 split,
                 languages(config.data),
                 max_pieces=max_pieces,
-                workers=config.runtime.workers or usable_cores(),
+                workers=_workers(config),
                 advance=progress.advance,
             )
         return asdict(record)
