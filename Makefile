@@ -65,8 +65,8 @@ eval: ## Translate and score the test set, on all GPUs or the CPU
 translate: ## Translate standard input, or input=FILE
 parse: ## Print the trees of sentences: ARGS="experiment=parsing/demo parse.format=drawn"
 score: ## Score given translations: lines of source, tab, translation
-# the first export installs the packages of its target
-export: export NMT_INSTALL = $(PIP_INSTALL) --constraint requirements.lock
+# installs a package that only some settings need, such as that of the export's target
+data export: export NMT_INSTALL = $(PIP_INSTALL) --constraint requirements.lock
 export: ## Export a trained model for CTranslate2 or Hugging Face, and verify it
 import: ## Make a run of a Hugging Face Marian model or of an export: ARGS="source=FOLDER name=NAME"
 report: ## Write an HTML page about a run, or about several: compare=[a,b]

@@ -20,6 +20,7 @@ from nmt.config.schema import DataConfig
 from nmt.data.sources import hub
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.sources.parquet import count_rows
+from nmt.data.sources.source import BY_LANGUAGE
 from nmt.errors import UserError
 from nmt.parsing.linearise import repair
 from nmt.parsing.trees import bracketed, clean, leaves, parse_trees, read_trees
@@ -208,7 +209,7 @@ def local_hub(folder: Path) -> Attempt:
 
     def check(content: bytes | pyarrow.Table) -> None:
         _write_parquet(path, content)
-        for pair in hub.read(config, ["train"], LANGUAGES):
+        for pair in hub.read(config, ["train"], LANGUAGES, BY_LANGUAGE):
             assert [type(side) for side in pair] == [str, str]
 
     return Attempt(_parquet_files(folder), check)

@@ -118,9 +118,10 @@ def _filter_table(manifest: Manifest, split: str) -> list[str]:
     """Return lines with the pairs of a corpus's training text that each filter dropped and left, in order."""
     first, *filters = filter_counts(manifest, split)
     read, left = first.left, [first, *filters][-1].left
-    lines = [f"{f'filter of {split}':<36}{'dropped':>12}{'share':>9}{'left':>13}"]
-    for each in filters:
-        label = f"{each.name} ({each.limit})" if each.limit else each.name
-        lines.append(f"{label:<36}{each.dropped:>12,}{each.dropped / read:>9.2%}{each.left:>13,}")
-    lines.append(f"{'all':<36}{read - left:>12,}{(read - left) / read:>9.2%}{left:>13,}")
+    labels = [f"{each.name} ({each.limit})" if each.limit else each.name for each in filters]
+    width = max(36, *map(len, labels))
+    lines = [f"{f'filter of {split}':<{width}}{'dropped':>12}{'share':>9}{'left':>13}"]
+    for label, each in zip(labels, filters, strict=True):
+        lines.append(f"{label:<{width}}{each.dropped:>12,}{each.dropped / read:>9.2%}{each.left:>13,}")
+    lines.append(f"{'all':<{width}}{read - left:>12,}{(read - left) / read:>9.2%}{left:>13,}")
     return lines

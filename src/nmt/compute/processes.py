@@ -2,7 +2,10 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -13,6 +16,7 @@ from nmt.errors import UserError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 SPAWN = get_context("spawn")
 """Starts fresh processes. Forking a process that has threads, such as Arrow's, can deadlock."""
@@ -61,3 +65,44 @@ def _call(sender: Connection, function: Callable[..., Any], args: tuple[Any, ...
     except Exception as error:  # any error: it is raised again in the parent
         outcome = error
     sender.send(outcome)
+
+
+class HelperProcesses:
+    """Processes that apply functions to items, in parallel, until they are closed."""
+
+    def __init__(self, count: int, purpose: str, prepare: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Start `count` processes, which call `prepare` with the arguments first; errors say their `purpose`."""
+        self._count, self._purpose = count, purpose
+        self._pool = ProcessPoolExecutor(count, SPAWN, initializer=_prepare, initargs=(prepare, args, kwargs))
+
+    def __enter__(self) -> "HelperProcesses":
+        """Return this object."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the processes."""
+        self.close()
+
+    def close(self) -> None:
+        """Stop the processes."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Yield the function's result for each item, in order; only a few items are read ahead."""
+        waiting: deque[Future[R]] = deque()
+        try:
+            for item in items:
+                waiting.append(self._pool.submit(function, item))
+                if len(waiting) > 2 * self._count:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool as error:
+            raise UserError(
+                f"a process that {self._purpose} was killed, perhaps because memory ran out: try runtime.workers=1."
+            ) from error
+
+
+def _prepare(prepare: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    follow_parent()
+    prepare(*args, **kwargs)

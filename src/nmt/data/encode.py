@@ -1,16 +1,13 @@
 """Encode text files as token ids in parallel processes, which import this module: it must not import torch."""
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from itertools import chain, compress, islice
 from pathlib import Path
 
 import numpy as np
 
-from nmt.compute.processes import SPAWN, follow_parent
+from nmt.compute.processes import HelperProcesses
 from nmt.data.filters import PIECES
 from nmt.data.layout import CorpusLayout
 from nmt.data.records import Encoded, EncodedSide
@@ -137,29 +134,14 @@ def _encode_all(chunks: Iterator[Chunk], encoder: Encoder, folder: Path, workers
     if workers == 1 or len(first) == 1:
         yield from map(encoder.encode, chunks)
         return
-    settings = (folder, encoder.max_pieces)
-    with ProcessPoolExecutor(workers, SPAWN, initializer=_start_worker, initargs=settings) as pool:
-        waiting: deque[Future[EncodedChunk]] = deque()
-        try:
-            for chunk in chunks:
-                waiting.append(pool.submit(_encode_chunk, chunk))
-                if len(waiting) > 2 * workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        except BrokenProcessPool as error:
-            raise UserError(
-                "a process that encodes text was killed, perhaps because memory ran out: try runtime.workers=1."
-            ) from error
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    with HelperProcesses(workers, "encodes text", _start_worker, folder, encoder.max_pieces) as helpers:
+        yield from helpers.map(_encode_chunk, chunks)
 
 
 _worker: Encoder
 
 
 def _start_worker(folder: Path, max_pieces: int) -> None:
-    follow_parent()
     global _worker  # noqa: PLW0603 (a process pool offers no other place for what each worker loads once)
     _worker = Encoder(Tokenizer.load(folder), max_pieces)
 

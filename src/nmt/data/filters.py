@@ -1,6 +1,7 @@
 """The filters of text: registered by name, applied in order, each counted."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import compress
@@ -9,17 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import DataConfig
+from nmt.data.language import LanguageCheck
+from nmt.data.numbers import same_numbers
+from nmt.data.parallel_filter import Keeps, MakeFilter, ParallelFilter
 from nmt.data.sources.cells import on_one_line
-from nmt.data.sources.source import Pair
+from nmt.data.sources.source import Pair, ScoredPair, languages
 from nmt.text.blocks import blocks
 
 CHUNK_PAIRS = 50_000
 """Pairs that are read, filtered and written together."""
 MAX_CHUNK_CHARACTERS = 1 << 26
 """The largest number of characters in a chunk."""
-
-Keeps = Callable[[Sequence[Pair]], Sequence[bool]]
-"""Returns for each pair of a chunk whether it is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,10 @@ class Filter:
     """The name in the manifest and in the tables of counts."""
     setting: str
     """The setting under `data.` that turns the filter on; empty if it is always on, for every split."""
-    make: Callable[[DataConfig], Keeps]
+    make: MakeFilter
     """Return the filter's function, given the settings."""
+    slow: bool = False
+    """Whether processes share the work of the filter, which must then judge each pair independently of the others."""
 
 
 def each_pair(keeps: Callable[[str, str], bool]) -> Keeps:
@@ -42,6 +45,19 @@ def each_pair(keeps: Callable[[str, str], bool]) -> Keeps:
 def _within_max_words(config: DataConfig) -> Keeps:
     limit = config.max_words
     return each_pair(lambda source, target: has_at_most(source, limit) and has_at_most(target, limit))
+
+
+def _within_character_ratio(config: DataConfig) -> Keeps:
+    ratio = config.max_character_ratio
+    return each_pair(lambda source, target: longer_within(len(source.strip()), len(target.strip()), ratio))
+
+
+def _with_min_score(config: DataConfig) -> Keeps:
+    return lambda chunk: [isinstance(pair, ScoredPair) and pair.score >= config.min_score for pair in chunk]
+
+
+def _in_its_languages(config: DataConfig) -> Keeps:
+    return LanguageCheck(languages(config), config.min_language_probability).keeps
 
 
 FILTERS: tuple[Filter, ...] = (
@@ -58,12 +74,19 @@ FILTERS: tuple[Filter, ...] = (
         "max_ratio",
         lambda config: each_pair(lambda source, target: similar_lengths(source, target, config.max_ratio)),
     ),
+    Filter("characters", "max_character_ratio", _within_character_ratio),
+    Filter("numbers", "match_numbers", lambda _: each_pair(same_numbers)),
+    Filter("score", "score_column", _with_min_score),
     Filter("duplicates", "deduplicate", lambda _: FirstSeen().keeps),
+    Filter("language", "min_language_probability", _in_its_languages, slow=True),
 )
 """All filters of text, in the order in which they are applied.
 
 To add a filter, add it here and its setting to the schema.
 """
+
+RECORDED_WHEN_OFF = ("drop_copies", "max_words", "max_ratio", "deduplicate")
+"""Settings of filters that records of preparation have even if they are off, as records of earlier versions do."""
 
 PIECES = ("pieces", "max_pieces")
 """Name and setting of the filter that the encoder applies, because it needs the tokenizer."""
@@ -79,9 +102,10 @@ def training_filters(config: DataConfig) -> list[Filter]:
     return [each for each in FILTERS if not each.setting or getattr(config, each.setting)]
 
 
-def filter_settings() -> list[str]:
-    """Return the settings under `data.` that the filters of text depend on."""
-    return [each.setting for each in FILTERS if each.setting]
+def filter_settings(config: DataConfig) -> dict[str, object]:
+    """Return the settings under `data.` that turn filters on, with their values, as records have them."""
+    values = {each.setting: getattr(config, each.setting) for each in FILTERS if each.setting}
+    return {setting: value for setting, value in values.items() if value or setting in RECORDED_WHEN_OFF}
 
 
 def setting_of(name: str) -> str:
@@ -90,11 +114,19 @@ def setting_of(name: str) -> str:
 
 
 class FilterChain:
-    """The filters of one split, applied chunk by chunk."""
+    """The filters of one split, applied chunk by chunk; `close` it at the end."""
 
-    def __init__(self, filters: Sequence[Filter], config: DataConfig) -> None:
-        """Start with nothing dropped."""
-        self._filters = [(each.name, each.make(config)) for each in filters]
+    def __init__(self, filters: Sequence[Filter], config: DataConfig, workers: int = 1) -> None:
+        """Start with nothing dropped; slow filters use up to `workers` processes."""
+        self._stack = ExitStack()
+        self._filters: list[tuple[str, Keeps]] = []
+        for each in filters:
+            if each.slow:
+                parallel = ParallelFilter(each.make, config, workers)
+                self._stack.callback(parallel.close)
+                self._filters.append((each.name, parallel.keeps))
+            else:
+                self._filters.append((each.name, each.make(config)))
         self.dropped = dict.fromkeys((each.name for each in filters), 0)
         """Pairs that each filter has dropped."""
 
@@ -105,6 +137,10 @@ class FilterChain:
             self.dropped[name] += len(chunk) - len(kept)
             chunk = kept
         return chunk
+
+    def close(self) -> None:
+        """Stop the processes of slow filters."""
+        self._stack.close()
 
 
 def chunks(pairs: Iterator[Pair], size: int = CHUNK_PAIRS) -> Iterator[list[Pair]]:
@@ -117,7 +153,12 @@ def join_lines(chunk: list[Pair]) -> tuple[list[Pair], int]:
     broken = sum("\n" in side for pair in chunk for side in pair)
     if not broken:
         return chunk, 0
-    return [(on_one_line(source), on_one_line(target)) for source, target in chunk], broken
+    return list(map(_on_one_line, chunk)), broken
+
+
+def _on_one_line(pair: Pair) -> Pair:
+    source, target = map(on_one_line, pair)
+    return ScoredPair.of(source, target, pair.score) if isinstance(pair, ScoredPair) else (source, target)
 
 
 def breaks_lines(text: str) -> bool:
@@ -132,8 +173,12 @@ def has_at_most(text: str, max_words: int) -> bool:
 
 def similar_lengths(source: str, target: str, ratio: float) -> bool:
     """Return whether neither side has more than `ratio` times the words of the other."""
-    shorter, longer = sorted((len(source.split()), len(target.split())))
-    return longer <= ratio * shorter
+    return longer_within(len(source.split()), len(target.split()), ratio)
+
+
+def longer_within(source: int, target: int, ratio: float) -> bool:
+    """Return whether neither length is more than `ratio` times the other."""
+    return max(source, target) <= ratio * min(source, target)
 
 
 class FirstSeen:

@@ -1,7 +1,7 @@
 """Prepare a corpus, from its source to token ids: collect text, train the tokenizer, encode; each task runs once."""
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from nmt.data.records import (
     encode_task,
 )
 from nmt.data.sources import registry
-from nmt.data.sources.source import Fingerprint, Pair
+from nmt.data.sources.source import Fingerprint, Pair, languages
 from nmt.data.tags import TAGS_TASK, check_tags, tags_of
 from nmt.data.tokenizer_task import OriginTokenizer, make_tokenizer, tokenizer_settings
 from nmt.errors import UserError
@@ -94,7 +94,7 @@ def _collect(config: Config, tasks: PreparationTasks, split: CorpusSplit, finger
             name,
             {"source": fingerprint, **_collect_settings(split.data, split.split)},
             text_names(split.name, split.languages),
-            lambda: asdict(_write_text(config.data_folder, split, config.seed)),
+            lambda: asdict(_write_text(config, split)),
         )
     return name
 
@@ -103,11 +103,11 @@ def _collect_settings(data: DataConfig, split: str) -> JsonObject:
     """Return the settings on which the text of a split depends."""
     held_out = registry.held_out(data)
     is_divided = held_out and split in ("train", *held_out)
-    limits = {setting: getattr(data, setting) for setting in filters.filter_settings()}
     return {
-        "languages": [data.source_lang, data.target_lang],
-        "filters": limits if split == "train" else {},
+        "languages": list(languages(data)),
         "tag": data.tag or None,
+        "filters": filters.filter_settings(data) if split == "train" else {},
+        "min_score": data.min_score if split == "train" and data.score_column else None,
         "columns": data.columns or None,  # None equals a missing key, as in records of earlier versions
         "pos_tags": data.pos_tags if data.target_lang == TREES else None,
         "hold_out": {"share": data.hold_out, "splits": held_out} if is_divided else None,
@@ -121,17 +121,17 @@ def _filters(data: DataConfig, split: str) -> list[filters.Filter]:
     return filters.sentence_filters() if split in registry.held_out(data) else []
 
 
-def _write_text(folder: Path, corpus_split: CorpusSplit, seed: int) -> Collected:
+def _write_text(config: Config, corpus_split: CorpusSplit) -> Collected:
     data, split = corpus_split.data, corpus_split.split
-    chosen = filters.FilterChain(_filters(data, split), data)
     starts = (f"{data.tag} " if data.tag else "", "")
     read = kept = line_breaks = 0
     with ExitStack() as stack:
-        paths = CorpusLayout(folder).texts(corpus_split.name, corpus_split.languages)
+        chosen = stack.enter_context(closing(filters.FilterChain(_filters(data, split), data, _workers(config))))
+        paths = CorpusLayout(config.data_folder).texts(corpus_split.name, corpus_split.languages)
         partials = [stack.enter_context(replacing(path)) for path in paths]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
         progress = stack.enter_context(PairProgress(collect_task(corpus_split.name)))
-        for cells in filters.chunks(registry.pairs(data, seed, split)):
+        for cells in filters.chunks(registry.pairs(data, config.seed, split)):
             chunk, broken = filters.join_lines(cells)
             pairs = chosen.apply(chunk)
             if not chosen.dropped:
@@ -145,6 +145,10 @@ def _write_text(folder: Path, corpus_split: CorpusSplit, seed: int) -> Collected
         if not kept:
             raise UserError(_no_pairs_message(corpus_split, read, chosen.dropped))
     return Collected(read, kept, chosen.dropped, line_breaks)
+
+
+def _workers(config: Config) -> int:
+    return config.runtime.workers or usable_cores()
 
 
 def _refuse_control_characters(pairs: list[Pair], pairs_before: int, split: str) -> None:
@@ -197,7 +201,7 @@ def _encode(config: Config, tasks: PreparationTasks, split: CorpusSplit) -> str:
                 split.name,
                 split.languages,
                 max_pieces=max_pieces,
-                workers=config.runtime.workers or usable_cores(),
+                workers=_workers(config),
                 advance=progress.advance,
             )
         return asdict(record)

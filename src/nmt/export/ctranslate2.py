@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from nmt.compute.packages import import_optional
 from nmt.config.schema import Config, DecodingConfig, ModelConfig
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.engine import Engine
@@ -19,7 +20,6 @@ from nmt.export.exporter import (
     check_expressible,
     example_sentence,
 )
-from nmt.export.packages import import_optional
 from nmt.model.positions.sinusoidal import sinusoids
 from nmt.text.special import BOS, EOS, UNK
 from nmt.text.tokenizer import Tokenizer

@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
+from nmt.compute.packages import import_optional
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
-from nmt.export.packages import import_optional
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
 

@@ -1,9 +1,17 @@
 """The settings of the corpus and its tokenizer."""
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from nmt.config.checks import check_at_least, check_between, check_choice, check_language, check_plain_name
+from nmt.config.checks import (
+    check_at_least,
+    check_between,
+    check_choice,
+    check_fraction,
+    check_language,
+    check_plain_name,
+)
 from nmt.config.choices import CHOICES
 from nmt.config.schema.mixture import (
     MAIN,
@@ -59,6 +67,17 @@ class DataConfig:
     """Drop training pairs with more words than this in the source or the target; 0 for no limit."""
     max_ratio: float = 0.0
     """Drop training pairs if one side is longer than the other by more than this factor; 0 for no limit."""
+    max_character_ratio: float = 0.0
+    """Drop training pairs if one side has more characters than the other by more than this factor; 0 for no limit."""
+    match_numbers: bool = False
+    """Drop training pairs whose sides have different numbers, written as digits."""
+    score_column: str = ""
+    """Column with a score per training pair, in tables that have one; pairs below min_score are dropped."""
+    min_score: float = 0.0
+    """The lowest score that score_column may have."""
+    min_language_probability: float = 0.0
+    """Drop training pairs if a side has its language with a lower probability, according to py3langid; 0 does not
+    check. About 0.1 drops other languages and keeps short sentences, whose language is less certain."""
     deduplicate: bool = False
     """Drop repeated training pairs."""
     max_pieces: int = 256
@@ -89,10 +108,17 @@ class DataConfig:
             raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source first")
         check_at_least("data.max_words", self.max_words, 0)
         check_at_least("data.max_pieces", self.max_pieces, 2)
-        if not (self.max_ratio == 0 or self.max_ratio >= 1):
-            raise ConfigError(
-                f"data.max_ratio={self.max_ratio} would drop every pair: use 1 or more, or 0 for no limit"
-            )
+        for name in ("max_ratio", "max_character_ratio"):
+            ratio = getattr(self, name)
+            if not (ratio == 0 or ratio >= 1):
+                raise ConfigError(f"data.{name}={ratio} would drop every pair: use 1 or more, or 0 for no limit")
+        check_fraction("data.min_language_probability", self.min_language_probability)
+        if self.score_column and self.source in ("trees", "demo"):
+            raise ConfigError(f"data.score_column={self.score_column} needs tables, not data.source={self.source}")
+        if self.min_score and not self.score_column:
+            raise ConfigError(f"data.min_score={self.min_score} needs data.score_column: name the column of scores")
+        if not math.isfinite(self.min_score):
+            raise ConfigError(f"data.min_score={self.min_score} must be a finite number")
         check_language("data.source_lang", self.source_lang)
         check_language("data.target_lang", self.target_lang)
         if self.source_lang == self.target_lang:

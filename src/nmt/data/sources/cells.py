@@ -1,5 +1,6 @@
-"""Tables of parallel text: find the columns of the two sides, and turn a cell into text."""
+"""Tables of parallel text: find the columns of the two sides and of scores, and turn cells into text and scores."""
 
+import math
 from collections.abc import Sequence
 
 from nmt.errors import UserError, nearest
@@ -34,6 +35,25 @@ def find_columns(names: Sequence[str], languages: Sequence[str], columns: Sequen
         if names.count(name) > 1:
             raise UserError(f"{where} has several columns {name}: leave one.")
     return wanted[0], wanted[1]
+
+
+def check_score_column(names: Sequence[str], column: str, where: str) -> None:
+    """Refuse a table that lacks the column of scores, or has several of that name."""
+    if names.count(column) != 1:
+        count = "no" if column not in names else "more than one"
+        raise UserError(f"{where} has {count} column {column} (data.score_column): {_hint(column, names)}")
+
+
+def cell_score(cell: object, where: str) -> float:
+    """Return the number in a cell, which may be text; not a number if the cell is empty."""
+    if cell in (None, ""):
+        return math.nan
+    try:
+        if isinstance(cell, str | int | float) and not isinstance(cell, bool):
+            return float(cell)
+    except (ValueError, OverflowError):
+        pass
+    raise UserError(f"{where} holds {str(cell)[:MAX_LETTERS_SHOWN]}, not a number: correct it, or name another column.")
 
 
 def cell_text(cell: str | None) -> str:

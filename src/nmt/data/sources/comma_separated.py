@@ -1,12 +1,12 @@
 """Comma-separated values whose first row names the columns."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.data.sources.cells import cell_text, find_columns
+from nmt.data.sources.cells import cell_score, cell_text, check_score_column, find_columns
 from nmt.data.sources.file_format import PairFormat, also_compressed
-from nmt.data.sources.source import Languages, Pair
+from nmt.data.sources.source import Columns, Languages, Pair, ScoredPair
 from nmt.errors import UserError
 from nmt.text.lines import MAX_LINE_BYTES, read_lines
 
@@ -14,15 +14,22 @@ MAX_ROW_CHARACTERS = MAX_LINE_BYTES
 """The longest row allowed: a quote that is never closed is refused before it fills the memory."""
 
 
-def pairs(path: Path, languages: Languages, columns: Sequence[str]) -> Iterator[Pair]:
+def pairs(path: Path, languages: Languages, columns: Columns) -> Iterator[Pair]:
     """Yield the pairs of a file; a quoted cell may span several lines."""
     rows = _rows(path)
     _, names = next(rows, (0, []))
-    source, target = (names.index(each) for each in find_columns(names, languages, columns, str(path)))
+    source, target = (names.index(each) for each in find_columns(names, languages, columns.sides, str(path)))
+    if columns.score:
+        check_score_column(names, columns.score, str(path))
     for number, row in rows:
         if len(row) != len(names):
             raise UserError(f"{path}, line {number}: {len(row)} cells, but the first row names {len(names)} columns.")
-        yield cell_text(row[source]), cell_text(row[target])
+        pair = cell_text(row[source]), cell_text(row[target])
+        if columns.score:
+            score = row[names.index(columns.score)].strip()
+            yield ScoredPair.of(*pair, cell_score(score, f"{path}, line {number}: {columns.score}"))
+        else:
+            yield pair
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -1,10 +1,10 @@
 """The form of a file of text, as `formats` registers it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.data.sources.source import Languages, Pair
+from nmt.data.sources.source import Columns, Languages, Pair
 
 COMPRESSED = (".gz", ".xz")
 """Endings of compressed files; they follow the ending of the format."""
@@ -17,8 +17,8 @@ class PairFormat:
     name: str
     endings: tuple[str, ...]
     """Endings of file names, in lower case, without those of compression."""
-    pairs: Callable[[Path, Languages, Sequence[str]], Iterator[Pair]]
-    """Yield the pairs of a file, given the languages and the columns that the user names, if any."""
+    pairs: Callable[[Path, Languages, Columns], Iterator[Pair]]
+    """Yield the pairs of a file, given the languages and the columns that the user names; scored if asked."""
     shard_endings: tuple[str, ...] = ()
     """Endings by which shards of a split are found in a folder, those of compression included."""
 

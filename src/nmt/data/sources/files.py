@@ -8,7 +8,7 @@ from pathlib import Path
 from nmt.config.schema import DataConfig
 from nmt.data.sources.file_format import PairFormat, SentenceFormat
 from nmt.data.sources.formats import SHARD_ENDINGS, format_of
-from nmt.data.sources.source import Fingerprint, Languages, Pair, Source, languages, split_names
+from nmt.data.sources.source import BY_LANGUAGE, Columns, Fingerprint, Languages, Pair, Source, languages, split_names
 from nmt.errors import UserError
 from nmt.storage.files import checksums
 
@@ -21,7 +21,12 @@ SHARD_MIDDLES = ("-*", "/*", "")
 def pairs(config: DataConfig, _: int, split: str) -> Iterator[Pair]:
     """Yield the pairs of a split."""
     names = split_names(config, split, "its files")
-    return read_pairs(inputs(names, split), languages(config), config.columns)
+    return read_pairs(inputs(names, split), languages(config), columns_of(config, split))
+
+
+def columns_of(config: DataConfig, split: str) -> Columns:
+    """Return the columns of a split's tables; only training text is filtered by score."""
+    return Columns(config.columns, config.score_column if split == "train" else "")
 
 
 def fingerprint(config: DataConfig, _: int, split: str) -> Fingerprint:
@@ -78,20 +83,22 @@ def shards(folder: Path, splits: Sequence[str]) -> list[Path]:
     return found
 
 
-def read_pairs(paths: Sequence[Path], sides: Languages, columns: Sequence[str] = ()) -> Iterator[Pair]:
+def read_pairs(paths: Sequence[Path], sides: Languages, columns: Columns = BY_LANGUAGE) -> Iterator[Pair]:
     r"""Yield the pairs of the files that `inputs` returned; \n in a side is a line break in a table's cell.
 
     Args:
         paths: Two files of one side each, or files that hold both sides.
         sides: The languages of the two sides; columns of a table are named after them unless `columns` is given.
-        columns: The two columns that the user names, or none.
+        columns: The columns that the user names.
     """
     if isinstance(format_of(paths[0]), SentenceFormat):
+        if columns.score:
+            raise UserError(f"{paths[0]} has no columns, so data.score_column={columns.score} needs another format.")
         return _line_by_line(paths[0], paths[1], sides)
     return chain.from_iterable(_pairs(path, sides, columns) for path in paths)
 
 
-def _pairs(path: Path, sides: Languages, columns: Sequence[str]) -> Iterator[Pair]:
+def _pairs(path: Path, sides: Languages, columns: Columns) -> Iterator[Pair]:
     file_format = format_of(path)
     if not isinstance(file_format, PairFormat):
         raise UserError(f"{path} holds one side ({file_format.name}), but both are wanted.")

@@ -10,7 +10,7 @@ from nmt.config.schema import DataConfig
 from nmt.data.sources import files, parquet
 from nmt.data.sources.files import SHARD_MIDDLES, read_pairs, shards
 from nmt.data.sources.formats import SHARD_ENDINGS, format_of
-from nmt.data.sources.source import Fingerprint, Languages, Pair, Source, languages, split_names
+from nmt.data.sources.source import Columns, Fingerprint, Languages, Pair, Source, languages, split_names
 from nmt.errors import UserError
 from nmt.storage.files import checksum, remove
 
@@ -38,7 +38,7 @@ def pairs(config: DataConfig, seed: int, split: str) -> Iterator[Pair]:
     names = split_names(config, split, "a split")
     if _are_files(names):
         return files.pairs(config, seed, split)
-    return read(config, names, languages(config))
+    return read(config, names, languages(config), files.columns_of(config, split))
 
 
 def fingerprint(config: DataConfig, seed: int, split: str) -> Fingerprint:
@@ -92,18 +92,18 @@ def known_pairs(config: DataConfig, names: Sequence[str]) -> int | None:
     return None
 
 
-def read(config: DataConfig, names: Sequence[str], sides: Languages) -> Iterator[Pair]:
+def read(config: DataConfig, names: Sequence[str], sides: Languages, columns: Columns) -> Iterator[Pair]:
     """Yield the pairs of some splits, after a check that all shards are there and have the known number of pairs."""
     paths = local_shards(config, names) if is_local(config) else fetch(config, names)
     if format_of(paths[0]) is not parquet.FORMAT:
-        return read_pairs(paths, sides, config.columns)
+        return read_pairs(paths, sides, columns)
     found, known = sum(map(parquet.count_rows, paths)), known_pairs(config, names)
     if config.check_counts and known not in (None, found):
         raise UserError(
             f"{config.hub_dataset} has {found:,} pairs of {' and '.join(names)}, but {config.hub_config} at revision "
             f"{config.hub_revision} has {known:,}: fetch it again, or accept it with data.check_counts=false."
         )
-    return _stream(paths, sides, config)
+    return _stream(paths, sides, columns, config.hub_dataset)
 
 
 def fetch(config: DataConfig, names: Sequence[str]) -> list[Path]:
@@ -218,7 +218,7 @@ def _remove(path: Path) -> None:
     remove(path)
 
 
-def _stream(paths: list[Path], sides: Languages, config: DataConfig) -> Iterator[Pair]:
+def _stream(paths: list[Path], sides: Languages, columns: Columns, name: str) -> Iterator[Pair]:
     """Yield the pairs of Parquet shards, batch by batch of rows."""
     from datasets import load_dataset  # noqa: PLC0415 (slow to import, and only this source needs it)
     from datasets.utils import logging  # noqa: PLC0415
@@ -228,12 +228,10 @@ def _stream(paths: list[Path], sides: Languages, config: DataConfig) -> Iterator
     table = load_dataset("parquet", data_files=shards_, split="train", streaming=True, batch_size=READ_ROWS)
     try:
         for batch in table.with_format("arrow").iter(batch_size=READ_ROWS):
-            yield from parquet.table_pairs(batch, sides, config.columns, config.hub_dataset)
+            yield from parquet.table_pairs(batch, sides, columns, name)
     except (OSError, ValueError) as error:
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise UserError(
-            f"a shard of {config.hub_dataset} is damaged ({reason}): delete it and fetch it again."
-        ) from error
+        raise UserError(f"a shard of {name} is damaged ({reason}): delete it and fetch it again.") from error
 
 
 SOURCE = Source(fingerprint, pairs, settings=("hub_dataset", "hub_config", "hub_revision", "train", "valid", "test"))

@@ -1,17 +1,24 @@
 """JSON lines: one object per line, with the two sides under the names of columns or in the Hub's form."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.data.sources.cells import MAX_LETTERS_SHOWN, TRANSLATION, cell_text, find_columns
+from nmt.data.sources.cells import (
+    MAX_LETTERS_SHOWN,
+    TRANSLATION,
+    cell_score,
+    cell_text,
+    check_score_column,
+    find_columns,
+)
 from nmt.data.sources.file_format import PairFormat, also_compressed
-from nmt.data.sources.source import Languages, Pair
+from nmt.data.sources.source import Columns, Languages, Pair, ScoredPair
 from nmt.errors import UserError
 from nmt.text.lines import read_lines
 
 
-def pairs(path: Path, languages: Languages, columns: Sequence[str]) -> Iterator[Pair]:
+def pairs(path: Path, languages: Languages, columns: Columns) -> Iterator[Pair]:
     """Yield the pairs of a file; lines of white space are skipped."""
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
@@ -19,10 +26,14 @@ def pairs(path: Path, languages: Languages, columns: Sequence[str]) -> Iterator[
         where = f"{path}, line {number}"
         row = _parse(line, where)
         nested = row.get(TRANSLATION)
-        if isinstance(nested, dict) and not columns:
-            row = nested
-        source, target = find_columns(list(row), languages, columns, where)
-        yield _text(row[source], f"{where}: {source}"), _text(row[target], f"{where}: {target}")
+        sides = nested if isinstance(nested, dict) and not columns.sides else row
+        source, target = find_columns(list(sides), languages, columns.sides, where)
+        pair = _text(sides[source], f"{where}: {source}"), _text(sides[target], f"{where}: {target}")
+        if columns.score:
+            check_score_column(list(row), columns.score, where)
+            yield ScoredPair.of(*pair, cell_score(row[columns.score], f"{where}: {columns.score}"))
+        else:
+            yield pair
 
 
 def _parse(line: str, where: str) -> dict[str, object]:

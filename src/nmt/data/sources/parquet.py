@@ -1,5 +1,6 @@
 """Parquet files and Arrow tables: two columns of text, or the Hub's column of translations."""
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,9 +9,9 @@ import pyarrow
 import pyarrow.compute
 import pyarrow.parquet
 
-from nmt.data.sources.cells import TRANSLATION, cell_text, find_columns
+from nmt.data.sources.cells import TRANSLATION, cell_text, check_score_column, find_columns
 from nmt.data.sources.file_format import PairFormat
-from nmt.data.sources.source import Languages, Pair
+from nmt.data.sources.source import Columns, Languages, Pair, ScoredPair
 from nmt.errors import UserError, nearest
 from nmt.text.lines import MAX_LINE_BYTES, line_too_long
 
@@ -20,31 +21,37 @@ MAX_COLUMN_BYTES = 1 << 30
 """The largest column of a row group: columns are read whole, and damaged ones can be of any size."""
 
 
-def pairs(path: Path, languages: Languages, columns: Sequence[str]) -> Iterator[Pair]:
+def pairs(path: Path, languages: Languages, columns: Columns) -> Iterator[Pair]:
     """Yield the pairs of a file."""
     with _explaining_errors(path), pyarrow.parquet.ParquetFile(path) as file:
         empty = file.schema_arrow.empty_table()
         list(table_pairs(empty, languages, columns, str(path)))  # checks the names and types of columns
-        used = [TRANSLATION] if not columns and _has_translations(empty.schema) else list(columns or languages)
+        named = not columns.sides and _has_translations(empty.schema)
+        used = [TRANSLATION] if named else list(columns.sides or languages)
+        used += [columns.score] if columns.score else []
         _check_column_sizes(path, file.metadata, used)
         for batch in file.iter_batches(BATCH_ROWS, columns=used):
             yield from table_pairs(batch, languages, columns, str(path))
 
 
 def table_pairs(
-    table: pyarrow.Table | pyarrow.RecordBatch, languages: Languages, columns: Sequence[str], name: str
+    table: pyarrow.Table | pyarrow.RecordBatch, languages: Languages, columns: Columns, name: str
 ) -> Iterator[Pair]:
     """Yield the pairs of an Arrow table.
 
     Args:
         table: The table; its pairs are in `columns`, the Hub's `translation`, or columns named after the languages.
         languages: The languages of the two sides.
-        columns: The two columns that the user names, or none.
+        columns: The columns that the user names.
         name: The table's name in errors.
     """
-    sources, targets = (_texts(*side, name) for side in _sides(table, languages, columns, name))
-    for source, target in zip(sources, targets, strict=True):
-        yield cell_text(source), cell_text(target)
+    sources, targets = (_texts(*side, name) for side in _sides(table, languages, columns.sides, name))
+    pairs_ = ((cell_text(source), cell_text(target)) for source, target in zip(sources, targets, strict=True))
+    if columns.score:
+        scores = _scores(table, columns.score, name)
+        yield from (ScoredPair.of(*pair, score) for pair, score in zip(pairs_, scores, strict=True))
+    else:
+        yield from pairs_
 
 
 def count_rows(path: Path) -> int:
@@ -92,6 +99,16 @@ def _texts(column: pyarrow.ChunkedArray, description: str, name: str) -> list[st
     except UnicodeDecodeError as error:
         raise UserError(f"{name} has text in {description} that is not UTF-8: convert it.") from error
     return found
+
+
+def _scores(table: pyarrow.Table | pyarrow.RecordBatch, column: str, name: str) -> list[float]:
+    """Return the numbers of a column, after a check of its type."""
+    check_score_column(table.schema.names, column, name)
+    kind, numbers = table.schema.field(column).type, pyarrow.types
+    if not (numbers.is_floating(kind) or numbers.is_integer(kind) or numbers.is_decimal(kind) or numbers.is_null(kind)):
+        raise UserError(f"{name} has {kind}, not numbers, in the column {column} (data.score_column): name another.")
+    found = table.column(column).cast(pyarrow.float64()).to_pylist()
+    return [math.nan if score is None else score for score in found]
 
 
 def _check_column_sizes(path: Path, metadata: pyarrow.parquet.FileMetaData, columns: Sequence[str]) -> None:

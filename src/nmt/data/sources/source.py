@@ -1,6 +1,6 @@
 """A source of parallel text, as the rest of data preparation sees it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nmt.config.schema import DataConfig
@@ -12,6 +12,33 @@ Languages = tuple[str, str]
 """The language of the source side and of the target side."""
 Fingerprint = Mapping[str, object]
 """A JSON object that identifies the text of a split: equal fingerprints mean equal text."""
+
+
+class ScoredPair(tuple[str, str]):
+    """A pair with the score that its table gives it; not a number if the table's cell is empty."""
+
+    score: float
+
+    @classmethod
+    def of(cls, source: str, target: str, score: float) -> "ScoredPair":
+        """Return a pair with a score."""
+        pair = cls((source, target))
+        pair.score = score
+        return pair
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a table that the settings name."""
+
+    sides: Sequence[str] = ()
+    """Those of the source and the target side; none if they are named after the languages."""
+    score: str = ""
+    """The one with the scores of the pairs; empty if they are not wanted."""
+
+
+BY_LANGUAGE = Columns()
+"""Columns that are named after the languages."""
 
 
 @dataclass(frozen=True, slots=True)

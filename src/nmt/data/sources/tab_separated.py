@@ -1,27 +1,34 @@
 """Tab-separated values: a pair per line."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.data.sources.cells import find_columns
+from nmt.data.sources.cells import cell_score, check_score_column, find_columns
 from nmt.data.sources.file_format import PairFormat
-from nmt.data.sources.source import Languages, Pair
+from nmt.data.sources.source import Columns, Languages, Pair, ScoredPair
 from nmt.errors import UserError
 from nmt.text.lines import read_lines
 
 
-def pairs(path: Path, _: Languages, columns: Sequence[str]) -> Iterator[Pair]:
+def pairs(path: Path, languages: Languages, columns: Columns) -> Iterator[Pair]:
     """Yield the pairs of a file with two columns, or of the `columns` that its first line names."""
     lines = enumerate(read_lines(path), 1)
-    names = next(lines, (1, ""))[1].split("\t") if columns else []
-    source, target = map(names.index, find_columns(names, columns, columns, str(path))) if columns else (0, 1)
-    expected = len(names) or 2
+    has_names = bool(columns.sides or columns.score)
+    names = next(lines, (1, ""))[1].split("\t") if has_names else ["", ""]
+    source, target = map(names.index, find_columns(names, languages, columns.sides, str(path))) if has_names else (0, 1)
+    if columns.score:
+        check_score_column(names, columns.score, str(path))
     for number, line in lines:
         cells = line.split("\t")
-        if len(cells) != expected:
-            rule = f"the first line names {expected}" if columns else "two are needed: source, tab, target"
+        if len(cells) != len(names):
+            rule = f"the first line names {len(names)}" if has_names else "two are needed: source, tab, target"
             raise UserError(f"{path}, line {number}: {len(cells)} column(s), but {rule}.")
-        yield cells[source].rstrip("\r"), cells[target].rstrip("\r")
+        pair = cells[source].rstrip("\r"), cells[target].rstrip("\r")
+        if columns.score:
+            score = cells[names.index(columns.score)].strip()
+            yield ScoredPair.of(*pair, cell_score(score, f"{path}, line {number}: {columns.score}"))
+        else:
+            yield pair
 
 
 FORMAT = PairFormat("tsv", (".tsv",), pairs)

@@ -15,7 +15,7 @@ import pytest
 from nmt.data.sources import parquet as parquet_format
 from nmt.data.sources.cells import cell_text
 from nmt.data.sources.files import inputs, read_pairs
-from nmt.data.sources.source import Pair
+from nmt.data.sources.source import Columns, Pair, ScoredPair
 from nmt.errors import UserError
 
 PAIRS = [("a house", "ein Haus"), ('said "no", and left', "tab\there"), ("", "x"), ("ünïcode 👩‍👩‍👧", "\x00 NUL")]
@@ -51,7 +51,7 @@ WRITERS = {
 
 
 def read(path: Path, *columns: str, languages: tuple[str, str] = ("en", "de")) -> list[Pair]:
-    return list(read_pairs(inputs([str(path)], "train"), languages, columns))
+    return list(read_pairs(inputs([str(path)], "train"), languages, Columns(columns)))
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -156,3 +156,47 @@ def test_folder_of_shards_in_another_form(tmp_path: Path) -> None:
     (tmp_path / "train-00000-of-00002.jsonl.gz").unlink()
     with pytest.raises(UserError, match=r"train-00000-of-00002\.jsonl\.gz is missing, though train-00001"):
         read(tmp_path)
+
+
+SCORED = [("a", "b", 0.5), ("c", "d", -2.0), ("e", "f", None)]
+
+
+def write_scored(path: Path) -> None:
+    rows = [{"score": score, "de": target, "en": source} for source, target, score in SCORED]
+    if path.suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    elif path.suffix == ".jsonl":
+        nested = [{"score": row["score"], "translation": {"en": row["en"], "de": row["de"]}} for row in rows[:1]]
+        path.write_text("".join(json.dumps(row) + "\n" for row in [*nested, *rows[1:]]))
+    else:
+        separator = "," if path.suffix == ".csv" else "\t"
+        cells = [[str(cell) if cell is not None else "" for cell in row.values()] for row in rows]
+        path.write_text("".join(separator.join(line) + "\n" for line in [list(rows[0]), *cells]))
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.jsonl", "x.csv", "x.tsv"])
+def test_scores_are_read_from_their_column(tmp_path: Path, name: str) -> None:
+    write_scored(tmp_path / name)
+    files = inputs([str(tmp_path / name)], "train")
+    found = list(read_pairs(files, ("en", "de"), Columns(score="score")))
+    assert found == [(source, target) for source, target, _ in SCORED]
+    scores = [pair.score for pair in found if isinstance(pair, ScoredPair)]
+    assert scores[:2] == [0.5, -2.0]
+    assert scores[2] != scores[2]  # not a number
+    with pytest.raises(UserError, match=rf"x\.{name[2:]}.* has no column scor \(data.score_column\)"):
+        list(read_pairs(files, ("en", "de"), Columns(score="scor")))
+
+
+def test_scores_need_a_table_with_numbers(tmp_path: Path) -> None:
+    parquet(tmp_path / "x.parquet", [{"en": "a", "de": "b"}])
+    with pytest.raises(UserError, match="has string, not numbers, in the column en"):
+        list(read_pairs([tmp_path / "x.parquet"], ("en", "de"), Columns(score="en")))
+    (tmp_path / "x.en").write_text("a\n")
+    with pytest.raises(UserError, match=r"has no columns, so data\.score_column=s needs another format"):
+        read_pairs([tmp_path / "x.en"] * 2, ("en", "de"), Columns(score="s"))
+    (tmp_path / "x.tsv").write_text("en\tde\ts\na\tb\tgood\n")
+    with pytest.raises(UserError, match=r"x\.tsv, line 2: s holds good, not a number"):
+        list(read_pairs([tmp_path / "x.tsv"], ("en", "de"), Columns(score="s")))
+    (tmp_path / "x.jsonl").write_text('{"en": "a", "de": "b", "s": true}\n')
+    with pytest.raises(UserError, match=r"line 1: s holds True, not a number"):
+        list(read_pairs([tmp_path / "x.jsonl"], ("en", "de"), Columns(score="s")))

@@ -1,0 +1,44 @@
+"""Check the language of sentences with py3langid, an optional package that needs no download."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from nmt.compute.packages import import_optional
+from nmt.data.sources.source import Languages, Pair
+from nmt.errors import UserError
+
+PACKAGE = "py3langid.langid"
+
+
+class LanguageCheck:
+    """Keeps pairs whose sides are in their languages, according to a classifier."""
+
+    def __init__(self, languages: Languages, min_probability: float) -> None:
+        """Keep a pair if each side has its language with at least this probability."""
+        self._languages = [code.lower().replace("_", "-").partition("-")[0] for code in languages]
+        self._min_probability = min_probability
+        known = _identifier().labels
+        for full, code in zip(languages, self._languages, strict=True):
+            if code not in known:
+                raise UserError(
+                    f"data.min_language_probability cannot check {full}: py3langid knows {', '.join(sorted(known))}"
+                )
+
+    def keeps(self, chunk: Sequence[Pair]) -> list[bool]:
+        """Return for each pair whether both sides are probably in their languages."""
+        source, target = self._languages
+        return [self._is_in(pair[0], source) and self._is_in(pair[1], target) for pair in chunk]
+
+    def _is_in(self, text: str, language: str) -> bool:
+        likeliest, probability = _identifier().classify(text)
+        if likeliest != language:  # ranking all languages takes longer
+            probability = dict(_identifier().rank(text))[language]
+        return bool(probability >= self._min_probability)
+
+
+@cache
+def _identifier() -> Any:
+    """Return the classifier, whose model comes with the package."""
+    module = import_optional(PACKAGE)
+    return module.LanguageIdentifier.from_model_file(module.MODEL_FILE, norm_probs=True)
