@@ -18,7 +18,7 @@ from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
 from nmt.data.loader import GlobalBatch
 from nmt.errors import UserError
-from nmt.training import trainer as trainer_module
+from nmt.training import objective
 from nmt.training.build import build_trainer
 from nmt.training.trainer import Trainer
 
@@ -68,7 +68,7 @@ def _phases(trainer: Trainer, counter: Counter) -> Iterator[None]:
     """Tell the counter which part of the step runs."""
     parts: list[tuple[object, str, str]] = [
         (trainer.model, "forward", "forward"),
-        (trainer_module, "smoothed_cross_entropy", "loss"),
+        (objective, "smoothed_cross_entropy", "loss"),
         (torch.Tensor, "backward", "backward"),
         (trainer, "_clip_gradient", "norm"),
         (trainer, "_step_optimizer", "optimizer"),
