@@ -5,6 +5,7 @@ import sys
 from nmt.config.schema import Config
 from nmt.data.batches import IntArray, PairLengths, plan_epoch
 from nmt.data.loader import DataPosition
+from nmt.data.noise.noise import make_noise
 from nmt.data.prepare import require_prepared
 from nmt.data.store import PairStore
 from nmt.errors import UserError
@@ -12,7 +13,7 @@ from nmt.text.tokenizer import Tokenizer
 
 
 def run(config: Config) -> None:
-    """Print the pairs of a step's global batch: source, tab, target."""
+    """Print the pairs of a step's global batch: source, tab, target; with noise, as the word pieces of that step."""
     step = config.batch.step
     if step > config.training.steps:  # later steps do not exist, and all epochs before them would have to be planned
         raise UserError(f"batch.step={step} lies beyond training.steps={config.training.steps} of this run")
@@ -26,9 +27,21 @@ def run(config: Config) -> None:
         f"numbers {', '.join(map(str, pairs.tolist()))}",
         file=sys.stderr,
     )
+    noise = make_noise(config.noise, tokenizer, config.seed, config.data.max_pieces)
+    if noise is not None:
+        _print_pieces(noise.batch(store, pairs, position.epoch), tokenizer)
+        return
     for pair in pairs.tolist():
         source, target = store.source(pair).tolist(), store.target(pair).tolist()
         print(f"{tokenizer.decode_source(source)}\t{tokenizer.decode(target)}")
+
+
+def _print_pieces(store: PairStore, tokenizer: Tokenizer) -> None:
+    """Print all pairs of a store as word pieces, because noise may change these alone."""
+    for pair in range(len(store)):
+        source = tokenizer.source_pieces(store.source(pair).tolist())
+        target = tokenizer.target_pieces(store.target(pair).tolist())
+        print(f"{' '.join(source)}\t{' '.join(target)}")
 
 
 def find_batch(lengths: PairLengths, batch_tokens: int, seed: int, step: int) -> tuple[DataPosition, IntArray]:

@@ -14,9 +14,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.data.batches import IntArray, PairLengths, plan_epoch, planned_batches, split_batch
+from nmt.data.batches import (
+    IntArray,
+    PairLengths,
+    noisy_micro_batch_tokens,
+    plan_epoch,
+    planned_batches,
+    split_batch,
+)
+from nmt.data.noise.noise import Noise
 from nmt.data.shapes import Shapes
-from nmt.data.store import PairStore
+from nmt.data.store import Ids, PairStore
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 
@@ -48,6 +56,10 @@ class MicroBatch:
         labels = self.labels.to(device, non_blocking=device.type == "cuda")
         return MicroBatch(self.source.to(device), self.target.to(device), labels, self.sentences)
 
+    def pinned(self) -> "MicroBatch":
+        """Return this micro-batch in page-locked memory."""
+        return MicroBatch(self.source.pinned(), self.target.pinned(), self.labels.pin_memory(), self.sentences)
+
 
 class DataPosition(NamedTuple):
     """A position in the stream of global batches; training resumes from it without reading what comes before."""
@@ -70,6 +82,11 @@ class GlobalBatch(NamedTuple):
     words: Tensor | None = None
     """The distinct words of the global batch, in ascending order; None if there is only one device."""
 
+    def pinned(self) -> "GlobalBatch":
+        """Return this batch in page-locked memory, from which a GPU copies asynchronously."""
+        words = None if self.words is None else self.words.pin_memory()
+        return self._replace(micro_batches=[each.pinned() for each in self.micro_batches], words=words)
+
 
 def assemble(
     store: PairStore, sentences: IntArray, max_pieces: tuple[int, int] = NO_LIMIT, shapes: Shapes = CPU_SHAPES
@@ -83,8 +100,8 @@ def assemble(
         shapes: The sizes that streams are filled up to.
     """
     if len(sentences):
-        source_pieces, source_lengths = _gather(store.source_tokens, store.source_offsets, sentences, max_pieces[0])
-        target_pieces, target_lengths = _gather(store.target_tokens, store.target_offsets, sentences, max_pieces[1])
+        source_pieces, source_lengths = store.gather(0, sentences, max_pieces[0])
+        target_pieces, target_lengths = store.gather(1, sentences, max_pieces[1])
         source = _with_mark(source_pieces, source_lengths, EOS, at_end=True)
         target = _with_mark(target_pieces, target_lengths, BOS, at_end=False)
         labels = _with_mark(target_pieces, target_lengths, EOS, at_end=True)
@@ -114,30 +131,20 @@ def _filled(tokens: Tensor, count: int) -> Tensor:
     return F.pad(tokens, (0, count - len(tokens)), value=PAD)
 
 
-def _gather(
-    tokens: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], sentences: IntArray, max_pieces: int
-) -> tuple[npt.NDArray[np.int64], IntArray]:
-    """Return the first `max_pieces` tokens of each sentence, concatenated, and the number of tokens per sentence."""
-    starts = offsets[sentences]
-    lengths = np.minimum(offsets[sentences + 1] - starts, max_pieces)
-    indices = np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
-    return tokens[indices].astype(np.int64), lengths
-
-
 def _distinct_words(store: PairStore, sentences: IntArray) -> Tensor:
     """Return the distinct words of sentence pairs and the special words, in ascending order."""
     counts = np.bincount([PAD, BOS, EOS])
-    for tokens, offsets in ((store.source_tokens, store.source_offsets), (store.target_tokens, store.target_offsets)):
-        of_side = np.bincount(_gather(tokens, offsets, sentences, NO_LIMIT[0])[0], minlength=len(counts))
+    for side in (0, 1):
+        of_side = np.bincount(store.gather(side, sentences, NO_LIMIT[side])[0], minlength=len(counts))
         of_side[: len(counts)] += counts
         counts = of_side
     return torch.from_numpy(np.flatnonzero(counts))
 
 
-def _with_mark(pieces: npt.NDArray[np.int64], lengths: IntArray, mark: int, *, at_end: bool) -> Tensor:
+def _with_mark(pieces: Ids, lengths: IntArray, mark: int, *, at_end: bool) -> Tensor:
     """Insert a special token before or after each sentence of a stream."""
     ends = lengths.cumsum()
-    return torch.from_numpy(np.insert(pieces, ends if at_end else ends - lengths, mark))
+    return torch.from_numpy(np.insert(pieces.astype(np.int64), ends if at_end else ends - lengths, mark))
 
 
 def global_batches(
@@ -151,6 +158,7 @@ def global_batches(
     devices: int,
     threads: int = 1,
     shapes: Shapes = CPU_SHAPES,
+    noise: Noise | None = None,
 ) -> Iterator[GlobalBatch]:
     """Yield the global batches of training, endlessly.
 
@@ -164,16 +172,24 @@ def global_batches(
         devices: How many devices share each global batch.
         threads: How many micro-batches a device runs in parallel.
         shapes: The sizes that the streams of a micro-batch are filled up to; the batches do not depend on them.
+        noise: Changes the text of each global batch; None for the text as it is.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     for epoch, plan, index in planned_batches(partial(plan_epoch, lengths, batch_tokens, seed), *start):
         sentences = plan[index]
-        on_this_device = _micro_batches(sentences, lengths, device_tokens, devices, threads)[rank::devices]
-        target_tokens = int(lengths.target[sentences].sum())
-        tokens = target_tokens + int(lengths.source[sentences].sum())
+        text, pairs, sizes, limit = store, sentences, lengths, device_tokens
+        if noise is not None:
+            text = noise.batch(store, sentences, epoch)
+            pairs, sizes = np.arange(len(text)), PairLengths.with_marks(text.source_lengths, text.target_lengths)
+            limit = noisy_micro_batch_tokens(batch_tokens, device_tokens, devices)
+        on_this_device = _micro_batches(pairs, sizes, limit, devices, threads)[rank::devices]
+        target_tokens = int(sizes.target[pairs].sum())
+        tokens = target_tokens + int(sizes.source[pairs].sum())
         after = DataPosition(epoch, index + 1) if index + 1 < len(plan) else DataPosition(epoch + 1, 0)
-        micro_batches = [assemble(store, each, shapes=shapes) for each in on_this_device]
-        words = _distinct_words(store, sentences) if devices > 1 else None
+        micro_batches = [assemble(text, each, shapes=shapes) for each in on_this_device]
+        if noise is not None:
+            micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
+        words = _distinct_words(text, pairs) if devices > 1 else None
         yield GlobalBatch(micro_batches, target_tokens, tokens, after, words)
 
 
@@ -260,7 +276,7 @@ class Prefetcher(Iterator[GlobalBatch]):
     def _fill(self, batches: Iterator[GlobalBatch]) -> None:
         try:
             for batch in batches:
-                if not self._put(_pinned(batch) if self._pin_memory else batch):
+                if not self._put(batch.pinned() if self._pin_memory else batch):
                     return
         except Exception as error:  # of any kind: it is raised again in the thread that waits for a batch
             self._put(error)
@@ -274,20 +290,3 @@ class Prefetcher(Iterator[GlobalBatch]):
                 continue
             return True
         return False
-
-
-def _pinned(batch: GlobalBatch) -> GlobalBatch:
-    """Copy a global batch to page-locked memory, from which a GPU copies asynchronously."""
-    return batch._replace(
-        micro_batches=[
-            MicroBatch(_pin(each.source), _pin(each.target), each.labels.pin_memory(), each.sentences)
-            for each in batch.micro_batches
-        ],
-        words=None if batch.words is None else batch.words.pin_memory(),
-    )
-
-
-def _pin(stream: Packed) -> Packed:
-    return Packed(
-        stream.tokens.pin_memory(), stream.positions.pin_memory(), stream.offsets.pin_memory(), stream.longest
-    )

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.batches import IntArray
 from nmt.data.layout import CorpusLayout, array_names, store_name
 from nmt.data.records import ArrayFile, StoreDescription
 from nmt.errors import UserError
@@ -17,6 +18,9 @@ from nmt.storage.files import checksums, is_plain_name, read_json, remove, repla
 Ids = npt.NDArray[np.unsignedinteger[Any]]
 Offsets = npt.NDArray[np.int64]
 LengthArray = npt.NDArray[np.int32]
+
+FlatSentences = tuple[IntArray, IntArray]
+"""The ids of sentences, concatenated, and the number of ids of each sentence."""
 
 OFFSET_TYPE = np.dtype("<i8")
 TOKEN_TYPES = (np.dtype("<u2"), np.dtype("<u4"))
@@ -86,6 +90,15 @@ class PairStore:
         """Return the ids of a target sentence."""
         return self.target_tokens[self.target_offsets[index] : self.target_offsets[index + 1]]
 
+    def gather(self, side: int, pairs: IntArray, limit: int) -> tuple[Ids, IntArray]:
+        """Return the first `limit` ids of some sentences of a side, concatenated, and how many each one has."""
+        tokens, offsets = (
+            (self.target_tokens, self.target_offsets) if side else (self.source_tokens, self.source_offsets)
+        )
+        starts = offsets[pairs]
+        lengths = np.minimum(offsets[pairs + 1] - starts, limit)
+        return take(tokens, starts, lengths), lengths
+
     def verify(self) -> None:
         """Compare all files with the checksums taken when they were written; check that no length is negative."""
         files = self.description.files
@@ -95,6 +108,25 @@ class PairStore:
         for name, offsets in zip(list(files)[1::2], (self.source_offsets, self.target_offsets), strict=True):
             if (offsets[1:] < offsets[:-1]).any():
                 raise _damaged(self.folder / name)
+
+
+def in_memory(source: FlatSentences, target: FlatSentences) -> PairStore:
+    """Return a store without files, given the concatenated ids and the lengths of the sentences of each side."""
+    (source_tokens, source_lengths), (target_tokens, target_lengths) = source, target
+    nowhere = StoreDescription(len(source_lengths), {})
+    source_ids, target_ids = source_tokens.astype(TOKEN_TYPES[1]), target_tokens.astype(TOKEN_TYPES[1])
+    return PairStore(Path(), nowhere, source_ids, offsets_of(source_lengths), target_ids, offsets_of(target_lengths))
+
+
+def offsets_of(lengths: IntArray) -> Offsets:
+    """Return where each sentence begins in a flat array, and where the last one ends."""
+    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+
+
+def take(tokens: Ids, starts: IntArray, lengths: IntArray) -> Ids:
+    """Return the tokens of sentences, concatenated, given where each starts and how many tokens to take."""
+    taken: Ids = tokens[np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)]
+    return taken
 
 
 class PairWriter:
