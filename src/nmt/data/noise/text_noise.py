@@ -7,7 +7,7 @@ import numpy as np
 
 from nmt.data.batches import IntArray
 from nmt.data.noise.draws import uniform
-from nmt.data.noise.sentences import NoisyPairs, Sentences
+from nmt.data.noise.sentences import Flags, NoisyPairs, Sentences
 from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer
 
@@ -91,6 +91,6 @@ _CHANGES: Sequence[Callable[[str, str], str]] = (
 """What may happen to two letters."""
 
 
-def has_unknown(pairs: NoisyPairs) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def has_unknown(pairs: NoisyPairs) -> Flags:
     """Return for each pair whether a side has unknown pieces, whose text is lost."""
     return pairs.source.contain(UNK) | pairs.target.contain(UNK)
