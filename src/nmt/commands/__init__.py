@@ -30,11 +30,13 @@ COMMANDS = {
     "train": Command(
         "nmt.commands.train",
         "train a model, or resume training",
-        ("model", "training", "tracking", *_COMMON),
+        ("model", "training", "noise", "tracking", *_COMMON),
         distributed=True,
     ),
     "batch": Command(
-        "nmt.commands.batch", "print the sentences of one training step", ("batch", "training.batch_tokens", *_COMMON)
+        "nmt.commands.batch",
+        "print the sentences of one training step",
+        ("batch", "training.batch_tokens", "noise", *_COMMON),
     ),
     "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *_COMMON)),
     "eval": Command(

@@ -6,13 +6,18 @@ from nmt.config.schema import Config
 from nmt.data.batches import IntArray, PairLengths, PlanOf
 from nmt.data.loader import DataPosition
 from nmt.data.mixed_store import open_training_text
+from nmt.data.noise.noise import make_noise
 from nmt.data.prepare import require_prepared
+from nmt.data.store import Pairs
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 
 
 def run(config: Config) -> None:
-    """Print the pairs of a step's global batch: source, tab, target; for a mixture, the corpus and a tab before."""
+    """Print the pairs of a step's global batch: source, tab, target; with noise, as the word pieces of that step.
+
+    For a mixture, the corpus and a tab stand before each pair.
+    """
     step = config.batch.step
     if step > config.training.steps:  # later steps do not exist, and all epochs before them would have to be planned
         raise UserError(f"batch.step={step} lies beyond training.steps={config.training.steps} of this run")
@@ -26,10 +31,22 @@ def run(config: Config) -> None:
         f"numbers {', '.join(map(str, pairs.tolist()))}",
         file=sys.stderr,
     )
+    noise = make_noise(config.noise, tokenizer, config.seed, config.data.max_pieces)
+    if noise is not None:
+        _print_pieces(noise.batch(store, pairs, position.epoch), tokenizer)
+        return
     for pair in pairs.tolist():
         source, target = store.source(pair).tolist(), store.target(pair).tolist()
         corpus = store.corpus_of(pair)
         print(*([corpus] if corpus else []), tokenizer.decode_source(source), tokenizer.decode(target), sep="\t")
+
+
+def _print_pieces(store: Pairs, tokenizer: Tokenizer) -> None:
+    """Print all pairs of a store as word pieces, because noise may change these alone."""
+    for pair in range(len(store)):
+        source = tokenizer.source_pieces(store.source(pair).tolist())
+        target = tokenizer.target_pieces(store.target(pair).tolist())
+        print(f"{' '.join(source)}\t{' '.join(target)}")
 
 
 def find_batch(plan_of: PlanOf, step: int) -> tuple[DataPosition, IntArray]:

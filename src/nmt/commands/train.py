@@ -11,6 +11,7 @@ from nmt.compute.uptime import uptime
 from nmt.config.schema import Config
 from nmt.data.batches import micro_batch_tokens
 from nmt.data.loader import Prefetcher, global_batches
+from nmt.data.noise.noise import Noise, make_noise
 from nmt.data.store import Pairs
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, load
 from nmt.runs.layout import RunLayout
@@ -49,6 +50,7 @@ def run(config: Config) -> None:
         if checkpoint is None and distributed.is_main():
             keep_tuned(config, taken.tuned)
         _print_tuned(taken)
+        noise = make_noise(config.noise, data.tokenizer, config.seed, config.data.max_pieces)
         state = build_state(config, machine, data.tokenizer, checkpoint, origin)
         trainer, begun_from = state.trainer, _origin_record(config, checkpoint, origin)
         with (
@@ -58,12 +60,12 @@ def run(config: Config) -> None:
             tracker.log("start", trainer.step)
             _print_summary(config, trainer, data.train)
             if config.runtime.cuda_graphs:
-                with _batches(config, trainer, data.train) as batches:
+                with _batches(config, trainer, data.train, noise) as batches:
                     try_cuda_graphs(trainer, next(batches))
-            check_memory(trainer, data.train, longest_sentence=config.data.max_pieces + 1)
+            check_memory(trainer, data.train, longest_sentence=config.data.max_pieces + 1, noisy=noise is not None)
             validation = partial(validate, trainer, config, data.valid, data.tokenizer)
             loop = Loop(state, tracker, validation, checkpoint_manager)
-            with _batches(config, trainer, data.train) as batches:
+            with _batches(config, trainer, data.train, noise) as batches:
                 ending = loop.run(batches)
         _print_ending(ending, config, trainer.step)
         if ending == Ending.SIGNAL:
@@ -96,7 +98,7 @@ def _tracker(config: Config, step: int, origin: Mapping[str, Any] | None) -> Nul
     return start_tracker(config, step, origin) if distributed.is_main() else NullTracker()
 
 
-def _batches(config: Config, trainer: Trainer, train: Pairs) -> Prefetcher:
+def _batches(config: Config, trainer: Trainer, train: Pairs, noise: Noise | None) -> Prefetcher:
     """Return the global batches from the trainer's position in the data on, assembled in the background."""
     stream = global_batches(
         train,
@@ -108,6 +110,7 @@ def _batches(config: Config, trainer: Trainer, train: Pairs) -> Prefetcher:
         devices=distributed.world_size(),
         threads=trainer.concurrency,
         shapes=trainer.shapes(config.training.device_tokens),
+        noise=noise,
     )
     return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")
 

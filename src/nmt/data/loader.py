@@ -14,7 +14,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.data.batches import IntArray, PairLengths, plan_epoch, planned_batches, split_batch
+from nmt.data.batches import (
+    IntArray,
+    PairLengths,
+    noisy_micro_batch_tokens,
+    plan_epoch,
+    planned_batches,
+    split_batch,
+)
+from nmt.data.noise.noise import Noise
 from nmt.data.shapes import Shapes
 from nmt.data.store import Ids, Pairs
 from nmt.model.packed import Packed
@@ -47,6 +55,10 @@ class MicroBatch:
         """Return this micro-batch on another device."""
         labels = self.labels.to(device, non_blocking=device.type == "cuda")
         return MicroBatch(self.source.to(device), self.target.to(device), labels, self.sentences)
+
+    def pinned(self) -> "MicroBatch":
+        """Return this micro-batch in page-locked memory."""
+        return MicroBatch(self.source.pinned(), self.target.pinned(), self.labels.pin_memory(), self.sentences)
 
 
 class DataPosition(NamedTuple):
@@ -84,6 +96,11 @@ class GlobalBatch(NamedTuple):
     """The distinct words of the global batch, in ascending order; None if there is only one device."""
     corpora: Mapping[str, tuple[int, int]] = MappingProxyType({})
     """How many pairs and tokens come from each corpus of a mixture."""
+
+    def pinned(self) -> "GlobalBatch":
+        """Return this batch in page-locked memory, from which a GPU copies asynchronously."""
+        words = None if self.words is None else self.words.pin_memory()
+        return self._replace(micro_batches=[each.pinned() for each in self.micro_batches], words=words)
 
 
 def assemble(
@@ -156,6 +173,7 @@ def global_batches(
     devices: int,
     threads: int = 1,
     shapes: Shapes = CPU_SHAPES,
+    noise: Noise | None = None,
 ) -> Iterator[GlobalBatch]:
     """Yield the global batches of training, endlessly.
 
@@ -169,18 +187,27 @@ def global_batches(
         devices: How many devices share each global batch.
         threads: How many micro-batches a device runs in parallel.
         shapes: The sizes that the streams of a micro-batch are filled up to; the batches do not depend on them.
+        noise: Changes the text of each global batch; None for the text as it is.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     plan_of = store.planner(lengths, batch_tokens, seed, start.before)
     for epoch, plan, index in planned_batches(plan_of, start.epoch, start.batch):
         sentences = plan[index]
-        on_this_device = _micro_batches(sentences, lengths, device_tokens, devices, threads)[rank::devices]
-        target_tokens = int(lengths.target[sentences].sum())
-        tokens = target_tokens + int(lengths.source[sentences].sum())
+        text: Pairs = store
+        pairs, sizes, limit = sentences, lengths, device_tokens
+        if noise is not None:
+            text = noise.batch(store, sentences, epoch)
+            pairs, sizes = np.arange(len(text)), PairLengths.with_marks(text.source_lengths, text.target_lengths)
+            limit = noisy_micro_batch_tokens(batch_tokens, device_tokens, devices)
+        on_this_device = _micro_batches(pairs, sizes, limit, devices, threads)[rank::devices]
+        target_tokens = int(sizes.target[pairs].sum())
+        tokens = target_tokens + int(sizes.source[pairs].sum())
         is_last = index + 1 == len(plan)
         after = DataPosition(epoch + 1, 0, plan.after) if is_last else DataPosition(epoch, index + 1, plan.before)
-        micro_batches = [assemble(store, each, shapes=shapes) for each in on_this_device]
-        words = _distinct_words(store, sentences) if devices > 1 else None
+        micro_batches = [assemble(text, each, shapes=shapes) for each in on_this_device]
+        if noise is not None:
+            micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
+        words = _distinct_words(text, pairs) if devices > 1 else None
         yield GlobalBatch(micro_batches, target_tokens, tokens, after, words, store.corpus_counts(sentences, lengths))
 
 
@@ -267,7 +294,7 @@ class Prefetcher(Iterator[GlobalBatch]):
     def _fill(self, batches: Iterator[GlobalBatch]) -> None:
         try:
             for batch in batches:
-                if not self._put(_pinned(batch) if self._pin_memory else batch):
+                if not self._put(batch.pinned() if self._pin_memory else batch):
                     return
         except Exception as error:  # of any kind: it is raised again in the thread that waits for a batch
             self._put(error)
@@ -281,20 +308,3 @@ class Prefetcher(Iterator[GlobalBatch]):
                 continue
             return True
         return False
-
-
-def _pinned(batch: GlobalBatch) -> GlobalBatch:
-    """Copy a global batch to page-locked memory, from which a GPU copies asynchronously."""
-    return batch._replace(
-        micro_batches=[
-            MicroBatch(_pin(each.source), _pin(each.target), each.labels.pin_memory(), each.sentences)
-            for each in batch.micro_batches
-        ],
-        words=None if batch.words is None else batch.words.pin_memory(),
-    )
-
-
-def _pin(stream: Packed) -> Packed:
-    return Packed(
-        stream.tokens.pin_memory(), stream.positions.pin_memory(), stream.offsets.pin_memory(), stream.longest
-    )

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,13 @@ from nmt.data.records import ArrayFile, StoreDescription
 from nmt.errors import UserError
 from nmt.storage.files import checksums, is_plain_name, read_json, remove, replacing, write_json
 
+Integer = TypeVar("Integer", bound=np.integer[Any])
 Ids = npt.NDArray[np.unsignedinteger[Any]]
 Offsets = npt.NDArray[np.int64]
 LengthArray = npt.NDArray[np.int32]
+
+FlatSentences = tuple[IntArray, IntArray]
+"""The ids of sentences, concatenated, and the number of ids of each sentence."""
 
 OFFSET_TYPE = np.dtype("<i8")
 TOKEN_TYPES = (np.dtype("<u2"), np.dtype("<u4"))
@@ -168,9 +172,24 @@ class PairStore:
                 raise _damaged(self.folder / name)
 
 
-def take(tokens: Ids, starts: IntArray, lengths: IntArray) -> Ids:
+def in_memory(source: FlatSentences, target: FlatSentences) -> PairStore:
+    """Return a store without files, given the concatenated ids and the lengths of the sentences of each side."""
+    (source_tokens, source_lengths), (target_tokens, target_lengths) = source, target
+    nowhere = StoreDescription(len(source_lengths), {})
+    source_ids, target_ids = source_tokens.astype(TOKEN_TYPES[1]), target_tokens.astype(TOKEN_TYPES[1])
+    return PairStore(Path(), nowhere, source_ids, offsets_of(source_lengths), target_ids, offsets_of(target_lengths))
+
+
+def offsets_of(lengths: IntArray) -> Offsets:
+    """Return where each sentence begins in a flat array, and where the last one ends."""
+    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+
+
+def take(tokens: npt.NDArray[Integer], starts: IntArray, lengths: IntArray) -> npt.NDArray[Integer]:
     """Return the tokens of sentences, concatenated, given where each starts and how many tokens to take."""
-    taken: Ids = tokens[np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)]
+    taken: npt.NDArray[Integer] = tokens[
+        np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
+    ]
     return taken
 
 

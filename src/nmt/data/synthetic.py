@@ -1,12 +1,9 @@
 """Synthetic training text: random words in sentences about as long as those of WMT14, without files."""
 
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.records import StoreDescription
-from nmt.data.store import PairStore
+from nmt.data.store import PairStore, in_memory
 from nmt.text.special import EOS
 
 PAIRS = 100_000
@@ -31,13 +28,8 @@ def synthetic_pairs(
     source_tokens = random.integers(EOS + 1, source_words, int(source_lengths.sum()), dtype=np.uint32)
     target_lengths = _whole(source_lengths * random.lognormal(0, ratio_sigma, pairs), max_length)
     target_tokens = random.integers(EOS + 1, target_words, int(target_lengths.sum()), dtype=np.uint32)
-    nowhere = StoreDescription(pairs, {})
-    return PairStore(Path(), nowhere, source_tokens, _offsets(source_lengths), target_tokens, _offsets(target_lengths))
+    return in_memory((source_tokens, source_lengths), (target_tokens, target_lengths))
 
 
 def _whole(lengths: npt.NDArray[np.float64], longest: int) -> npt.NDArray[np.int64]:
     return np.clip(lengths, 1, longest).astype(np.int64)
-
-
-def _offsets(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return np.concatenate([[0], lengths.cumsum()])

@@ -59,6 +59,10 @@ class Packed:
             return None
         return torch.arange(self.longest, device=self.tokens.device) >= self.lengths[:, None]
 
+    def pinned(self) -> "Packed":
+        """Return the same stream in page-locked memory."""
+        return Packed(self.tokens.pin_memory(), self.positions.pin_memory(), self.offsets.pin_memory(), self.longest)
+
     def to(self, device: torch.device) -> "Packed":
         """Return the same stream on another device."""
         tokens, positions, offsets = (

@@ -7,7 +7,7 @@ import torch
 from nmt.compute import distributed
 from nmt.compute.machine import Machine, free_cached_memory, is_out_of_memory, memory_of
 from nmt.config.schema import ModelConfig
-from nmt.data.batches import micro_batch_tokens
+from nmt.data.batches import micro_batch_tokens, with_room_for_noise
 from nmt.data.loader import MicroBatch, largest_micro_batches
 from nmt.data.store import Pairs
 from nmt.errors import CommonError
@@ -33,7 +33,7 @@ def check_model_size(config: ModelConfig, source_vocabulary: int, target_vocabul
         )
 
 
-def check_memory(trainer: Trainer, store: Pairs, longest_sentence: int) -> None:
+def check_memory(trainer: Trainer, store: Pairs, longest_sentence: int, *, noisy: bool = False) -> None:
     """Try the largest batches; if they do not fit, raise an error that says how many tokens would.
 
     All processes must call this, and all raise the same error.
@@ -42,13 +42,15 @@ def check_memory(trainer: Trainer, store: Pairs, longest_sentence: int) -> None:
         trainer: The trainer, which is left unchanged.
         store: The training text.
         longest_sentence: The number of tokens of the longest sentence, which a device must be able to hold.
+        noisy: Whether noise may make batches longer than planned.
     """
     config = trainer.config
+    planned = with_room_for_noise(config.batch_tokens) if noisy else config.batch_tokens
     tokens = micro_batch_tokens(config.batch_tokens, config.device_tokens, distributed.world_size())
-    if _fits(trainer, store, config.device_tokens):
+    if _fits(trainer, store, planned, config.device_tokens):
         return
     smaller = tokens // 2
-    while smaller >= longest_sentence and not _fits(trainer, store, smaller):
+    while smaller >= longest_sentence and not _fits(trainer, store, planned, smaller):
         smaller //= 2
     remedy = (
         f"training.device_tokens={smaller} would fit, and leaves the global batches unchanged"
@@ -58,12 +60,11 @@ def check_memory(trainer: Trainer, store: Pairs, longest_sentence: int) -> None:
     raise CommonError(f"{tokens:,} tokens per side do not fit in the memory of {trainer.machine}; {remedy}")
 
 
-def _fits(trainer: Trainer, store: Pairs, device_tokens: int) -> bool:
+def _fits(trainer: Trainer, store: Pairs, batch_tokens: int, device_tokens: int) -> bool:
     """Return whether the largest micro-batches fit on all devices."""
-    config = trainer.config
     batches = largest_micro_batches(
         store,
-        batch_tokens=config.batch_tokens,
+        batch_tokens=batch_tokens,
         device_tokens=device_tokens,
         seed=trainer.seed,
         devices=distributed.world_size(),

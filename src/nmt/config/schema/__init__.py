@@ -23,6 +23,7 @@ from nmt.config.schema.data import TREES, DataConfig, TokenizerConfig
 from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
 from nmt.config.schema.mixture import MAIN, Stage
 from nmt.config.schema.model import ModelConfig
+from nmt.config.schema.noise import NoiseConfig
 from nmt.config.schema.runtime import PathsConfig, RuntimeConfig, TrackingConfig
 from nmt.config.schema.training import AveragingConfig, TrainingConfig
 from nmt.errors import ConfigError
@@ -41,6 +42,7 @@ __all__ = [
     "ExportConfig",
     "ImportingConfig",
     "ModelConfig",
+    "NoiseConfig",
     "ParseConfig",
     "PathsConfig",
     "RuntimeConfig",
@@ -80,6 +82,7 @@ class Config:
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
     averaging: AveragingConfig = field(default_factory=AveragingConfig, metadata=ADJUSTABLE)
     decoding: DecodingConfig = field(default_factory=DecodingConfig, metadata=ADJUSTABLE)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig, metadata=ADJUSTABLE)
@@ -114,6 +117,7 @@ class Config:
                 "remove tokenizer.folder, or set training.init_vocabulary=new"
             )
         self._check_trees()
+        self._check_noise()
         self._check_averaging()
         self._check_longest_sentence()
 
@@ -128,6 +132,23 @@ class Config:
             raise ConfigError(f"training.valid_sentences needs text to score with BLEU, not {TREES}: set it to 0")
         if self.decoding.well_formed and (self.engine == "ctranslate2" or not trees):
             raise ConfigError(f"decoding.well_formed=true needs engine=torch and data.target_lang={TREES}")
+
+    def _check_noise(self) -> None:
+        """Make sure that noise fits the tokenizer and the text."""
+        noise = self.noise
+        for side in ("source", "target"):
+            share = getattr(noise, f"bpe_dropout_{side}")
+            symbols = side == "target" and self.data.target_lang == TREES
+            # with training.init_from, the tokenizer may be the old model's, whose type is known later
+            if share and (symbols or (self.tokenizer.model_type != "bpe" and not self.training.init_from)):
+                raise ConfigError(
+                    f"noise.bpe_dropout_{side}={share} needs text in pieces of BPE: set it to 0"
+                    + ("" if symbols else ", or tokenizer.model_type=bpe")
+                )
+        if self.data.target_lang == TREES and (noise.upper_case or noise.title_case):
+            raise ConfigError(
+                f"noise.upper_case and noise.title_case need text on both sides, not {TREES}: set them to 0"
+            )
 
     def _check_averaging(self) -> None:
         """Make sure that training keeps the checkpoints to average."""

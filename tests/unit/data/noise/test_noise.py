@@ -1,0 +1,217 @@
+"""Noise on pairs: each kind compared with its plain definition, and independence of everything but the sentence."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt.config.schema import Config, DataConfig, ModelConfig, NoiseConfig, TokenizerConfig, TrainingConfig
+from nmt.data.noise.noise import Noise, make_noise
+from nmt.data.noise.text_noise import title_case, with_typo
+from nmt.data.store import PairStore, in_memory
+from nmt.errors import ConfigError, UserError
+from nmt.grammar import generate
+from nmt.text.sentencepiece_model import USER_DEFINED, Piece, read_pieces, with_pieces
+from nmt.text.special import UNK
+from nmt.text.tokenizer import Tokenizer
+from nmt.text.train_tokenizer import train
+from tests.unit.data.noise import plain
+
+PAIRS = generate(1, 400, 1, 1)["train"]
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜÉabcdefghijklmnopqrstuvwxyzäöüß"
+ALL = {
+    "bpe_dropout_source": 0.1, "bpe_dropout_target": 0.2, "word_dropout": 0.1, "upper_case": 0.1, "title_case": 0.2,
+    "typos": 0.1,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    text = [*(side for pair in PAIRS for side in pair), *ALPHABET]
+    return Tokenizer(train(iter(text), len(text), TokenizerConfig(vocab_size=300))[0])
+
+
+@pytest.fixture(scope="module")
+def store(tokenizer: Tokenizer) -> PairStore:
+    return store_of(tokenizer, PAIRS)
+
+
+def store_of(tokenizer: Tokenizer, pairs: list[tuple[str, str]]) -> PairStore:
+    sources, targets = zip(*pairs, strict=True)
+    sides = tokenizer.encode_source(sources), tokenizer.encode_target(targets)
+    source, target = (
+        (np.array([each for ids in side for each in ids]), np.array([len(ids) for ids in side])) for side in sides
+    )
+    return in_memory(source, target)
+
+
+def noise_of(tokenizer: Tokenizer, settings: dict[str, float], seed: int = 1, max_pieces: int = 400) -> Noise:
+    noise = make_noise(NoiseConfig(**settings), tokenizer, seed, max_pieces)
+    assert noise is not None
+    return noise
+
+
+def texts(tokenizer: Tokenizer, store: PairStore) -> list[tuple[str, str]]:
+    return [
+        (tokenizer.decode_source(store.source(index).tolist()), tokenizer.decode(store.target(index).tolist()))
+        for index in range(len(store))
+    ]
+
+
+def ids(store: PairStore) -> list[tuple[list[int], list[int]]]:
+    return [(store.source(index).tolist(), store.target(index).tolist()) for index in range(len(store))]
+
+
+def test_no_noise_by_default(tokenizer: Tokenizer) -> None:
+    assert make_noise(NoiseConfig(), tokenizer, 1, 99) is None
+
+
+@pytest.mark.parametrize("shares", [*({name: share} for name, share in ALL.items()), ALL])
+def test_noise_depends_on_seed_epoch_and_sentence_alone(
+    tokenizer: Tokenizer, store: PairStore, shares: dict[str, float]
+) -> None:
+    noise = noise_of(tokenizer, shares)
+    everything = np.arange(len(PAIRS))
+    whole = ids(noise.batch(store, everything, 2))
+    shuffled = np.random.default_rng(1).permutation(everything)
+    for part in (shuffled[:100], shuffled[100:101], shuffled[101:]):
+        assert ids(noise.batch(store, part, 2)) == [whole[index] for index in part.tolist()]
+    assert whole != ids(store)
+    assert whole != ids(noise.batch(store, everything, 3))
+    assert whole != ids(noise_of(tokenizer, shares, seed=2).batch(store, everything, 2))
+
+
+def test_case_changes_the_given_shares_of_pairs_on_both_sides(tokenizer: Tokenizer, store: PairStore) -> None:
+    noised = texts(
+        tokenizer, noise_of(tokenizer, {"upper_case": 0.2, "title_case": 0.3}).batch(store, np.arange(400), 0)
+    )
+    counts = {"upper": 0, "title": 0, "plain": 0}
+    for number, ((source, target), found) in enumerate(zip(PAIRS, noised, strict=True)):
+        drawn = plain.draw(plain.key_of(1, 0, number, "case"), 0)
+        kind = "upper" if drawn < 0.2 else "title" if drawn < 0.5 else "plain"
+        counts[kind] += 1
+        changes: dict[str, Callable[[str], str]] = {"upper": str.upper, "title": title_case, "plain": str}
+        change = changes[kind]
+        assert found == (change(source), change(target))
+    assert plain.is_plausible(counts["upper"], 400, 0.2)
+    assert plain.is_plausible(counts["title"], 400, 0.3)
+
+
+def test_title_case_leaves_the_rest_of_a_word() -> None:
+    assert title_case("don't say USA-wide ßa") == "Don't Say USA-wide SSa"
+
+
+@pytest.mark.parametrize(
+    ("word", "kind", "letter", "result"),
+    [
+        ("word", 0.0, 0.0, "ord"), ("word", 0.3, 0.99, "wod"), ("word", 0.34, 0.0, "wword"),
+        ("word", 0.6, 0.5, "woord"), ("word", 0.7, 0.0, "owrd"), ("word", 0.99, 0.99, "wodr"), ("I", 0.5, 0.5, "I"),
+        ("", 0.5, 0.5, ""),
+    ],
+)  # fmt: skip
+def test_typo_leaves_out_doubles_or_swaps_a_letter(word: str, kind: float, letter: float, result: str) -> None:
+    assert with_typo(word, kind, letter) == result
+
+
+def test_typos_change_the_given_share_of_source_words(tokenizer: Tokenizer, store: PairStore) -> None:
+    noised = texts(tokenizer, noise_of(tokenizer, {"typos": 0.1}).batch(store, np.arange(400), 5))
+    typos = total = 0
+    for number, ((source, target), found) in enumerate(zip(PAIRS, noised, strict=True)):
+        key, words = plain.key_of(1, 5, number, "typos"), source.split(" ")
+        for place, word in enumerate(words):
+            total += 1
+            if plain.draw(key, 3 * place) < 0.1:
+                typos += 1
+                words[place] = with_typo(word, plain.draw(key, 3 * place + 1), plain.draw(key, 3 * place + 2))
+        assert found == (" ".join(words), target)
+    assert plain.is_plausible(typos, total, 0.1)
+
+
+def test_word_dropout_hides_the_given_share_of_source_words(tokenizer: Tokenizer, store: PairStore) -> None:
+    noised = ids(noise_of(tokenizer, {"word_dropout": 0.15}).batch(store, np.arange(400), 0))
+    dropped = total = 0
+    for number, ((source, target), found) in enumerate(zip(ids(store), noised, strict=True)):
+        key, word = plain.key_of(1, 0, number, "words"), -1
+        expected = []
+        for place, piece in enumerate(tokenizer.source_pieces(source)):
+            if place == 0 or piece.startswith("▁"):
+                word += 1
+                total += 1
+                dropped += plain.draw(key, word) < 0.15
+            expected.append(UNK if plain.draw(key, word) < 0.15 else source[place])
+        assert found == (expected, target)
+    assert plain.is_plausible(dropped, total, 0.15)
+
+
+def test_text_with_unknown_characters_keeps_its_case_and_has_no_typos(tokenizer: Tokenizer) -> None:
+    pairs = [("a 日 man", "ein Mann"), ("a man", "ein 日 Mann"), ("ŷ", "y"), ("a man", "ein Mann")]
+    clean = store_of(tokenizer, pairs)
+    noised = ids(noise_of(tokenizer, {"upper_case": 1.0, "typos": 1.0}).batch(clean, np.arange(4), 0))
+    assert noised[:3] == ids(clean)[:3]
+    assert noised[3] != ids(clean)[3]
+
+
+def test_pairs_that_noise_makes_too_long_stay_as_they_were(tokenizer: Tokenizer, store: PairStore) -> None:
+    everything, limit = np.arange(400), 30
+    free = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4}).batch(store, everything, 0))
+    limited = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4}, max_pieces=limit).batch(store, everything, 0))
+    long = [max(map(len, pair)) > limit for pair in free]
+    assert 20 < sum(long) < 380
+    expected = [clean if too_long else pair for clean, pair, too_long in zip(ids(store), free, long, strict=True)]
+    assert limited == expected
+
+
+def test_noise_needs_a_tokenizer_that_fits() -> None:
+    text = [side for pair in PAIRS for side in pair]
+    unigram = Tokenizer(train(iter(text), len(text), TokenizerConfig(vocab_size=100, model_type="unigram"))[0])
+    with pytest.raises(UserError, match=r"noise\.bpe_dropout_target needs a BPE tokenizer, .*model_type=bpe"):
+        make_noise(NoiseConfig(bpe_dropout_target=0.1), unigram, 1, 99)
+    assert make_noise(NoiseConfig(typos=0.1), unigram, 1, 99) is not None
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        ({"bpe_dropout_source": 1.0}, "noise.bpe_dropout_source=1.0 must be at least 0 and below 1"),
+        ({"bpe_dropout_target": -0.1}, "noise.bpe_dropout_target=-0.1 must be"),
+        ({"word_dropout": 2}, "noise.word_dropout=2 must be"),
+        ({"typos": 1.5}, "noise.typos=1.5 must be"),
+        ({"upper_case": float("nan")}, "noise.upper_case=nan must be"),
+        ({"upper_case": 0.6, "title_case": 0.6}, "they add up to at most 1"),
+    ],
+)
+def test_impossible_shares_are_refused(noise: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        NoiseConfig(**noise)
+
+
+def test_noise_that_cannot_be_applied_is_refused() -> None:
+    dropout = NoiseConfig(bpe_dropout_source=0.1)
+    unigram = TokenizerConfig(model_type="unigram")
+    with pytest.raises(ConfigError, match=r"noise\.bpe_dropout_source=0\.1 needs text in pieces of BPE"):
+        Config(noise=dropout, tokenizer=unigram)
+    Config(noise=dropout, tokenizer=unigram, training=TrainingConfig(init_from="old"))
+    trees: dict[str, Any] = {
+        "data": DataConfig(target_lang="trees"),
+        "tokenizer": TokenizerConfig(joint=False),
+        "training": TrainingConfig(valid_sentences=0),
+        "model": ModelConfig(tie_embeddings=False),
+    }
+    for noise in (NoiseConfig(bpe_dropout_target=0.1), NoiseConfig(upper_case=0.1)):
+        with pytest.raises(ConfigError, match=r"needs? text"):
+            Config(noise=noise, **trees)
+
+
+def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore) -> None:
+    model = tokenizer.contents[0]
+    pieces = [*read_pieces(model, "the model"), Piece("▁<bt>", 0, USER_DEFINED)]
+    tagging, tag = Tokenizer(with_pieces(model, pieces)), len(pieces) - 1
+    tagged = store_of(
+        tagging, [(f"<bt> {source}" if number % 2 else source, t) for number, (source, t) in enumerate(PAIRS)]
+    )
+    assert tagged.source(1)[0] == tag
+    everything = np.arange(len(PAIRS))
+    noised = ids(noise_of(tagging, ALL).batch(tagged, everything, 0))
+    expected = ids(noise_of(tokenizer, ALL).batch(store, everything, 0))
+    assert noised == [([tag] * (number % 2) + source, target) for number, (source, target) in enumerate(expected)]
