@@ -32,8 +32,7 @@ class Draws:
 def uniform(keys: Keys, counters: IntArray) -> npt.NDArray[np.float64]:
     """Return a random number, at least 0 and below 1, for each key with its counter."""
     numbers = _mixed(keys + counters.astype(np.uint64) * STRIDE)
-    fractions: npt.NDArray[np.float64] = (numbers >> np.uint64(11)) * 2.0**-53
-    return fractions
+    return (numbers >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _mixed(numbers: Keys) -> Keys:
