@@ -39,6 +39,8 @@ def test_stages_give_weights_and_ends() -> None:
 
 
 def test_another_weight_is_not_resumed() -> None:
+    with pytest.raises(UserError, match=r"weight was not set and is now 3.* or remove data\.mixture\.more\.weight$"):
+        check_resumable(flat(compose([MORE])), flat(compose([MORE, "data.mixture.more.weight=3"])))
     with pytest.raises(UserError, match=r"cannot be resumed.*set data\.mixture\.more\.weight=2"):
         check_resumable(
             flat(compose([MORE, "data.mixture.more.weight=2"])), flat(compose([MORE, "data.mixture.more.weight=3"]))
@@ -53,7 +55,9 @@ def test_another_weight_is_not_resumed() -> None:
         (["data.weight=0", "data.mixture.more.weight=0"], "data.weight=0 must be above 0"),
         (["data.mixture.more.weight=nan"], "data.weight=nan must be above 0"),
         (["data.mixture.more.weight=heavy"], "data.mixture.more.weight must be a number"),
-        (["data.temperature=-1"], "data.temperature=-1.0 must be at least 0"),
+        (["data.weight=1e300"], "data.weight=1e+300 must be above 0 and at most 1e+06"),
+        (["data.temperature=0.001"], "data.temperature=0.001 must be a number from 1 on"),
+        (["data.temperature=-1"], "data.temperature=-1 must be a number from 1 on"),
         (["data.mixture.more.wait=2"], "no setting data.mixture.more.wait; did you mean tag|weight"),
         (["data.mixture.more.corpus=x"], "there is no setting data.mixture.more.corpus"),
         (["data.mixture.more.train=a.en"], "data.mixture.more.train must be a list"),

@@ -90,7 +90,7 @@ class DataConfig:
     """Corpora to train on besides this one, by name. Each has `data.*` settings of its own, written like
     data.mixture.crawled.train=[a.en,a.de]; its source, languages, columns and filters default to those of `data`."""
     temperature: float = 0.0
-    """With T above 0, the weights of a mixture are multiplied by the corpus's tokens to the power of 1/T."""
+    """If not 0, each weight of a mixture is multiplied by the corpus's tokens to the power of 1/temperature."""
     stages: list[str] = field(default_factory=list)
     """Stages of training on a mixture, such as ['crawled until 20000','crawled main:3']; main is the corpus of
     data.train, and a corpus without a number has its own weight."""
@@ -130,7 +130,8 @@ class DataConfig:
     def _check_mixture(self) -> None:
         """Check the corpora of the mixture and its stages."""
         check_weight(f"data.weight={self.weight:g}", self.weight)
-        check_at_least("data.temperature", self.temperature, 0)
+        if not (self.temperature == 0 or 1 <= self.temperature < math.inf):
+            raise ConfigError(f"data.temperature={self.temperature:g} must be a number from 1 on, or 0 to ignore sizes")
         corpora = self.corpora()
         parse_stages(self.stages, corpora)
         if len({corpus.target_lang == TREES for corpus in corpora.values()}) > 1:

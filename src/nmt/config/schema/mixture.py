@@ -1,6 +1,5 @@
 """The settings of a mixture of corpora: what one corpus may set, and the stages of training."""
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from nmt.errors import ConfigError, nearest
 
 MAIN = "main"
 """The name of the corpus of `data.train`."""
+MAX_WEIGHT = 1e6
 OWN = {"train": [], "valid": [], "test": [], "hold_out": 0.0, "tag": "", "weight": 1.0}
 """Settings of a corpus of a mixture that do not default to those of the main corpus."""
 OF_THE_MIXTURE = {"mixture": {}, "stages": [], "temperature": 0.0}
@@ -50,9 +50,11 @@ def check_entry(name: str, entry: Any, types: Mapping[str, Any]) -> dict[str, An
 
 
 def check_weight(written: str, weight: float) -> None:
-    """Refuse a weight, which the user wrote like this, if it is not a positive number."""
-    if not 0 < weight < math.inf:
-        raise ConfigError(f"{written} must be above 0: to train without a corpus, leave it out")
+    """Refuse a weight, which the user wrote like this, if it is not a reasonable positive number."""
+    if not 0 < weight <= MAX_WEIGHT:
+        raise ConfigError(
+            f"{written} must be above 0 and at most {MAX_WEIGHT:g}: to train without a corpus, leave it out"
+        )
 
 
 def parse_stages(texts: Iterable[str], corpora: Iterable[str]) -> list[Stage]:
