@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from nmt.config.multirun import multirun, split
 from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
+from nmt.paper.scales import SCALES, scale_overrides
 from nmt.paper.table3 import TABLE_3
-from nmt.report.table3 import as_markdown, choose_rows, is_done, read_result, small_scale
+from nmt.report.table3 import as_markdown, choose_rows, is_done, read_result
+from nmt.report.table3_findings import findings
 from nmt.runs.compatibility import check_resumable
 from nmt.storage.files import write_text
 from nmt.text.tokenizer import Tokenizer
@@ -22,12 +25,8 @@ from nmt.text.tokenizer import Tokenizer
 ROWS_FOLDER = "table3/"
 """The folder of the rows in conf/experiment/."""
 STAGES = {"train": train.run, "eval": evaluate.run}
-INTRODUCTIONS = {
-    "full": "The columns `paper` hold the paper's figures.\n\n",
-    "small": "The rows are shrunk and trained on the demo corpus, to show that they run. The columns `paper` hold the "
-    "figures of the full size: compare only the differences between rows.\n\n",
-}
-"""The text above the table, by scale."""
+DEFAULT_SEED = Config().seed
+SEED_WORDS = ("seed=", "+seed=", "++seed=")
 
 
 def run(overrides: list[str]) -> None:
@@ -37,46 +36,64 @@ def run(overrides: list[str]) -> None:
     for word in words:
         if word.lstrip("+").startswith(("experiment=", "name=")):
             raise ConfigError(f"{word}: each row has its own name; choose rows with table3.rows=[base,a1]")
-    names = choose_rows(config.table3.rows)
-    unfinished = [name for name in names if not _is_done(settings(name, words))]
-    for name in names:
-        if name not in unfinished:
-            print(f"{name}: already done", flush=True)
+    names, seeds = choose_rows(config.table3.rows), range(config.seed, config.seed + config.table3.seeds)
+    words = [word for word in words if not word.startswith(SEED_WORDS)]
     try:
-        if unfinished:
-            data.run(settings(unfinished[0], words))
-            experiments = ",".join(ROWS_FOLDER + name for name in unfinished)
-            multirun(train_and_score, [f"experiment={experiments}", *words, *launching], config.paths.outputs)
+        for seed in seeds:
+            _train_rows(names, seed, words, launching)
     finally:
-        _write_table(words)
-    if failed := [name for name in unfinished if not is_done(settings(name, words))]:
+        _write_table(seeds, words)
+    if failed := [_label(name, seed) for seed in seeds for name in names if not is_done(settings(name, seed, words))]:
         raise UserError(f"no results for {', '.join(failed)}: read the errors above, or in the logs of the launcher")
 
 
-def settings(name: str, words: list[str]) -> Config:
-    """Return the settings of a row: its experiment, shrunk if scale=small, then the user's overrides."""
-    return compose([*_row_overrides(name, words), *words])
+def _train_rows(names: list[str], seed: int, words: list[str], launching: list[str]) -> None:
+    """Train and score those rows that are not done with a seed, all on the same prepared data."""
+    unfinished = [name for name in names if not _is_done(settings(name, seed, words))]
+    for name in names:
+        if name not in unfinished:
+            print(f"{_label(name, seed)}: already done", flush=True)
+    if not unfinished:
+        return
+    base = settings("base", DEFAULT_SEED, words)
+    data.run(base)
+    experiments = ",".join(ROWS_FOLDER + name for name in unfinished)
+    multirun(train_and_score, [f"experiment={experiments}", f"seed={seed}", *words, *launching], base.paths.outputs)
+
+
+def settings(name: str, seed: int, words: list[str]) -> Config:
+    """Return the settings of a row: its experiment, shrunk by the scale, then the user's overrides."""
+    return compose([*_row_overrides(name, seed, words), *words])
 
 
 def train_and_score(overrides: list[str]) -> None:
     """Train, or resume, and score one row; print its errors without stopping the other rows."""
     (experiment,) = (word for word in overrides if word.startswith("experiment="))
+    (seed,) = (int(word.removeprefix("seed=")) for word in overrides if word.startswith("seed="))
     name = experiment.removeprefix(f"experiment={ROWS_FOLDER}")
-    words = [word for word in overrides if word != experiment]
-    print(f"\n== {name} {TABLE_3[name].change} ==", flush=True)
+    words = [word for word in overrides if word not in (experiment, f"seed={seed}")]
+    print(f"\n== {_label(name, seed)} {TABLE_3[name].change} ==", flush=True)
     try:
         for stage in STAGES:
-            _run_stage(stage, [*_row_overrides(name, words), *words])
+            _run_stage(stage, [*_row_overrides(name, seed, words), *words])
     except UserError as error:
-        print(f"nmt: {name}: {error}", file=sys.stderr, flush=True)
+        print(f"nmt: {_label(name, seed)}: {error}", file=sys.stderr, flush=True)
 
 
-def _row_overrides(name: str, words: list[str]) -> list[str]:
-    """Return the overrides that make a row: its experiment and, at the small scale, smaller sizes."""
+def _row_overrides(name: str, seed: int, words: list[str]) -> list[str]:
+    """Return the overrides that make a run of a row: its experiment, name and seed, and smaller sizes at a scale."""
     experiment = f"experiment={ROWS_FOLDER}{name}"
-    if compose([experiment, *words]).table3.scale == "full":
-        return [experiment]
-    return [experiment, *small_scale(compose([experiment]))]
+    row, chosen = compose([experiment]), compose([experiment, *words]).table3
+    folder = "table3" if chosen.scale == "full" else f"table3-{chosen.scale}"
+    if chosen.base_steps:
+        folder += f"-{chosen.base_steps}"
+    shrunk = scale_overrides(SCALES[chosen.scale], row, chosen.base_steps)
+    return [experiment, f"name={folder}/{_label(name, seed)}", f"seed={seed}", *shrunk]
+
+
+def _label(name: str, seed: int) -> str:
+    """Return the name of a row in messages and of its folder, with the seed unless it is the usual one."""
+    return name if seed == DEFAULT_SEED else f"{name}-seed{seed}"
 
 
 def _run_stage(stage: str, overrides: list[str]) -> None:
@@ -101,14 +118,18 @@ def _is_done(config: Config) -> bool:
     return True
 
 
-def _write_table(words: list[str]) -> None:
+def _write_table(seeds: Iterable[int], words: list[str]) -> None:
     """Write all rows; a row that is not done has only the paper's figures."""
-    configs = {name: settings(name, words) for name in TABLE_3}
-    base = configs["base"]
+    base = settings("base", DEFAULT_SEED, words)
     if not (base.data_folder / "manifest.json").exists():
         return
-    vocabulary = Tokenizer.load(base.data_folder).target_size
-    text = as_markdown({name: read_result(config, vocabulary) for name, config in configs.items()})
+    vocabulary, results = Tokenizer.load(base.data_folder).target_size, {}
+    for name in TABLE_3:
+        found = (read_result(settings(name, seed, words), vocabulary) for seed in seeds)
+        results[name] = [result for result in found if result is not None]
+    text = as_markdown(results)
+    conclusions = "\n".join(findings({name: [run.perplexity for run in runs] for name, runs in results.items()}))
     path = Path(base.run_folder).parent / "table3.md"
-    write_text(path, f"# Table 3, {base.table3.scale} scale\n\n{INTRODUCTIONS[base.table3.scale]}{text}")
-    print(f"\n{text}\nwritten to {path}", flush=True)
+    introduction = SCALES[base.table3.scale].introduction
+    write_text(path, f"# Table 3, {base.table3.scale} scale\n\n{introduction}\n\n{text}\n{conclusions}\n")
+    print(f"\n{text}\n{conclusions}\nwritten to {path}", flush=True)
