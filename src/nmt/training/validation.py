@@ -25,10 +25,11 @@ def validate(
 ) -> dict[str, float]:
     """Return loss, perplexity and, if asked for, BLEU on the development set. All processes must call this."""
     weights = trainer.working_weights
-    statistics = development_loss(weights, valid, config.training, trainer.machine, interruptible_together)
-    figures = {"loss": statistics.loss, "nll": statistics.nll, "perplexity": statistics.perplexity}
-    if config.training.valid_sentences:
-        figures["bleu"] = decoded_bleu(trainer, config, tokenizer, interruptible_together)
+    with trainer.averaged():
+        statistics = development_loss(weights, valid, config.training, trainer.machine, interruptible_together)
+        figures = {"loss": statistics.loss, "nll": statistics.nll, "perplexity": statistics.perplexity}
+        if config.training.valid_sentences:
+            figures["bleu"] = decoded_bleu(trainer, config, tokenizer, interruptible_together)
     return figures
 
 
