@@ -24,8 +24,15 @@ from nmt.estimate.hardware import (
     find_device,
     precision_on,
 )
-from nmt.estimate.memory import FLOAT32_BYTES, ActivationStorage, Memory, activation_storage, training_memory
-from nmt.estimate.operations import Batch, step_operations
+from nmt.estimate.memory import (
+    FLOAT32_BYTES,
+    ActivationStorage,
+    Memory,
+    activation_storage,
+    state_numbers,
+    training_memory,
+)
+from nmt.estimate.operations import Batch, extra_operations, step_operations
 from nmt.estimate.parameters import ParameterCounts, count_parameters, training_flops
 from nmt.training.schedule import warmup_warning
 
@@ -181,7 +188,8 @@ def _memory(config: Config, size: ParameterCounts, devices: int, device_batch: i
     shards = devices if config.training.shard_optimizer else 1
     words, storage = _target_words(config), _activation_storage(config)
     tokens = device_batch, device_batch
-    return training_memory(config.model, size.total, words, *tokens, sentence_length, storage, optimizer_shards=shards)
+    state = state_numbers(config.training, size, shards)
+    return training_memory(config.model, size.total, words, *tokens, sentence_length, storage, state=state)
 
 
 def _activation_storage(config: Config) -> ActivationStorage:
@@ -199,6 +207,7 @@ def _estimate(config: Config, size: ParameterCounts, flops: int, share: Share) -
     width = 2 if precision == "bf16" else FLOAT32_BYTES
     batch = Batch(share.tokens, share.tokens, share.length, width)
     operations = step_operations(config.model, size, config.tokenizer.vocab_size, batch, share.micro_batches)
+    operations += extra_operations(config.model, config.training, size)
     seconds = config.training.steps * sum(device.seconds(each.bytes, each.flops, precision) for each in operations)
     return estimate(flops, seconds, device.peak(precision), device, share.devices)
 

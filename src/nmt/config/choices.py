@@ -49,6 +49,7 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
     },
     "training.optimizer": {
         "adam": Choice("nmt.training.optimizer:adam", "the paper's"),
+        "muon": Choice("nmt.training.muon:muon", "Muon for the matrices of the layers, Adam for the rest"),
     },
     "data.source": {
         "hub": Choice("nmt.data.sources.hub:SOURCE", "Hugging Face"),

@@ -5,7 +5,8 @@ What forward saves for backward is counted tensor by tensor, as the modules of `
 
 from typing import NamedTuple
 
-from nmt.config.schema import ModelConfig
+from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.estimate.parameters import ParameterCounts
 from nmt.model.activations import activation_of
 from nmt.model.build import architecture_of
 from nmt.model.interface import Stack
@@ -23,7 +24,7 @@ class Memory(NamedTuple):
     """The weights, and their copies in the precision of matrix products if that is lower."""
     gradients: int
     optimizer: int
-    """Adam's two running means."""
+    """The running means of the optimizer, and the moving average of the weights."""
     activations: int
     """What forward saves for backward, and temporary tensors of both."""
     process: int
@@ -71,7 +72,7 @@ def training_memory(
     length: int,
     on: ActivationStorage,
     *,
-    optimizer_shards: int = 1,
+    state: int | None = None,
 ) -> Memory:
     """Estimate the memory of a step.
 
@@ -83,7 +84,7 @@ def training_memory(
         target_tokens: Target tokens of a micro-batch.
         length: Typical number of tokens of a sentence.
         on: How the device stores activations.
-        optimizer_shards: The number of devices that divide the means of Adam between them.
+        state: Numbers that the optimizer keeps, see `state_numbers`; by default Adam's two per parameter.
     """
     stacks = architecture_of(config).stacks(config)
     activations = (
@@ -98,10 +99,19 @@ def training_memory(
     return Memory(
         parameters=FLOAT32_BYTES * parameters + copies,
         gradients=FLOAT32_BYTES * parameters,
-        optimizer=2 * FLOAT32_BYTES * -(-parameters // optimizer_shards),
+        optimizer=FLOAT32_BYTES * (2 * parameters if state is None else state),
         activations=round(on.slack * activations),
         process=on.process,
     )
+
+
+def state_numbers(training: TrainingConfig, size: ParameterCounts, shards: int = 1) -> int:
+    """Return how many numbers the optimizer and the moving average of the weights keep on each device.
+
+    Adam keeps two per parameter, which `shards` devices may divide between them, and Muon one per weight of a layer.
+    """
+    means = 2 * size.total - (size.encoder + size.decoder if training.optimizer == "muon" else 0)
+    return -(-means // shards) + (size.total if training.ema else 0)
 
 
 def _stack(

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nmt.config.schema import ModelConfig
+from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.estimate.memory import FLOAT32_BYTES
 from nmt.estimate.parameters import ParameterCounts
 from nmt.model.activations import activation_of
@@ -28,6 +28,8 @@ class Operation(NamedTuple):
     flops: float = 0.0
 
 
+MUON_STEPS = 5
+"""Newton-Schulz steps of Muon."""
 LAUNCH = Operation(0.0)
 """An operation on a few numbers, whose time is that of its launch."""
 
@@ -64,6 +66,40 @@ def step_operations(
     if not batch.exact:
         operations.append(Operation((FLOAT32_BYTES + batch.width) * parameters))  # copies for matrix products
     return operations + 20 * [LAUNCH]  # whether the gradient is finite, the sums of losses
+
+
+def extra_operations(config: ModelConfig, training: TrainingConfig, size: ParameterCounts) -> list[Operation]:
+    """Return the operations of an update beyond those of Adam: Muon's, and those of a moving average of the weights."""
+    operations = []
+    if training.ema:
+        operations += list(_passes(size.total, FLOAT32_BYTES, 3, 2, 3))
+    if training.optimizer == "muon":
+        for stack in architecture_of(config).stacks(config):
+            for inputs, outputs in _matrices(config, stack):
+                operations += stack.layers * _muon(min(inputs, outputs), max(inputs, outputs))
+    return operations
+
+
+def _matrices(config: ModelConfig, stack: Stack) -> Iterator[tuple[int, int]]:
+    """Yield the shapes of a layer's matrices."""
+    queries, keys, values = _head_widths(config)
+    attended = config.heads * config.value_size, config.d_model
+    yield from ((config.d_model, queries + keys + values), attended)
+    if stack.cross_attention:
+        yield from ((config.d_model, queries), (config.d_model, keys + values), attended)
+    yield from ((config.d_model, (1 + activation_of(config).gated) * config.d_ff), (config.d_ff, config.d_model))
+
+
+def _muon(short: int, long: int) -> list[Operation]:
+    """Return the update of a matrix: running mean, five Newton-Schulz steps in bf16 of three products, and the step."""
+    gram, product = 2 * short * short * long, 2 * short**3
+    matrix, square = 2 * short * long, 2 * short * short
+    steps = [
+        Operation(matrix + square, gram),
+        Operation(2 * square, product),
+        Operation(2 * matrix + square, gram),
+    ]
+    return [*_passes(short * long, FLOAT32_BYTES, 3, 3, 2, 1, 1, 2, 3), *(MUON_STEPS * steps)]
 
 
 def _gradient_sums(config: ModelConfig, parameters: int) -> list[Operation]:

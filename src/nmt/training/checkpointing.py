@@ -67,7 +67,7 @@ class CheckpointManager:
         if not distributed.is_main():
             return
         self._wait_for_writer()
-        step, weights = state.trainer.step, state.trainer.model.state_dict()
+        step, weights = state.trainer.step, state.trainer.weights()
         if self._writer is None:
             self._write(step, weights, saved, valid, interim)
         else:

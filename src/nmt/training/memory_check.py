@@ -6,26 +6,27 @@ import torch
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine, free_cached_memory, is_out_of_memory, memory_of
-from nmt.config.schema import ModelConfig
+from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import micro_batch_tokens, with_room_for_noise
 from nmt.data.loader import MicroBatch, largest_micro_batches
 from nmt.data.store import Pairs
 from nmt.errors import CommonError
-from nmt.estimate.memory import activation_storage, training_memory
+from nmt.estimate.memory import FLOAT32_BYTES, activation_storage, state_numbers, training_memory
 from nmt.estimate.parameters import count_parameters
 from nmt.training.trainer import Trainer
 
-BYTES_PER_PARAMETER = 16
-"""Memory per parameter during training: its value, its gradient and Adam's two averages, in float32."""
 BF16_COPY_BYTES = 2
 """Memory per parameter for its copy in bf16, if that is the precision of matrix products."""
 
 
-def check_model_size(config: ModelConfig, source_vocabulary: int, target_vocabulary: int, machine: Machine) -> None:
+def check_model_size(
+    model: ModelConfig, training: TrainingConfig, source_vocabulary: int, target_vocabulary: int, machine: Machine
+) -> None:
     """Refuse a model that exceeds the memory of the machine, before it is built."""
-    parameters, memory = count_parameters(config, source_vocabulary, target_vocabulary).total, memory_of(machine.device)
-    copy_bytes = BF16_COPY_BYTES if machine.precision == torch.bfloat16 else 0
-    needed = (BYTES_PER_PARAMETER + copy_bytes) * parameters
+    size, memory = count_parameters(model, source_vocabulary, target_vocabulary), memory_of(machine.device)
+    parameters, copy_bytes = size.total, BF16_COPY_BYTES if machine.precision == torch.bfloat16 else 0
+    weights_and_gradients = (2 * FLOAT32_BYTES + copy_bytes) * parameters
+    needed = weights_and_gradients + FLOAT32_BYTES * state_numbers(training, size)
     if needed > memory:
         raise CommonError(
             f"a model of {parameters:,} parameters takes {needed // 10**9:,} GB to train, but {machine} "
@@ -99,6 +100,7 @@ def _exceeds_memory(trainer: Trainer, batch: MicroBatch) -> bool:
         len(batch.source.tokens),
         len(batch.target.tokens),
         length=1,
+        state=trainer.state_numbers,
         on=activation_storage(gpu=False, half=trainer.machine.precision == torch.bfloat16)._replace(slack=1.0),
     )
     return estimate.total > memory_of(trainer.machine.device)

@@ -24,7 +24,7 @@ def new_trainer(
     begin: Callable[[TranslationModel], None] | None = None,
 ) -> Trainer:
     """Return a trainer with a new model, seeded by the settings; `begin` may give it other weights."""
-    check_model_size(config.model, source_vocabulary, target_vocabulary, machine)
+    check_model_size(config.model, config.training, source_vocabulary, target_vocabulary, machine)
     torch.manual_seed(config.seed)
     model = build_model(config.model, source_vocabulary, target_vocabulary)
     with distributed.together():

@@ -1,9 +1,10 @@
 """The optimizer (section 5.3 of the paper)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from nmt.compute import distributed
 from nmt.config.choices import find
@@ -21,19 +22,38 @@ def build_optimizer(model: TranslationModel, config: TrainingConfig) -> torch.op
 
 
 def adam(model: TranslationModel, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Return Adam as in the paper; weight decay, if set, is decoupled (AdamW) and not applied to biases and gains.
+    """Return Adam as in the paper.
 
     Several processes divide its averages between them if `training.shard_optimizer` asks for it.
     """
-    matrices = [parameter for parameter in trainable(model) if parameter.dim() > 1]
-    vectors = [parameter for parameter in trainable(model) if parameter.dim() <= 1]
-    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    settings: dict[str, Any] = {
-        "lr": 0.0,
-        "betas": (config.adam_beta1, config.adam_beta2),
-        "eps": config.adam_eps,
-        "fused": True,
-    }
     if config.shard_optimizer and distributed.world_size() > 1:
-        return distributed.sharded_optimizer(torch.optim.AdamW, groups, **settings)
-    return torch.optim.AdamW(groups, **settings)
+        groups = _groups(trainable(model), config)
+        return distributed.sharded_optimizer(torch.optim.AdamW, groups, **_settings(config))
+    return adam_of(trainable(model), config)
+
+
+def adam_of(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
+    """Return Adam for some parameters."""
+    return torch.optim.AdamW(_groups(parameters, config), **_settings(config))
+
+
+def state_tensors(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    """Return tensors of the shapes of the optimizer's state: two per parameter in Adam, and one in Muon."""
+    return [
+        parameter
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+        for _ in group.get("betas", ("momentum",))
+    ]
+
+
+def _groups(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> list[dict[str, Any]]:
+    """Divide parameters into those with and without weight decay, which is not applied to biases and gains."""
+    matrices = [parameter for parameter in parameters if parameter.dim() > 1]
+    vectors = [parameter for parameter in parameters if parameter.dim() <= 1]
+    return [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+
+
+def _settings(config: TrainingConfig) -> dict[str, Any]:
+    """Return the settings of AdamW, whose weight decay is decoupled."""
+    return {"lr": 0.0, "betas": (config.adam_beta1, config.adam_beta2), "eps": config.adam_eps, "fused": True}

@@ -23,8 +23,9 @@ from nmt.training.concurrency import concurrency_of
 from nmt.training.embedding_gradient import embedding_gradient
 from nmt.training.freeze import trainable
 from nmt.training.loss import Losses
+from nmt.training.moving_average import MovingAverage
 from nmt.training.objective import Objective
-from nmt.training.optimizer import build_optimizer
+from nmt.training.optimizer import build_optimizer, state_tensors
 from nmt.training.schedule import learning_rate
 from nmt.training.statistics import LossSums, Statistics
 
@@ -41,6 +42,8 @@ class SavedTrainer(TypedDict):
     """The optimizer's state as PyTorch defines it."""
     window: Tensor
     """The sums of losses since the last log line."""
+    weights: NotRequired[dict[str, Tensor]]
+    """The weights that training continues with, if those of the checkpoint are their moving average."""
 
 
 class Trainer:
@@ -64,6 +67,7 @@ class Trainer:
         self.working_weights = WorkingWeights(model, machine.precision)
         with self.working_weights.active():
             model.build_position_tables(MAX_TARGET_TOKENS)
+        self._average = MovingAverage(self.working_weights, config.ema) if config.ema else None
         self.dropout_seed = share_seed(model.modules(), machine.device)
         self.optimizer = build_optimizer(model, config)
         self._embedding_gradient = embedding_gradient(model)  # after the optimizer, which may move the weights
@@ -92,6 +96,8 @@ class Trainer:
         self.step += 1
         finite = self._clip_gradient()
         self._step_optimizer(finite)  # 5.3: Adam and its learning rate
+        if self._average is not None:
+            self._average.update(self.step, finite)
         self._sums.add_step(losses, batch.target_tokens, finite)
         for name, counts in batch.corpora.items():
             self.corpora[name] = [sum(both) for both in zip(counts, self.corpora.get(name, (0, 0)), strict=True)]
@@ -100,8 +106,7 @@ class Trainer:
     def try_out(self, batch: MicroBatch) -> None:
         """Use as much memory as a step does, but change nothing."""
         optimizer = distributed.local_optimizer(self.optimizer)
-        parameters = [each for group in optimizer.param_groups for each in group["params"]]
-        adam_averages = [] if optimizer.state else [torch.empty_like(each) for each in parameters for _ in range(2)]
+        state = [] if optimizer.state else [torch.empty_like(each) for each in state_tensors(optimizer)]
         devices = [self.machine.device] if self.machine.device.type == "cuda" else []
         self.model.train()
         try:
@@ -111,7 +116,7 @@ class Trainer:
             self.optimizer.zero_grad(set_to_none=True)
             if self._embedding_gradient is not None:
                 self._embedding_gradient.drop()
-            adam_averages.clear()
+            state.clear()
 
     def _forward_and_backward(self, batch: MicroBatch) -> None:
         if self.concurrency > 1:
@@ -121,6 +126,12 @@ class Trainer:
         with distributed.last_only(self.objective, last=False), self._embeddings_apart():
             losses: Losses = self.objective(batch)
         losses.smoothed.backward()
+
+    @property
+    def state_numbers(self) -> int:
+        """How many numbers the optimizer and the moving average of the weights keep."""
+        averages = [] if self._average is None else list(self.weights().values())
+        return sum(tensor.numel() for tensor in [*state_tensors(self.optimizer), *averages])
 
     @property
     def learning_rate(self) -> float:
@@ -133,18 +144,32 @@ class Trainer:
         self._sums = LossSums(self.machine.device)
         return statistics
 
+    def averaged(self) -> AbstractContextManager[None]:
+        """Let the model have the moving average of its weights in a block, if there is one."""
+        return nullcontext() if self._average is None else self._average.in_model()
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return the weights for a checkpoint: their moving average, if there is one."""
+        return self.model.state_dict() if self._average is None else self._average.to_save()
+
     def to_save(self) -> SavedTrainer:
-        """Return the trainer's state, without the weights, for a checkpoint. All processes must call this."""
-        return {
+        """Return the rest of the trainer's state for a checkpoint. All processes must call this."""
+        saved: SavedTrainer = {
             "step": self.step,
             "place": self.data_position.to_list(),
             "optimizer": distributed.whole_state(self.optimizer),
             "window": self._sums.total(),
             "corpora": self.corpora,
         }
+        if self._average is not None:
+            saved["weights"] = self.model.state_dict()
+        return saved
 
     def restore(self, saved: SavedTrainer) -> None:
-        """Continue from what a checkpoint stores."""
+        """Continue from what a checkpoint stores; the model has its weights already."""
+        if self._average is not None:
+            self._average.take_weights()
+            self.model.load_state_dict(saved["weights"])
         self.step = saved["step"]
         self.data_position = DataPosition.from_list(saved["place"])
         self.corpora = saved.get("corpora", {})

@@ -34,13 +34,14 @@ def validate(
     """
     weights = trainer.working_weights
     figures: dict[str, float] = {}
-    for name, store in valid.items():
-        statistics = development_loss(weights, store, config.training, trainer.machine, interruptible_together)
-        of_corpus = {"loss": statistics.loss, "nll": statistics.nll, "perplexity": statistics.perplexity}
-        if config.training.valid_sentences:
-            of_corpus["bleu"] = decoded_bleu(trainer, config, tokenizer, interruptible_together, name)
-        corpus = name.rpartition(".")[0]
-        figures |= {f"{key}/{corpus}" if corpus else key: value for key, value in of_corpus.items()}
+    with trainer.averaged():
+        for name, store in valid.items():
+            statistics = development_loss(weights, store, config.training, trainer.machine, interruptible_together)
+            of_corpus = {"loss": statistics.loss, "nll": statistics.nll, "perplexity": statistics.perplexity}
+            if config.training.valid_sentences:
+                of_corpus["bleu"] = decoded_bleu(trainer, config, tokenizer, interruptible_together, name)
+            corpus = name.rpartition(".")[0]
+            figures |= {f"{key}/{corpus}" if corpus else key: value for key, value in of_corpus.items()}
     return figures
 
 

@@ -7,14 +7,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config.schema import ModelConfig
+from nmt.compute.machine import Machine
+from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.loader import MicroBatch
-from nmt.estimate.memory import activation_storage, training_memory
-from nmt.estimate.parameters import count_parameters
+from nmt.estimate.memory import activation_storage, state_numbers, training_memory
+from nmt.estimate.parameters import ParameterCounts, count_parameters
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective
+from nmt.training.trainer import Trainer
 
 WORDS, LENGTH, SENTENCES = 60, 12, 20
 BASE = ModelConfig(layers=2, d_model=48, d_ff=96, heads=4)
@@ -72,10 +74,23 @@ def test_the_formula_is_near_what_is_saved(config: ModelConfig, half: bool) -> N
 
 
 def test_devices_divide_the_memory_of_a_sharded_optimizer() -> None:
-    on = activation_storage(gpu=True, half=True)
+    on, size, training = activation_storage(gpu=True, half=True), ParameterCounts(400, 300, 300), TrainingConfig()
     whole = training_memory(BASE, 1000, WORDS, 10, 10, 5, on)
-    sharded = training_memory(BASE, 1000, WORDS, 10, 10, 5, on, optimizer_shards=8)
-    assert sharded == whole._replace(optimizer=whole.optimizer // 8)
+    for shards in (1, 8):
+        state = state_numbers(training, size, shards)
+        sharded = training_memory(BASE, 1000, WORDS, 10, 10, 5, on, state=state)
+        assert sharded == whole._replace(optimizer=whole.optimizer // shards)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+@pytest.mark.parametrize("ema", [0.0, 0.9])
+def test_the_state_of_an_optimizer_has_nearly_as_many_numbers_as_the_formula(optimizer: str, ema: float) -> None:
+    training, machine = TrainingConfig(optimizer=optimizer, ema=ema), Machine(torch.device("cpu"), torch.float32)
+    trainer = Trainer(build_model(BASE, WORDS, WORDS), training, machine, seed=1, parallel=1)
+    expected = state_numbers(training, count_parameters(BASE, WORDS, WORDS))
+    assert trainer.state_numbers == pytest.approx(expected, rel=0.01)  # biases and norms have Adam
+    if optimizer == "adam":
+        assert trainer.state_numbers == expected
 
 
 def test_weights_are_counted_four_times_and_their_copies() -> None:

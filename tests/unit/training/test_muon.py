@@ -1,0 +1,114 @@
+"""Muon against torch's own two optimizers, stepped by a plain loop."""
+
+import io
+from dataclasses import replace
+
+import pytest
+import torch
+
+from nmt.config.schema import TrainingConfig
+from nmt.data.store import PairStore
+from nmt.errors import ConfigError
+from nmt.training.freeze import freeze
+from nmt.training.optimizer import build_optimizer, state_tensors
+from nmt.training.schedule import learning_rate
+from tests.unit.training.test_checkpointing import same
+from tests.unit.training.test_trainer import MODEL, TRAINING, batches_of, store, trainer, weights
+
+__all__ = ["store"]
+MUON = replace(TRAINING, optimizer="muon", muon_momentum=0.9, weight_decay=0.1)
+
+
+def test_layers_get_muon_and_everything_else_gets_adam(store: PairStore) -> None:
+    ours, plain = trainer(MUON), trainer(MUON).model
+    named = dict(plain.named_parameters())
+    matrices = {
+        name
+        for name in named
+        if name.endswith(("value.weight", "query.weight", "output.weight", "ner.weight", "outer.weight"))
+    }
+    assert len(matrices) == 4 + 7  # self-attention 2, cross-attention 3, feed-forward 2
+    decayed = [weight for name, weight in named.items() if name not in matrices and weight.dim() > 1]
+    vectors = [weight for weight in named.values() if weight.dim() == 1]
+    muon = torch.optim.Muon(
+        [named[name] for name in named if name in matrices],
+        weight_decay=0.1, momentum=0.9, adjust_lr_fn="match_rms_adamw",
+    )  # fmt: skip
+    adam = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
+        betas=(TRAINING.adam_beta1, TRAINING.adam_beta2), eps=TRAINING.adam_eps,
+    )  # fmt: skip
+    reader = trainer(MUON)
+    for step, batch in enumerate(batches_of(store, MUON, 6), start=1):
+        ours.update(batch)
+        reader.model.load_state_dict(plain.state_dict())
+        reader._add_gradients(batch)
+        for name, weight in reader.model.named_parameters():
+            named[name].grad, weight.grad = weight.grad, None
+        for optimizer in (muon, adam):
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate(step, MUON, MODEL.d_model)
+            optimizer.step()  # type: ignore[no-untyped-call]
+        for name, weight in plain.state_dict().items():
+            torch.testing.assert_close(ours.model.state_dict()[name], weight, rtol=1e-9, atol=1e-9, msg=name)
+
+
+def test_training_resumes_exactly(store: PairStore) -> None:
+    undisturbed, begun, resumed = trainer(MUON), trainer(MUON), trainer(MUON)
+    batches = batches_of(store, MUON, 8)
+    for batch in batches:
+        undisturbed.update(batch)
+    for batch in batches[:5]:
+        begun.update(batch)
+    file = io.BytesIO()
+    torch.save(begun.to_save(), file)
+    file.seek(0)
+    resumed.update(batches[0])  # a state that the saved one replaces
+    resumed.take_statistics()
+    resumed.model.load_state_dict(weights(begun))
+    resumed.restore(torch.load(file, weights_only=True))
+    for batch in batches[5:]:
+        resumed.update(batch)
+    assert same(weights(resumed), weights(undisturbed))
+    assert same(resumed.to_save(), undisturbed.to_save())
+
+
+def test_a_step_without_a_finite_gradient_changes_nothing(store: PairStore) -> None:
+    ours, calm = trainer(MUON), trainer(MUON)
+    first, bad, last = batches_of(store, MUON, 3)
+    for each in (ours, calm):
+        each.update(first)
+    before = ours.to_save()["optimizer"]
+    hook = next(ours.model.parameters()).register_hook(lambda gradient: gradient * torch.nan)
+    ours.update(bad)
+    hook.remove()
+    assert same(weights(ours), weights(calm))
+    assert same(ours.to_save()["optimizer"]["state"], before["state"])
+    assert ours.take_statistics().skipped == 1
+    ours.update(last)
+    assert not same(weights(ours), weights(calm))
+
+
+def test_the_optimizer_keeps_two_numbers_per_adam_parameter_and_one_per_muon_weight(store: PairStore) -> None:
+    for config in (MUON, TRAINING):
+        ours = trainer(config)
+        expected = sum(tensor.numel() for tensor in state_tensors(ours.optimizer))
+        ours.update(batches_of(store, MUON, 1)[0])
+        kept = [value for values in ours.optimizer.state.values() for name, value in values.items() if name != "step"]
+        assert sum(value.numel() for value in kept) == expected
+
+
+@pytest.mark.parametrize("names", [["encoder", "decoder"], ["embeddings", "*norm*", "*.bias"]])
+def test_one_of_the_two_may_have_nothing_to_train(names: list[str], store: PairStore) -> None:
+    ours = trainer(MUON)
+    freeze(ours.model, names)
+    ours.optimizer = build_optimizer(ours.model, MUON)
+    before = weights(ours)
+    ours.update(batches_of(store, MUON, 1)[0])
+    changed = {name for name, weight in weights(ours).items() if not torch.equal(weight, before[name])}
+    assert changed == {name for name, weight in ours.model.named_parameters() if weight.requires_grad}
+
+
+def test_a_sharded_muon_is_refused() -> None:
+    with pytest.raises(ConfigError, match="shard_optimizer=true divides only Adam's averages"):
+        TrainingConfig(optimizer="muon", shard_optimizer=True)
