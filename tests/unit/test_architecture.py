@@ -32,7 +32,7 @@ LAYERS = [
     Layer("the command line: names, help, exit codes", ("nmt.cli",)),
     Layer("commands made of other commands", ("nmt.commands.demo", "nmt.commands.table3")),
     Layer("one module per command", ("nmt.commands",)),
-    Layer("the fastest settings, by measurement", ("nmt.tuning",)),
+    Layer("the fastest settings, by measurement; models over HTTP", ("nmt.tuning", "nmt.serving")),
     Layer("pages for people; models for and from other programs", ("nmt.report", "nmt.export", "nmt.imports")),
     Layer("section 5 of the paper: steps, validation, checkpointing", ("nmt.training",)),
     Layer("scores of translations", ("nmt.evaluation",)),

@@ -17,6 +17,7 @@ from nmt.decoding.batches import DecodingPlan, cpu_plan, serial_plan
 from nmt.decoding.beam import Hypothesis, beam_search, ensemble_scorers, force_prefixes
 from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
+from nmt.decoding.next_words import MAX_PIECES, Word, next_words
 from nmt.decoding.request import Constraints
 from nmt.decoding.sampling import sample
 from nmt.decoding.tree_constraint import TreeSymbols, only_trees
@@ -99,6 +100,16 @@ class TorchEngine(Engine):
                 alpha=self.config.alpha,
                 nbest=self.config.nbest,
             )
+
+    def next_words(self, source: str, beginning: str, count: int) -> list[Word]:
+        """Return the words that are most likely to follow the beginning of a translation."""
+        begins_word = [piece.startswith(SPACE_MARK) for piece in self.tokenizer.vocabularies[1]]
+        source_ids = self._finish_source(self.tokenizer.encode_source([source])[0], 1)
+        prefix = self.tokenizer.encode_target([beginning])[0][: self.max_target_tokens - MAX_PIECES]
+        with self._inference():
+            packed = Packed.from_sentences([source_ids]).to(self.device)
+            scorer = ensemble_scorers([partial(model.advance, state=model.start(packed)) for model in self.models])
+            return next_words(scorer, prefix, torch.tensor(begins_word, device=self.device), count)
 
     def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         """See `Engine.label_scores`. An ensemble's probability is the mean of its members' probabilities."""
