@@ -1,39 +1,33 @@
 """The web application: all routes behind the guard."""
 
 from collections.abc import Sequence
-from importlib import resources
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from nmt.serving import libretranslate, v1
 from nmt.serving.errors import RequestError
 from nmt.serving.guard import Guard, error_response
+from nmt.serving.page import HEADERS, load_page
 from nmt.serving.service import Service
-
-PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-}
-"""The page loads nothing from anywhere, and no other page may frame it."""
 
 
 def application(service: Service, keys: Sequence[bytes] = ()) -> Guard:
     """Return the application. It opens no file that a request names; the page is read now."""
-    page = resources.files("nmt.serving").joinpath("page/index.html").read_text(encoding="utf-8")
+    files = load_page()
 
-    async def show_page(_: Request) -> HTMLResponse:
-        return HTMLResponse(page, headers=PAGE_HEADERS)
+    async def show_page(request: Request) -> Response:
+        file = files[request.url.path]
+        return Response(file.content, headers=HEADERS, media_type=file.media_type)
 
     async def metrics(_: Request) -> Response:
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
     routes = [
-        Route("/", show_page),
+        *(Route(path, show_page) for path in files),
         Route("/metrics", metrics),
         *libretranslate.routes(service),
         *v1.routes(service),

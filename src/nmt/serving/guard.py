@@ -13,8 +13,8 @@ from nmt.serving.metrics import Metrics
 
 CLIENT_GONE = 499
 """The status that is counted for clients that did not wait for the answer."""
-HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
-"""Headers of every answer."""
+HEADERS = {b"x-content-type-options": b"nosniff", b"cache-control": b"no-store"}
+"""Headers of every answer, unless it has its own."""
 
 
 class ClientGoneError(Exception):
@@ -103,7 +103,7 @@ class _Answer:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message = {**message, "headers": [*message.get("headers", ()), *HEADERS]}
+            message = {**message, "headers": list({**HEADERS, **dict(message.get("headers", ()))}.items())}
         await self.send(message)
         self.complete = message["type"] == "http.response.body" and not message.get("more_body", False)
 
