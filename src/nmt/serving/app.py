@@ -20,7 +20,7 @@ def application(service: Service, keys: Sequence[bytes] = ()) -> Guard:
     files = load_page()
 
     async def show_page(request: Request) -> Response:
-        file = files[request.url.path]
+        file = files[request.scope["path"]]
         return Response(file.content, headers=HEADERS, media_type=file.media_type)
 
     async def metrics(_: Request) -> Response:

@@ -23,7 +23,7 @@ class ServeConfig:
     """Largest request in bytes."""
     max_sentences: int = 500
     """Most sentences in a request."""
-    queue: int = 1_000
+    queue: int = 500
     """Most sentences that wait for a model. Requests that find no room are refused with 429."""
     batch: int = 64
     """Most sentences that are translated together."""
