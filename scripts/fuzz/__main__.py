@@ -19,7 +19,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from scripts.fuzz import commands, imported, long_line, prepared, readers
+from scripts.fuzz import commands, imported, long_line, prepared, readers, served
 from scripts.fuzz.campaign import run
 
 TARGETS = {
@@ -41,6 +41,8 @@ TARGETS = {
     "settings": commands.settings,
     "translate": commands.translate_input,
     "score": commands.score_input,
+    "serve": served.routes,
+    "answers": served.answers,
 }
 
 

@@ -37,6 +37,7 @@ def application(service: Service, keys: Sequence[bytes] = ()) -> Guard:
         exception_handlers={RequestError: _refuse, HTTPException: _refuse_by_starlette, Exception: _fail},
     )
     app.state.keys = list(keys)
+    app.router.redirect_slashes = False
     return Guard(app, service.config, service.metrics, frozenset(route.path for route in routes))
 
 

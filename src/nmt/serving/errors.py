@@ -1,5 +1,6 @@
 """The errors of the server: what clients get, and what is logged."""
 
+import contextlib
 import sys
 import traceback
 from collections.abc import Mapping
@@ -17,4 +18,10 @@ def report_error(error: BaseException) -> None:
     """Print where an error happened, but not its message, which may contain the text of a client."""
     frames = traceback.extract_tb(error.__traceback__)
     places = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))
-    print(f"nmt: serve: {type(error).__name__} at {places}", file=sys.stderr, flush=True)
+    log(f"{type(error).__name__} at {places}")
+
+
+def log(message: str) -> None:
+    """Print a line on standard error; the server goes on if that is impossible, for example on a full disk."""
+    with contextlib.suppress(OSError, ValueError):
+        print(f"nmt: serve: {message}", file=sys.stderr, flush=True)

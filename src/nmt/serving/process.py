@@ -1,14 +1,13 @@
 """Start the process of a model, call it, and replace it if it ends."""
 
 import asyncio
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
 from nmt.errors import UserError
-from nmt.serving.errors import RequestError
+from nmt.serving.errors import RequestError, log
 from nmt.serving.metrics import Metrics
 from nmt.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource
 
@@ -97,11 +96,11 @@ class ModelProcess:
             await asyncio.sleep(pause)
             pause = min(MAX_PAUSE_SECONDS, 2 * pause + 1)
             self._restarts.inc()
-            print(f"nmt: serve: starting model {self.source.name} again", file=sys.stderr, flush=True)
+            log(f"starting model {self.source.name} again")
             try:
                 await self.start()
             except UserError as error:
-                print(f"nmt: serve: {error}", file=sys.stderr, flush=True)
+                log(str(error))
                 self._end()
 
     def _end(self) -> None:

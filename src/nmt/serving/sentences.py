@@ -9,7 +9,7 @@ WIDE_STOPS = "。！？"
 TOKEN = re.compile(f"[^\\s{WIDE_STOPS}]*[{WIDE_STOPS}]+[”’」』）]*|[^\\s{WIDE_STOPS}]+")
 """A word with its punctuation. Chinese and Japanese have no spaces, so the marks at the end of a sentence end it."""
 STOPS = (".", "!", "?", "…")
-OPENING, CLOSING = "\"'“”„‚‘’«»‹›([{¿¡", "\"'“”’«»‹›)]}"
+OPENING, CLOSING = "\"'“”„‚‘’«»‹›([{¿¡", "\"'“”’«»‹›)]}」』）"
 _ABBREVIATIONS = """
 mr mrs ms dr prof st jr sr vs etc inc ltd co corp no vol fig approx dept est gen col capt lt sgt rev hon
 hr fr nr bzw usw ca vgl evtl ggf inkl zzgl tel str abs art bd hrsg jh mio mrd

@@ -5,7 +5,6 @@ import contextlib
 import logging
 import signal
 import socket
-import sys
 from collections.abc import Iterator
 
 import uvicorn
@@ -14,6 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from nmt.config.schema import Config, ServeConfig
 from nmt.errors import UserError
 from nmt.serving.app import application
+from nmt.serving.errors import log
 from nmt.serving.guard import Guard
 from nmt.serving.keys import read_keys
 from nmt.serving.metrics import Metrics
@@ -68,7 +68,8 @@ def _address(listening: socket.socket) -> str:
 
 
 def _uvicorn_config(app: Guard, config: ServeConfig) -> uvicorn.Config:
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # its messages may quote requests; the guard reports errors
+    for name in ("uvicorn", "python_multipart", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # messages may quote requests; the guard reports errors
     return uvicorn.Config(
         app,
         http=_protocol(config.read_timeout),
@@ -103,7 +104,7 @@ class _Server(uvicorn.Server):
         if self.should_exit and number == signal.SIGINT:
             self.force_exit = True
         elif not self.should_exit:
-            print("finishing open requests", file=sys.stderr, flush=True)
+            log("finishing open requests")
         self.should_exit = True
 
 
