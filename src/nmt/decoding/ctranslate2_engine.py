@@ -8,9 +8,9 @@ import torch
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis, length_penalty
+from nmt.decoding.constraints import Constraints
 from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
-from nmt.decoding.request import Constraints
 from nmt.errors import UserError
 from nmt.text.special import BOS, PAD
 from nmt.text.tokenizer import Tokenizer
@@ -62,6 +62,7 @@ class CTranslate2Engine(Engine):
 
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
+        self._check(constraints)
         # The longest translation of each sentence, without EOS; CTranslate2 takes only one limit for the whole batch.
         limits = [
             min(len(source) + len(constraint.beginning) + self.config.extra_length, self.max_target_tokens) - 1
@@ -72,7 +73,9 @@ class CTranslate2Engine(Engine):
             [_pieces(self.source_pieces, source[:-1]) for source in sources],
             target_prefix=beginnings if any(beginnings) else None,
             max_decoding_length=max(limits),
-            min_decoding_length=0,
+            min_decoding_length=self.config.min_length,
+            no_repeat_ngram_size=self.config.no_repeat_ngram,
+            disable_unk=self.config.suppress_unknown,
             max_input_length=0,
             return_scores=True,
             suppress_sequences=[[self.target_pieces[piece]] for piece in (PAD, BOS)],
@@ -88,6 +91,16 @@ class CTranslate2Engine(Engine):
             max_input_length=0,
         )
         return [list(each.log_probs) for each in found]
+
+    def _check(self, constraints: list[Constraints]) -> None:
+        """Refuse constraints that CTranslate2 cannot keep."""
+        if any(each.terms for each in constraints):
+            raise UserError("engine=ctranslate2 cannot require terms: use engine=torch")
+        if any(each.word_ends for each in constraints):
+            raise UserError(
+                "engine=ctranslate2 cannot end the beginning of a translation with a whole word: "
+                "remove the space at its end, or use engine=torch"
+            )
 
     def _search_options(self) -> dict[str, Any]:
         """Return the arguments of `translate_batch` for beam search or sampling."""

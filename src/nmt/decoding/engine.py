@@ -14,8 +14,10 @@ from tqdm import tqdm
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.batches import DecodingPlan, batches_by_length, serial_plan
 from nmt.decoding.beam import Hypothesis
+from nmt.decoding.constraints import UNCONSTRAINED, ConstraintEncoder, Constraints
+from nmt.decoding.glossary import Glossary
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
-from nmt.decoding.request import UNCONSTRAINED, Constraints, Request
+from nmt.decoding.request import Request
 from nmt.errors import UserError
 from nmt.text.blocks import blocks
 from nmt.text.special import EOS
@@ -84,11 +86,17 @@ class Engine(ABC):
         self.config = config
         self.max_source_tokens = max_source_tokens
         self.max_target_tokens = min(max_target_tokens, MAX_TARGET_TOKENS)
+        self._glossary = Glossary.read(config.terms)
+        self._constraints = ConstraintEncoder(tokenizer, self._glossary, self.max_target_tokens)
 
     def with_search(self, config: DecodingConfig, seed: int) -> Self:
         """Return an engine with the same model and other settings; both may translate at the same time."""
         engine = copy(self)
         engine.config = config
+        if config.terms != self.config.terms:
+            engine._glossary = Glossary.read(config.terms)
+        # a new one, because it remembers the terms of all requests
+        engine._constraints = ConstraintEncoder(self.tokenizer, engine._glossary, self.max_target_tokens)
         return engine
 
     @abstractmethod
@@ -130,7 +138,7 @@ class Engine(ABC):
             # A line of spaces counts as empty, even if the tokenizer would return tokens for it.
             sources = self.tokenizer.encode_source([each.text if each.text.strip() else "" for each in block])
             block_numbers = islice(line_numbers, len(block))
-            found = self.translate_ids(sources, self._constraints(block), numbers=block_numbers, done=done)
+            found = self.translate_ids(sources, self._constraints.encode(block), numbers=block_numbers, done=done)
             scores = self._scores_of(sources, found) if token_scores else repeat(repeat(()))
             for hypotheses, tokens in zip(found, scores, strict=False):
                 candidates = zip(hypotheses, tokens, strict=False)
@@ -199,13 +207,6 @@ class Engine(ABC):
                 results[index] = scores
             done(len(batch))
         return results
-
-    def _constraints(self, requests: Sequence[Request]) -> list[Constraints] | None:
-        """Return the constraints of the requests as token ids, or None if there are none."""
-        if not any(request.beginning for request in requests):
-            return None
-        beginnings = self.tokenizer.encode_target([request.beginning for request in requests])
-        return [Constraints(tuple(ids[: self.max_target_tokens - 1])) for ids in beginnings]
 
     def _scores_of(
         self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]]

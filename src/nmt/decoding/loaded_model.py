@@ -29,6 +29,12 @@ class SearchOptions(TypedDict, total=False):
     temperature: float
     top_k: int
     top_p: float
+    no_repeat_ngram: int
+    min_length: int
+    suppress_unknown: bool
+    groups: int
+    diversity: float
+    terms: str
 
 
 @dataclass(frozen=True, slots=True)

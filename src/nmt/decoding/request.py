@@ -9,19 +9,6 @@ class Request:
 
     text: str
     beginning: str = ""
-    """The text with which the translation begins."""
+    """The text with which the translation begins. Its last word may go on, unless the text ends with a space."""
     terms: tuple[str, ...] = ()
-    """Words or phrases of the target language that must stand in the translation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Constraints:
-    """What the translation of a sentence must contain, as token ids."""
-
-    beginning: tuple[int, ...] = ()
-    """The tokens with which it begins."""
-    terms: tuple[tuple[int, ...], ...] = ()
-    """Sequences of tokens that must stand in it."""
-
-
-UNCONSTRAINED = Constraints()
+    """Words or phrases of the target language that must stand in the translation, besides those of the glossary."""

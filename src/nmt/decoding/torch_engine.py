@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Self
+from typing import Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,12 +14,12 @@ from torch.nn import functional as F
 from nmt.compute.machine import is_out_of_memory
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.batches import DecodingPlan, cpu_plan, serial_plan
-from nmt.decoding.beam import Hypothesis, beam_search, ensemble_scorers, force_prefixes
+from nmt.decoding.beam import Hypothesis, ensemble_scorers
+from nmt.decoding.constraints import Constraints
 from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.decoding.next_words import MAX_PIECES, Word, next_words
-from nmt.decoding.request import Constraints
-from nmt.decoding.sampling import sample
+from nmt.decoding.search import ConfiguredSearch
 from nmt.decoding.tree_constraint import TreeSymbols, only_trees
 from nmt.errors import UserError
 from nmt.model.build import build_model
@@ -31,6 +31,7 @@ from nmt.runs.checkpoints import Checkpoint, check_weights
 from nmt.text.special import BOS
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
+T = TypeVar("T")
 MAX_SCORED_ROWS = 512
 """Rows of scores of the whole vocabulary in memory at a time when given translations are scored."""
 
@@ -54,6 +55,7 @@ class TorchEngine(Engine):
         prepare = prepare_for_cpu if device.type == "cpu" else in_precision
         self.models = [prepare(model, precision) for model in models]
         self.device = device
+        self._target_pieces = tokenizer.vocabularies[1]
         self._prepare_search(seed)
 
     def with_search(self, config: DecodingConfig, seed: int) -> Self:
@@ -64,11 +66,11 @@ class TorchEngine(Engine):
 
     def _prepare_search(self, seed: int) -> None:
         """Make what depends on the settings of the search."""
-        self.generator = torch.Generator(self.device).manual_seed(seed)
-        source_pieces, target_pieces = self.tokenizer.vocabularies if self.config.well_formed else ([], [])
-        begins_word = [piece.startswith(SPACE_MARK) for piece in source_pieces]
+        generator, trees = torch.Generator(self.device).manual_seed(seed), self.config.well_formed
+        self._search = ConfiguredSearch(self.config, self._target_pieces, generator)
+        begins_word = [piece.startswith(SPACE_MARK) for piece in (self.tokenizer.vocabularies[0] if trees else [])]
         self._begins_word = torch.tensor(begins_word, device=self.device)
-        self._tree_symbols = TreeSymbols.of(target_pieces, self.device) if self.config.well_formed else None
+        self._tree_symbols = TreeSymbols.of(self._target_pieces, self.device) if trees else None
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`. A CPU decodes batches in parallel, except to sample: the order changes the samples."""
@@ -81,6 +83,8 @@ class TorchEngine(Engine):
 
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
+        sources = _repeated(sources, self.config.groups)
+        constraints = _repeated(constraints, self.config.groups)
         source = Packed.from_sentences(sources).to(self.device)
         max_lengths = self._max_lengths(source, constraints)
         with self._inference():
@@ -89,21 +93,11 @@ class TorchEngine(Engine):
                 words = [int(self._begins_word[tokens].sum()) for tokens in sources]
                 counts = torch.tensor(words, device=self.device)
                 scorer = only_trees(scorer, self._tree_symbols, counts, max_lengths)
-            if any(each.beginning for each in constraints):
-                scorer = force_prefixes(scorer, [each.beginning for each in constraints], self.device)
-            if self.config.strategy == "sample":
-                return sample(scorer, max_lengths, self.config, self.generator)
-            return beam_search(
-                scorer,
-                max_lengths,
-                beam=self.config.beam,
-                alpha=self.config.alpha,
-                nbest=self.config.nbest,
-            )
+            return self._search(scorer, max_lengths, constraints)
 
     def next_words(self, source: str, beginning: str, count: int) -> list[Word]:
         """Return the words that are most likely to follow the beginning of a translation."""
-        begins_word = [piece.startswith(SPACE_MARK) for piece in self.tokenizer.vocabularies[1]]
+        begins_word = [piece.startswith(SPACE_MARK) for piece in self._target_pieces]
         source_ids = self._finish_source(self.tokenizer.encode_source([source])[0], 1)
         prefix = self.tokenizer.encode_target([beginning])[0][: self.max_target_tokens - MAX_PIECES]
         with self._inference():
@@ -124,7 +118,7 @@ class TorchEngine(Engine):
     def _max_lengths(self, source: Packed, constraints: list[Constraints]) -> Tensor:
         """Return the longest translation (B,) of each sentence, EOS included."""
         max_lengths = source.lengths.to(torch.int64) + self.config.extra_length
-        max_lengths += torch.tensor([len(each.beginning) for each in constraints], device=self.device)
+        max_lengths += torch.tensor([each.tokens for each in constraints], device=self.device)
         return max_lengths.clamp(max=self.max_target_tokens)
 
     @contextmanager
@@ -140,6 +134,11 @@ class TorchEngine(Engine):
                 raise UserError(
                     "the device has too little memory to decode: lower decoding.batch_tokens or decoding.beam"
                 ) from error
+
+
+def _repeated(sentences: list[T], times: int) -> list[T]:
+    """Return a list with each sentence several times, one after the other."""
+    return [sentence for sentence in sentences for _ in range(times)]
 
 
 def _label_scores(model: TranslationModel, output: Tensor, labels: Tensor) -> Tensor:

@@ -8,8 +8,8 @@ import torch
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis
+from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.engine import Engine
-from nmt.decoding.request import UNCONSTRAINED, Constraints
 from nmt.errors import UserError
 from nmt.export.packages import import_optional
 from nmt.text.special import BOS, EOS, PAD, UNK

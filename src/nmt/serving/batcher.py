@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from nmt.config.schema import ServeConfig
 from nmt.decoding.request import Request
-from nmt.serving.errors import RequestError
+from nmt.serving.errors import RequestError, report_error
 from nmt.serving.metrics import Metrics
-from nmt.serving.requests import Answer, Batch, Task
+from nmt.serving.requests import Answer, Batch, Failure, Task
 
 SECONDS_PER_POSITION = 0.01
 """A sentence's turn is the time of its arrival, and later by this much for each sentence before it in its request. So a
@@ -42,9 +42,13 @@ class Batcher:
     """The queue of a model."""
 
     def __init__(
-        self, name: str, config: ServeConfig, run: Callable[[Batch], Awaitable[list[Answer]]], metrics: Metrics
+        self,
+        name: str,
+        config: ServeConfig,
+        run: Callable[[Batch], Awaitable[list[Answer | Failure]]],
+        metrics: Metrics,
     ) -> None:
-        """Pass batches to `run`, which returns an answer per sentence or raises RequestError."""
+        """Pass batches to `run`, which returns an answer per sentence, or raises RequestError for all of them."""
         self.config, self.run, self.metrics = config, run, metrics
         self._waiting_sentences = metrics.waiting.labels(name)
         self.waiting: list[Waiting] = []
@@ -98,13 +102,12 @@ class Batcher:
         try:
             answers = await self.run(Batch(batch[0].task, [each.request for each in batch]))
         except RequestError as error:
-            for each in batch:
-                if not each.answer.done():
-                    each.answer.set_exception(error)
-            return
+            answers = [Failure(error.message, error.status, error.headers)] * len(batch)
+        except Exception as error:  # any error: the queue goes on
+            report_error(error)
+            answers = [Failure("the server failed", 500)] * len(batch)
         for each, answer in zip(batch, answers, strict=True):
-            if not each.answer.done():
-                each.answer.set_result(answer)
+            _give(each.answer, answer)
         seconds = max(time.monotonic() - began, 1e-3)
         self.sentences_per_second += 0.1 * (len(batch) / seconds - self.sentences_per_second)
         self.metrics.batch_sentences.observe(len(batch))
@@ -113,6 +116,16 @@ class Batcher:
     def _forget_cancelled(self) -> None:
         """Drop the sentences of clients that are gone."""
         self.waiting = [each for each in self.waiting if not each.answer.done()]
+
+
+def _give(future: asyncio.Future[Answer], answer: Answer | Failure) -> None:
+    """Pass an answer on, unless its client is gone."""
+    if future.done():
+        return
+    if isinstance(answer, Failure):
+        future.set_exception(RequestError(answer.status, answer.message, answer.headers))
+    else:
+        future.set_result(answer)
 
 
 def _fits(each: Waiting, first: Waiting) -> bool:

@@ -54,7 +54,7 @@ class ModelProcess:
         self.facts = reply
         asyncio.get_running_loop().add_reader(self._process.sentinel, self._replace)
 
-    async def run(self, batch: Batch) -> list[Answer]:
+    async def run(self, batch: Batch) -> list[Answer | Failure]:
         """Return the answers for a batch; replace the process if it ends, or has no answer in time."""
         if self.facts is None:
             raise self._unavailable()
@@ -64,8 +64,6 @@ class ModelProcess:
         except (LostError, TimeoutError) as error:
             self._replace()
             raise self._unavailable() from error
-        if isinstance(reply, Failure):
-            raise RequestError(reply.status, reply.message)
         assert isinstance(reply, list)
         return reply
 

@@ -1,6 +1,7 @@
 """What the server asks of a model, and what the model answers."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from nmt.config.schema import Config
@@ -45,10 +46,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The reason why a batch has no answers."""
+    """The reason why a sentence has no answer, or why a model is not loaded."""
 
     message: str
-    status: int
+    status: int = 500
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

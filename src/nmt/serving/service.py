@@ -1,18 +1,18 @@
 """The models of the server by name, and what they do with whole texts."""
 
 import asyncio
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from nmt.config.schema import ServeConfig
+from nmt.decoding.glossary import Glossary
 from nmt.decoding.request import Request
 from nmt.serving import markup
 from nmt.serving.batcher import Batcher
 from nmt.serving.errors import RequestError
 from nmt.serving.metrics import Metrics
-from nmt.serving.requests import Answer, Batch, ModelFacts, Task
+from nmt.serving.requests import Answer, Batch, Failure, ModelFacts, Task
 from nmt.serving.sentences import Span, join, sentences
 
 Terms = Sequence[tuple[str, str]]
@@ -24,8 +24,8 @@ class Runner(Protocol):
 
     facts: ModelFacts | None
 
-    async def run(self, batch: Batch) -> list[Answer]:
-        """Return an answer per sentence, or raise RequestError."""
+    async def run(self, batch: Batch) -> list[Answer | Failure]:
+        """Return an answer per sentence, or raise RequestError for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Service:
         """Translate texts, sentence by sentence."""
         split = [_html_sentences(text) if html else list(sentences(text)) for text in texts]
         self._check_sentences(sum(map(len, split)))
-        requests = []
+        requests, glossary = [], Glossary(dict(terms))
         for index, (text, spans) in enumerate(zip(texts, split, strict=True)):
             if beginnings and beginnings[index] and len(spans) > 1:
                 raise RequestError(400, "beginnings: only texts of a single sentence can have one")
@@ -112,7 +112,7 @@ class Service:
                 sentence = text[span.start : span.end]
                 sentence = markup.to_text(sentence) if html else sentence
                 beginning = beginnings[index] if beginnings else ""
-                requests.append(Request(sentence, beginning, _terms_of(sentence, terms)))
+                requests.append(Request(sentence, beginning, glossary.find(sentence)))
         answers = iter(await model.ask(task, requests))
         return [
             TextAnswer(text, [SentenceAnswer(span, next(answers)["candidates"]) for span in spans], html)
@@ -138,8 +138,3 @@ def _html_sentences(html: str) -> list[Span]:
         inside = sentences(html[span.start : span.end])
         found += [Span(span.start + each.start, span.start + each.end) for each in inside]
     return found
-
-
-def _terms_of(sentence: str, terms: Terms) -> tuple[str, ...]:
-    """Return the required translations of the terms that occur in a sentence as whole words."""
-    return tuple(target for source, target in terms if re.search(rf"(?<!\w){re.escape(source)}(?!\w)", sentence))

@@ -46,21 +46,30 @@ def facts_of(model: LoadedModel) -> ModelFacts:
     return ModelFacts(*model.languages, engine=engine, attention=torch_engine, choices=torch_engine)
 
 
-def answer(model: LoadedModel, batch: Batch) -> list[Answer] | Failure:
-    """Return an answer per sentence."""
+def answer(model: LoadedModel, batch: Batch) -> list[Answer | Failure]:
+    """Return an answer per sentence; one that fails does not affect the others."""
     try:
-        if batch.task.choices:
-            return [_choices(model, request, batch.task.choices) for request in batch.requests]
-        found = _translate(model, batch)
-        pairs = zip(batch.requests, found, strict=True)
-        return [_translated(model, batch.task, request.text, translation) for request, translation in pairs]
-    except ConfigError as error:
-        return Failure(str(error), 400)
-    except UserError as error:
-        return Failure(str(error), 500)
+        return [*_answers(model, batch)]
     except Exception as error:  # any error: the model stays usable
-        report_error(error)
-        return Failure("the model failed", 500)
+        if len(batch.requests) == 1:
+            return [_failure(error, batch.requests[0])]
+        return [found for request in batch.requests for found in answer(model, Batch(batch.task, [request]))]
+
+
+def _failure(error: Exception, request: Request) -> Failure:
+    """Explain why a sentence has no answer."""
+    if isinstance(error, UserError):
+        wrong = isinstance(error, ConfigError) or request.terms or request.beginning
+        return Failure(str(error), 400 if wrong else 500)
+    report_error(error)
+    return Failure("the model failed", 500)
+
+
+def _answers(model: LoadedModel, batch: Batch) -> list[Answer]:
+    if batch.task.choices:
+        return [_choices(model, request, batch.task.choices) for request in batch.requests]
+    pairs = zip(batch.requests, _translate(model, batch), strict=True)
+    return [_translated(model, batch.task, request.text, translation) for request, translation in pairs]
 
 
 def _translate(model: LoadedModel, batch: Batch) -> list[Translation]:

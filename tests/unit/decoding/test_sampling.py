@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.beam import Hypothesis, NextTokenScorer, beam_search, force_prefixes
+from nmt.decoding.beam import Hypothesis, NextTokenScorer, beam_search
+from nmt.decoding.beginnings import force_prefixes
 from nmt.decoding.sampling import sample
 from nmt.text.special import EOS
 

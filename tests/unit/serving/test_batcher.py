@@ -12,16 +12,16 @@ from nmt.decoding.request import Request
 from nmt.serving.batcher import Batcher
 from nmt.serving.errors import RequestError
 from nmt.serving.metrics import Metrics
-from nmt.serving.requests import Answer, Batch, Task
+from nmt.serving.requests import Answer, Batch, Failure, Task
 
 PLAIN = Task()
 
 
-async def echo(batch: Batch) -> list[Answer]:
+async def echo(batch: Batch) -> list[Answer | Failure]:
     return [{"text": request.text} for request in batch.requests]
 
 
-def batcher(run: Callable[[Batch], Awaitable[list[Answer]]] = echo, **settings: int) -> Batcher:
+def batcher(run: Callable[[Batch], Awaitable[list[Answer | Failure]]] = echo, **settings: int) -> Batcher:
     limits = {"queue": 100, "batch": 8, "max_sentences": 100, **settings}
     return Batcher("test", ServeConfig(**limits, wait_ms=0), run, Metrics())
 
@@ -110,7 +110,7 @@ def test_requests_without_room_are_refused_whole_and_told_when_to_return() -> No
 
 
 def test_answers_and_errors_reach_those_who_wait() -> None:
-    async def run(batch: Batch) -> list[Answer]:
+    async def run(batch: Batch) -> list[Answer | Failure]:
         if batch.task.nbest == 2:
             raise RequestError(503, "gone")
         return await echo(batch)
