@@ -110,8 +110,9 @@ class Sandbox:
         """Files of two processes, whose sums are rounded differently."""
 
     def copy(self, command: str, to: Path) -> Path:
-        """Copy the files that exist before a command."""
-        shutil.copytree(self.folder / "states" / str(CHAIN.index(command)), to, symlinks=True)
+        """Copy the files that exist before a command; one that is not in the chain comes after it."""
+        length = CHAIN.index(command) if command in CHAIN else len(CHAIN)
+        shutil.copytree(self.folder / "states" / str(length), to, symlinks=True)
         return to
 
     def start(

@@ -15,6 +15,7 @@ from corruption import corruptions
 from injections import Injection
 from recovery import LostError, Outcome, Trial, TrialFunction, Verdict, check_messages, recover
 from sandbox import CHAIN, Sandbox
+from server_faults import faults_of_server
 from training_faults import faults_of_pairs, faults_of_training
 
 
@@ -37,7 +38,7 @@ def plan(seed: int, sandbox: Sandbox) -> list[Trial]:
     """Return all trials, which depend only on the seed and the number of file operations."""
     rng = random.Random(seed)
     during = [trial for command in CHAIN for trial in _faults_during(rng, sandbox, command)]
-    return [*during, *corruptions(rng), *faults_of_training(rng), *faults_of_pairs(rng)]
+    return [*during, *corruptions(rng), *faults_of_training(rng), *faults_of_pairs(rng), *faults_of_server(rng)]
 
 
 def _faults_during(rng: random.Random, sandbox: Sandbox, command: str) -> Iterator[Trial]:

@@ -19,7 +19,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from scripts.fuzz import commands, imported, long_line, mixtures, prepared, readers
+from scripts.fuzz import commands, imported, long_line, mixtures, prepared, readers, served
 from scripts.fuzz.campaign import run
 
 TARGETS = {
@@ -42,6 +42,8 @@ TARGETS = {
     "settings": commands.settings,
     "translate": commands.translate_input,
     "score": commands.score_input,
+    "serve": served.routes,
+    "answers": served.answers,
 }
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nmt.decoding.load_engine import load
     from nmt.decoding.loaded_model import LoadedModel
     from nmt.decoding.request import Request
+    from nmt.decoding.word_details import WordProbability
     from nmt.errors import UserError
 
 __version__ = "0.1.0"
@@ -25,6 +26,7 @@ __all__ = [
     "ScoredToken",
     "Translation",
     "UserError",
+    "WordProbability",
     "load",
 ]
 
@@ -37,6 +39,7 @@ _HOMES = {
     "ScoredToken": "nmt.decoding.engine",
     "Translation": "nmt.decoding.engine",
     "UserError": "nmt.errors",
+    "WordProbability": "nmt.decoding.word_details",
     "load": "nmt.decoding.load_engine",
 }
 """The module of each name."""

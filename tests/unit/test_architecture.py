@@ -33,6 +33,7 @@ LAYERS = [
     Layer("commands made of other commands", ("nmt.commands.demo", "nmt.commands.table3")),
     Layer("one module per command", ("nmt.commands",)),
     Layer("the fastest settings, by measurement", ("nmt.tuning",)),
+    Layer("the server, and the page to try models on", ("nmt.serving",)),
     Layer("pages for people; models for and from other programs", ("nmt.report", "nmt.export", "nmt.imports")),
     Layer("section 5 of the paper: steps, validation, checkpointing", ("nmt.training",)),
     Layer("scores of translations", ("nmt.evaluation",)),

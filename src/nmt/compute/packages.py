@@ -11,12 +11,16 @@ from nmt.errors import UserError
 
 REQUIREMENTS = {
     "ctranslate2": "ctranslate2>=4.5",
-    "transformers": "transformers>=5",
+    "prometheus_client": "prometheus-client>=0.21",
     "py3langid": "py3langid>=0.4",
+    "python_multipart": "python-multipart>=0.0.20",
+    "starlette": "starlette>=0.46",
+    "transformers": "transformers>=5",
+    "uvicorn": "uvicorn>=0.34",
 }
 """The requirement of each package, as in the extras of pyproject.toml."""
 INSTALL_COMMAND = "NMT_INSTALL"
-"""Environment variable with the command that installs a missing package; `make data` and `make export` set it."""
+"""Environment variable with the command that installs a missing package; make sets it for the targets that may."""
 
 
 def import_optional(module: str) -> Any:
@@ -30,7 +34,7 @@ def import_optional(module: str) -> Any:
         if not os.environ.get(INSTALL_COMMAND):
             command = f".venv/bin/python -m pip install '{REQUIREMENTS[package]}'"
             raise UserError(
-                f"this needs the package {package}: `make data` and `make export` install what they need, or {command}"
+                f"this needs the package {package}: make installs it with this target, or {command}"
             ) from error
     _install(REQUIREMENTS[package])
     return importlib.import_module(module)

@@ -86,12 +86,17 @@ class Engine(ABC):
         self.config = config
         self.max_source_tokens = max_source_tokens
         self.max_target_tokens = min(max_target_tokens, MAX_TARGET_TOKENS)
-        self._constraints = ConstraintEncoder(tokenizer, Glossary.read(config.terms), self.max_target_tokens)
+        self._glossary = Glossary.read(config.terms)
+        self._constraints = ConstraintEncoder(tokenizer, self._glossary, self.max_target_tokens)
 
     def with_search(self, config: DecodingConfig, seed: int) -> Self:
         """Return an engine with the same model and other settings; both may translate at the same time."""
         engine = copy(self)
         engine.config = config
+        if config.terms != self.config.terms:
+            engine._glossary = Glossary.read(config.terms)
+        # a new one, because it remembers the terms of all requests
+        engine._constraints = ConstraintEncoder(self.tokenizer, engine._glossary, self.max_target_tokens)
         return engine
 
     @abstractmethod

@@ -1,5 +1,6 @@
 """A model that was loaded: what `nmt.load` returns, and what the commands translate and score with."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from nmt.decoding.attention import Attention, compute_attention
 from nmt.decoding.engine import Engine, Likelihood, Translation
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
+from nmt.decoding.word_details import WordProbability
 from nmt.errors import UserError, nearest
 from nmt.runs.checkpoint_record import CheckpointRecord
 
@@ -27,6 +29,12 @@ class SearchOptions(TypedDict, total=False):
     temperature: float
     top_k: int
     top_p: float
+    no_repeat_ngram: int
+    min_length: int
+    suppress_unknown: bool
+    groups: int
+    diversity: float
+    terms: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,19 @@ class LoadedModel:
         if not isinstance(self.engine, TorchEngine):
             raise UserError(f"{self.path} is an export, which does not show its attention: load the run itself")
         return compute_attention(self.engine.models[0], self.engine.tokenizer, source, target)
+
+    def next_words(self, source: str, beginning: str = "", *, count: int = 8) -> list[WordProbability]:
+        """Return the words that are most likely to follow the beginning of a translation, most likely first.
+
+        Punctuation belongs to the word before it. The probabilities of all words and of the end add up to 1.
+        """
+        if not isinstance(self.engine, TorchEngine):
+            raise UserError(f"{self.path} is an export, which does not show its next words: load the run itself")
+        if not source.strip():
+            return []
+        found = self.engine.next_words(source, beginning, count)
+        decode = self.engine.tokenizer.decode
+        return [WordProbability(decode(word.tokens), math.exp(word.log_probability)) for word in found]
 
     def _search(self, options: SearchOptions) -> DecodingConfig:
         """Return the settings of a search: those of the engine, but for `options`."""

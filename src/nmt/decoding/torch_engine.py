@@ -18,6 +18,7 @@ from nmt.decoding.beam import Hypothesis, ensemble_scorers
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
+from nmt.decoding.next_words import MAX_PIECES, Word, next_words
 from nmt.decoding.search import ConfiguredSearch
 from nmt.decoding.tree_constraint import TreeSymbols, only_trees
 from nmt.errors import UserError
@@ -54,6 +55,7 @@ class TorchEngine(Engine):
         prepare = prepare_for_cpu if device.type == "cpu" else in_precision
         self.models = [prepare(model, precision) for model in models]
         self.device = device
+        self._target_pieces = tokenizer.vocabularies[1]
         self._prepare_search(seed)
 
     def with_search(self, config: DecodingConfig, seed: int) -> Self:
@@ -64,12 +66,11 @@ class TorchEngine(Engine):
 
     def _prepare_search(self, seed: int) -> None:
         """Make what depends on the settings of the search."""
-        config, pieces = self.config, self.tokenizer.vocabularies
-        self._search = ConfiguredSearch(config, pieces[1], torch.Generator(self.device).manual_seed(seed))
-        source_pieces, target_pieces = pieces if config.well_formed else ([], [])
-        begins_word = [piece.startswith(SPACE_MARK) for piece in source_pieces]
+        generator, trees = torch.Generator(self.device).manual_seed(seed), self.config.well_formed
+        self._search = ConfiguredSearch(self.config, self._target_pieces, generator)
+        begins_word = [piece.startswith(SPACE_MARK) for piece in (self.tokenizer.vocabularies[0] if trees else [])]
         self._begins_word = torch.tensor(begins_word, device=self.device)
-        self._tree_symbols = TreeSymbols.of(target_pieces, self.device) if config.well_formed else None
+        self._tree_symbols = TreeSymbols.of(self._target_pieces, self.device) if trees else None
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`. A CPU decodes batches in parallel, except to sample: the order changes the samples."""
@@ -93,6 +94,16 @@ class TorchEngine(Engine):
                 counts = torch.tensor(words, device=self.device)
                 scorer = only_trees(scorer, self._tree_symbols, counts, max_lengths)
             return self._search(scorer, max_lengths, constraints)
+
+    def next_words(self, source: str, beginning: str, count: int) -> list[Word]:
+        """Return the words that are most likely to follow the beginning of a translation."""
+        begins_word = [piece.startswith(SPACE_MARK) for piece in self._target_pieces]
+        source_ids = self._finish_source(self.tokenizer.encode_source([source])[0], 1)
+        prefix = self.tokenizer.encode_target([beginning])[0][: self.max_target_tokens - MAX_PIECES]
+        with self._inference():
+            packed = Packed.from_sentences([source_ids]).to(self.device)
+            scorer = ensemble_scorers([partial(model.advance, state=model.start(packed)) for model in self.models])
+            return next_words(scorer, prefix, torch.tensor(begins_word, device=self.device), count)
 
     def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         """See `Engine.label_scores`. An ensemble's probability is the mean of its members' probabilities."""

@@ -1,45 +1,15 @@
 """The page in a real browser: it draws, it answers to the pointer and to the search, and it complains of nothing."""
 
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nmt.commands import report
 from nmt.config.schema import Config
+from tests.browser import Browser, console_messages, needs_browser, phone, point_at, wait
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium, which `make setup` installs")
-
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (BROWSER and DRIVER), reason="needs a browser: install chromium and chromium-driver to run it"
-)
-
-FLAGS = (
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"),
-    *("--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--window-size=1200,900"),
-)
-SECONDS = 90
-"""Most to wait for the page; it takes a second or two on a machine with nothing else to do."""
-
-Browser = Any
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    driver.set_script_timeout(SECONDS)
-    yield driver
-    driver.quit()
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
@@ -54,29 +24,6 @@ def open_page(browser: Browser, page: Path, charts: int) -> None:
     """Load a page and wait until its charts are drawn."""
     browser.get(page.as_uri())
     wait(browser, f"return document.querySelectorAll('[data-chart] svg').length === {charts}")
-
-
-def wait(browser: Browser, condition: str) -> None:
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    WebDriverWait(browser, SECONDS).until(lambda driver: driver.execute_script(condition), condition)
-
-
-def point_at(browser: Browser, selector: str, across: float = 0.5, down: float = 0.5) -> None:
-    """Move the pointer to a place in an element, given as a share of its width and height."""
-    box = browser.execute_script(
-        "const element = document.querySelector(arguments[0]); element.scrollIntoView({block: 'center'});"
-        "const box = element.getBoundingClientRect(); return [box.x, box.y, box.width, box.height]",
-        selector,
-    )
-    x, y = box[0] + across * box[2], box[1] + down * box[3]
-    for place in ((x - 3, y), (x, y)):
-        event = {"type": "mouseMoved", "x": place[0], "y": place[1]}
-        browser.execute_cdp_cmd("Input.dispatchMouseEvent", event)
-
-
-def console_messages(browser: Browser) -> list[str]:
-    return [entry["message"] for entry in browser.get_log("browser")]
 
 
 def test_a_run_page_draws_charts_and_searches_sentences(browser: Browser, pages: dict[str, Path]) -> None:
@@ -133,13 +80,9 @@ def test_the_theme_changes_colours_and_a_phone_needs_no_scrolling_sideways(
     before = browser.execute_script(ink)
     browser.execute_script("document.getElementById('theme').click()")
     assert browser.execute_script(ink) != before
-    metrics = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    try:
+    with phone(browser):
         open_page(browser, pages["run"], charts=10)
         assert browser.execute_script("return document.documentElement.scrollWidth") == 390
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert console_messages(browser) == []
 
 

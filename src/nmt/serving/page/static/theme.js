@@ -1,0 +1,22 @@
+// Light or dark: as the system says, until the user chooses. The choice is remembered in this browser.
+
+import { find } from "./dom.js";
+
+const CHOICE = "nmt-theme";
+const root = document.documentElement;
+
+const isDark = () => (root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+
+const setTheme = (theme) => {
+  root.dataset.theme = theme;
+  find("#theme").setAttribute("aria-pressed", theme === "dark");
+};
+
+export const startTheme = () => {
+  const chosen = localStorage.getItem(CHOICE);
+  if (chosen) setTheme(chosen);
+  find("#theme").addEventListener("click", () => {
+    setTheme(isDark() ? "light" : "dark");
+    localStorage.setItem(CHOICE, root.dataset.theme);
+  });
+};
