@@ -1,3 +1,59 @@
-"""The Transformer of "Attention Is All You Need", from parallel text to BLEU."""
+"""The Transformer of "Attention Is All You Need", from parallel text to BLEU.
+
+The names in `__all__` are the Python interface, which docs/python.md describes; everything else may change. They are
+imported when they are first used, because torch takes seconds to import.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nmt.decoding.attention import Attention
+    from nmt.decoding.engine import Candidate, Likelihood, ScoredToken, Translation
+    from nmt.decoding.load_engine import load
+    from nmt.decoding.loaded_model import LoadedModel
+    from nmt.decoding.request import Request
+    from nmt.decoding.word_details import WordProbability
+    from nmt.errors import UserError
 
 __version__ = "0.1.0"
+__all__ = [
+    "Attention",
+    "Candidate",
+    "Likelihood",
+    "LoadedModel",
+    "Request",
+    "ScoredToken",
+    "Translation",
+    "UserError",
+    "WordProbability",
+    "load",
+]
+
+_HOMES = {
+    "Attention": "nmt.decoding.attention",
+    "Candidate": "nmt.decoding.engine",
+    "Likelihood": "nmt.decoding.engine",
+    "LoadedModel": "nmt.decoding.loaded_model",
+    "Request": "nmt.decoding.request",
+    "ScoredToken": "nmt.decoding.engine",
+    "Translation": "nmt.decoding.engine",
+    "UserError": "nmt.errors",
+    "WordProbability": "nmt.decoding.word_details",
+    "load": "nmt.decoding.load_engine",
+}
+"""The module of each name."""
+
+
+if not TYPE_CHECKING:  # so that a type checker still finds misspelt names
+
+    def __getattr__(name: str) -> object:
+        """Import a name of `__all__`."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the names of `__all__` too."""
+    return sorted({*globals(), *__all__})

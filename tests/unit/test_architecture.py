@@ -63,6 +63,9 @@ HOMES = {
 }
 """Packages that only these modules import."""
 
+INTERFACE = "nmt"
+"""The package itself has no layer: it only forwards the names of the Python interface to their modules."""
+
 SLOW_PACKAGES = ("datasets", "wandb")
 """Packages that are imported inside the function that uses them, because importing them takes long."""
 
@@ -140,6 +143,7 @@ def with_table(document: str) -> str:
 
 def test_imports_run_downwards() -> None:
     ours = [found for found in ALL if within(found.imported, "nmt") and not is_empty(found.imported)]
+    ours = [found for found in ours if INTERFACE not in (found.importer, found.imported)]
     assert len(ours) > 20
     assert [found for found in ours if not downwards(found)] == []
 
@@ -203,6 +207,12 @@ def test_torch_load_is_always_called_with_weights_only() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load":
                 assert "weights_only=True" in ast.unparse(node), name
+
+
+def test_the_package_itself_imports_other_modules_only_when_a_name_is_used() -> None:
+    assert not [
+        found for found in ALL if found.importer == INTERFACE and within(found.imported, "nmt") and found.at_start
+    ]
 
 
 def test_data_preparation_does_not_import_torch() -> None:

@@ -48,6 +48,11 @@ COMMANDS = {
         "translate a file or standard input",
         ("checkpoint", "engine", "input", "output", "translate", "decoding", *_COMMON),
     ),
+    "serve": Command(
+        "nmt.commands.serve",
+        "answer translation requests over HTTP",
+        ("checkpoint", "engine", "serve", "decoding", *_COMMON),
+    ),
     "parse": Command(
         "nmt.commands.parse",
         "print the constituency trees of sentences",

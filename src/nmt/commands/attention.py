@@ -6,13 +6,10 @@ from pathlib import Path
 import vl_convert
 
 from nmt.compute.machine import prepare_machine
-from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
-from nmt.decoding.torch_engine import TorchEngine, load_model
+from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
-from nmt.model.build import architecture_of
-from nmt.report.attention import compute_attention, heatmaps
-from nmt.runs.checkpoints import load, resolve
+from nmt.report.attention import heatmaps
 from nmt.storage.files import replacing
 from nmt.text.streams import STANDARD, read_input
 
@@ -22,16 +19,13 @@ SCALE = 2.0
 
 def run(config: Config) -> None:
     """Translate the first line of the input and draw every head of the attention that the settings name."""
-    checkpoint = load(resolve(config.run_folder, config.checkpoint))
-    settings, machine = from_yaml(checkpoint.config_text), prepare_machine(config.runtime)
-    stacks = {stack.part: stack.layers for stack in architecture_of(settings.model).stacks(settings.model)}
-    layers = stacks.get(config.attention.part, stacks["decoder"])
+    model = load_engine(config, prepare_machine(config.runtime))
+    source = _first_line(config.input)
+    translation = model.translate([source])[0].text
+    weights = model.attention(source, translation)
+    layers = len(weights.of_kind(config.attention.part)[0])
     if config.attention.layer > layers:
         raise UserError(f"attention.layer={config.attention.layer}, but the model has {layers} layers")
-    source = _first_line(config.input)
-    model, tokenizer = load_model(checkpoint, settings.model, machine.device)
-    translation = next(TorchEngine([model], tokenizer, config.decoding, *machine).translate([source], window=1)).text
-    weights = compute_attention(model, tokenizer, source, translation)
     image = vl_convert.vegalite_to_png(heatmaps(weights, config.attention.part, config.attention.layer), scale=SCALE)
     path = config.run_folder / "attention.png" if config.output == STANDARD else Path(config.output)
     with replacing(path) as partial:

@@ -7,7 +7,8 @@ from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
-from nmt.decoding.load_engine import LoadedEngine, check_languages, load_engine
+from nmt.decoding.load_engine import check_languages, load_engine
+from nmt.decoding.loaded_model import LoadedModel
 from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
@@ -39,7 +40,7 @@ def run(config: Config) -> None:
 
 
 def _record(
-    config: Config, split: Split, evaluation: Evaluation, loaded: LoadedEngine, machine: Machine
+    config: Config, split: Split, evaluation: Evaluation, loaded: LoadedModel, machine: Machine
 ) -> EvaluationRecord:
     return EvaluationRecord(
         split=split.name,
@@ -60,7 +61,7 @@ def _record(
     )
 
 
-def _track(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedEngine) -> None:
+def _track(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedModel) -> None:
     """Send the scores and some translations to the trackers that the settings ask for."""
     translations = zip(split.sources, evaluation.hypotheses, split.references, strict=True)
     scored = Scored(
@@ -76,7 +77,7 @@ def _track(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedE
     tell_scored(config.run_folder, config.tracking, name=config.name, settings=settings, scored=scored)
 
 
-def _print(split: str, evaluation: Evaluation, loaded: LoadedEngine, folder: Path) -> None:
+def _print(split: str, evaluation: Evaluation, loaded: LoadedModel, folder: Path) -> None:
     print(
         f"{split}: {len(evaluation.hypotheses):,} sentences in {evaluation.seconds:.1f} s "
         f"({evaluation.sentences_per_second:,.1f} per second) by {loaded.path}; "

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import yaml
-from hydra.errors import HydraException
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
 from nmt.config.keys import GROUPS, all_keys, nearest_key
@@ -21,8 +20,15 @@ def one_line_errors(overrides: Sequence[str] = ()) -> Iterator[None]:
     """
     try:
         yield
-    except (HydraException, OmegaConfBaseException, yaml.YAMLError, OSError, ValueError, RecursionError) as error:
+    except _errors_about_settings() as error:
         raise ConfigError(_explain(error, overrides)) from error
+
+
+def _errors_about_settings() -> tuple[type[Exception], ...]:
+    """Return the types of errors; Hydra is imported only when there is one, because saved settings do without it."""
+    from hydra.errors import HydraException  # noqa: PLC0415
+
+    return HydraException, OmegaConfBaseException, yaml.YAMLError, OSError, ValueError, RecursionError
 
 
 def unknown_setting(key: str) -> str:

@@ -85,7 +85,6 @@ def beam_search(
     beam: int,
     alpha: float,
     nbest: int = 1,
-    prefixes: Sequence[Sequence[int]] | None = None,
     stop_early: bool = True,
 ) -> list[list[Hypothesis]]:
     """Return the best hypotheses of each sentence, best first.
@@ -101,11 +100,8 @@ def beam_search(
         beam: open hypotheses per sentence.
         alpha: exponent of the length penalty, at least 0.
         nbest: hypotheses to return, at most `beam`. There are fewer if the search finds fewer.
-        prefixes: tokens with which each sentence's hypotheses begin.
         stop_early: stop a sentence once its result is certain; this changes the time, never the result.
     """
-    if prefixes and any(prefixes):
-        scorer = force_prefixes(scorer, prefixes, max_lengths.device)
     search = _Search(max_lengths, beam, alpha, nbest)
     tokens = torch.full_like(max_lengths, BOS)
     parents = torch.arange(len(max_lengths), device=max_lengths.device)

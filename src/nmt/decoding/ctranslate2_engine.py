@@ -1,14 +1,16 @@
 """Translate with a model that `nmt export` wrote for CTranslate2, to score exactly the model that will be used."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis, length_penalty
-from nmt.decoding.engine import Engine, Likelihood
+from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
+from nmt.decoding.request import Constraints
 from nmt.errors import UserError
 from nmt.text.special import BOS, PAD
 from nmt.text.tokenizer import Tokenizer
@@ -50,19 +52,25 @@ class CTranslate2Engine(Engine):
             )
         except (RuntimeError, ValueError) as error:
             raise UserError(f"CTranslate2 cannot load {folder} ({error}): run `make export` again") from error
-        ctranslate2.set_random_seed(seed)
+        self._set_seed = ctranslate2.set_random_seed
+        self._set_seed(seed)
 
-    def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
+    def with_search(self, config: DecodingConfig, seed: int) -> Self:
+        """See `Engine.with_search`. All engines of a process draw their samples from the same random numbers."""
+        self._set_seed(seed)
+        return super().with_search(config, seed)
+
+    def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
         # The longest translation of each sentence, without EOS; CTranslate2 takes only one limit for the whole batch.
-        prefix_lengths = [len(prefix) for prefix in prefixes] if prefixes else [0] * len(sources)
         limits = [
-            min(len(source) + prefix_length + self.config.extra_length, self.max_target_tokens) - 1
-            for source, prefix_length in zip(sources, prefix_lengths, strict=True)
+            min(len(source) + len(constraint.beginning) + self.config.extra_length, self.max_target_tokens) - 1
+            for source, constraint in zip(sources, constraints, strict=True)
         ]
+        beginnings = [_pieces(self.target_pieces, each.beginning) for each in constraints]
         found = self.model.translate_batch(
             [_pieces(self.source_pieces, source[:-1]) for source in sources],
-            target_prefix=None if prefixes is None else [_pieces(self.target_pieces, prefix) for prefix in prefixes],
+            target_prefix=beginnings if any(beginnings) else None,
             max_decoding_length=max(limits),
             min_decoding_length=0,
             max_input_length=0,
@@ -72,14 +80,14 @@ class CTranslate2Engine(Engine):
         )
         return [self._ranked(each.hypotheses, each.scores, limit) for each, limit in zip(found, limits, strict=True)]
 
-    def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
-        """See `Engine.likelihoods`."""
+    def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """See `Engine.label_scores`."""
         found = self.model.score_batch(
             [_pieces(self.source_pieces, source[:-1]) for source in sources],
             [_pieces(self.target_pieces, target[:-1]) for target in targets],
             max_input_length=0,
         )
-        return [Likelihood(sum(each.log_probs), len(each.log_probs)) for each in found]
+        return [list(each.log_probs) for each in found]
 
     def _search_options(self) -> dict[str, Any]:
         """Return the arguments of `translate_batch` for beam search or sampling."""
@@ -107,5 +115,5 @@ class CTranslate2Engine(Engine):
         return sorted(found, key=lambda each: -each.score)[: self.config.nbest]
 
 
-def _pieces(pieces: list[str], ids: list[int]) -> list[str]:
+def _pieces(pieces: list[str], ids: Sequence[int]) -> list[str]:
     return [pieces[index] for index in ids]

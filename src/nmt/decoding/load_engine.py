@@ -1,45 +1,64 @@
-"""Load the engine that the settings select: for a checkpoint, an ensemble of checkpoints, or an export."""
+"""Load a model that translates: a checkpoint, an ensemble of checkpoints, or an export for CTranslate2."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 
-from nmt.compute.machine import Machine
+from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.saved import from_yaml
-from nmt.config.schema import Config
+from nmt.config.schema import Config, DecodingConfig, RuntimeConfig
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
-from nmt.decoding.engine import Engine
+from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
+from nmt.runs import checkpoints
 from nmt.runs.checkpoint_record import CheckpointRecord
-from nmt.runs.checkpoints import Checkpoint, load, resolve
-from nmt.runs.export_record import EXPORT_RECORD, read_export_record
+from nmt.runs.checkpoints import AVERAGED, Checkpoint, resolve
+from nmt.runs.export_record import EXPORT_RECORD, ExportRecord, read_export_record
+from nmt.runs.layout import META, SETTINGS
 from nmt.text.tokenizer import Tokenizer
 
 
-class LoadedEngine(NamedTuple):
-    """An engine and where it came from."""
+def load(
+    path: str | PathLike[str],
+    *,
+    checkpoint: str = AVERAGED,
+    device: str = "auto",
+    precision: str = "auto",
+    threads: int = 0,
+) -> LoadedModel:
+    """Load a model to translate with. It searches as its run was set to (`decoding.*`), if a call does not say else.
 
-    engine: Engine
-    path: Path
-    """Folder of the checkpoint or the export."""
-    languages: tuple[str, str]
-    """Source and target language of the model."""
-    files: list[Path]
-    """The files of the checkpoint or the export, without the state of training."""
-    checkpoint: CheckpointRecord
-    """The checkpoint that was loaded, or that the export was made from."""
+    Args:
+        path: the folder of a run, of a checkpoint, or of an export for CTranslate2.
+        checkpoint: checkpoint of a run: averaged, best, last or a step.
+        device: auto (a GPU if there is one), cpu, cuda or mps.
+        precision: auto (bf16 on devices with fast bf16), fp32 or bf16. An export has its own.
+        threads: CPU threads; 0 is one per core.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder}: name that of a run, of a checkpoint or of an export")
+    machine = prepare_machine(RuntimeConfig(device=device, precision=precision, threads=threads))
+    if (folder / META).is_file():
+        return _load_checkpoints([folder], machine)
+    if (folder / EXPORT_RECORD).is_file():
+        return _load_export(folder, machine)
+    return _load_checkpoints([resolve(folder, checkpoint)], machine)
 
 
-def load_engine(config: Config, machine: Machine) -> LoadedEngine:
+def load_engine(config: Config, machine: Machine) -> LoadedModel:
     """Load what the settings `engine`, `checkpoint` and `decoding.ensemble` name."""
-    return _load_export(config, machine) if config.engine == "ctranslate2" else _load_checkpoints(config, machine)
+    if config.engine == "ctranslate2":
+        return _load_export(config.export_folder, machine, config.decoding, config.seed)
+    folders = [resolve(config.run_folder, name) for name in (config.checkpoint, *config.decoding.ensemble)]
+    return _load_checkpoints(folders, machine, config.decoding, config.seed)
 
 
-def check_languages(loaded: LoadedEngine, config: Config) -> None:
+def check_languages(loaded: LoadedModel, config: Config) -> None:
     """Raise an error if the model was trained for other languages than the settings name."""
     model, settings = "-".join(loaded.languages), f"{config.data.source_lang}-{config.data.target_lang}"
     if model != settings:
@@ -49,51 +68,61 @@ def check_languages(loaded: LoadedEngine, config: Config) -> None:
         )
 
 
-def _load_checkpoints(config: Config, machine: Machine) -> LoadedEngine:
-    """Load one checkpoint, or several as an ensemble."""
-    names = [config.checkpoint, *config.decoding.ensemble]
-    checkpoints = [load(resolve(config.run_folder, name)) for name in names]
-    settings = [from_yaml(checkpoint.config_text) for checkpoint in checkpoints]
-    loaded = [
-        load_model(checkpoint, each.model, machine.device)
-        for checkpoint, each in zip(checkpoints, settings, strict=True)
-    ]
+def _load_checkpoints(
+    folders: Sequence[Path], machine: Machine, search: DecodingConfig | None = None, seed: int = 1
+) -> LoadedModel:
+    """Load one checkpoint, or several as an ensemble; without `search`, with the search of the first one's run."""
+    members = [checkpoints.load(folder) for folder in folders]
+    settings = [from_yaml(member.config_text) for member in members]
+    loaded = [load_model(member, each.model, machine.device) for member, each in zip(members, settings, strict=True)]
     models, tokenizers = [model for model, _ in loaded], [tokenizer for _, tokenizer in loaded]
-    _check_same_vocabulary(checkpoints, tokenizers)
-    first, *others = map(CheckpointRecord.of, checkpoints)
-    return LoadedEngine(
-        TorchEngine(models, tokenizers[0], config.decoding, *machine, seed=config.seed),
-        checkpoints[0].path,
+    _check_same_vocabulary(members, tokenizers)
+    search = search or replace(settings[0].decoding, ensemble=[])
+    first, *others = map(CheckpointRecord.of, members)
+    return LoadedModel(
+        TorchEngine(models, tokenizers[0], search, *machine, seed=seed),
+        members[0].path,
         (settings[0].data.source_lang, settings[0].data.target_lang),
-        checkpoints[0].files,
+        members[0].files,
         replace(first, ensemble=tuple(others)),
     )
 
 
-def _check_same_vocabulary(checkpoints: Sequence[Checkpoint], tokenizers: Sequence[Tokenizer]) -> None:
-    for checkpoint, tokenizer in zip(checkpoints, tokenizers, strict=True):
+def _check_same_vocabulary(members: Sequence[Checkpoint], tokenizers: Sequence[Tokenizer]) -> None:
+    for member, tokenizer in zip(members, tokenizers, strict=True):
         if tokenizer.checksum != tokenizers[0].checksum:
             raise UserError(
-                f"{checkpoint.path} has another tokenizer than {checkpoints[0].path}: "
+                f"{member.path} has another tokenizer than {members[0].path}: "
                 "an ensemble needs models with the same vocabulary"
             )
 
 
-def _load_export(config: Config, machine: Machine) -> LoadedEngine:
-    """Load an export for CTranslate2."""
-    folder = config.export_folder
+def _load_export(folder: Path, machine: Machine, search: DecodingConfig | None = None, seed: int = 1) -> LoadedModel:
+    """Load an export for CTranslate2; without `search`, with the search of the run that it was made from."""
+    record = _read_record(folder)
+    engine = CTranslate2Engine(
+        folder,
+        search or _search_of_export(folder),
+        machine.device,
+        torch.get_num_threads(),
+        seed=seed,
+        max_positions=record.positions,
+    )
+    checkpoint = replace(record.checkpoint, export=str(folder), quantization=record.quantization)
+    return LoadedModel(engine, folder, record.languages, record.paths(folder), checkpoint)
+
+
+def _read_record(folder: Path) -> ExportRecord:
     if not (folder / EXPORT_RECORD).is_file():
         raise UserError(f"there is no export in {folder}: run `make export` first (with the same ARGS)")
     record = read_export_record(folder)
     if record.target != "ctranslate2":
-        raise UserError(f"{folder} is an export for {record.target}: engine=ctranslate2 needs one for ctranslate2")
-    engine = CTranslate2Engine(
-        folder,
-        config.decoding,
-        machine.device,
-        torch.get_num_threads(),
-        seed=config.seed,
-        max_positions=record.positions,
-    )
-    checkpoint = replace(record.checkpoint, export=str(folder), quantization=record.quantization)
-    return LoadedEngine(engine, folder, record.languages, record.paths(folder), checkpoint)
+        raise UserError(f"{folder} is an export for {record.target}: this needs one for ctranslate2, or the run itself")
+    return record
+
+
+def _search_of_export(folder: Path) -> DecodingConfig:
+    settings = folder / SETTINGS
+    if not settings.is_file():  # exports of older versions have none
+        return DecodingConfig()
+    return replace(from_yaml(settings.read_text(encoding="utf-8")).decoding, ensemble=[], well_formed=False)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -13,9 +14,11 @@ from torch.nn import functional as F
 from nmt.compute.machine import is_out_of_memory
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.batches import DecodingPlan, cpu_plan, serial_plan
-from nmt.decoding.beam import Hypothesis, beam_search, ensemble_scorers
-from nmt.decoding.engine import Engine, Likelihood
+from nmt.decoding.beam import Hypothesis, beam_search, ensemble_scorers, force_prefixes
+from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
+from nmt.decoding.next_words import MAX_PIECES, Word, next_words
+from nmt.decoding.request import Constraints
 from nmt.decoding.sampling import sample
 from nmt.decoding.tree_constraint import TreeSymbols, only_trees
 from nmt.errors import UserError
@@ -51,10 +54,21 @@ class TorchEngine(Engine):
         prepare = prepare_for_cpu if device.type == "cpu" else in_precision
         self.models = [prepare(model, precision) for model in models]
         self.device = device
-        self.generator = torch.Generator(device).manual_seed(seed)
-        vocabularies = tokenizer.vocabularies if config.well_formed else ([], [])
-        self._begins_word = torch.tensor([piece.startswith(SPACE_MARK) for piece in vocabularies[0]], device=device)
-        self._tree_symbols = TreeSymbols.of(vocabularies[1], device) if config.well_formed else None
+        self._prepare_search(seed)
+
+    def with_search(self, config: DecodingConfig, seed: int) -> Self:
+        """See `Engine.with_search`."""
+        engine = super().with_search(config, seed)
+        engine._prepare_search(seed)
+        return engine
+
+    def _prepare_search(self, seed: int) -> None:
+        """Make what depends on the settings of the search."""
+        self.generator = torch.Generator(self.device).manual_seed(seed)
+        source_pieces, target_pieces = self.tokenizer.vocabularies if self.config.well_formed else ([], [])
+        begins_word = [piece.startswith(SPACE_MARK) for piece in source_pieces]
+        self._begins_word = torch.tensor(begins_word, device=self.device)
+        self._tree_symbols = TreeSymbols.of(target_pieces, self.device) if self.config.well_formed else None
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`. A CPU decodes batches in parallel, except to sample: the order changes the samples."""
@@ -65,43 +79,52 @@ class TorchEngine(Engine):
             return cpu_plan(lengths, config.batch_tokens, hypotheses=config.nbest, parallel=False)
         return cpu_plan(lengths, config.batch_tokens, hypotheses=config.beam)
 
-    def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
+    def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
         source = Packed.from_sentences(sources).to(self.device)
-        max_lengths = self._max_lengths(source, prefixes)
+        max_lengths = self._max_lengths(source, constraints)
         with self._inference():
             scorer = ensemble_scorers([partial(model.advance, state=model.start(source)) for model in self.models])
             if self._tree_symbols is not None:
                 words = [int(self._begins_word[tokens].sum()) for tokens in sources]
                 counts = torch.tensor(words, device=self.device)
                 scorer = only_trees(scorer, self._tree_symbols, counts, max_lengths)
+            if any(each.beginning for each in constraints):
+                scorer = force_prefixes(scorer, [each.beginning for each in constraints], self.device)
             if self.config.strategy == "sample":
-                return sample(scorer, max_lengths, self.config, self.generator, prefixes)
+                return sample(scorer, max_lengths, self.config, self.generator)
             return beam_search(
                 scorer,
                 max_lengths,
                 beam=self.config.beam,
                 alpha=self.config.alpha,
                 nbest=self.config.nbest,
-                prefixes=prefixes,
             )
 
-    def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
-        """See `Engine.likelihoods`. An ensemble's probability is the mean of its members' probabilities."""
+    def next_words(self, source: str, beginning: str, count: int) -> list[Word]:
+        """Return the words that are most likely to follow the beginning of a translation."""
+        begins_word = [piece.startswith(SPACE_MARK) for piece in self.tokenizer.vocabularies[1]]
+        source_ids = self._finish_source(self.tokenizer.encode_source([source])[0], 1)
+        prefix = self.tokenizer.encode_target([beginning])[0][: self.max_target_tokens - MAX_PIECES]
+        with self._inference():
+            packed = Packed.from_sentences([source_ids]).to(self.device)
+            scorer = ensemble_scorers([partial(model.advance, state=model.start(packed)) for model in self.models])
+            return next_words(scorer, prefix, torch.tensor(begins_word, device=self.device), count)
+
+    def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """See `Engine.label_scores`. An ensemble's probability is the mean of its members' probabilities."""
         source = Packed.from_sentences(sources).to(self.device)
         target = Packed.from_sentences([[BOS, *tokens[:-1]] for tokens in targets]).to(self.device)
         labels = torch.tensor([token for tokens in targets for token in tokens], device=self.device)
         with self._inference():
             members = torch.stack([_label_scores(model, model(source, target), labels) for model in self.models])
             scores = members.logsumexp(0) - math.log(len(self.models))
-        sentences = scores.split([len(tokens) for tokens in targets])
-        return [Likelihood(sum(each.tolist()), len(each)) for each in sentences]
+        return [each.tolist() for each in scores.split([len(tokens) for tokens in targets])]
 
-    def _max_lengths(self, source: Packed, prefixes: list[list[int]] | None) -> Tensor:
+    def _max_lengths(self, source: Packed, constraints: list[Constraints]) -> Tensor:
         """Return the longest translation (B,) of each sentence, EOS included."""
         max_lengths = source.lengths.to(torch.int64) + self.config.extra_length
-        if prefixes:
-            max_lengths += torch.tensor([len(prefix) for prefix in prefixes], device=self.device)
+        max_lengths += torch.tensor([len(each.beginning) for each in constraints], device=self.device)
         return max_lengths.clamp(max=self.max_target_tokens)
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Packages that only some exports need: import them, and install them first if `make export` says how."""
+"""Packages that only some commands need: import them, and install them first if `make` says how."""
 
 import importlib
 import os
@@ -9,10 +9,17 @@ from typing import Any
 
 from nmt.errors import UserError
 
-REQUIREMENTS = {"ctranslate2": "ctranslate2>=4.5", "transformers": "transformers>=5"}
+REQUIREMENTS = {
+    "ctranslate2": "ctranslate2>=4.5",
+    "prometheus_client": "prometheus-client>=0.21",
+    "python_multipart": "python-multipart>=0.0.20",
+    "starlette": "starlette>=0.46",
+    "transformers": "transformers>=5",
+    "uvicorn": "uvicorn>=0.34",
+}
 """The requirement of each package, as in the extras of pyproject.toml."""
 INSTALL_COMMAND = "NMT_INSTALL"
-"""Environment variable with the command that installs a missing package; `make export` sets it."""
+"""Environment variable with the command that installs a missing package; `make export` and `make serve` set it."""
 
 
 def import_optional(module: str) -> Any:
@@ -25,17 +32,19 @@ def import_optional(module: str) -> Any:
             raise
         if not os.environ.get(INSTALL_COMMAND):
             command = f".venv/bin/python -m pip install '{REQUIREMENTS[package]}'"
-            raise UserError(f"this needs the package {package}: `make export` installs it, or {command}") from error
+            raise UserError(
+                f"this needs the package {package}: make installs it with this target, or {command}"
+            ) from error
     _install(REQUIREMENTS[package])
     return importlib.import_module(module)
 
 
 def _install(requirement: str) -> None:
     command = [*shlex.split(os.environ[INSTALL_COMMAND]), requirement]
-    print(f"installing {requirement}, which this export needs", file=sys.stderr, flush=True)
+    print(f"installing {requirement}, which this needs", file=sys.stderr, flush=True)
     if code := subprocess.run(command, check=False).returncode:
         raise UserError(
             f"{requirement} could not be installed (exit code {code}; pip's message is above): "
-            f"run {shlex.join(command)} with network access, or choose another export.target"
+            f"run {shlex.join(command)} with network access"
         )
     importlib.invalidate_caches()

@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
-import torch
 
-from nmt.model.interface import TranslationModel
-from nmt.model.packed import Packed
+from nmt.decoding.attention import KINDS, Attention, Weights
 from nmt.report.charts import Spec
 from nmt.report.translations import Sentence
-from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
 
 MIN_PIECES, MAX_PIECES = 4, 31
@@ -23,55 +19,8 @@ MAX_BYTES = 1_200_000
 """The largest size of all weights in a page, at one byte per weight."""
 QUANTILES = (0.9, 0.5, 0.1)
 """The quantiles of chrF whose sentences are drawn: a good, an average and a bad translation."""
-START, END = "⟨s⟩", "⟨/s⟩"
-KINDS = ("encoder", "decoder", "cross")
 CELL_PIXELS = 14
 """Width and height of a weight in a heatmap."""
-
-Weights = npt.NDArray[np.float32]
-"""(layers, heads, queries, keys)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """All attention weights of a sentence and its translation."""
-
-    source: list[str]
-    """Word pieces that the encoder reads."""
-    target: list[str]
-    """Word pieces that the decoder reads, from the start mark on."""
-    encoder: Weights
-    decoder: Weights
-    cross: Weights
-
-    def of_kind(self, kind: str) -> tuple[Weights, list[str], list[str]]:
-        """Return the weights of one of KINDS with the pieces of its queries and of its keys."""
-        kinds = {
-            "encoder": (self.encoder, self.source, self.source),
-            "decoder": (self.decoder, self.target, self.target),
-            "cross": (self.cross, self.target, self.source),
-        }
-        return kinds[kind]
-
-    @property
-    def size(self) -> int:
-        """The number of weights."""
-        return self.encoder.size + self.decoder.size + self.cross.size
-
-
-def compute_attention(model: TranslationModel, tokenizer: Tokenizer, source: str, target: str) -> Attention:
-    """Return the attention weights of a sentence and its translation."""
-    source_ids, target_ids = tokenizer.encode_source([source])[0], tokenizer.encode_target([target])[0]
-    device = model.projection.device
-    stream = Packed.from_sentences([[*source_ids, EOS]]).to(device)
-    prefix = Packed.from_sentences([[BOS, *target_ids]]).to(device)
-    with torch.no_grad():
-        maps = model.attention(stream, prefix)
-    return Attention(
-        [*tokenizer.source_pieces(source_ids), END],
-        [START, *tokenizer.target_pieces(target_ids)],
-        *(weights.cpu().numpy() for weights in maps),
-    )
 
 
 def choose_sentences(found: Sequence[Sentence], tokenizer: Tokenizer) -> list[Sentence]:

@@ -15,6 +15,7 @@ from nmt.config.saved import flatten
 from nmt.config.schema import TREES
 from nmt.data.filter_counts import FilterCount, filter_counts
 from nmt.data.store import PairStore
+from nmt.decoding.attention import compute_attention
 from nmt.errors import UserError
 from nmt.model.interface import TranslationModel
 from nmt.report import about, attention, charts, corpus, curves, translations, trees
@@ -206,7 +207,7 @@ def _attention(found: Mapping[str, Sequence[translations.Sentence]], load_model:
             f"no sentence and translation have {attention.MIN_PIECES} to {attention.MAX_PIECES} word pieces"
         )
     return attention.encode_attentions(
-        [attention.compute_attention(model, tokenizer, each.source, "".join(each.hypothesis)) for each in chosen]
+        [compute_attention(model, tokenizer, each.source, "".join(each.hypothesis)) for each in chosen]
     )
 
 

@@ -23,6 +23,7 @@ from nmt.config.schema.data import TREES, DataConfig, TokenizerConfig
 from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
 from nmt.config.schema.model import ModelConfig
 from nmt.config.schema.runtime import PathsConfig, RuntimeConfig, TrackingConfig
+from nmt.config.schema.serving import ServeConfig
 from nmt.config.schema.training import AveragingConfig, TrainingConfig
 from nmt.errors import ConfigError
 
@@ -42,6 +43,7 @@ __all__ = [
     "ParseConfig",
     "PathsConfig",
     "RuntimeConfig",
+    "ServeConfig",
     "Table3Config",
     "TokenizerConfig",
     "TrackingConfig",
@@ -90,6 +92,7 @@ class Config:
     table3: Table3Config = field(default_factory=Table3Config, metadata=ADJUSTABLE)
     describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)
     tune: TuneConfig = field(default_factory=TuneConfig, metadata=ADJUSTABLE)
+    serve: ServeConfig = field(default_factory=ServeConfig, metadata=ADJUSTABLE)
     paths: PathsConfig = field(default_factory=PathsConfig, metadata=ADJUSTABLE)
 
     def __post_init__(self) -> None:

@@ -1,0 +1,247 @@
+"""Measure a server on this machine under load: speed, latency, overload and bad clients.
+
+    .venv/bin/python scripts/load_test --model outputs/multi30k --text valid.en --seconds 60
+
+It starts `nmt serve` on 127.0.0.1, and prints as JSON:
+  translate   sentences per second of `nmt translate` on the same sentences, without the time to load the model
+  load        64 clients, each with a request at a time: sentences per second, their share of the above, p50, p95 and
+              p99 of the latency in seconds, and the number of errors
+  overload    900 clients that try again at once: several times what the server can do; 429s, latency of accepted
+              requests, memory of the server before and after
+  bad clients the same load, while others vanish, send slowly or send junk
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HOST = "127.0.0.1"
+CLIENTS = 64
+IMPATIENCE_SECONDS = 0.2
+"""Seconds after which refused clients try again: sooner than they are asked to."""
+MAX_SECONDS, MAX_CLIENTS = 600, 2000
+"""The most that this program asks of a machine."""
+
+
+@dataclass
+class Measured:
+    """What clients saw."""
+
+    seconds: float = 0.0
+    latencies: list[float] = field(default_factory=list)
+    statuses: Counter[str] = field(default_factory=Counter)
+
+    def report(self) -> dict[str, Any]:
+        """Return the figures."""
+        ordered = sorted(self.latencies)
+        quantiles = {
+            f"p{share}": round(ordered[int(len(ordered) * share / 100)], 3) for share in (50, 95, 99) if ordered
+        }
+        answered = sum(self.statuses.values())
+        errors = answered - self.statuses["200"] - self.statuses["429"]
+        rate = round(len(ordered) / self.seconds, 1)
+        return {"sentences_per_second": rate, **quantiles, "statuses": dict(self.statuses), "errors": errors}
+
+
+def main() -> None:
+    """Run all measurements."""
+    arguments = _arguments()
+    lines = [line for line in Path(arguments.text).read_text(encoding="utf-8").splitlines() if line.strip()]
+    words = [f"runtime.threads={arguments.threads}"] if arguments.threads else []
+    found: dict[str, Any] = {"sentences": len(lines)}
+    if "translate" in arguments.parts:
+        found["translate"] = {"sentences_per_second": round(translate_speed(arguments.model, lines, words), 1)}
+    asyncio.run(_measure_server(arguments, lines, words, found))
+    print(json.dumps(found, indent=2))
+
+
+async def _measure_server(
+    arguments: argparse.Namespace, lines: Sequence[str], words: Sequence[str], found: dict[str, Any]
+) -> None:
+    async with server(arguments.model, words) as (port, pid):
+        await load(port, lines, CLIENTS, min(5.0, arguments.seconds))  # the first batches are slower
+        if "load" in arguments.parts:
+            found["load"] = (await load(port, lines, CLIENTS, arguments.seconds)).report()
+            if "translate" in found:
+                ratio = found["load"]["sentences_per_second"] / found["translate"]["sentences_per_second"]
+                found["load"]["share_of_translate"] = round(ratio, 3)
+        if "overload" in arguments.parts:
+            found["overload"] = await overload(port, pid, lines, arguments)
+        if "bad" in arguments.parts:
+            found["bad clients"] = await with_bad_clients(port, pid, lines, arguments.seconds)
+
+
+def translate_speed(model: str, lines: Sequence[str], words: Sequence[str]) -> float:
+    """Return the sentences per second of `nmt translate`: the difference between all lines and a single one."""
+    seconds = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number, chosen in enumerate((lines[:1], lines)):
+            text = Path(folder) / f"{number}.txt"
+            text.write_text("".join(f"{line}\n" for line in chosen), encoding="utf-8")
+            began = time.monotonic()
+            subprocess.run(
+                [sys.executable, "-m", "nmt", "translate", *run_of(model), *words, f"input={text}"],
+                check=True, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+            seconds.append(time.monotonic() - began)
+    return (len(lines) - 1) / (seconds[1] - seconds[0])
+
+
+def run_of(model: str) -> list[str]:
+    """Return the settings that name a run."""
+    folder = Path(model).resolve()
+    return [f"name={folder.name}", f"paths.outputs={folder.parent}"]
+
+
+@asynccontextmanager
+async def server(model: str, words: Sequence[str]) -> AsyncIterator[tuple[int, int]]:
+    """Start a server; yield its port and its process id; stop it by SIGTERM, and check its exit code."""
+    command = [sys.executable, "-m", "nmt", "serve", *run_of(model), *words]
+    process = await asyncio.create_subprocess_exec(
+        *command, f"serve.host={HOST}", "serve.port=0", "serve.read_timeout=2", stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout
+    line = (await process.stdout.readline()).decode()
+    try:
+        yield int(line.rpartition(":")[2]), process.pid
+    finally:
+        process.send_signal(signal.SIGTERM)
+        if code := await process.wait():
+            raise SystemExit(f"the server ended with exit code {code}")
+
+
+async def load(port: int, lines: Sequence[str], clients: int, seconds: float) -> Measured:
+    """Let clients translate one sentence after the other for some time."""
+    measured, end = Measured(), time.monotonic() + seconds
+    sentences = iter(lines * 1_000_000)
+    began = time.monotonic()
+    await asyncio.gather(*(_client(port, sentences, end, measured) for _ in range(clients)))
+    measured.seconds = time.monotonic() - began
+    return measured
+
+
+async def _client(port: int, sentences: Any, end: float, measured: Measured) -> None:
+    reader, writer = await asyncio.open_connection(HOST, port)
+    while time.monotonic() < end:
+        began = time.monotonic()
+        try:
+            status = await ask(reader, writer, next(sentences))
+        except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+            measured.statuses[type(error).__name__] += 1
+            reader, writer = await asyncio.open_connection(HOST, port)
+            continue
+        measured.statuses[str(status)] += 1
+        if status == 200:
+            measured.latencies.append(time.monotonic() - began)
+        elif status == 429:
+            await asyncio.sleep(IMPATIENCE_SECONDS)
+    writer.close()
+
+
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sentence: str) -> int:
+    """Send a sentence; return the status of the answer."""
+    body = json.dumps({"text": sentence}).encode()
+    writer.write(f"POST /v1/translate HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+    await writer.drain()
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:])}
+    await reader.readexactly(int(headers["content-length"]))
+    return int(head[0].split()[1])
+
+
+async def overload(port: int, pid: int, lines: Sequence[str], arguments: argparse.Namespace) -> dict[str, Any]:
+    """Offer many times what the server can do; compare its memory before and after."""
+    await load(port, lines, min(arguments.overload_clients, MAX_CLIENTS), 5)  # allocates what such a load needs once
+    before = memory(pid)
+    found = await load(port, lines, min(arguments.overload_clients, MAX_CLIENTS), arguments.seconds)
+    return {**found.report(), "clients": arguments.overload_clients, "MiB_before": before, "MiB_after": memory(pid)}
+
+
+async def with_bad_clients(port: int, pid: int, lines: Sequence[str], seconds: float) -> dict[str, Any]:
+    """Load the server while 48 other clients misbehave without a pause."""
+    before = memory(pid)
+    bad = [asyncio.ensure_future(kind(port)) for kind in (_vanish, _send_slowly, _send_junk) for _ in range(16)]
+    found = await load(port, lines, CLIENTS, seconds)
+    for each in bad:
+        each.cancel()
+    ended = await asyncio.gather(*bad, return_exceptions=True)
+    failed = [each for each in ended if not isinstance(each, asyncio.CancelledError)]
+    return {**found.report(), "bad_clients_ended": len(failed), "MiB_before": before, "MiB_after": memory(pid)}
+
+
+async def _vanish(port: int) -> None:
+    body = json.dumps({"text": "A man is walking his dog."}).encode()
+    while True:
+        await _send(port, b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        await asyncio.sleep(0.05)
+
+
+async def _send_slowly(port: int) -> None:
+    while True:
+        _, writer = await asyncio.open_connection(HOST, port)
+        for byte in b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{":
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0.1)
+            if writer.is_closing():
+                break
+        writer.close()
+
+
+async def _send_junk(port: int) -> None:
+    while True:
+        await _send(port, os.urandom(500))
+        await _send(port, b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n" + os.urandom(500))
+        await asyncio.sleep(0.05)
+
+
+async def _send(port: int, content: bytes) -> None:
+    """Send something and close the connection."""
+    _, writer = await asyncio.open_connection(HOST, port)
+    writer.write(content)
+    await writer.drain()
+    writer.close()
+
+
+def memory(pid: int) -> dict[str, int]:
+    """Return the resident memory of the server and of its model in MiB."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    models = [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return {"server": _resident(pid), "model": sum(map(_resident, models))}
+
+
+def _resident(pid: int) -> int:
+    found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) // 1024 if found else 0
+
+
+def _arguments() -> argparse.Namespace:
+    assert __doc__
+    parser = argparse.ArgumentParser(
+        prog="scripts/load_test", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", default=["translate", "load", "overload", "bad"], help="measurements")
+    parser.add_argument("--model", required=True, help="folder of a run")
+    parser.add_argument("--text", required=True, help="file with a sentence per line")
+    parser.add_argument("--seconds", type=float, default=60, help="seconds per measurement (60)")
+    parser.add_argument("--threads", type=int, default=0, help="threads of the model; 0 is one per core")
+    parser.add_argument("--overload-clients", type=int, default=900, help="clients that are too many (900)")
+    arguments = parser.parse_args()
+    arguments.seconds = min(arguments.seconds, MAX_SECONDS)
+    return arguments
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+"""`nmt serve`: answer translation requests over HTTP."""
+
+from nmt.config.schema import Config
+from nmt.export.packages import import_optional
+
+PACKAGES = ("starlette", "uvicorn", "prometheus_client", "python_multipart")
+
+
+def run(config: Config) -> None:
+    """Serve models until SIGTERM or Ctrl-C, then finish the open requests."""
+    for package in PACKAGES:
+        import_optional(package)
+    from nmt.serving.server import serve  # noqa: PLC0415 - needs the packages
+
+    serve(config)

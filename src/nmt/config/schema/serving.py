@@ -1,0 +1,71 @@
+"""The settings of the server."""
+
+from dataclasses import dataclass, field
+
+from nmt.config.checks import check_between, check_plain_name
+from nmt.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeConfig:
+    """Where `serve` listens, which models it offers, and how much it accepts."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on. By default only programs on this machine reach the server."""
+    port: int = 5000
+    """Port to listen on; 0 is any free one, which the first line of output names."""
+    models: list[str] = field(default_factory=list)
+    """Models to serve, the default one first, each NAME:FOLDER or FOLDER (a run, a checkpoint or an export for
+    CTranslate2, as in docs/python.md); empty is the model that `name`, `checkpoint` and `engine` choose."""
+    key_file: str = ""
+    """File with the API keys that are accepted, one per line; empty asks for none."""
+    max_bytes: int = 200_000
+    """Largest request in bytes."""
+    max_sentences: int = 500
+    """Most sentences in a request."""
+    queue: int = 500
+    """Most sentences that wait for a model. Requests that find no room are refused with 429."""
+    batch: int = 64
+    """Most sentences that are translated together."""
+    wait_ms: float = 5.0
+    """Milliseconds that an idle model waits for further sentences after the first."""
+    timeout: float = 60.0
+    """Most seconds for an answer."""
+    read_timeout: float = 10.0
+    """Most seconds for a client to send its request."""
+    drain: float = 30.0
+    """Most seconds to finish open requests after SIGTERM."""
+    connections: int = 1_000
+    """Most open connections."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_between("serve.port", self.port, 0, 65_535)
+        check_between("serve.max_bytes", self.max_bytes, 1, 100_000_000)
+        for name in ("max_sentences", "queue", "batch", "connections"):
+            check_between(f"serve.{name}", getattr(self, name), 1, 1_000_000)
+        for name in ("timeout", "read_timeout", "drain"):
+            check_between(f"serve.{name}", getattr(self, name), 0.1, 3600)
+        check_between("serve.wait_ms", self.wait_ms, 0, 1000)
+        if self.max_sentences > self.queue:
+            raise ConfigError(
+                f"serve.max_sentences={self.max_sentences} is more than serve.queue={self.queue}: "
+                "lower the first or raise the second"
+            )
+        names = [name for name, _ in self.named_folders]
+        for name in names:
+            check_plain_name("serve.models", name)
+            if names.count(name) > 1:
+                raise ConfigError(f"serve.models has two models with the name {name}: give them names, as NAME:FOLDER")
+
+    @property
+    def named_folders(self) -> list[tuple[str, str]]:
+        """The name and the folder of each model of `models`; without a name, the folder's own."""
+        return [_named_folder(entry) for entry in self.models]
+
+
+def _named_folder(entry: str) -> tuple[str, str]:
+    name, colon, folder = entry.partition(":")
+    if colon and "/" not in name:
+        return name, folder
+    return entry.rstrip("/").rpartition("/")[2], entry

@@ -1,0 +1,60 @@
+"""The attention weights of a sentence and its translation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from nmt.model.interface import TranslationModel
+from nmt.model.packed import Packed
+from nmt.text.special import BOS, EOS
+from nmt.text.tokenizer import Tokenizer
+
+START, END = "⟨s⟩", "⟨/s⟩"
+KINDS = ("encoder", "decoder", "cross")
+
+Weights = npt.NDArray[np.float32]
+"""(layers, heads, queries, keys)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """All attention weights of a sentence and its translation."""
+
+    source: list[str]
+    """Word pieces that the encoder reads."""
+    target: list[str]
+    """Word pieces that the decoder reads, from the start mark on."""
+    encoder: Weights
+    decoder: Weights
+    cross: Weights
+
+    def of_kind(self, kind: str) -> tuple[Weights, list[str], list[str]]:
+        """Return the weights of one of KINDS with the pieces of its queries and of its keys."""
+        kinds = {
+            "encoder": (self.encoder, self.source, self.source),
+            "decoder": (self.decoder, self.target, self.target),
+            "cross": (self.cross, self.target, self.source),
+        }
+        return kinds[kind]
+
+    @property
+    def size(self) -> int:
+        """The number of weights."""
+        return self.encoder.size + self.decoder.size + self.cross.size
+
+
+def compute_attention(model: TranslationModel, tokenizer: Tokenizer, source: str, target: str) -> Attention:
+    """Return the attention weights of a sentence and its translation."""
+    source_ids, target_ids = tokenizer.encode_source([source])[0], tokenizer.encode_target([target])[0]
+    device = model.projection.device
+    stream = Packed.from_sentences([[*source_ids, EOS]]).to(device)
+    prefix = Packed.from_sentences([[BOS, *target_ids]]).to(device)
+    with torch.no_grad():
+        maps = model.attention(stream, prefix)
+    return Attention(
+        [*tokenizer.source_pieces(source_ids), END],
+        [START, *tokenizer.target_pieces(target_ids)],
+        *(weights.cpu().numpy() for weights in maps),
+    )

@@ -1,0 +1,106 @@
+"""A model that was loaded: what `nmt.load` returns, and what the commands translate and score with."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.attention import Attention, compute_attention
+from nmt.decoding.engine import Engine, Likelihood, Translation
+from nmt.decoding.request import Request
+from nmt.decoding.torch_engine import TorchEngine
+from nmt.decoding.word_details import WordProbability
+from nmt.errors import UserError, nearest
+from nmt.runs.checkpoint_record import CheckpointRecord
+
+
+class SearchOptions(TypedDict, total=False):
+    """Settings of one call of `LoadedModel.translate`. Each has the meaning of the setting `decoding.<name>`."""
+
+    strategy: str
+    beam: int
+    nbest: int
+    alpha: float
+    extra_length: int
+    well_formed: bool
+    batch_tokens: int
+    temperature: float
+    top_k: int
+    top_p: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model that translates. Its methods change nothing in it, so any number of threads may call them."""
+
+    engine: Engine
+    path: Path
+    """Folder of the checkpoint or the export."""
+    languages: tuple[str, str]
+    """Source and target language."""
+    files: list[Path]
+    """The files of the checkpoint or the export, without the state of training."""
+    checkpoint: CheckpointRecord
+    """The checkpoint that was loaded, or that the export was made from."""
+
+    def translate(
+        self,
+        lines: Iterable[str | Request],
+        *,
+        token_scores: bool = False,
+        seed: int = 1,
+        **options: Unpack[SearchOptions],
+    ) -> list[Translation]:
+        """Translate lines of text, and return the translations in the same order.
+
+        Args:
+            lines: the text, a sentence per line. An empty line stays empty; a line that is too long is truncated, with
+                a warning. A `Request` is a line with constraints on its translation.
+            token_scores: whether candidates have their tokens with log-probabilities, which takes an extra pass.
+            seed: seed of the samples, if strategy is "sample".
+            options: settings of the search that differ from those that the model was loaded with.
+        """
+        if isinstance(lines, str):
+            raise TypeError("translate takes a list of lines, not a single text: translate([text])")
+        engine = self.engine.with_search(self._search(options), seed)
+        return list(engine.translate(lines, token_scores=token_scores))
+
+    def score(self, pairs: Iterable[tuple[str, str]]) -> list[Likelihood]:
+        """Return how probable the second text of each pair is as the translation of the first.
+
+        Only the beginning of a sentence that is too long counts.
+        """
+        sources, targets = [], []
+        for source, target in pairs:
+            sources.append(source)
+            targets.append(target)
+        return self.engine.score(sources, targets)
+
+    def attention(self, source: str, target: str) -> Attention:
+        """Return the attention weights of a sentence and its translation. Of an ensemble, the first model attends."""
+        if not isinstance(self.engine, TorchEngine):
+            raise UserError(f"{self.path} is an export, which does not show its attention: load the run itself")
+        return compute_attention(self.engine.models[0], self.engine.tokenizer, source, target)
+
+    def next_words(self, source: str, beginning: str = "", *, count: int = 8) -> list[WordProbability]:
+        """Return the words that are most likely to follow the beginning of a translation, most likely first.
+
+        Punctuation belongs to the word before it. The probabilities of all words and of the end add up to 1.
+        """
+        if not isinstance(self.engine, TorchEngine):
+            raise UserError(f"{self.path} is an export, which does not show its next words: load the run itself")
+        if not source.strip():
+            return []
+        found = self.engine.next_words(source, beginning, count)
+        decode = self.engine.tokenizer.decode
+        return [WordProbability(decode(word.tokens), math.exp(word.log_probability)) for word in found]
+
+    def _search(self, options: SearchOptions) -> DecodingConfig:
+        """Return the settings of a search: those of the engine, but for `options`."""
+        known = {field.name for field in fields(DecodingConfig)}
+        for name in options:
+            if name not in known:
+                raise TypeError(f"translate has no option {name}; {nearest(name, known)}")
+        return replace(self.engine.config, **options)

@@ -1,0 +1,55 @@
+"""What is known of the words of a translation: how probable they are, and what they attend to."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.decoding.attention import Attention
+from nmt.decoding.engine import ScoredToken
+from nmt.text.tokenizer import SPACE_MARK
+
+
+@dataclass(frozen=True, slots=True)
+class WordProbability:
+    """A word of a translation with its punctuation."""
+
+    text: str
+    probability: float
+
+
+def words_of(tokens: Sequence[ScoredToken], text: str) -> list[WordProbability]:
+    """Return the words of a translation; a word's probability is the product of those of its pieces."""
+    groups = group_pieces([token.piece for token in tokens])
+    probabilities = [math.exp(sum(tokens[index].log_probability for index in group)) for group in groups]
+    spelled = spell([token.piece for token in tokens], text)
+    return [WordProbability(*each) for each in zip(spelled, probabilities, strict=True)]
+
+
+def group_pieces(pieces: Sequence[str]) -> list[range]:
+    """Return the indices of the pieces of each word; a word begins with the mark of a space."""
+    starts = [index for index, piece in enumerate(pieces) if index == 0 or piece.startswith(SPACE_MARK)]
+    return [range(start, end) for start, end in zip(starts, [*starts[1:], len(pieces)], strict=True)]
+
+
+def spell(pieces: Sequence[str], text: str) -> list[str]:
+    """Return the words of a text that has these pieces: as the text spells them, if it has the same number."""
+    spelled = ["".join(pieces[index] for index in group).replace(SPACE_MARK, "") for group in group_pieces(pieces)]
+    return text.split() if len(text.split()) == len(spelled) else spelled
+
+
+def word_attention(attention: Attention) -> npt.NDArray[np.float32]:
+    """Return how much each target word attends to each source word (target words, source words).
+
+    The weights of all layers and heads are averaged, over the steps that predict a word, and rows sum to 1. The marks
+    at the ends of both sentences do not count.
+    """
+    weights = attention.cross.mean(axis=(0, 1))[:-1, :-1]  # row i belongs to the step that predicts target piece i
+    rows = [weights[list(group)].mean(0) for group in group_pieces(attention.target[1:])]
+    columns = group_pieces(attention.source[:-1])
+    words = [[row[list(group)].sum() for group in columns] for row in rows]
+    found = np.array(words, dtype=np.float32).reshape(len(rows), len(columns))
+    found /= np.maximum(found.sum(1, keepdims=True), np.finfo(np.float32).tiny)
+    return found

@@ -1,0 +1,120 @@
+"""Collect the sentences of all clients, and pass those of similar length to the model together."""
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from nmt.config.schema import ServeConfig
+from nmt.decoding.request import Request
+from nmt.serving.errors import RequestError
+from nmt.serving.metrics import Metrics
+from nmt.serving.requests import Answer, Batch, Task
+
+SECONDS_PER_POSITION = 0.01
+"""A sentence's turn is the time of its arrival, and later by this much for each sentence before it in its request. So a
+long text does not hold up the short texts of others, and nothing can be overtaken for ever."""
+LENGTH_RATIO, LENGTH_SLACK = 2, 20
+"""Sentences are translated together with the one whose turn it is if they are at most this many times as long or short,
+or differ by at most this many characters."""
+MAX_RETRY_SECONDS = 60
+FIRST_RATE = 50.0
+"""Sentences per second, until they have been measured."""
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A sentence that waits for its translation."""
+
+    task: Task
+    request: Request
+    turn: float
+    answer: asyncio.Future[Answer]
+
+    @property
+    def length(self) -> int:
+        """The number of characters."""
+        return len(self.request.text)
+
+
+class Batcher:
+    """The queue of a model."""
+
+    def __init__(
+        self, name: str, config: ServeConfig, run: Callable[[Batch], Awaitable[list[Answer]]], metrics: Metrics
+    ) -> None:
+        """Pass batches to `run`, which returns an answer per sentence or raises RequestError."""
+        self.config, self.run, self.metrics = config, run, metrics
+        self._waiting_sentences = metrics.waiting.labels(name)
+        self.waiting: list[Waiting] = []
+        self.sentences_per_second = FIRST_RATE
+        self._arrived = asyncio.Event()
+
+    def add(self, task: Task, requests: Sequence[Request]) -> list[asyncio.Future[Answer]]:
+        """Queue the sentences of a request and return their future answers; refuse all if there is no room."""
+        self._forget_cancelled()
+        if len(self.waiting) + len(requests) > self.config.queue:
+            raise RequestError(429, "the server is busy: try again later", {"Retry-After": str(self.retry_seconds())})
+        now, loop = time.monotonic(), asyncio.get_running_loop()
+        added = [
+            Waiting(task, request, now + SECONDS_PER_POSITION * position, loop.create_future())
+            for position, request in enumerate(requests)
+        ]
+        self.waiting += added
+        self._waiting_sentences.set(len(self.waiting))
+        self._arrived.set()
+        return [each.answer for each in added]
+
+    def retry_seconds(self) -> int:
+        """Return after how many seconds half of the queue will be free again."""
+        return min(MAX_RETRY_SECONDS, max(1, math.ceil(len(self.waiting) / 2 / self.sentences_per_second)))
+
+    async def work(self) -> None:
+        """Translate what arrives, batch by batch, until cancelled."""
+        while True:
+            await self._arrived.wait()
+            self._forget_cancelled()
+            if 0 < len(self.waiting) < self.config.batch and self.config.wait_ms:
+                await asyncio.sleep(self.config.wait_ms / 1000)
+            batch = self.take()
+            if batch:
+                await self._translate(batch)
+            if not self.waiting:
+                self._arrived.clear()
+
+    def take(self) -> list[Waiting]:
+        """Remove and return the sentence whose turn it is, with others of the same task and of similar length."""
+        self._forget_cancelled()
+        self.waiting.sort(key=lambda each: each.turn)
+        chosen = [each for each in self.waiting if _fits(each, self.waiting[0])][: self.config.batch]
+        identities = set(map(id, chosen))
+        self.waiting = [each for each in self.waiting if id(each) not in identities]
+        self._waiting_sentences.set(len(self.waiting))
+        return chosen
+
+    async def _translate(self, batch: list[Waiting]) -> None:
+        began = time.monotonic()
+        try:
+            answers = await self.run(Batch(batch[0].task, [each.request for each in batch]))
+        except RequestError as error:
+            for each in batch:
+                if not each.answer.done():
+                    each.answer.set_exception(error)
+            return
+        for each, answer in zip(batch, answers, strict=True):
+            if not each.answer.done():
+                each.answer.set_result(answer)
+        seconds = max(time.monotonic() - began, 1e-3)
+        self.sentences_per_second += 0.1 * (len(batch) / seconds - self.sentences_per_second)
+        self.metrics.batch_sentences.observe(len(batch))
+        self.metrics.batch_seconds.observe(seconds)
+
+    def _forget_cancelled(self) -> None:
+        """Drop the sentences of clients that are gone."""
+        self.waiting = [each for each in self.waiting if not each.answer.done()]
+
+
+def _fits(each: Waiting, first: Waiting) -> bool:
+    shorter, longer = sorted((each.length, first.length))
+    return each.task == first.task and longer <= max(LENGTH_RATIO * shorter, shorter + LENGTH_SLACK)

@@ -1,0 +1,20 @@
+"""The errors of the server: what clients get, and what is logged."""
+
+import sys
+import traceback
+from collections.abc import Mapping
+
+
+class RequestError(Exception):
+    """A request that is refused, with the status and the one line that the client gets."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.headers = status, message, dict(headers or {})
+
+
+def report_error(error: BaseException) -> None:
+    """Print where an error happened, but not its message, which may contain the text of a client."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))
+    print(f"nmt: serve: {type(error).__name__} at {places}", file=sys.stderr, flush=True)

@@ -1,0 +1,124 @@
+"""LibreTranslate's routes, with its fields and errors, so that its clients work unchanged."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from nmt.serving import fields
+from nmt.serving.errors import RequestError
+from nmt.serving.languages import language_name
+from nmt.serving.requests import Task
+from nmt.serving.service import Model, Service, TextAnswer
+from nmt.serving.v1 import MAX_NBEST
+
+AUTO = "auto"
+"""The source language of a text whose language is not known."""
+UNDETECTED = 0.0
+"""The confidence of a language that was assumed, because all models read the same."""
+
+
+def routes(service: Service) -> list[Route]:
+    """Return the routes."""
+
+    async def translate(request: Request) -> JSONResponse:
+        values = await fields.read_values(request)
+        texts, is_list = fields.texts(values, "q")
+        source, target = fields.text(values, "source"), fields.text(values, "target")
+        kind = fields.text(values, "format", "text")
+        if kind not in ("text", "html"):
+            raise RequestError(400, "the format is not supported: it is text or html")
+        alternatives = fields.number(values, "alternatives", 0, range(MAX_NBEST))
+        model = _choose_model(service, source, target)
+        found = await service.translate(model, texts, Task(nbest=alternatives + 1), html=kind == "html")
+        return JSONResponse(_answer(service, found, source, alternatives, is_list=is_list))
+
+    async def detect(request: Request) -> JSONResponse:
+        fields.texts(await fields.read_values(request), "q")
+        return JSONResponse([_detected(service)])
+
+    async def languages(_: Request) -> JSONResponse:
+        return JSONResponse(_languages(service))
+
+    async def health(_: Request) -> JSONResponse:
+        loaded = [model.facts for model in service.models]  # raises the error of a model that is being loaded
+        return JSONResponse({"status": "ok", "models": len(loaded)})
+
+    async def settings(_: Request) -> JSONResponse:
+        return JSONResponse(_settings(service))
+
+    return [
+        Route("/translate", translate, methods=["POST"]),
+        Route("/detect", detect, methods=["POST"]),
+        Route("/languages", languages),
+        Route("/health", health),
+        Route("/frontend/settings", settings),
+    ]
+
+
+def _choose_model(service: Service, source: str, target: str) -> Model:
+    """Return the first model of a pair of languages."""
+    pairs = [(model.facts.source, model.facts.target) for model in service.models]
+    for model, pair in zip(service.models, pairs, strict=True):
+        if pair[1] == target and source in (AUTO, pair[0]):
+            return model
+    if source not in (AUTO, *(pair[0] for pair in pairs)):
+        raise RequestError(400, "the source language is not supported; GET /languages lists all")
+    raise RequestError(400, "the target language is not available from the source language; GET /languages lists all")
+
+
+def _answer(
+    service: Service, found: list[TextAnswer], source: str, alternatives: int, *, is_list: bool
+) -> dict[str, Any]:
+    translated, others = [each.text() for each in found], [_alternatives(each, alternatives) for each in found]
+    answer: dict[str, Any] = {"translatedText": translated if is_list else translated[0]}
+    if alternatives:
+        answer["alternatives"] = others if is_list else others[0]
+    if source == AUTO:
+        detected = _detected(service)
+        answer["detectedLanguage"] = [detected for _ in found] if is_list else detected
+    return answer
+
+
+def _alternatives(answer: TextAnswer, count: int) -> list[str]:
+    """Return up to `count` further translations of a text, all of them different."""
+    ranked = dict.fromkeys(answer.text(rank) for rank in range(count + 1))
+    return list(ranked)[1:]
+
+
+def _detected(service: Service) -> dict[str, Any]:
+    sources = {model.facts.source for model in service.models}
+    if len(sources) > 1:
+        raise RequestError(501, "this server does not detect languages: name the source language")
+    return {"confidence": UNDETECTED, "language": sources.pop()}
+
+
+def _languages(service: Service) -> list[dict[str, Any]]:
+    pairs = [(model.facts.source, model.facts.target) for model in service.models]
+    codes = dict.fromkeys([*(source for source, _ in pairs), *(target for _, target in pairs)])
+    return [
+        {
+            "code": code,
+            "name": language_name(code),
+            "targets": list(dict.fromkeys(target for source, target in pairs if source == code)),
+        }
+        for code in codes
+    ]
+
+
+def _settings(service: Service) -> dict[str, Any]:
+    facts = service.models[0].facts
+    return {
+        "apiKeys": bool(service.config.key_file),
+        "charLimit": service.config.max_bytes,
+        "filesTranslation": False,
+        "frontendTimeout": 500,
+        "keyRequired": bool(service.config.key_file),
+        "language": {
+            "source": {"code": facts.source, "name": language_name(facts.source)},
+            "target": {"code": facts.target, "name": language_name(facts.target)},
+        },
+        "suggestions": False,
+        "supportedFilesFormat": [],
+    }

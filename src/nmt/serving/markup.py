@@ -1,0 +1,47 @@
+"""Find the text between the tags of HTML."""
+
+import re
+from collections.abc import Iterator
+from html import escape, unescape
+
+from nmt.serving.sentences import Span
+
+RAW = re.compile(r"<(script|style|textarea|pre|code)\b", re.IGNORECASE)
+"""Elements whose content is not translated."""
+RAW_END = {name: re.compile(f"</{name}\\b", re.IGNORECASE) for name in ("script", "style", "textarea", "pre", "code")}
+
+
+def texts_between_tags(html: str) -> Iterator[Span]:
+    """Yield the texts between tags, comments, scripts and the like. Tags that are never closed count as text."""
+    position = 0
+    while position < len(html):
+        tag = _next_tag(html, position)
+        if tag.start > position:
+            yield Span(position, tag.start)
+        position = tag.end
+
+
+def _next_tag(html: str, position: int) -> Span:
+    """Return the next tag with all that belongs to it, or an empty span at the end of the text."""
+    start = html.find("<", position)
+    if start < 0:
+        return Span(len(html), len(html))
+    end = html.find("-->" if html.startswith("<!--", start) else ">", start)
+    if end < 0:
+        return Span(len(html), len(html))
+    end += 3 if html.startswith("<!--", start) else 1
+    raw = RAW.match(html, start)
+    if raw:
+        closing = RAW_END[raw[1].lower()].search(html, end)
+        end = html.find(">", closing.start()) + 1 if closing else len(html)
+    return Span(start, end or len(html))
+
+
+def to_text(html: str) -> str:
+    """Return the text that a browser shows for HTML without tags."""
+    return unescape(html)
+
+
+def to_html(text: str) -> str:
+    """Return the HTML of a text."""
+    return escape(text, quote=False)

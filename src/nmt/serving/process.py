@@ -1,0 +1,130 @@
+"""Start the process of a model, call it, and replace it if it ends."""
+
+import asyncio
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+
+from nmt.errors import UserError
+from nmt.serving.errors import RequestError
+from nmt.serving.metrics import Metrics
+from nmt.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource
+
+RESTART_SECONDS = 5
+"""Seconds that clients are asked to wait while the process of a model is replaced."""
+MAX_PAUSE_SECONDS = 30
+"""The longest pause between two attempts to start a process."""
+
+
+class LostError(Exception):
+    """The process has ended."""
+
+
+class ModelProcess:
+    """A model in a process of its own: a crash ends neither the server nor other models, and its work blocks nothing.
+
+    A thread waits for the answers, because reading from a pipe blocks.
+    """
+
+    def __init__(self, source: ModelSource, metrics: Metrics) -> None:
+        self.source = source
+        self.facts: ModelFacts | None = None
+        """What clients may know of the model; None while it is not loaded."""
+        self._restarts = metrics.restarts.labels(source.name)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"model {source.name}")
+        self._process: BaseProcess | None = None
+        self._connection: Connection | None = None
+        self._replacement: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Load the model; raise the UserError of a model that cannot be loaded."""
+        context = get_context("spawn")  # a copy of this process would have its threads' locks, and no GPU
+        self._connection, other = context.Pipe()
+        self._process = context.Process(target=_run, args=(other, self.source), daemon=True)
+        self._process.start()
+        other.close()
+        try:
+            reply = await self._exchange(None)
+        except LostError as error:
+            raise UserError(f"the process of model {self.source.name} ended while it loaded the model") from error
+        if isinstance(reply, Failure):
+            raise UserError(reply.message)
+        assert isinstance(reply, ModelFacts)
+        self.facts = reply
+        asyncio.get_running_loop().add_reader(self._process.sentinel, self._replace)
+
+    async def run(self, batch: Batch) -> list[Answer]:
+        """Return the answers for a batch; replace the process if it ends, or has no answer in time."""
+        if self.facts is None:
+            raise self._unavailable()
+        try:
+            async with asyncio.timeout(self.source.config.serve.timeout):
+                reply = await self._exchange(batch)
+        except (LostError, TimeoutError) as error:
+            self._replace()
+            raise self._unavailable() from error
+        if isinstance(reply, Failure):
+            raise RequestError(reply.status, reply.message)
+        assert isinstance(reply, list)
+        return reply
+
+    def stop(self) -> None:
+        """End the process."""
+        if self._replacement:
+            self._replacement.cancel()
+        self._end()
+        self._thread.shutdown(wait=False)
+
+    async def _exchange(self, batch: Batch | None) -> object:
+        """Send a batch, if there is one, and return what the process sends."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _exchange, self._connection, batch)
+
+    def _unavailable(self) -> RequestError:
+        return RequestError(503, "the model is being restarted: try again", {"Retry-After": str(RESTART_SECONDS)})
+
+    def _replace(self) -> None:
+        """End the process, and start another one in the background."""
+        if self.facts is None:  # it is being replaced already
+            return
+        self._end()
+        self._replacement = asyncio.get_running_loop().create_task(self._start_again())
+
+    async def _start_again(self) -> None:
+        pause = 0
+        while self.facts is None:
+            await asyncio.sleep(pause)
+            pause = min(MAX_PAUSE_SECONDS, 2 * pause + 1)
+            self._restarts.inc()
+            print(f"nmt: serve: starting model {self.source.name} again", file=sys.stderr, flush=True)
+            try:
+                await self.start()
+            except UserError as error:
+                print(f"nmt: serve: {error}", file=sys.stderr, flush=True)
+                self._end()
+
+    def _end(self) -> None:
+        self.facts = None
+        if self._process:
+            asyncio.get_running_loop().remove_reader(self._process.sentinel)
+            self._process.kill()
+            self._process.join()
+
+
+def _run(connection: Connection, source: ModelSource) -> None:
+    """Be the process of a model."""
+    from nmt.serving.worker import run_worker  # noqa: PLC0415 - only this process needs torch
+
+    run_worker(connection, source)
+
+
+def _exchange(connection: Connection | None, batch: Batch | None) -> object:
+    assert connection is not None
+    try:
+        if batch is not None:
+            connection.send(batch)
+        return connection.recv()
+    except (EOFError, OSError) as error:
+        connection.close()
+        raise LostError from error

@@ -1,0 +1,65 @@
+"""What the server asks of a model, and what the model answers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from nmt.config.schema import Config
+from nmt.decoding.request import Request
+
+Answer = dict[str, Any]
+"""What a model answers for one sentence, ready for JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """Where a model comes from."""
+
+    name: str
+    config: Config
+    folder: str
+    """Folder of the model; empty for the model that the settings choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What to do with a sentence. Only sentences with equal tasks are translated together."""
+
+    nbest: int = 1
+    beam: int | None = None
+    """Hypotheses per sentence; None is the model's own number."""
+    details: bool = False
+    """Whether to add words with their probabilities, and attention."""
+    alignments: bool = False
+    """Whether to add the source word that each word attends to most."""
+    choices: int = 0
+    """Instead of translating, return this many words that are likely to follow the beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Sentences for one call of a model."""
+
+    task: Task
+    requests: list[Request]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The reason why a batch has no answers."""
+
+    message: str
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What clients may know of a model."""
+
+    source: str
+    target: str
+    engine: str
+    """torch or ctranslate2."""
+    attention: bool
+    """Whether details include attention."""
+    choices: bool
+    """Whether it can name the words that are likely to come next."""

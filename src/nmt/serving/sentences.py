@@ -1,0 +1,84 @@
+"""Split text into sentences, and put their translations together again with all that stood between them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+LINE = re.compile("[^\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]+")
+WIDE_STOPS = "。！？"
+TOKEN = re.compile(f"[^\\s{WIDE_STOPS}]*[{WIDE_STOPS}]+[”’」』）]*|[^\\s{WIDE_STOPS}]+")
+"""A word with its punctuation. Chinese and Japanese have no spaces, so the marks at the end of a sentence end it."""
+STOPS = (".", "!", "?", "…")
+OPENING, CLOSING = "\"'“”„‚‘’«»‹›([{¿¡", "\"'“”’«»‹›)]}"
+_ABBREVIATIONS = """
+mr mrs ms dr prof st jr sr vs etc inc ltd co corp no vol fig approx dept est gen col capt lt sgt rev hon
+hr fr nr bzw usw ca vgl evtl ggf inkl zzgl tel str abs art bd hrsg jh mio mrd
+m mm mme mlle av env p pp cf ex jan feb mar apr jun jul aug sep sept oct nov dec
+"""
+ABBREVIATIONS = frozenset(_ABBREVIATIONS.split())
+"""Words that often have a period inside a sentence, in lower case."""
+MAX_CHARACTERS = 600
+"""The longest sentence; text without punctuation is cut at a space before it is longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a text, from `start` up to `end`."""
+
+    start: int
+    end: int
+
+
+def sentences(text: str) -> Iterator[Span]:
+    """Yield the sentences of a text, without the white space around them; no sentence continues on another line."""
+    for line in LINE.finditer(text):
+        yield from _sentences_of_line(text, [Span(*token.span()) for token in _tokens(text, line.span())])
+
+
+def _tokens(text: str, line: tuple[int, int]) -> Iterator[re.Match[str]]:
+    yield from TOKEN.finditer(text, *line)
+
+
+def _sentences_of_line(text: str, tokens: Sequence[Span]) -> Iterator[Span]:
+    start: int | None = None
+    for index, token in enumerate(tokens):
+        start = token.start if start is None else start
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
+        if following and not _ends(text, token, following) and following.end - start <= MAX_CHARACTERS:
+            continue
+        yield from (Span(at, min(at + MAX_CHARACTERS, token.end)) for at in range(start, token.end, MAX_CHARACTERS))
+        start = None
+
+
+def _ends(text: str, token: Span, following: Span) -> bool:
+    """Return whether a sentence ends between two tokens."""
+    word = text[token.start : token.end].rstrip(CLOSING)
+    if word.endswith(tuple(WIDE_STOPS)):
+        return True
+    if not word.endswith(STOPS) or _begins_in_lower_case(text[following.start : following.end]):
+        return False
+    return not (word.endswith(".") and _is_abbreviation(word[:-1].lstrip(OPENING)))
+
+
+def _begins_in_lower_case(word: str) -> bool:
+    return word.lstrip(OPENING)[:1].islower()
+
+
+def _is_abbreviation(word: str) -> bool:
+    """Return whether a word before a period is an abbreviation, an initial or a number in an order, such as 3."""
+    if word.isdigit():
+        return len(word) <= 2
+    return (word.isalpha() and len(word) == 1) or word.lower() in ABBREVIATIONS or bool(_INITIALS.fullmatch(word))
+
+
+_INITIALS = re.compile(r"(?:\w{1,2}\.)+\w{1,2}")
+"""Such as z.B, U.S and a.m."""
+
+
+def join(text: str, spans: Sequence[Span], translations: Sequence[str]) -> str:
+    """Return a text with each span replaced by its translation; everything between them is kept."""
+    parts, end = [], 0
+    for span, translation in zip(spans, translations, strict=True):
+        parts += [text[end : span.start], translation]
+        end = span.end
+    return "".join([*parts, text[end:]])

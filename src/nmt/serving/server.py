@@ -1,0 +1,154 @@
+"""Listen, answer, and stop: uvicorn with time limits for slow clients and a clean end."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from nmt.config.schema import Config, ServeConfig
+from nmt.errors import UserError
+from nmt.serving.app import application
+from nmt.serving.guard import Guard
+from nmt.serving.keys import read_keys
+from nmt.serving.metrics import Metrics
+from nmt.serving.process import ModelProcess
+from nmt.serving.requests import ModelSource
+from nmt.serving.service import Model, Service
+
+MAX_HEADER_BYTES = 16_384
+"""The largest head of a request."""
+KEEP_ALIVE_SECONDS = 15
+"""Seconds for which a connection stays open after an answer."""
+
+
+def serve(config: Config) -> None:
+    """Load the models, and answer requests until SIGTERM or SIGINT; then finish the open ones."""
+    asyncio.run(_serve(config))
+
+
+async def _serve(config: Config) -> None:
+    metrics, keys = Metrics(), read_keys(config.serve.key_file)
+    listening = _listen(config.serve)
+    folders = config.serve.named_folders or [(config.name, "")]
+    processes = [ModelProcess(ModelSource(name, config, folder), metrics) for name, folder in folders]
+    try:
+        await asyncio.gather(*(process.start() for process in processes))
+        models = [Model(each.source.name, config.serve, each, metrics) for each in processes]
+        app = application(Service(config.serve, models, metrics), keys)
+        workers = [asyncio.ensure_future(model.batcher.work()) for model in models]
+        print(f"serving {', '.join(model.name for model in models)} at {_address(listening)}", flush=True)
+        await _Server(_uvicorn_config(app, config.serve)).serve(sockets=[listening])
+        for worker in workers:
+            worker.cancel()
+    finally:
+        for process in processes:
+            process.stop()
+
+
+def _listen(config: ServeConfig) -> socket.socket:
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:
+        return socket.create_server((config.host, config.port), family=family, backlog=1024)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UserError(
+            f"cannot listen on serve.host={config.host}, serve.port={config.port}: {reason}; choose others"
+        ) from error
+
+
+def _address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _uvicorn_config(app: Guard, config: ServeConfig) -> uvicorn.Config:
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # its messages may quote requests; the guard reports errors
+    return uvicorn.Config(
+        app,
+        http=_protocol(config.read_timeout),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,  # it would contain the text of queries
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=config.connections,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=int(config.drain + 1),
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+    )
+
+
+class _Server(uvicorn.Server):
+    """A server for which SIGTERM is a request to finish, not an error."""
+
+    should_exit: bool
+    force_exit: bool
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Finish on SIGTERM and SIGINT. uvicorn would then end the process by the same signal."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._finish, number)
+        yield
+
+    def _finish(self, number: int) -> None:
+        if self.should_exit and number == signal.SIGINT:
+            self.force_exit = True
+        elif not self.should_exit:
+            print("finishing open requests", file=sys.stderr, flush=True)
+        self.should_exit = True
+
+
+def _protocol(seconds: float) -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol, but with limits for clients that send headers, or read answers, too slowly."""
+
+    class TimedProtocol(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            self.head_limit: asyncio.TimerHandle | None = None
+            self.read_limit: asyncio.TimerHandle | None = None
+            self._limit_head()
+
+        def data_received(self, data: bytes) -> None:
+            if self._waits_for_head():
+                self._limit_head()
+            super().data_received(data)
+            if not self._waits_for_head() and self.head_limit:
+                self.head_limit.cancel()
+                self.head_limit = None
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            for limit in (self.head_limit, self.read_limit):
+                if limit:
+                    limit.cancel()
+            super().connection_lost(exc)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self.read_limit = self.loop.call_later(seconds, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self.read_limit:
+                self.read_limit.cancel()
+
+        def timeout_keep_alive_handler(self) -> None:
+            super().timeout_keep_alive_handler()
+            self.loop.call_later(seconds, self.transport.abort)  # in case the client does not read the last answer
+
+        def _waits_for_head(self) -> bool:
+            return self.cycle is None or self.cycle.response_complete
+
+        def _limit_head(self) -> None:
+            if self.head_limit is None:
+                self.head_limit = self.loop.call_later(seconds, self.transport.abort)
+
+    return TimedProtocol

@@ -1,0 +1,145 @@
+"""The models of the server by name, and what they do with whole texts."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from nmt.config.schema import ServeConfig
+from nmt.decoding.request import Request
+from nmt.serving import markup
+from nmt.serving.batcher import Batcher
+from nmt.serving.errors import RequestError
+from nmt.serving.metrics import Metrics
+from nmt.serving.requests import Answer, Batch, ModelFacts, Task
+from nmt.serving.sentences import Span, join, sentences
+
+Terms = Sequence[tuple[str, str]]
+"""Terms of the source language, each with the one that must translate it."""
+
+
+class Runner(Protocol):
+    """Runs batches: the process of a model."""
+
+    facts: ModelFacts | None
+
+    async def run(self, batch: Batch) -> list[Answer]:
+        """Return an answer per sentence, or raise RequestError."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceAnswer:
+    """A sentence of a text, and what the model answered."""
+
+    span: Span
+    candidates: list[Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class TextAnswer:
+    """A translated text."""
+
+    source: str
+    sentences: list[SentenceAnswer]
+    html: bool = False
+
+    def text(self, rank: int = 0) -> str:
+        """Return the whole translation, from the candidates of this rank, or the last ones there are."""
+        chosen = [each.candidates[min(rank, len(each.candidates) - 1)]["text"] for each in self.sentences]
+        written = [markup.to_html(text) for text in chosen] if self.html else chosen
+        return join(self.source, [each.span for each in self.sentences], written)
+
+
+class Model:
+    """A model with its queue."""
+
+    def __init__(self, name: str, config: ServeConfig, runner: Runner, metrics: Metrics) -> None:
+        self.name, self.runner, self.metrics = name, runner, metrics
+        self.batcher = Batcher(name, config, runner.run, metrics)
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What clients may know of the model."""
+        if self.runner.facts is None:
+            raise RequestError(503, f"model {self.name} is being loaded: try again", {"Retry-After": "5"})
+        return self.runner.facts
+
+    async def ask(self, task: Task, requests: Sequence[Request]) -> list[Answer]:
+        """Return an answer per sentence; if the caller is cancelled, the sentences leave the queue."""
+        answers = self.batcher.add(task, requests)
+        self.metrics.sentences.labels(self.name).inc(len(requests))
+        self.metrics.characters.labels(self.name).inc(sum(len(each.text) for each in requests))
+        try:
+            return await asyncio.gather(*answers)
+        except BaseException:
+            for each in answers:
+                each.cancel()
+            raise
+
+
+class Service:
+    """All models of the server; the first is the default."""
+
+    def __init__(self, config: ServeConfig, models: Sequence[Model], metrics: Metrics) -> None:
+        self.config, self.models, self.metrics = config, list(models), metrics
+
+    def model(self, name: str | None = None) -> Model:
+        """Return a model by its name, or the default one."""
+        for model in self.models:
+            if name in (None, model.name):
+                return model
+        raise RequestError(404, "there is no such model; GET /v1/models lists them")
+
+    async def translate(
+        self,
+        model: Model,
+        texts: Sequence[str],
+        task: Task,
+        *,
+        beginnings: Sequence[str] | None = None,
+        terms: Terms = (),
+        html: bool = False,
+    ) -> list[TextAnswer]:
+        """Translate texts, sentence by sentence."""
+        split = [_html_sentences(text) if html else list(sentences(text)) for text in texts]
+        self._check_sentences(sum(map(len, split)))
+        requests = []
+        for index, (text, spans) in enumerate(zip(texts, split, strict=True)):
+            if beginnings and beginnings[index] and len(spans) > 1:
+                raise RequestError(400, "beginnings: only texts of a single sentence can have one")
+            for span in spans:
+                sentence = text[span.start : span.end]
+                sentence = markup.to_text(sentence) if html else sentence
+                beginning = beginnings[index] if beginnings else ""
+                requests.append(Request(sentence, beginning, _terms_of(sentence, terms)))
+        answers = iter(await model.ask(task, requests))
+        return [
+            TextAnswer(text, [SentenceAnswer(span, next(answers)["candidates"]) for span in spans], html)
+            for text, spans in zip(texts, split, strict=True)
+        ]
+
+    async def choices(self, model: Model, sentence: str, beginning: str, count: int) -> list[Answer]:
+        """Return the words that are likely to come next."""
+        if not model.facts.choices:
+            raise RequestError(400, f"model {model.name} cannot name its next words: it is an export")
+        (found,) = await model.ask(Task(choices=count), [Request(sentence, beginning)])
+        choices: list[Answer] = found["choices"]
+        return choices
+
+    def _check_sentences(self, count: int) -> None:
+        if count > self.config.max_sentences:
+            raise RequestError(413, f"{count} sentences are more than the {self.config.max_sentences} of a request")
+
+
+def _html_sentences(html: str) -> list[Span]:
+    found = []
+    for span in markup.texts_between_tags(html):
+        inside = sentences(html[span.start : span.end])
+        found += [Span(span.start + each.start, span.start + each.end) for each in inside]
+    return found
+
+
+def _terms_of(sentence: str, terms: Terms) -> tuple[str, ...]:
+    """Return the required translations of the terms that occur in a sentence as whole words."""
+    return tuple(target for source, target in terms if re.search(rf"(?<!\w){re.escape(source)}(?!\w)", sentence))

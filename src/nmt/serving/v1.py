@@ -1,0 +1,115 @@
+"""The server's own routes: translations with all that the model knows of them."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from nmt.serving import fields
+from nmt.serving.errors import RequestError
+from nmt.serving.requests import Task
+from nmt.serving.service import Model, SentenceAnswer, Service, TextAnswer
+
+MAX_NBEST, MAX_BEAM, MAX_CHOICES, MAX_TERMS = 10, 16, 50, 100
+MAX_BEGINNING = 2_000
+"""The largest number of characters with which a translation can be asked to begin."""
+
+
+def routes(service: Service) -> list[Route]:
+    """Return the routes."""
+
+    async def models(_: Request) -> JSONResponse:
+        return JSONResponse({"models": [_describe(model, service.models[0]) for model in service.models]})
+
+    async def translate(request: Request) -> JSONResponse:
+        values = await fields.read_json(request)
+        texts, _ = fields.texts(values, "text")
+        model = _model(service, values)
+        nbest = fields.number(values, "nbest", 1, range(1, MAX_NBEST + 1))
+        beam = fields.number(values, "beam", 0, range(nbest, MAX_BEAM + 1)) or None
+        details, alignments = fields.flag(values, "details"), fields.flag(values, "alignments")
+        found = await service.translate(
+            model,
+            texts,
+            Task(nbest, beam, details, alignments),
+            beginnings=_beginnings(values, len(texts)),
+            terms=fields.pairs(values, "terms", MAX_TERMS),
+        )
+        return JSONResponse({"model": model.name, "translations": [_translation(each) for each in found]})
+
+    async def choices(request: Request) -> JSONResponse:
+        values = await fields.read_json(request)
+        sentence, beginning = fields.text(values, "text"), fields.text(values, "beginning", "")
+        _check_beginning("beginning", beginning)
+        count = fields.number(values, "count", 8, range(1, MAX_CHOICES + 1))
+        return JSONResponse({"choices": await service.choices(_model(service, values), sentence, beginning, count)})
+
+    return [
+        Route("/v1/models", models),
+        Route("/v1/translate", translate, methods=["POST"]),
+        Route("/v1/choices", choices, methods=["POST"]),
+    ]
+
+
+def _describe(model: Model, default: Model) -> dict[str, Any]:
+    facts = model.facts
+    return {
+        "name": model.name,
+        "source": facts.source,
+        "target": facts.target,
+        "default": model is default,
+        "engine": facts.engine,
+        "attention": facts.attention,
+        "choices": facts.choices,
+    }
+
+
+def _model(service: Service, values: dict[str, Any]) -> Model:
+    return service.model(fields.text(values, "model") if values.get("model") is not None else None)
+
+
+def _beginnings(values: dict[str, Any], texts: int) -> list[str] | None:
+    """Return the beginning of each text's translation, or None."""
+    if values.get("beginnings") is None:
+        return None
+    found, _ = fields.texts(values, "beginnings")
+    if len(found) != texts:
+        raise RequestError(400, "beginnings must have one text for each text, which may be empty")
+    for each in found:
+        _check_beginning("beginnings", each)
+    return found
+
+
+def _check_beginning(name: str, beginning: str) -> None:
+    if len(beginning) > MAX_BEGINNING:
+        raise RequestError(413, f"{name} may have at most {MAX_BEGINNING} characters")
+
+
+def _translation(answer: TextAnswer) -> dict[str, Any]:
+    units = _Utf16Offsets(answer.source)
+    return {"text": answer.text(), "sentences": [_sentence(answer.source, each, units) for each in answer.sentences]}
+
+
+def _sentence(text: str, sentence: SentenceAnswer, units: "_Utf16Offsets") -> dict[str, Any]:
+    span = sentence.span
+    return {
+        "start": units.of(span.start),
+        "end": units.of(span.end),
+        "source": text[span.start : span.end],
+        "candidates": sentence.candidates,
+    }
+
+
+class _Utf16Offsets:
+    """Converts places in a text, asked for in ascending order, to UTF-16 code units, in which JavaScript counts."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.place = self.units = 0
+
+    def of(self, place: int) -> int:
+        """Return the number of code units before a place."""
+        self.units += len(self.text[self.place : place].encode("utf-16-le")) // 2
+        self.place = place
+        return self.units

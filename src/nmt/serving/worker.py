@@ -1,0 +1,96 @@
+"""The process of a model: it loads the model, and answers one batch after the other."""
+
+import signal
+from multiprocessing.connection import Connection
+
+from nmt.compute.machine import prepare_machine
+from nmt.decoding.engine import Candidate, Translation
+from nmt.decoding.load_engine import load, load_engine
+from nmt.decoding.loaded_model import LoadedModel
+from nmt.decoding.request import Request
+from nmt.decoding.torch_engine import TorchEngine
+from nmt.decoding.word_details import spell, word_attention, words_of
+from nmt.errors import ConfigError, UserError
+from nmt.serving.errors import report_error
+from nmt.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource, Task
+
+
+def run_worker(connection: Connection, source: ModelSource) -> None:
+    """Send the facts of the model, then an answer for each batch that is received, until the server has ended."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # the server finishes open requests first, and then closes the pipe
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        model = load_source(source)
+        connection.send(facts_of(model))
+        while True:
+            batch: Batch = connection.recv()
+            connection.send(answer(model, batch))
+    except UserError as error:
+        connection.send(Failure(str(error), 500))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
+
+
+def load_source(source: ModelSource) -> LoadedModel:
+    """Load the model."""
+    runtime = source.config.runtime
+    if not source.folder:
+        return load_engine(source.config, prepare_machine(runtime))
+    return load(source.folder, device=runtime.device, precision=runtime.precision, threads=runtime.threads)
+
+
+def facts_of(model: LoadedModel) -> ModelFacts:
+    """Describe a model to clients."""
+    torch_engine = isinstance(model.engine, TorchEngine)
+    engine = "torch" if torch_engine else "ctranslate2"
+    return ModelFacts(*model.languages, engine=engine, attention=torch_engine, choices=torch_engine)
+
+
+def answer(model: LoadedModel, batch: Batch) -> list[Answer] | Failure:
+    """Return an answer per sentence."""
+    try:
+        if batch.task.choices:
+            return [_choices(model, request, batch.task.choices) for request in batch.requests]
+        found = _translate(model, batch)
+        pairs = zip(batch.requests, found, strict=True)
+        return [_translated(model, batch.task, request.text, translation) for request, translation in pairs]
+    except ConfigError as error:
+        return Failure(str(error), 400)
+    except UserError as error:
+        return Failure(str(error), 500)
+    except Exception as error:  # any error: the model stays usable
+        report_error(error)
+        return Failure("the model failed", 500)
+
+
+def _translate(model: LoadedModel, batch: Batch) -> list[Translation]:
+    task = batch.task
+    beam = task.beam or max(model.engine.config.beam, task.nbest)
+    return model.translate(batch.requests, nbest=task.nbest, beam=beam, token_scores=task.details)
+
+
+def _translated(model: LoadedModel, task: Task, source: str, translation: Translation) -> Answer:
+    return {"candidates": [_candidate(model, task, source, each) for each in translation.candidates]}
+
+
+def _candidate(model: LoadedModel, task: Task, source: str, candidate: Candidate) -> Answer:
+    found: Answer = {"text": candidate.text, "score": candidate.score}
+    if not (task.details or task.alignments):
+        return found
+    tokenizer = model.engine.tokenizer
+    if task.details:
+        words = words_of(candidate.tokens, candidate.text)
+        found["source_words"] = spell(tokenizer.source_pieces(tokenizer.encode_source([source])[0]), source)
+        found["words"] = [{"text": word.text, "probability": word.probability} for word in words]
+    if isinstance(model.engine, TorchEngine) and source.strip() and candidate.text.strip():
+        weights = word_attention(model.attention(source, candidate.text))
+        if task.details:
+            found["attention"] = weights.astype("float64").round(4).tolist()
+        if task.alignments:
+            found["alignment"] = [[int(row.argmax()), index] for index, row in enumerate(weights)]
+    return found
+
+
+def _choices(model: LoadedModel, request: Request, count: int) -> Answer:
+    found = model.next_words(request.text, request.beginning, count=count)
+    return {"choices": [{"text": word.text, "probability": word.probability} for word in found]}

@@ -1,0 +1,189 @@
+"""`nmt serve` as a process: real clients, crashes, slow and vanishing clients, keys, and its end."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra serve")
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+pytest.importorskip("prometheus_client", reason="needs the extra serve")
+pytest.importorskip("python_multipart", reason="needs the extra serve")
+
+import nmt
+from tests.integration.toy import environment
+from tests.unit.export.models import LINES
+from tests.unit.tiny_run import write_tiny_run
+
+SETTINGS = ("runtime.device=cpu", "runtime.precision=fp32", "runtime.threads=1", "serve.port=0", "serve.read_timeout=1")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds the process of the model in /proc")
+
+
+class Server(NamedTuple):
+    process: subprocess.Popen[str]
+    url: str
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, port = self.url.removeprefix("http://").split(":")
+        return host, int(port)
+
+
+def start(folder: Path, *settings: str) -> Server:
+    command = [sys.executable, "-m", "nmt", "serve", f"serve.models=[tiny:{folder}]", *SETTINGS, *settings]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), cwd=folder.parent
+    )
+    assert process.stdout
+    line = process.stdout.readline()
+    found = re.search(r"http://\S+", line)
+    assert found, process.communicate()[1]
+    return Server(process, found[0])
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_run(tmp_path_factory.mktemp("outputs") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def server(run_folder: Path) -> Iterator[Server]:
+    started = start(run_folder)
+    yield started
+    started.process.kill()
+    started.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def expected(run_folder: Path) -> list[str]:
+    model = nmt.load(run_folder, device="cpu", precision="fp32", threads=1)
+    return [each.text for each in model.translate(LINES)]
+
+
+def post(server: Server, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+    data = json.dumps(body).encode()
+    request = urllib.request.Request(server.url + path, data, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def translate(server: Server, text: str) -> str:
+    status, answer = post(server, "/v1/translate", {"text": text})
+    assert status == 200, answer
+    translated: str = answer["translations"][0]["text"]
+    return translated
+
+
+def model_process(server: Server) -> int:
+    """Return the id of the child process that runs the model."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    spawned = [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    (found,) = spawned
+    return int(found)
+
+
+def test_many_clients_at_the_same_time_get_the_translations_of_the_model(server: Server, expected: list[str]) -> None:
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(lambda line: translate(server, line), LINES * 8))
+    assert found == expected * 8
+
+
+def test_libretranslatepy_works_unchanged(server: Server, expected: list[str]) -> None:
+    api = pytest.importorskip("libretranslatepy").LibreTranslateAPI(server.url)
+    assert [api.translate(line, "en", "de", timeout=60) for line in LINES] == expected
+    assert [each["code"] for each in api.languages(timeout=60)] == ["en", "de"]
+    assert api.detect(LINES[0], timeout=60)[0]["language"] == "en"
+
+
+def test_deep_translator_works_unchanged(server: Server, expected: list[str]) -> None:
+    deep_translator = pytest.importorskip("deep_translator")
+    client = deep_translator.LibreTranslator(
+        source="en", target="de", custom_url=f"{server.url}/", api_key="any", use_free_api=False
+    )
+    assert client.translate_batch(LINES) == expected
+
+
+def test_slow_vanishing_and_junk_clients_disturb_nobody(server: Server, expected: list[str]) -> None:
+    slow = [socket.create_connection(server.address) for _ in range(5)]
+    for each in slow[:3]:
+        each.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Le")
+    slow[3].sendall(b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+    for junk in (
+        b"\x16\x03\x01" + os.urandom(200),
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"A" * 40_000 + b"\r\n\r\n",
+        b"\r\n" * 99,
+    ):
+        with socket.create_connection(server.address) as connection:
+            connection.sendall(junk)
+    body = json.dumps({"text": LINES[0]}).encode()
+    for _ in range(5):
+        with socket.create_connection(server.address) as connection:
+            head = f"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+            connection.sendall(head.encode() + body)  # and is gone
+    assert translate(server, LINES[0]) == expected[0]
+    for each in slow:
+        each.settimeout(20)
+        received = b"".join(iter(lambda each=each: each.recv(4096), b""))  # type: ignore[misc]  # until it is closed
+        assert received == b"" or b" 408 " in received.splitlines()[0]
+
+
+def test_a_model_process_that_is_killed_is_replaced(server: Server, expected: list[str]) -> None:
+    before = model_process(server)
+    os.kill(before, signal.SIGKILL)
+    statuses, end = set(), time.monotonic() + 120
+    while time.monotonic() < end:
+        status, answer = post(server, "/v1/translate", {"text": LINES[0]})
+        statuses.add(status)
+        if status == 200 and model_process(server) != before:
+            break
+        assert status in (200, 503), answer
+        time.sleep(0.05)
+    assert 503 in statuses
+    assert answer["translations"][0]["text"] == expected[0]
+
+
+def test_sigterm_finishes_open_requests_and_exits_with_0(server: Server, expected: list[str]) -> None:
+    long_text = "\n".join(LINES * 40)
+    with ThreadPoolExecutor(2) as pool:
+        open_request = pool.submit(translate, server, long_text)
+        time.sleep(0.2)
+        server.process.send_signal(signal.SIGTERM)
+        assert open_request.result() == "\n".join(expected * 40)
+    output, errors = server.process.communicate(timeout=60)
+    assert server.process.returncode == 0
+    assert output == ""
+    assert "Traceback" not in errors
+    assert not [line for line in LINES if line in errors]
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(server.address)
+
+
+def test_what_cannot_be_served_is_refused_in_one_line(run_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("short\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for settings, words in (
+            ([f"serve.port={taken.getsockname()[1]}"], "cannot listen on serve.host=127.0.0.1"),
+            ([f"serve.key_file={tmp_path / 'keys'}"], "must have a key of at least 8 characters"),
+            ([f"serve.models=[a:{tmp_path / 'nothing'}]"], "there is no folder"),
+        ):
+            command = [sys.executable, "-m", "nmt", "serve", f"serve.models=[tiny:{run_folder}]", *SETTINGS, *settings]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(), timeout=120)
+            assert done.returncode == 2
+            assert words in done.stderr
+            assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,82 @@
+"""Run the application of the server in this process, with a small model, and send it requests."""
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any, TypeVar
+
+import httpx
+
+from nmt.config.schema import ServeConfig
+from nmt.decoding.loaded_model import LoadedModel
+from nmt.serving.app import application
+from nmt.serving.errors import RequestError
+from nmt.serving.metrics import Metrics
+from nmt.serving.requests import Answer, Batch, Failure, ModelFacts
+from nmt.serving.service import Model, Service
+from nmt.serving.worker import answer, facts_of
+
+T = TypeVar("T")
+
+
+class ThreadRunner:
+    """Runs a model in a thread instead of a process of its own; `broken` is what it raises instead."""
+
+    def __init__(self, model: LoadedModel) -> None:
+        self.model = model
+        self.facts: ModelFacts | None = facts_of(model)
+        self.batches: list[Batch] = []
+        self.broken: Exception | None = None
+        self.delay = 0.0
+
+    async def run(self, batch: Batch) -> list[Answer]:
+        self.batches.append(batch)
+        await asyncio.sleep(self.delay)
+        if self.broken:
+            raise self.broken
+        found = await asyncio.to_thread(answer, self.model, batch)
+        if isinstance(found, Failure):
+            raise RequestError(found.status, found.message)
+        return found
+
+
+class Client:
+    """Sends requests to an application that runs in a thread."""
+
+    def __init__(self, runners: dict[str, ThreadRunner], config: ServeConfig, keys: Sequence[bytes] = ()) -> None:
+        self.runners = runners
+        self.metrics = Metrics()
+        models = [Model(name, config, runner, self.metrics) for name, runner in runners.items()]
+        self.models = models
+        self.app = application(Service(config, models, self.metrics), keys)
+        self.loop = asyncio.new_event_loop()
+        Thread(target=self.loop.run_forever, daemon=True).start()
+        self.work = [asyncio.run_coroutine_threadsafe(model.batcher.work(), self.loop) for model in models]
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return self.run(self._request(method, path, **options))
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> httpx.Response:
+        return self.request("POST", path, **options)
+
+    async def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        transport = httpx.ASGITransport(app=self.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            return await client.request(method, path, **options)
+
+
+@contextmanager
+def running(client: Client) -> Iterator[Client]:
+    try:
+        yield client
+    finally:
+        for each in client.work:
+            each.cancel()
+        client.loop.call_soon_threadsafe(client.loop.stop)

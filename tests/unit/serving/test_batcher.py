@@ -1,0 +1,128 @@
+"""The queue of a model: what is translated together, in which order, and when requests are refused."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+pytest.importorskip("prometheus_client", reason="needs the extra serve")
+
+from nmt.config.schema import ServeConfig
+from nmt.decoding.request import Request
+from nmt.serving.batcher import Batcher
+from nmt.serving.errors import RequestError
+from nmt.serving.metrics import Metrics
+from nmt.serving.requests import Answer, Batch, Task
+
+PLAIN = Task()
+
+
+async def echo(batch: Batch) -> list[Answer]:
+    return [{"text": request.text} for request in batch.requests]
+
+
+def batcher(run: Callable[[Batch], Awaitable[list[Answer]]] = echo, **settings: int) -> Batcher:
+    limits = {"queue": 100, "batch": 8, "max_sentences": 100, **settings}
+    return Batcher("test", ServeConfig(**limits, wait_ms=0), run, Metrics())
+
+
+def requests(*texts: str) -> list[Request]:
+    return [Request(text) for text in texts]
+
+
+def taken(queue: Batcher) -> list[str]:
+    return [each.request.text for each in queue.take()]
+
+
+async def drain(queue: Batcher) -> list[list[str]]:
+    batches = []
+    while queue.waiting:
+        batches.append(taken(queue))
+    return batches
+
+
+def test_sentences_of_different_clients_are_taken_together_up_to_the_limit() -> None:
+    async def scenario() -> None:
+        queue = batcher(batch=3)
+        for number in range(5):
+            queue.add(PLAIN, requests(f"a sentence {number}"))
+        assert await drain(queue) == [
+            ["a sentence 0", "a sentence 1", "a sentence 2"], ["a sentence 3", "a sentence 4"]
+        ]  # fmt: skip
+
+    asyncio.run(scenario())
+
+
+def test_short_sentences_do_not_wait_for_long_ones_and_long_ones_take_their_turn() -> None:
+    async def scenario() -> None:
+        queue = batcher(batch=4)
+        queue.add(PLAIN, requests("x" * 300))
+        for _ in range(3):
+            queue.add(PLAIN, requests("y" * 30))
+        assert [[text[0] for text in batch] for batch in await drain(queue)] == [["x"], ["y"] * 3]
+        queue.add(PLAIN, requests("y" * 30))
+        queue.add(PLAIN, requests("x" * 300))
+        found: list[str] = []
+        while "x" * 300 not in found:  # short sentences keep coming
+            queue.add(PLAIN, requests(*["y" * 30] * 4))
+            found += taken(queue)
+        assert len(found) <= 10
+
+    asyncio.run(scenario())
+
+
+def test_a_long_text_does_not_hold_up_later_requests() -> None:
+    async def scenario() -> None:
+        queue = batcher(batch=10)
+        queue.add(PLAIN, requests(*["long text"] * 90))
+        await asyncio.sleep(0.02)
+        queue.add(PLAIN, requests("short"))
+        assert "short" in taken(queue)
+
+    asyncio.run(scenario())
+
+
+def test_only_equal_tasks_are_translated_together() -> None:
+    async def scenario() -> None:
+        queue = batcher()
+        queue.add(PLAIN, requests("a"))
+        queue.add(Task(nbest=2), requests("b"))
+        queue.add(PLAIN, requests("c"))
+        assert await drain(queue) == [["a", "c"], ["b"]]
+
+    asyncio.run(scenario())
+
+
+def test_requests_without_room_are_refused_whole_and_told_when_to_return() -> None:
+    async def scenario() -> None:
+        queue = batcher(queue=3, max_sentences=3)
+        first = queue.add(PLAIN, requests("a", "b"))
+        with pytest.raises(RequestError) as refused:
+            queue.add(PLAIN, requests("c", "d"))
+        assert refused.value.status == 429
+        assert int(refused.value.headers["Retry-After"]) >= 1
+        assert len(queue.waiting) == 2
+        first[0].cancel()  # its client is gone
+        queue.add(PLAIN, requests("c", "d"))
+        assert await drain(queue) == [["b", "c", "d"]]
+
+    asyncio.run(scenario())
+
+
+def test_answers_and_errors_reach_those_who_wait() -> None:
+    async def run(batch: Batch) -> list[Answer]:
+        if batch.task.nbest == 2:
+            raise RequestError(503, "gone")
+        return await echo(batch)
+
+    async def scenario() -> None:
+        queue = batcher(run)
+        work = asyncio.ensure_future(queue.work())
+        good, bad = queue.add(PLAIN, requests("a", "b")), queue.add(Task(nbest=2), requests("c"))
+        assert [each["text"] for each in await asyncio.gather(*good)] == ["a", "b"]
+        with pytest.raises(RequestError, match="gone"):
+            await bad[0]
+        assert (await queue.add(PLAIN, requests("again"))[0])["text"] == "again"
+        work.cancel()
+
+    asyncio.run(scenario())

@@ -1,0 +1,290 @@
+"""Every route of the server, with good requests and bad ones; a small model runs in this process."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra serve")
+pytest.importorskip("prometheus_client", reason="needs the extra serve")
+pytest.importorskip("python_multipart", reason="needs the extra serve")
+
+import nmt
+from nmt.config.schema import ServeConfig
+from nmt.decoding.loaded_model import LoadedModel
+from tests.unit.export.models import LINES
+from tests.unit.serving.harness import Client, ThreadRunner, running
+from tests.unit.tiny_run import write_tiny_run
+
+CONFIG = ServeConfig(max_bytes=20_000, max_sentences=20, queue=30, wait_ms=0, timeout=20, read_timeout=0.3)
+KEY = "a-long-secret-key"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    return nmt.load(write_tiny_run(tmp_path_factory.mktemp("outputs") / "tiny"), device="cpu", precision="fp32")
+
+
+@pytest.fixture
+def client(model: LoadedModel) -> Iterator[Client]:
+    with running(Client({"tiny": ThreadRunner(model)}, CONFIG)) as found:
+        yield found
+
+
+def best(model: LoadedModel, line: str) -> str:
+    return model.translate([line])[0].text
+
+
+def error(response: Any) -> str:
+    """Return the error of an answer, which is one line."""
+    assert set(response.json()) == {"error"}
+    message: str = response.json()["error"]
+    assert message
+    assert "\n" not in message
+    assert "Traceback" not in message
+    return message
+
+
+def test_v1_translate_answers_with_sentences_at_their_places(client: Client, model: LoadedModel) -> None:
+    text = f"😀 {LINES[1]}.\n\n{LINES[3].capitalize()}!  "
+    answer = client.post("/v1/translate", json={"text": text, "nbest": 2}).json()
+    assert answer["model"] == "tiny"
+    (translation,) = answer["translations"]
+    units = text.encode("utf-16-le")
+    for sentence in translation["sentences"]:
+        assert units[2 * sentence["start"] : 2 * sentence["end"]].decode("utf-16-le") == sentence["source"]
+        expected = model.translate([sentence["source"]], nbest=2, beam=3)[0].candidates
+        assert sentence["candidates"] == [{"text": each.text, "score": pytest.approx(each.score)} for each in expected]
+    first, second = (sentence["candidates"][0]["text"] for sentence in translation["sentences"])
+    assert translation["text"] == f"{first}\n\n{second}  "
+
+
+def test_details_hold_probabilities_of_words_and_attention(client: Client) -> None:
+    answer = client.post("/v1/translate", json={"text": LINES[0], "details": True, "alignments": True}).json()
+    (found,) = answer["translations"][0]["sentences"][0]["candidates"]
+    assert found["source_words"] == LINES[0].split()
+    assert [word["text"] for word in found["words"]] == found["text"].split()
+    assert all(0 < word["probability"] <= 1 for word in found["words"])
+    assert len(found["attention"]) == len(found["words"])
+    for row in found["attention"]:
+        assert sum(row) == pytest.approx(1, abs=1e-3)
+        assert len(row) == len(found["source_words"])
+    assert [target for _, target in found["alignment"]] == list(range(len(found["words"])))
+    assert all(source in range(len(found["source_words"])) for source, _ in found["alignment"])
+
+
+def test_choices_come_with_probabilities_and_lead_to_translations_that_begin_with_them(client: Client) -> None:
+    found = client.post("/v1/choices", json={"text": LINES[0], "beginning": "", "count": 5}).json()["choices"]
+    assert len(found) == 5
+    probabilities = [each["probability"] for each in found]
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert 0 < sum(probabilities) <= 1 + 1e-6
+    word = found[-1]["text"]
+    answer = client.post("/v1/translate", json={"text": LINES[0], "beginnings": [f"{word} "]}).json()
+    assert answer["translations"][0]["text"].startswith(word)
+
+
+def test_empty_texts_and_lists_stay_empty(client: Client) -> None:
+    assert client.post("/v1/translate", json={"text": ""}).json()["translations"] == [{"text": "", "sentences": []}]
+    assert client.post("/v1/translate", json={"text": []}).json()["translations"] == []
+    assert client.post("/v1/translate", json={"text": " \n "}).json()["translations"][0]["text"] == " \n "
+
+
+@pytest.mark.parametrize("form", ["json", "form", "query", "multipart"])
+def test_libretranslate_takes_json_forms_and_queries(client: Client, model: LoadedModel, form: str) -> None:
+    values = {"q": LINES[0], "source": "en", "target": "de"}
+    parts = {name: (None, value) for name, value in values.items()}
+    options: dict[str, Any] = {
+        "json": {"json": values}, "form": {"data": values}, "query": {"params": values}, "multipart": {"files": parts},
+    }[form]  # fmt: skip
+    assert client.post("/translate", **options).json() == {"translatedText": best(model, LINES[0])}
+
+
+def test_libretranslate_lists_alternatives_languages_and_settings(client: Client, model: LoadedModel) -> None:
+    values = {"q": [LINES[0], ""], "source": "auto", "target": "de", "alternatives": 2}
+    answer = client.post("/translate", json=values).json()
+    assert answer["translatedText"] == [best(model, LINES[0]), ""]
+    expected = dict.fromkeys(each.text for each in model.translate([LINES[0]], nbest=3)[0].candidates)
+    assert answer["alternatives"] == [list(expected)[1:], []]
+    assert [each["language"] for each in answer["detectedLanguage"]] == ["en", "en"]
+    assert client.get("/languages").json()[0] == {"code": "en", "name": "English", "targets": ["de"]}
+    assert client.get("/health").json()["status"] == "ok"
+    assert client.get("/frontend/settings").json()["keyRequired"] is False
+    assert client.post("/detect", data={"q": "text"}).json()[0]["language"] == "en"
+
+
+def test_html_keeps_its_tags_and_escapes_the_translation(client: Client, model: LoadedModel) -> None:
+    html = f"<p class='a'>{LINES[1]} <b>{LINES[3]}</b><!-- {LINES[0]} --></p>"
+    answer = client.post("/translate", json={"q": html, "source": "en", "target": "de", "format": "html"}).json()
+    first, second = best(model, LINES[1]), best(model, LINES[3])
+    assert answer["translatedText"] == f"<p class='a'>{first} <b>{second}</b><!-- {LINES[0]} --></p>"
+
+
+GOOD = {"q": "a dog", "source": "en", "target": "de"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        ("/translate", {**GOOD, "q": None}, 400, "missing q parameter"),
+        ("/translate", {**GOOD, "q": 3}, 400, "q must be text"),
+        ("/translate", {**GOOD, "q": ["a", {}]}, 400, "q must be text"),
+        ("/translate", {**GOOD, "source": "xx"}, 400, "source language is not supported"),
+        ("/translate", {**GOOD, "target": "fr"}, 400, "target language is not available"),
+        ("/translate", {**GOOD, "format": "pdf"}, 400, "format is not supported"),
+        ("/translate", {**GOOD, "alternatives": 99}, 400, "from 0 to 9"),
+        ("/translate", {**GOOD, "alternatives": True}, 400, "whole number"),
+        ("/translate", {**GOOD, "q": "\ud800"}, 400, "no text has"),
+        ("/v1/translate", {"text": "a", "model": "../../etc/passwd"}, 404, "no such model"),
+        ("/v1/translate", {"text": "a", "nbest": 3, "beam": 2}, 400, "from 3 to 16"),
+        ("/v1/translate", {"text": "a", "details": 1}, 400, "true or false"),
+        ("/v1/translate", {"text": "A. B.", "beginnings": ["x"]}, 400, "single sentence"),
+        ("/v1/translate", {"text": "a", "beginnings": ["x", "y"]}, 400, "one text for each"),
+        ("/v1/translate", {"text": "a", "beginnings": ["x" * 3000]}, 413, "at most 2000"),
+        ("/v1/translate", {"text": "a", "terms": [["x"]]}, 400, "pairs of texts"),
+        ("/v1/translate", {"text": "a", "terms": [["x", " "]]}, 400, "empty text"),
+        ("/v1/translate", {"text": "A dog. " * 21}, 413, "more than the 20"),
+        ("/v1/choices", {"text": "a", "count": 0}, 400, "from 1 to 50"),
+        ("/nowhere", {}, 404, "Not Found"),
+    ],
+)  # fmt: skip
+def test_bad_fields_are_refused_in_one_line(
+    client: Client, path: str, body: dict[str, Any], status: int, words: str
+) -> None:
+    response = client.post(path, content=json.dumps(body), headers={"Content-Type": "application/json"})
+    assert response.status_code == status
+    assert words in error(response)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"3", b"[" * 15_000, b'{"text":' + b"9" * 10_000 + b"}", b"\xff\xfe", b'{"text":"\\u0000"}'],
+)  # fmt: skip
+def test_bodies_that_are_no_object_are_refused(client: Client, content: bytes) -> None:
+    assert client.post("/v1/translate", content=content).status_code == 400
+
+
+def test_large_requests_are_refused_before_they_are_read(client: Client) -> None:
+    assert client.post("/v1/translate", content=b"x" * 20_001).status_code == 413
+
+    async def endless() -> Any:
+        while True:
+            yield b"x" * 1000
+
+    assert client.post("/v1/translate", content=endless()).status_code == 413
+
+
+def test_slow_requests_are_given_up(client: Client) -> None:
+    async def slow() -> Any:
+        yield b"{"
+        await asyncio.sleep(5)
+
+    assert client.post("/v1/translate", content=slow()).status_code == 408
+
+
+def test_a_full_queue_answers_429_and_serves_again_afterwards(client: Client) -> None:
+    client.runners["tiny"].delay = 0.3
+
+    async def crowd() -> list[int]:
+        ask = [client._request("POST", "/v1/translate", json={"text": LINES[1]}) for _ in range(100)]
+        answers = await asyncio.gather(*ask)
+        assert all(int(each.headers["Retry-After"]) >= 1 for each in answers if each.status_code == 429)
+        return [each.status_code for each in answers]
+
+    statuses = client.run(crowd())
+    assert set(statuses) == {200, 429}
+    assert statuses.count(200) >= CONFIG.queue
+    assert client.post("/v1/translate", json={"text": LINES[1]}).status_code == 200
+
+
+def test_sentences_of_clients_that_are_gone_are_not_translated(client: Client) -> None:
+    runner = client.runners["tiny"]
+    runner.delay = 0.2
+
+    async def leave() -> None:
+        first = asyncio.ensure_future(client._request("POST", "/v1/translate", json={"text": LINES[1]}))
+        await asyncio.sleep(0.1)  # the first batch is under way
+        gone = asyncio.ensure_future(client._request("POST", "/v1/translate", json={"text": "never translated"}))
+        await asyncio.sleep(0.05)
+        gone.cancel()
+        await first
+        await asyncio.sleep(0.1)
+
+    client.run(leave())
+    assert [request.text for batch in runner.batches for request in batch.requests] == [LINES[1]]
+
+
+def test_failures_of_the_model_are_answered_and_counted_without_details(
+    client: Client, capfd: pytest.CaptureFixture[str]
+) -> None:
+    client.runners["tiny"].broken = ValueError("the secret text of a client")
+    response = client.post("/v1/translate", json={"text": "the secret text of a client"})
+    assert response.status_code == 500
+    assert error(response) == "the server failed"
+    client.runners["tiny"].broken = None
+    assert client.post("/v1/translate", json={"text": "a dog"}).status_code == 200
+    logged = capfd.readouterr().err
+    assert "ValueError at" in logged
+    assert "secret" not in logged
+    assert 'nmt_requests_total{route="/v1/translate",status="500"} 1.0' in client.get("/metrics").text
+
+
+def test_a_model_that_is_being_loaded_answers_503(client: Client) -> None:
+    client.runners["tiny"].facts = None
+    for path in ("/health", "/v1/models", "/languages"):
+        response = client.get(path)
+        assert response.status_code == 503
+        assert response.headers["Retry-After"]
+
+
+def test_keys_are_asked_for_and_compared(model: LoadedModel) -> None:
+    values = {"q": "a dog", "source": "en", "target": "de"}
+    with running(Client({"tiny": ThreadRunner(model)}, CONFIG, [KEY.encode()])) as client:
+        assert client.post("/translate", data=values).status_code == 401
+        for wrong in ("wrong", KEY[:-1], KEY + "x", "é"):
+            assert client.post("/translate", data={**values, "api_key": wrong}).status_code == 403
+        for path in ("/translate", "/detect", "/v1/translate", "/v1/choices"):
+            assert client.post(path, json={**values, "text": "a"}).status_code == 401
+        for options in (
+            {"data": {**values, "api_key": KEY}},
+            {"data": values, "headers": {"Authorization": f"Bearer {KEY}"}},
+            {"data": values, "headers": {"X-API-Key": KEY}},
+        ):
+            assert client.post("/translate", **options).status_code == 200
+        assert client.get("/health").status_code == 200
+
+
+def test_models_are_chosen_by_name_and_by_languages(model: LoadedModel, tmp_path: Path) -> None:
+    with running(Client({"a": ThreadRunner(model), "b": ThreadRunner(model)}, CONFIG)) as client:
+        assert client.post("/v1/translate", json={"text": "a dog", "model": "b"}).json()["model"] == "b"
+        assert [len(runner.batches) for runner in client.runners.values()] == [0, 1]
+        assert [each["default"] for each in client.get("/v1/models").json()["models"]] == [True, False]
+        client.runners["a"].facts = client.runners["a"].facts.__class__("fr", "de", "torch", True, True)  # type: ignore[union-attr]
+        client.post("/translate", data={"q": "a dog", "source": "en", "target": "de"})
+        assert [len(runner.batches) for runner in client.runners.values()] == [0, 2]
+        assert client.post("/detect", data={"q": "a"}).status_code == 501
+
+
+def test_terms_are_required_only_where_their_source_occurs(client: Client) -> None:
+    body = {"text": "A dog sees. A cat sees.", "terms": [["dog", "Hund"], ["ca", "Kat"]]}
+    client.post("/v1/translate", json=body)
+    found = {request.text: request.terms for request in client.runners["tiny"].batches[-1].requests}
+    assert found == {"A dog sees.": ("Hund",), "A cat sees.": ()}
+
+
+def test_page_is_served_from_fixed_names(client: Client) -> None:
+    assert "<!doctype html>" in client.get("/").text.lower()
+    for path in ("/../pyproject.toml", "/%2e%2e/app.py", "/static/index.html", "//etc/passwd"):
+        assert client.get(path).status_code == 404
+
+
+def test_answers_in_parallel_equal_answers_in_turn(client: Client, model: LoadedModel) -> None:
+    async def crowd() -> list[str]:
+        ask = [client._request("POST", "/v1/translate", json={"text": line}) for line in LINES * 5]
+        return [each.json()["translations"][0]["text"] for each in await asyncio.gather(*ask)]
+
+    assert client.run(crowd()) == [best(model, line) for line in LINES] * 5
+    assert max(len(batch.requests) for batch in client.runners["tiny"].batches) > 1

@@ -1,0 +1,88 @@
+"""Texts are split into sentences, and put together again with everything between them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.serving.markup import texts_between_tags, to_html, to_text
+from nmt.serving.sentences import MAX_CHARACTERS, join, sentences
+
+
+def split(text: str) -> list[str]:
+    return [text[span.start : span.end] for span in sentences(text)]
+
+
+def between_tags(html: str) -> list[str]:
+    return [html[span.start : span.end] for span in texts_between_tags(html)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        (" \n\t ", []),
+        ("A dog. A cat! Really?  Yes…", ["A dog.", "A cat!", "Really?", "Yes…"]),
+        ("no punctuation here", ["no punctuation here"]),
+        ("one line\nanother one\r\n\r\nthe last", ["one line", "another one", "the last"]),
+        ('He said: "Stop." She did (at once.) Then', ['He said: "Stop."', "She did (at once.)", "Then"]),
+        ("Dr. Who met J. Smith in the U.S. Army. He left.", ["Dr. Who met J. Smith in the U.S. Army.", "He left."]),
+        ("Am 3. Mai, z.B. Montag, usw. ging es. 1990. Da", ["Am 3. Mai, z.B. Montag, usw. ging es.", "1990.", "Da"]),
+        ("it costs 3.50 dollars. approx. that", ["it costs 3.50 dollars. approx. that"]),
+        ("今日は晴れ。明日は「雨。」でしょう", ["今日は晴れ。", "明日は「雨。」", "でしょう"]),
+        ("“Go!” “Now?” ¿Qué? ¡Sí!", ["“Go!”", "“Now?”", "¿Qué?", "¡Sí!"]),
+    ],
+)  # fmt: skip
+def test_text_is_split_into_sentences(text: str, expected: list[str]) -> None:
+    assert split(text) == expected
+
+
+def test_long_text_without_punctuation_is_cut_between_words() -> None:
+    found = split("word " * 1000)
+    assert max(map(len, found)) <= MAX_CHARACTERS
+    assert " ".join(found).split() == ["word"] * 1000
+    assert [len(each) for each in split("x" * (2 * MAX_CHARACTERS + 1))] == [MAX_CHARACTERS, MAX_CHARACTERS, 1]
+
+
+@given(st.text(alphabet="aA1.!? \n\r\t\"'()。」\u2028é😀\x85", max_size=200))
+def test_a_text_of_untranslated_sentences_is_the_text_itself(text: str) -> None:
+    spans = list(sentences(text))
+    assert join(text, spans, [text[span.start : span.end] for span in spans]) == text
+    inside = "".join(text[span.start : span.end] for span in spans)
+    assert sorted("".join(inside.split())) == sorted("".join(text.split()))  # no character is lost
+    assert all(
+        text[span.start : span.end].strip() and len(text[span.start : span.end].splitlines()) == 1 for span in spans
+    )
+
+
+def test_line_breaks_and_spaces_between_translations_are_kept() -> None:
+    text = "  First.  Second.\r\n\r\n\tThird.\n"
+    assert join(text, list(sentences(text)), ["1", "2", "3"]) == "  1  2\r\n\r\n\t3\n"
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<p>One <b>two</b>.</p>", ["One ", "two", "."]),
+        ("no tags & no end", ["no tags & no end"]),
+        ("a<!-- b < c -->d", ["a", "d"]),
+        ("<script>if (a < b) c()</script>after<style>p > q {}</style>", ["after"]),
+        ("<pre>x <b>y</b></pre><code>z", []),
+        ("1 < 2", ["1 < 2"]),
+        ("<scripted>text</scripted>", ["text"]),
+    ],
+)
+def test_only_text_between_tags_is_found(html: str, expected: list[str]) -> None:
+    assert between_tags(html) == expected
+
+
+def test_html_survives_the_way_to_text_and_back() -> None:
+    assert to_text("a &lt; b &amp; c&nbsp;d") == "a < b & c\xa0d"
+    assert to_html("a < b & c") == "a &lt; b &amp; c"
+
+
+@pytest.mark.parametrize("unit", ["<", "<!--", "<script>", "</", ".", '."', "。", "a.", " .", "<b", "&lt", "\r"])
+def test_work_grows_in_proportion_to_the_text(unit: str) -> None:
+    """A pattern that backtracks would take hours for this text, and the test's time limit would end it."""
+    text = unit * (200_000 // len(unit))
+    list(sentences(text))
+    list(texts_between_tags(text))

@@ -1,0 +1,37 @@
+"""Write a run with a small random model, for tests of what loads one."""
+
+import tempfile
+from pathlib import Path
+
+from nmt.config.saved import to_yaml
+from nmt.config.schema import Config, DecodingConfig, PathsConfig
+from nmt.runs.checkpoints import Checkpoints
+from nmt.runs.layout import RunLayout
+from nmt.storage.files import link
+from tests.unit.export import models
+
+STEP = 8
+
+
+def write_tiny_run(folder: Path) -> Path:
+    """Write a run whose averaged checkpoint is its only one; return its folder. It always has the same weights."""
+    tokenizer = models.make_tokenizer()
+    model = models.make_model(tokenizer, positions="sinusoidal")
+    config = Config(
+        name=folder.name,
+        model=model.config,
+        decoding=DecodingConfig(extra_length=8, beam=3),
+        paths=PathsConfig(outputs=str(folder.parent)),
+    )
+    with tempfile.TemporaryDirectory() as pieces:
+        tokenizer.save(Path(pieces))
+        path = Checkpoints(folder).save(
+            STEP,
+            weights=model.state_dict(),
+            trainer={},
+            tokenizer_files=[Path(pieces) / name for name in tokenizer.file_names],
+            config_text=to_yaml(config),
+            valid={},
+        )
+    link(RunLayout(folder).averaged, path.name)
+    return folder
