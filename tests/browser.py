@@ -31,7 +31,7 @@ def start(profile: Path) -> Browser:
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
+    options.binary_location = BROWSER or ""
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})

@@ -23,9 +23,7 @@ def test_page_needs_no_inline_script_or_style() -> None:
     assert not re.search(r"<style|<script>|\son\w+=|\sstyle=", TEXTS["/"])
 
 
-@pytest.mark.parametrize(
-    "forbidden", ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "//cdn"]
-)
+@pytest.mark.parametrize("forbidden", ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("])
 def test_scripts_never_make_markup_of_text(forbidden: str) -> None:
     assert not [path for path, text in TEXTS.items() if forbidden in text]
 

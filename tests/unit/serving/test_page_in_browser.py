@@ -186,7 +186,8 @@ def test_an_address_restores_text_and_models(browser: Browser, server: StandIn) 
     press(browser, *"the little dog & cat #1?")
     wait(browser, f"{SHOWN}.length === 1")
     browser.execute_script(
-        "const second = document.querySelector('#second'); second.value = 'big'; second.dispatchEvent(new Event('change'))"
+        "const second = document.querySelector('#second');"
+        "second.value = 'big'; second.dispatchEvent(new Event('change'))"
     )
     wait(browser, f"{SHOWN}.length === 2")
     address = browser.current_url
@@ -209,7 +210,7 @@ def test_an_address_with_unknown_models_still_opens(browser: Browser, server: St
 
 
 def test_a_busy_server_is_asked_again_when_it_says_so(browser: Browser, server: StandIn) -> None:
-    server.failures.append(Failure(429, "The server is busy.", {"Retry-After": "1"}))
+    server.failures.append(Failure(429, "The server is busy.", retry_after=1))
     open_page(browser, server, text="The dog.")
     assert len(server.translated()) == 2
     assert value(browser, "document.querySelector('#problem').hidden")
@@ -324,7 +325,8 @@ const over = (colours) => {
 const luminance = (rgb) => rgb
   .map((each) => each / 255).map((each) => (each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4))
   .reduce((sum, each, index) => sum + each * [0.2126, 0.7152, 0.0722][index], 0);
-const backgrounds = (element) => element ? [...backgrounds(element.parentElement), getComputedStyle(element).backgroundColor] : [];
+const backgrounds = (element) => element
+  ? [...backgrounds(element.parentElement), getComputedStyle(element).backgroundColor] : [];
 const ratio = (element) => {
   const behind = backgrounds(element);
   const [a, b] = [over(behind), over([...behind, getComputedStyle(element).color])].map(luminance);
