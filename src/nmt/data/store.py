@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ LengthArray = npt.NDArray[np.int32]
 
 FlatSentences = tuple[IntArray, IntArray]
 """The ids of sentences, concatenated, and the number of ids of each sentence."""
+
+Token = TypeVar("Token", bound=np.integer[Any])
 
 OFFSET_TYPE = np.dtype("<i8")
 TOKEN_TYPES = (np.dtype("<u2"), np.dtype("<u4"))
@@ -123,9 +125,11 @@ def offsets_of(lengths: IntArray) -> Offsets:
     return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
 
 
-def take(tokens: Ids, starts: IntArray, lengths: IntArray) -> Ids:
+def take(tokens: npt.NDArray[Token], starts: IntArray, lengths: IntArray) -> npt.NDArray[Token]:
     """Return the tokens of sentences, concatenated, given where each starts and how many tokens to take."""
-    taken: Ids = tokens[np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)]
+    taken: npt.NDArray[Token] = tokens[
+        np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
+    ]
     return taken
 
 

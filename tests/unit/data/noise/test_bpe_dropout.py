@@ -1,6 +1,6 @@
 """BPE-dropout compared with SentencePiece, with a plain implementation, and with exact probabilities."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
@@ -83,10 +83,10 @@ PIECES = [
 ]
 
 
-def probabilities(word: tuple[str, ...], share: float) -> Counter[tuple[str, ...]]:
+def probabilities(word: tuple[str, ...], share: float) -> dict[tuple[str, ...], float]:
     """Return the exact probability of each result, by all subsets of merges that may be left out at a step."""
     scores = {piece.text: piece.score for piece in PIECES[1:]}
-    found: Counter[tuple[str, ...]] = Counter()
+    found: defaultdict[tuple[str, ...], float] = defaultdict(float)
     possible = [index for index in range(len(word) - 1) if word[index] + word[index + 1] in scores]
     possible.sort(key=lambda index: (-scores[word[index] + word[index + 1]], index))
     for left_out, index in enumerate(possible):

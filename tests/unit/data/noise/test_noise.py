@@ -1,5 +1,6 @@
 """Noise on pairs: each kind compared with its plain definition, and independence of everything but the sentence."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ ALL = {
     "typos": 0.1,
 }  # fmt: skip
 
+CHANGES: dict[str, Callable[[str], str]] = {"upper": str.upper, "title": title_case, "plain": lambda text: text}
+
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
@@ -45,7 +48,7 @@ def store_of(tokenizer: Tokenizer, pairs: list[tuple[str, str]]) -> PairStore:
     return in_memory(source, target)
 
 
-def noise_of(tokenizer: Tokenizer, seed: int = 1, max_pieces: int = 400, **shares: float) -> Noise:
+def noise_of(tokenizer: Tokenizer, shares: dict[str, float], seed: int = 1, max_pieces: int = 400) -> Noise:
     noise = make_noise(NoiseConfig(**shares), tokenizer, seed, max_pieces)
     assert noise is not None
     return noise
@@ -70,7 +73,7 @@ def test_no_noise_by_default(tokenizer: Tokenizer) -> None:
 def test_noise_depends_on_seed_epoch_and_sentence_alone(
     tokenizer: Tokenizer, store: PairStore, shares: dict[str, float]
 ) -> None:
-    noise = noise_of(tokenizer, **shares)
+    noise = noise_of(tokenizer, shares)
     everything = np.arange(len(PAIRS))
     whole = ids(noise.batch(store, everything, 2))
     shuffled = np.random.default_rng(1).permutation(everything)
@@ -78,17 +81,19 @@ def test_noise_depends_on_seed_epoch_and_sentence_alone(
         assert ids(noise.batch(store, part, 2)) == [whole[index] for index in part.tolist()]
     assert whole != ids(store)
     assert whole != ids(noise.batch(store, everything, 3))
-    assert whole != ids(noise_of(tokenizer, seed=2, **shares).batch(store, everything, 2))
+    assert whole != ids(noise_of(tokenizer, shares, seed=2).batch(store, everything, 2))
 
 
 def test_case_changes_the_given_shares_of_pairs_on_both_sides(tokenizer: Tokenizer, store: PairStore) -> None:
-    noised = texts(tokenizer, noise_of(tokenizer, upper_case=0.2, title_case=0.3).batch(store, np.arange(400), 0))
+    noised = texts(
+        tokenizer, noise_of(tokenizer, {"upper_case": 0.2, "title_case": 0.3}).batch(store, np.arange(400), 0)
+    )
     counts = {"upper": 0, "title": 0, "plain": 0}
     for number, ((source, target), found) in enumerate(zip(PAIRS, noised, strict=True)):
         drawn = plain.draw(plain.key_of(1, 0, number, "case"), 0)
         kind = "upper" if drawn < 0.2 else "title" if drawn < 0.5 else "plain"
         counts[kind] += 1
-        change = {"upper": str.upper, "title": title_case, "plain": str}[kind]
+        change = CHANGES[kind]
         assert found == (change(source), change(target))
     assert plain.is_plausible(counts["upper"], 400, 0.2)
     assert plain.is_plausible(counts["title"], 400, 0.3)
@@ -111,7 +116,7 @@ def test_typo_leaves_out_doubles_or_swaps_a_letter(word: str, kind: float, lette
 
 
 def test_typos_change_the_given_share_of_source_words(tokenizer: Tokenizer, store: PairStore) -> None:
-    noised = texts(tokenizer, noise_of(tokenizer, typos=0.1).batch(store, np.arange(400), 5))
+    noised = texts(tokenizer, noise_of(tokenizer, {"typos": 0.1}).batch(store, np.arange(400), 5))
     typos = total = 0
     for number, ((source, target), found) in enumerate(zip(PAIRS, noised, strict=True)):
         key, words = plain.key_of(1, 5, number, "typos"), source.split(" ")
@@ -125,7 +130,7 @@ def test_typos_change_the_given_share_of_source_words(tokenizer: Tokenizer, stor
 
 
 def test_word_dropout_hides_the_given_share_of_source_words(tokenizer: Tokenizer, store: PairStore) -> None:
-    noised = ids(noise_of(tokenizer, word_dropout=0.15).batch(store, np.arange(400), 0))
+    noised = ids(noise_of(tokenizer, {"word_dropout": 0.15}).batch(store, np.arange(400), 0))
     dropped = total = 0
     for number, ((source, target), found) in enumerate(zip(ids(store), noised, strict=True)):
         key, word = plain.key_of(1, 0, number, "words"), -1
@@ -143,15 +148,15 @@ def test_word_dropout_hides_the_given_share_of_source_words(tokenizer: Tokenizer
 def test_text_with_unknown_characters_keeps_its_case_and_has_no_typos(tokenizer: Tokenizer) -> None:
     pairs = [("a 日 man", "ein Mann"), ("a man", "ein 日 Mann"), ("ŷ", "y"), ("a man", "ein Mann")]
     clean = store_of(tokenizer, pairs)
-    noised = ids(noise_of(tokenizer, upper_case=1.0, typos=1.0).batch(clean, np.arange(4), 0))
+    noised = ids(noise_of(tokenizer, {"upper_case": 1.0, "typos": 1.0}).batch(clean, np.arange(4), 0))
     assert noised[:3] == ids(clean)[:3]
     assert noised[3] != ids(clean)[3]
 
 
 def test_pairs_that_noise_makes_too_long_stay_as_they_were(tokenizer: Tokenizer, store: PairStore) -> None:
     everything, limit = np.arange(400), 30
-    free = ids(noise_of(tokenizer, bpe_dropout_source=0.4).batch(store, everything, 0))
-    limited = ids(noise_of(tokenizer, max_pieces=limit, bpe_dropout_source=0.4).batch(store, everything, 0))
+    free = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4}).batch(store, everything, 0))
+    limited = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4}, max_pieces=limit).batch(store, everything, 0))
     long = [max(map(len, pair)) > limit for pair in free]
     assert 20 < sum(long) < 380
     expected = [clean if too_long else pair for clean, pair, too_long in zip(ids(store), free, long, strict=True)]
@@ -208,6 +213,6 @@ def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore
     )
     assert tagged.source(1)[0] == tag
     everything = np.arange(len(PAIRS))
-    noised = ids(noise_of(tagging, **ALL).batch(tagged, everything, 0))
-    expected = ids(noise_of(tokenizer, **ALL).batch(store, everything, 0))
+    noised = ids(noise_of(tagging, ALL).batch(tagged, everything, 0))
+    expected = ids(noise_of(tokenizer, ALL).batch(store, everything, 0))
     assert noised == [([tag] * (number % 2) + source, target) for number, (source, target) in enumerate(expected)]
