@@ -30,6 +30,7 @@ TARGETS = {
     "trees": readers.trees,
     "json": readers.json_lines,
     "csv": readers.comma_separated,
+    "scores": readers.scores,
     "parquet": readers.parquet,
     "hub": readers.local_hub,
     "store": prepared.store,

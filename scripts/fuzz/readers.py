@@ -20,7 +20,7 @@ from nmt.config.schema import DataConfig
 from nmt.data.sources import hub
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.sources.parquet import count_rows
-from nmt.data.sources.source import BY_LANGUAGE
+from nmt.data.sources.source import BY_LANGUAGE, Columns, ScoredPair
 from nmt.errors import UserError
 from nmt.parsing.linearise import repair
 from nmt.parsing.trees import bracketed, clean, leaves, parse_trees, read_trees
@@ -160,6 +160,26 @@ def json_lines(folder: Path) -> Attempt:
 
     whole = "".join(json.dumps({"en": fragment, "de": fragment}) + "\n" for fragment in FRAGMENTS).encode()
     return Attempt(rows_ | odd | damaged(whole) | raw_lines(), check)
+
+
+def scores(folder: Path) -> Attempt:
+    """Try scores of any kind: each is a number, perhaps not a finite one, or the file is refused."""
+    values = json_values() | st.floats() | st.integers() | texts() | st.sampled_from([True, 10**400, "1e999", " 1 "])
+
+    def check(content: tuple[str, object]) -> None:
+        ending, value = content
+        path = folder / f"pairs.{ending}"
+        if ending == "jsonl":
+            path.write_text(json.dumps({"en": "a", "de": "b", "score": value}) + "\n")
+        else:
+            cell = re.sub(r"[\t\r\n]", " ", str(value)).encode("utf-8", "replace")
+            path.write_bytes(b"score\ten\tde\n" + cell + b"\ta\tb\n")
+        (pair,) = read_pairs([path], LANGUAGES, Columns(score="score"))
+        assert isinstance(pair, ScoredPair)
+        assert pair == ("a", "b")
+        assert isinstance(pair.score, float)
+
+    return Attempt(st.tuples(st.sampled_from(["jsonl", "tsv"]), values), check)
 
 
 def comma_separated(folder: Path) -> Attempt:

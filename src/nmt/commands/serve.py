@@ -1,7 +1,7 @@
 """`nmt serve`: answer translation requests over HTTP."""
 
-from nmt.config.schema import Config
 from nmt.compute.packages import import_optional
+from nmt.config.schema import Config
 
 PACKAGES = ("starlette", "uvicorn", "prometheus_client", "python_multipart")
 

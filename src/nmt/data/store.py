@@ -16,13 +16,14 @@ from nmt.data.records import ArrayFile, StoreDescription
 from nmt.errors import UserError
 from nmt.storage.files import checksums, is_plain_name, read_json, remove, replacing, write_json
 
-Integer = TypeVar("Integer", bound=np.integer[Any])
 Ids = npt.NDArray[np.unsignedinteger[Any]]
 Offsets = npt.NDArray[np.int64]
 LengthArray = npt.NDArray[np.int32]
 
 FlatSentences = tuple[IntArray, IntArray]
 """The ids of sentences, concatenated, and the number of ids of each sentence."""
+
+Token = TypeVar("Token", bound=np.integer[Any])
 
 OFFSET_TYPE = np.dtype("<i8")
 TOKEN_TYPES = (np.dtype("<u2"), np.dtype("<u4"))
@@ -185,9 +186,9 @@ def offsets_of(lengths: IntArray) -> Offsets:
     return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
 
 
-def take(tokens: npt.NDArray[Integer], starts: IntArray, lengths: IntArray) -> npt.NDArray[Integer]:
+def take(tokens: npt.NDArray[Token], starts: IntArray, lengths: IntArray) -> npt.NDArray[Token]:
     """Return the tokens of sentences, concatenated, given where each starts and how many tokens to take."""
-    taken: npt.NDArray[Integer] = tokens[
+    taken: npt.NDArray[Token] = tokens[
         np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
     ]
     return taken

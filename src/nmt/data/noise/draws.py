@@ -1,6 +1,7 @@
 """Random numbers that depend only on (seed, epoch, sentence, kind of noise) and a counter, not on other sentences."""
 
 from dataclasses import dataclass
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -29,7 +30,7 @@ class Draws:
         return _mixed(start + self.sentences.astype(np.uint64) * STRIDE)
 
 
-def uniform(keys: Keys, counters: IntArray) -> npt.NDArray[np.float64]:
+def uniform(keys: Keys, counters: IntArray) -> npt.NDArray[np.floating[Any]]:
     """Return a random number, at least 0 and below 1, for each key with its counter."""
     numbers = _mixed(keys + counters.astype(np.uint64) * STRIDE)
     return (numbers >> np.uint64(11)).astype(np.float64) * 2.0**-53

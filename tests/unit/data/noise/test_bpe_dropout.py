@@ -86,7 +86,7 @@ PIECES = [
 def probabilities(word: tuple[str, ...], share: float) -> dict[tuple[str, ...], float]:
     """Return the exact probability of each result, by all subsets of merges that may be left out at a step."""
     scores = {piece.text: piece.score for piece in PIECES[1:]}
-    found: dict[tuple[str, ...], float] = defaultdict(float)
+    found: defaultdict[tuple[str, ...], float] = defaultdict(float)
     possible = [index for index in range(len(word) - 1) if word[index] + word[index + 1] in scores]
     possible.sort(key=lambda index: (-scores[word[index] + word[index + 1]], index))
     for left_out, index in enumerate(possible):

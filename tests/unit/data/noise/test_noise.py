@@ -25,6 +25,8 @@ ALL = {
     "typos": 0.1,
 }  # fmt: skip
 
+CHANGES: dict[str, Callable[[str], str]] = {"upper": str.upper, "title": title_case, "plain": lambda text: text}
+
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
@@ -46,8 +48,8 @@ def store_of(tokenizer: Tokenizer, pairs: list[tuple[str, str]]) -> PairStore:
     return in_memory(source, target)
 
 
-def noise_of(tokenizer: Tokenizer, settings: dict[str, float], seed: int = 1, max_pieces: int = 400) -> Noise:
-    noise = make_noise(NoiseConfig(**settings), tokenizer, seed, max_pieces)
+def noise_of(tokenizer: Tokenizer, shares: dict[str, float], seed: int = 1, max_pieces: int = 400) -> Noise:
+    noise = make_noise(NoiseConfig(**shares), tokenizer, seed, max_pieces)
     assert noise is not None
     return noise
 
@@ -91,8 +93,7 @@ def test_case_changes_the_given_shares_of_pairs_on_both_sides(tokenizer: Tokeniz
         drawn = plain.draw(plain.key_of(1, 0, number, "case"), 0)
         kind = "upper" if drawn < 0.2 else "title" if drawn < 0.5 else "plain"
         counts[kind] += 1
-        changes: dict[str, Callable[[str], str]] = {"upper": str.upper, "title": title_case, "plain": str}
-        change = changes[kind]
+        change = CHANGES[kind]
         assert found == (change(source), change(target))
     assert plain.is_plausible(counts["upper"], 400, 0.2)
     assert plain.is_plausible(counts["title"], 400, 0.3)
