@@ -14,6 +14,7 @@ from scripts.fuzz.strategies import json_values, texts
 
 NAMES = ("main", "a", "b")
 BATCH_TOKENS = 60
+WEIGHTS = [1.0, 3.0, 1e-9, 1e9, 0.0, -1.0, float("nan"), float("inf")]
 
 
 def plans(_: Path) -> Attempt:
@@ -46,16 +47,20 @@ def plans(_: Path) -> Attempt:
             done += len(plan)
             assert stage.until is None or done <= stage.until
 
-    weight = st.sampled_from([1.0, 3.0, 1e-9, 1e9, 0.0, -1.0, float("nan"), float("inf")]) | st.floats(0.01, 100)
-    words = (
-        st.sampled_from([*NAMES, "c", "a:2", "main:0", "b:x", "a:1e400", "until", "7", "300", "-1", "9" * 30]) | texts()
-    )
-    stage = st.lists(words, max_size=4).map(" ".join)
-    ends = st.tuples(stage, st.integers(0, 400)).map(lambda each: f"{each[0]} until {each[1]}")
-    stages = st.lists(ends | stage, max_size=3)
-    entries = (
-        st.none() | st.none() | json_values() | st.dictionaries(texts() | st.sampled_from(["train", "tag"]), texts())
-    )
+    weights = st.lists(st.floats(0.01, 100) | st.sampled_from(WEIGHTS), min_size=2, max_size=3)
+    good_stages = st.sets(st.sampled_from(["main", "a:2", "b"]), min_size=1).map(" ".join)
+    ends = st.lists(st.integers(1, 400), max_size=2, unique=True).map(sorted)
+    planned = st.tuples(st.lists(good_stages, min_size=3, max_size=3), ends).map(lambda each: _stages(*each))
+    odd_words = st.sampled_from(["main", "c", "main:0", "b:x", "a:1e400", "until", "7", "-1", "9" * 30]) | texts()
+    odd_stages = st.lists(st.lists(odd_words, max_size=4).map(" ".join), max_size=3)
+    odd_entries = json_values() | st.dictionaries(texts() | st.sampled_from(["train", "tag"]), texts())
     sizes = st.lists(st.integers(1, 300), min_size=3, max_size=3)
-    temperatures = st.sampled_from([0.0, 1.0, 5.0, 1e-3, 1e300, -1.0])
-    return Attempt(st.tuples(stages, entries, st.lists(weight, min_size=2, max_size=3), temperatures, sizes), check)
+    temperatures = st.sampled_from([0.0, 1.0, 5.0, 1e300])
+    good = st.tuples(planned, st.none(), weights.filter(lambda found: len(found) == 3), temperatures, sizes)
+    odd = st.tuples(odd_stages, st.none() | odd_entries, weights, temperatures | st.floats(), sizes)
+    return Attempt(good | odd, check)
+
+
+def _stages(corpora: list[str], ends: list[int]) -> list[str]:
+    """Return stages with these ends, the last one without an end."""
+    return [*(f"{names} until {end}" for names, end in zip(corpora, ends, strict=False)), corpora[-1]]

@@ -8,7 +8,7 @@ from nmt.data.corpora import is_training_text, naming_corpus
 from nmt.data.filter_counts import filter_counts
 from nmt.data.layout import CorpusLayout
 from nmt.data.prepare import prepare
-from nmt.data.records import Manifest
+from nmt.data.records import TOKENIZER_TASK, Manifest
 from nmt.data.tokenizer_task import OriginTokenizer, uses_origin_tokenizer
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
@@ -74,7 +74,8 @@ def table(manifest: Manifest) -> list[str]:
         skipped = f"skipped {seen.too_long:,} over-long, {seen.reserved:,} reserved, {seen.empty:,} empty"
         lines.append(f"tokenizer learned from {seen.used:,} of {seen.offered:,} lines ({skipped})")
     if not trained.lines:
-        lines.append("tokenizer kept from tokenizer.folder or the model of training.init_from")
+        began = "vocabulary" in manifest.tasks[TOKENIZER_TASK].inputs
+        lines.append(f"tokenizer kept from {'the model of training.init_from' if began else 'tokenizer.folder'}")
     lines.append(f"vocabulary: {' and '.join(f'{size:,}' for size in sizes)} word pieces")
     return lines
 
