@@ -59,6 +59,11 @@ class Packed:
             return None
         return torch.arange(self.longest, device=self.tokens.device) >= self.lengths[:, None]
 
+    def twice(self) -> "Packed":
+        """Return a stream of these sentences, followed by the same sentences."""
+        tokens, positions = (torch.cat([each, each]) for each in (self.tokens, self.positions))
+        return Packed(tokens, positions, torch.cat([self.offsets, self.offsets[1:] + len(self.tokens)]), self.longest)
+
     def to(self, device: torch.device) -> "Packed":
         """Return the same stream on another device."""
         tokens, positions, offsets = (

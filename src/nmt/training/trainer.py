@@ -59,9 +59,8 @@ class Trainer:
     ) -> None:
         """Train `model`; see `runtime.parallel` and `runtime.loss_rows`."""
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
-        self.objective = distributed.parallel(
-            Objective(model, config.label_smoothing, loss_rows), rounded=config.reduce_precision == "bf16"
-        )
+        objective = Objective(model, config.label_smoothing, loss_rows, config.r_drop)
+        self.objective = distributed.parallel(objective, rounded=config.reduce_precision == "bf16")
         self.working_weights = WorkingWeights(model, machine.precision)
         with self.working_weights.active():
             model.build_position_tables(MAX_TARGET_TOKENS)

@@ -102,6 +102,9 @@ class Config:
             raise ConfigError("engine=ctranslate2 translates with one model: remove decoding.ensemble")
         if self.model.tie_embeddings and not self.tokenizer.joint:
             raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: change one of the two")
+        model = self.model
+        if self.training.r_drop and not (model.dropout or model.attention_dropout or model.activation_dropout):
+            raise ConfigError(f"training.r_drop={self.training.r_drop} needs dropout: set model.dropout above 0")
         self._check_trees()
         self._check_averaging()
         self._check_longest_sentence()
