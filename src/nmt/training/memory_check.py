@@ -100,7 +100,7 @@ def _exceeds_memory(trainer: Trainer, batch: MicroBatch) -> bool:
         passes * len(batch.source.tokens),
         passes * len(batch.target.tokens),
         length=1,
-        state=trainer.state_numbers,
+        state=trainer.state_bytes // FLOAT32_BYTES,
         on=activation_storage(gpu=False, half=trainer.machine.precision == torch.bfloat16)._replace(slack=1.0),
     )
     return estimate.total > memory_of(trainer.machine.device)

@@ -121,10 +121,10 @@ class Trainer:
         losses.smoothed.backward()
 
     @property
-    def state_numbers(self) -> int:
-        """How many numbers the optimizer and the moving average of the weights keep."""
+    def state_bytes(self) -> int:
+        """The size of what the optimizer and the moving average of the weights keep."""
         averages = [] if self._average is None else list(self.weights().values())
-        return sum(tensor.numel() for tensor in [*state_tensors(self.optimizer), *averages])
+        return sum(tensor.nbytes for tensor in [*state_tensors(self.optimizer), *averages])
 
     @property
     def learning_rate(self) -> float:
