@@ -29,6 +29,7 @@ from nmt.estimate.memory import (
     ActivationStorage,
     Memory,
     activation_storage,
+    passes_per_batch,
     state_numbers,
     training_memory,
 )
@@ -130,7 +131,8 @@ def describe(config: Config, devices: int) -> RunFigures:
     size = count_parameters(config.model, config.tokenizer.vocab_size, words)
     accumulation = math.ceil(batch / (devices * limit)) if limit else 1
     device_batch = math.ceil(batch / (devices * accumulation))
-    flops_per_step = training_flops(config.model, size, words * config.model.d_model, batch, batch)
+    computed = passes_per_batch(config.training) * batch
+    flops_per_step = training_flops(config.model, size, words * config.model.d_model, computed, computed)
     flops = flops_per_step * config.training.steps
     data = _epoch_figures(config)
     length = math.ceil(data.mean_length) if data else TYPICAL_LENGTH
@@ -187,7 +189,7 @@ def _memory(config: Config, size: ParameterCounts, devices: int, device_batch: i
     """Return the memory per device; the length of the sentences matters if attention pads them."""
     shards = devices if config.training.shard_optimizer else 1
     words, storage = _target_words(config), _activation_storage(config)
-    tokens = device_batch, device_batch
+    tokens = 2 * [passes_per_batch(config.training) * device_batch]
     state = state_numbers(config.training, size, shards)
     return training_memory(config.model, size.total, words, *tokens, sentence_length, storage, state=state)
 
@@ -205,7 +207,8 @@ def _estimate(config: Config, size: ParameterCounts, flops: int, share: Share) -
         return None
     device, precision = find_device(name), precision_on(name, config.runtime.precision)
     width = 2 if precision == "bf16" else FLOAT32_BYTES
-    batch = Batch(share.tokens, share.tokens, share.length, width)
+    tokens = passes_per_batch(config.training) * share.tokens
+    batch = Batch(tokens, tokens, share.length, width)
     operations = step_operations(config.model, size, config.tokenizer.vocab_size, batch, share.micro_batches)
     operations += extra_operations(config.model, config.training, size)
     seconds = config.training.steps * sum(device.seconds(each.bytes, each.flops, precision) for each in operations)

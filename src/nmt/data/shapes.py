@@ -54,9 +54,8 @@ class Shapes:
             return cls()
         full = _round_up(tokens, GPU_TOKEN_MULTIPLE)
         step = full // GPU_TOKEN_STEPS // GPU_TOKEN_MULTIPLE * GPU_TOKEN_MULTIPLE
-        padded = (
-            padded or positions_of(model).biases_scores or model.prefix_attention or machine.precision == torch.float32
-        )
+        unsupported = positions_of(model).biases_scores or model.prefix_attention or model.attention_dropout
+        padded = padded or bool(unsupported) or machine.precision == torch.float32
         return cls(full, max(step, GPU_TOKEN_MULTIPLE), buckets=not padded)
 
     def tokens(self, count: int) -> int:

@@ -105,6 +105,11 @@ def training_memory(
     )
 
 
+def passes_per_batch(training: TrainingConfig) -> int:
+    """Return how often a step computes each micro-batch at the same time: twice with R-Drop."""
+    return 2 if training.r_drop else 1
+
+
 def state_numbers(training: TrainingConfig, size: ParameterCounts, shards: int = 1) -> int:
     """Return how many numbers the optimizer and the moving average of the weights keep on each device.
 
@@ -152,7 +157,9 @@ def _self_query(config: ModelConfig, keys: int, on: ActivationStorage) -> int:
 
 def _query(config: ModelConfig, keys: int, on: ActivationStorage) -> int:
     """Bytes per query token: the query, its attention weights (flash: their normaliser only) and the attended value."""
-    weights = config.heads * FLOAT32_BYTES * (keys if on.padded else 1)
+    mask = on.dropout_mask if config.attention_dropout else 0
+    padded = on.padded or config.attention_dropout > 0
+    weights = config.heads * ((FLOAT32_BYTES + mask) * keys if padded else FLOAT32_BYTES)
     return config.heads * (config.key_size + config.value_size) * on.width + weights
 
 
@@ -161,7 +168,8 @@ def _key_value(config: ModelConfig, on: ActivationStorage) -> int:
 
 
 def _feed_forward(config: ModelConfig, on: ActivationStorage) -> int:
-    return activation_of(config).saved_tensors * config.d_ff * on.width
+    dropped = on.width + on.dropout_mask if config.activation_dropout else 0
+    return (activation_of(config).saved_tensors * on.width + dropped) * config.d_ff
 
 
 def _temporary(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from nmt.config.schema import Config, DecodingConfig, ModelConfig
+from nmt.config.schema.model import DROPOUTS
 from nmt.decoding.engine import Engine
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
@@ -27,7 +28,7 @@ SIZES_AND_TRAINING: Expressible = dict.fromkeys(
         "max_positions",
         "tie_embeddings",
         "output_bias",
-        "dropout",
+        *DROPOUTS,
         "initialization",
     ),
     ANY,

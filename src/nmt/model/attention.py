@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention.varlen import varlen_attn
 
+from nmt.model.cpu.dropout import dropout_mask
 from nmt.model.kernels.backend import sum_dtype
 from nmt.model.kernels.short_attention import short_attention
 from nmt.model.packed import Packed
@@ -107,10 +108,14 @@ def share_heads(heads: Tensor, count: int) -> Tensor:
 class PaddedAttend:
     """Attention on padded blocks. Padding exists only inside the call, and sentences of similar lengths need little."""
 
-    def __init__(self, queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None) -> None:
+    def __init__(
+        self, queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None, dropout: float = 0.0
+    ) -> None:
+        """Attend with this share of the attention weights dropped."""
         self.queries = Padding(queries)
         self.keys = Padding(keys)
         self.mask = attention_mask(queries, keys, causal=causal, prefix=prefix)
+        self.dropout = dropout
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
         """See `Attend`."""
@@ -173,6 +178,14 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None, bias: 
     return torch.softmax(scores, dim=-1)
 
 
+def _drop(weights: Tensor, probability: float) -> tuple[Tensor, Tensor | None]:
+    """Return the weights with some of them zeroed, and the mask: 1 where they are kept, or None if all are."""
+    if not probability:
+        return weights, None
+    kept = dropout_mask(weights, probability)
+    return weights * kept, kept
+
+
 class _Attention(torch.autograd.Function):
     """softmax(Q K^T / sqrt(d_k) + bias) V on packed streams, with its gradient written out.
 
@@ -187,17 +200,24 @@ class _Attention(torch.autograd.Function):
         weights = attention_weights(queries, keys, plan.mask, bias)
         if plan.queries.after_end is not None:
             weights.masked_fill_(plan.queries.after_end, 0)  # so that padding contributes no gradient
-        ctx.save_for_backward(queries, keys, values, weights)
+        used, kept = _drop(weights.to(values.dtype), plan.dropout)
+        ctx.save_for_backward(queries, keys, values, weights, kept)
         ctx.plan, ctx.bias_dtype = plan, None if bias is None else bias.dtype
-        return plan.queries.unpad(torch.matmul(weights.to(values.dtype), values))
+        attended = torch.matmul(used, values)
+        return plan.queries.unpad(attended if kept is None else attended.mul_(1 / (1 - plan.dropout)))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None, None]:
-        queries, keys, values, weights = ctx.saved_tensors
+        queries, keys, values, weights, kept = ctx.saved_tensors
         plan: PaddedAttend = ctx.plan
-        gradient = plan.queries.pad(gradient.to(values.dtype))
-        grad_values = torch.matmul(weights.to(values.dtype).transpose(-2, -1), gradient)
-        grad_weights = torch.matmul(gradient, values.transpose(-2, -1)).to(weights.dtype).mul_(weights)
+        gradient, used = plan.queries.pad(gradient.to(values.dtype)), weights.to(values.dtype)
+        if kept is not None:
+            gradient, used = gradient * (1 / (1 - plan.dropout)), used * kept
+        grad_values = torch.matmul(used.transpose(-2, -1), gradient)
+        grad_weights = torch.matmul(gradient, values.transpose(-2, -1))
+        if kept is not None:
+            grad_weights.mul_(kept)
+        grad_weights = grad_weights.to(weights.dtype).mul_(weights)
         grad_scores = grad_weights.sub_(weights * grad_weights.sum(-1, keepdim=True))
         grad_bias = grad_scores.to(ctx.bias_dtype, copy=True) if ctx.needs_input_grad[3] else None
         grad_products = grad_scores.mul_(1 / math.sqrt(queries.shape[-1])).to(queries.dtype)

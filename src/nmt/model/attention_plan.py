@@ -36,6 +36,8 @@ class AttentionSpec(NamedTuple):
     """Whether positions add a bias to the scores."""
     prefix: Tensor | None = None
     """The number of first tokens of each sentence (B,) that see each other in both directions in spite of `causal`."""
+    dropout: float = 0.0
+    """The share of the attention weights to drop."""
 
 
 Plan = Callable[[AttentionSpec], Attend]
@@ -46,15 +48,16 @@ def plan_attention(spec: AttentionSpec, kind: str = "auto") -> Attend:
     """Choose how to attend: flash attention if the device has it, else padded blocks.
 
     GPUs that multiply in bf16 have flash attention, and the precision is float32 on all others (`compute.machine`).
-    Flash attention can neither add a bias to the scores nor let a prefix see itself, so both use padded blocks.
+    Flash attention can neither add a bias to the scores, nor let a prefix see itself, nor drop attention weights (in
+    `varlen_attn`), so all of these use padded blocks.
 
     `kind` is `runtime.attention`. If it is "short", batches with longer sentences than that supports use flash
     attention.
     """
     queries, keys = spec.queries, spec.keys
     flash = queries.tokens.is_cuda and spec.precision == torch.bfloat16 and spec.head_width <= MAX_FLASH_HEAD_WIDTH
-    if kind == "padded" or not flash or spec.biased or spec.prefix is not None:
-        return PaddedAttend(queries, keys, causal=spec.causal, prefix=spec.prefix)
+    if kind == "padded" or not flash or spec.biased or spec.prefix is not None or spec.dropout:
+        return PaddedAttend(queries, keys, causal=spec.causal, prefix=spec.prefix, dropout=spec.dropout)
     if kind == "short" and queries.longest <= MAX_SHORT_LENGTH and keys.longest <= MAX_SHORT_LENGTH:
         return ShortAttend(queries, keys, causal=spec.causal)
     return FlashAttend(queries, keys, causal=spec.causal)
@@ -74,6 +77,8 @@ def plan_for(kind: str, device: str, precision: torch.dtype, config: ModelConfig
             reason = f"cannot add the bias of model.positions={config.positions} to the scores"
         elif config.prefix_attention:
             reason = "has no model.prefix_attention=true"
+        elif config.attention_dropout:
+            reason = f"cannot drop attention weights (model.attention_dropout={config.attention_dropout})"
     if kind == "short" and not reason:
         if max(config.key_size, config.value_size) > MAX_SHORT_HEAD_WIDTH:
             reason = f"has heads of at most {MAX_SHORT_HEAD_WIDTH} (model.d_k, model.d_v)"

@@ -72,7 +72,8 @@ class BaseModel(nn.Module):
         """Return what a plan must know of attention from `queries` to `keys`; one stream attends to itself."""
         width = max(self.config.key_size, self.config.value_size)
         biased = queries is keys and self.positions.biases_scores
-        return AttentionSpec(queries, keys, causal, width, self.precision, biased, prefix)
+        dropout = self.config.attention_dropout if self.training else 0.0
+        return AttentionSpec(queries, keys, causal, width, self.precision, biased, prefix, dropout)
 
 
 def initialize_small(model: nn.Module) -> None:

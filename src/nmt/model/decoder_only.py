@@ -14,6 +14,7 @@ from nmt.model.attention_plan import Plan, Recorder
 from nmt.model.base import BaseModel, initialize_small
 from nmt.model.interface import AttentionMaps, Stack
 from nmt.model.kv_cache import KeysValues, KVCache
+from nmt.model.layer_drop import run_layer
 from nmt.model.layers import EncoderLayer
 from nmt.model.norms import norm_of
 from nmt.model.packed import Packed
@@ -86,7 +87,7 @@ class DecoderOnly(BaseModel):
         """Run all layers, given how each attends."""
         transform = self.transform(places)
         for index, layer in enumerate(self.decoder):
-            stream = layer(stream, transform, attend(index))
+            stream = run_layer(layer, self.config.layer_drop, stream, transform, attend(index))
         return stream
 
 

@@ -141,6 +141,8 @@ class FeedForward(nn.Module):
         inner = [config.d_ff, config.d_ff] if self.gated else [config.d_ff]
         self.inner = Linear(config.d_model, sum(inner))
         self.outer = Linear(config.d_ff, config.d_model)
+        # none if it is off: the masks on a GPU depend on the number of dropouts before them
+        self.dropout = Dropout(config.activation_dropout) if config.activation_dropout else nn.Identity()
         _glorot(self.inner, inner)
         _glorot(self.outer)
 
@@ -151,7 +153,7 @@ class FeedForward(nn.Module):
             hidden = self.activation(gate) * value
         else:
             hidden = activated(self.inner, stream, self.activation)
-        projected: Tensor = self.outer(hidden)
+        projected: Tensor = self.outer(self.dropout(hidden))
         return projected
 
 

@@ -15,6 +15,7 @@ from nmt.model.attention_plan import Plan, Recorder
 from nmt.model.base import BaseModel, initialize_small
 from nmt.model.interface import AttentionMaps, Stack
 from nmt.model.kv_cache import KVCache
+from nmt.model.layer_drop import run_layer, with_zero_gradients
 from nmt.model.layers import DecoderLayer, EncoderLayer
 from nmt.model.norms import norm_of
 from nmt.model.packed import Packed
@@ -53,7 +54,7 @@ class Transformer(BaseModel):
         transform = self.transform(places)
         stream = self.embed("source", source.tokens, places)
         for layer in self.encoder:
-            stream = layer(stream, transform, attend)
+            stream = run_layer(layer, self.config.layer_drop, stream, transform, attend)
         memory: Tensor = self.encoder_norm(stream)
         return memory
 
@@ -63,7 +64,9 @@ class Transformer(BaseModel):
         attend = plan(self.attention_spec(target, target, causal=True))
         attend_source = EncoderOutput(memory, plan(self.attention_spec(target, source, causal=False)))
         places = Places(target.positions, target.longest)
-        return self._decode(target.tokens, places, lambda layer: (attend, attend_source))
+        output = self._decode(target.tokens, places, lambda layer: (attend, attend_source))
+        # layers that attend to the encoder's output may all be skipped
+        return with_zero_gradients(output, [memory]) if self.training and self.config.layer_drop else output
 
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`."""
@@ -86,7 +89,7 @@ class Transformer(BaseModel):
         transform = self.transform(places)
         stream = self.embed("target", tokens, places)
         for index, layer in enumerate(self.decoder):
-            stream = layer(stream, transform, *attention(index))
+            stream = run_layer(layer, self.config.layer_drop, stream, transform, *attention(index))
         output: Tensor = self.decoder_norm(stream)
         return output
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from nmt.config.keys import written
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, ModelConfig
+from nmt.config.schema.model import DROPOUTS
 from nmt.errors import UserError
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoint
@@ -18,7 +19,7 @@ from nmt.text.extend_tokenizer import compositions
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.freeze import matches_any
 
-MAY_DIFFER = ("dropout", "initialization")
+MAY_DIFFER = (*DROPOUTS, "initialization")
 """Settings of the model that change nothing that a trained model computes."""
 SEEN_IN_WEIGHTS = (
     *("layers", "encoder_layers", "decoder_layers", "d_model", "d_ff", "max_positions", "max_relative_distance"),

@@ -284,5 +284,5 @@ class Loop:
 
 
 def _checkpoint_bytes(trainer: Trainer) -> int:
-    """Return the approximate size of a checkpoint: the weights, and what else the trainer keeps in float32."""
-    return 4 * trainer.state_numbers + sum(weight.nbytes for weight in trainer.model.parameters())
+    """Return the approximate size of a checkpoint."""
+    return trainer.state_bytes + sum(weight.nbytes for weight in trainer.model.parameters())

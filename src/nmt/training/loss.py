@@ -79,7 +79,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         normaliser, label_logit = output.new_empty(2, len(output), dtype=exact)
         output_gradient = torch.empty_like(output) if ctx.needs_input_grad[0] else None
         projection_gradient = torch.zeros_like(projection, dtype=exact) if ctx.needs_input_grad[1] else None
-        rows = rows or _rows_per_chunk(output, words=len(projection))
+        rows = rows or rows_per_chunk(output, words=len(projection))
         for start in range(0, len(output), rows):
             chunk = slice(start, start + rows)
             logits = output[chunk] @ working.T
@@ -87,7 +87,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             if output_gradient is not None:
                 torch.mm(logits, working, out=output_gradient[chunk])
             if projection_gradient is not None:
-                _add_product(projection_gradient, logits.T, output[chunk] * counted[chunk, None].to(output.dtype))
+                add_product(projection_gradient, logits.T, output[chunk] * counted[chunk, None].to(output.dtype))
         nll = normaliser - label_logit
         if output_gradient is not None:
             output_gradient.sub_(smoothing * mean_word).mul_(counted[:, None])
@@ -107,7 +107,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return output_gradient, projection_gradient, None, None, None, None, None
 
 
-def _rows_per_chunk(output: Tensor, words: int) -> int:
+def rows_per_chunk(output: Tensor, words: int) -> int:
     """Return how many rows of logits to hold at a time; chunks of one size on a GPU, so that none is small."""
     if output.device.type == "cpu":
         return max(1, LOGITS_PER_CHUNK // words)
@@ -115,7 +115,7 @@ def _rows_per_chunk(output: Tensor, words: int) -> int:
     return math.ceil(len(output) / max(1, chunks))
 
 
-def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
     """Add left @ right to `total`. On CUDA the product of bf16 matrices is not rounded to bf16 first."""
     exact = left.is_cuda and torch.version.hip is None and left.dtype != total.dtype
     total += torch.mm(left, right, out_dtype=total.dtype) if exact else left @ right

@@ -11,7 +11,7 @@ from nmt.data.batches import micro_batch_tokens, with_room_for_noise
 from nmt.data.loader import MicroBatch, largest_micro_batches
 from nmt.data.store import Pairs
 from nmt.errors import CommonError
-from nmt.estimate.memory import FLOAT32_BYTES, activation_storage, state_numbers, training_memory
+from nmt.estimate.memory import FLOAT32_BYTES, activation_storage, passes_per_batch, state_numbers, training_memory
 from nmt.estimate.parameters import count_parameters
 from nmt.training.trainer import Trainer
 
@@ -93,14 +93,15 @@ def _exceeds_memory(trainer: Trainer, batch: MicroBatch) -> bool:
     if trainer.machine.device.type != "cpu":
         return False
     model, projection = trainer.model, trainer.model.projection
+    passes = passes_per_batch(trainer.config)
     estimate = training_memory(
         model.config,
         sum(parameter.numel() for parameter in model.parameters()),
         len(projection),
-        len(batch.source.tokens),
-        len(batch.target.tokens),
+        passes * len(batch.source.tokens),
+        passes * len(batch.target.tokens),
         length=1,
-        state=trainer.state_numbers,
+        state=trainer.state_bytes // FLOAT32_BYTES,
         on=activation_storage(gpu=False, half=trainer.machine.precision == torch.bfloat16)._replace(slack=1.0),
     )
     return estimate.total > memory_of(trainer.machine.device)

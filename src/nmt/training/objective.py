@@ -6,19 +6,23 @@ from nmt.data.loader import MicroBatch
 from nmt.model.interface import TranslationModel
 from nmt.text.special import PAD
 from nmt.training.loss import Losses, smoothed_cross_entropy
+from nmt.training.r_drop import RDrop, r_drop_loss
 
 
 class Objective(nn.Module):
     """The label-smoothed loss of the model, summed over the tokens of a micro-batch."""
 
-    def __init__(self, model: TranslationModel, smoothing: float, loss_rows: int = 0) -> None:
+    def __init__(self, model: TranslationModel, smoothing: float, loss_rows: int = 0, r_drop: float = 0.0) -> None:
         super().__init__()
         self.model = model
         self.smoothing = smoothing
         self.loss_rows = loss_rows
+        self.r_drop = r_drop
 
     def forward(self, batch: MicroBatch) -> Losses:
         """Return the losses, summed over the labels of the batch."""
+        if self.training and self.r_drop:
+            return self._forward_twice(batch)
         output, projection, working = self.model.factors(self.model(batch.source, batch.target))
         return smoothed_cross_entropy(
             output,
@@ -29,3 +33,9 @@ class Objective(nn.Module):
             working_projection=working,
             rows=self.loss_rows,
         )
+
+    def _forward_twice(self, batch: MicroBatch) -> Losses:
+        """Return the losses of two passes, which are one pass over every sentence twice."""
+        output, projection, working = self.model.factors(self.model(batch.source.twice(), batch.target.twice()))
+        settings = RDrop(self.smoothing, self.r_drop, PAD, self.loss_rows)
+        return r_drop_loss(*output.chunk(2), projection, working, batch.labels, settings)

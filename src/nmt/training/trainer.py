@@ -61,9 +61,8 @@ class Trainer:
     ) -> None:
         """Train `model`; see `runtime.parallel` and `runtime.loss_rows`."""
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
-        self.objective = distributed.parallel(
-            Objective(model, config.label_smoothing, loss_rows), rounded=config.reduce_precision == "bf16"
-        )
+        objective = Objective(model, config.label_smoothing, loss_rows, config.r_drop)
+        self.objective = distributed.parallel(objective, rounded=config.reduce_precision == "bf16")
         self.working_weights = WorkingWeights(model, machine.precision)
         with self.working_weights.active():
             model.build_position_tables(MAX_TARGET_TOKENS)
@@ -128,10 +127,10 @@ class Trainer:
         losses.smoothed.backward()
 
     @property
-    def state_numbers(self) -> int:
-        """How many numbers the optimizer and the moving average of the weights keep."""
+    def state_bytes(self) -> int:
+        """The size of what the optimizer and the moving average of the weights keep."""
         averages = [] if self._average is None else list(self.weights().values())
-        return sum(tensor.numel() for tensor in [*state_tensors(self.optimizer), *averages])
+        return sum(tensor.nbytes for tensor in [*state_tensors(self.optimizer), *averages])
 
     @property
     def learning_rate(self) -> float:

@@ -12,6 +12,7 @@ from nmt.compute.machine import prepare_machine
 from nmt.compute.time_limit import time_limit
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
+from nmt.config.schema.model import DROPOUTS
 from nmt.data.batches import full_micro_batch_tokens
 from nmt.data.loader import DataPosition, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
@@ -115,7 +116,8 @@ class TrainingContender:
 
     def _check(self, bench: TrainingBench, config: Config) -> Check:
         """Make one update without dropout, whose masks depend on how the batch is divided and compiled."""
-        trainer = new_trainer(with_values(config, {"model.dropout": 0.0}), self._machine, *bench.vocabularies)
+        without = with_values(config, {"training.r_drop": 0.0, **{f"model.{name}": 0.0 for name in DROPOUTS}})
+        trainer = new_trainer(without, self._machine, *bench.vocabularies)
         trainer.update(bench.batches(trainer, min(CHECK_TOKENS, bench.batch_tokens))[0])
         precision = "bf16" if self._machine.precision == torch.bfloat16 else "fp32"
         return Check(trainer.take_statistics().loss, float(trainer.gradient_norm), precision)

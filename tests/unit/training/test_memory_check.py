@@ -96,6 +96,7 @@ class SmallMemoryTrainer:
     """A trainer on a device whose memory holds micro-batches of at most `max_tokens` tokens per side."""
 
     concurrency = 1
+    state_bytes = 0
 
     def __init__(self, max_tokens: int, config: TrainingConfig) -> None:
         self.max_tokens, self.config, self.seed = max_tokens, config, 1

@@ -120,6 +120,9 @@ class Config:
                 "tokenizer.folder names a tokenizer, but training.init_vocabulary takes that of training.init_from: "
                 "remove tokenizer.folder, or set training.init_vocabulary=new"
             )
+        model = self.model
+        if self.training.r_drop and not (model.dropout or model.attention_dropout or model.activation_dropout):
+            raise ConfigError(f"training.r_drop={self.training.r_drop} needs dropout: set model.dropout above 0")
         self._check_trees()
         self._check_noise()
         self._check_averaging()

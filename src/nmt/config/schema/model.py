@@ -6,6 +6,9 @@ from nmt.config.checks import check_at_least, check_choice, check_fraction
 from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
 
+DROPOUTS = ("dropout", "attention_dropout", "activation_dropout", "layer_drop")
+"""Settings of the model with which training leaves out parts of it at random."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
@@ -35,6 +38,12 @@ class ModelConfig:
     """Key and value heads, each shared by several query heads (grouped-query attention); 0 is one per query head."""
     dropout: float = 0.1
     """P_drop: dropout on the output of each sub-layer and on the sums of embeddings and positions."""
+    attention_dropout: float = 0.0
+    """Dropout on the attention weights. On a GPU it needs padded attention, which is slower than flash attention."""
+    activation_dropout: float = 0.0
+    """Dropout on the inner layer of the feed-forward layers, after the activation."""
+    layer_drop: float = 0.0
+    """Probability with which training skips a whole layer, in each micro-batch anew (LayerDrop)."""
     norm: str = "layer"
     """Normalisation."""
     norm_placement: str = "post"
@@ -61,7 +70,8 @@ class ModelConfig:
             check_at_least(f"model.{name}", getattr(self, name), 1)
         for name in ("encoder_layers", "decoder_layers", "d_k", "d_v", "kv_heads"):
             check_at_least(f"model.{name}", getattr(self, name), 0)
-        check_fraction("model.dropout", self.dropout)
+        for name in DROPOUTS:
+            check_fraction(f"model.{name}", getattr(self, name))
         check_choice("model.norm_placement", self.norm_placement, ("post", "pre"))
         check_choice("model.initialization", self.initialization, ("glorot", "small"))
         for name in ("architecture", "norm", "activation", "positions"):

@@ -31,6 +31,9 @@ class TrainingConfig:
     """Peak learning rate; 0 for the paper's (d_model * warmup_steps)^-0.5."""
     label_smoothing: float = 0.1
     """epsilon_ls: probability spread evenly over the vocabulary."""
+    r_drop: float = 0.0
+    """Weight of R-Drop: every batch is computed twice with different dropout masks, and this weight of the divergence
+    between both predictions is added to the loss. The paper takes 5; 0 computes batches once."""
     optimizer: str = "adam"
     """Optimizer."""
     adam_beta1: float = 0.9
@@ -99,6 +102,7 @@ class TrainingConfig:
                 "device_tokens",
                 "decay_steps",
                 "learning_rate",
+                "r_drop",
                 "weight_decay",
                 "clip_norm",
                 "valid_sentences",

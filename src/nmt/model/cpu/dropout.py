@@ -27,6 +27,11 @@ def seed_thread_dropout(seed: int) -> None:
     _randomness.generator = torch.Generator().manual_seed(seed)
 
 
+def thread_generator() -> torch.Generator | None:
+    """Return this thread's generator of random numbers on a CPU; None is torch's own."""
+    return _randomness.generator
+
+
 class Dropout(nn.Module):
     """Zero each coordinate with a given probability while training, and scale up the others to compensate."""
 
@@ -64,6 +69,13 @@ class Dropout(nn.Module):
         return cast(Tensor, _AddMasked.apply(stream, branch, mask, 1 / (1 - self.probability)))  # type: ignore[no-untyped-call]
 
 
+def dropout_mask(like: Tensor, probability: float) -> Tensor:
+    """Return a mask of the shape of `like`: 0 with the given probability, else 1."""
+    if _on_cpu(like):
+        return _mask(like, probability)
+    return torch.empty_like(like).bernoulli_(1 - probability)
+
+
 def share_seed(modules: Iterable[nn.Module], device: torch.device) -> Tensor:
     """Number the dropouts among a model's modules, and return the seed (1,) of their masks on a GPU.
 
@@ -86,7 +98,7 @@ def _mask(stream: Tensor, probability: float) -> Tensor:
     0/1 masks by integer arithmetic: comparing to booleans and multiplying is several times slower.
     """
     count = stream.numel()
-    words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None, generator=_randomness.generator)
+    words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None, generator=thread_generator())
     draws = words.view(torch.int16)[:count].view(stream.shape)
     first_kept = round(probability * LEVELS) - LEVELS // 2
     return draws.clamp_(first_kept - 1, first_kept).sub_(first_kept - 1).to(stream.dtype)

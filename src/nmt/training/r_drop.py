@@ -1,0 +1,106 @@
+"""R-Drop (Liang et al., 2021): two passes with different dropout masks, whose distributions are to agree."""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmt.model.kernels.backend import sum_dtype
+from nmt.training.loss import Losses, add_product, rows_per_chunk
+
+TENSORS_PER_CHUNK = 6
+"""Tensors of the size of a chunk of logits that exist at the same time; chunks are smaller by this factor."""
+
+
+class RDrop(NamedTuple):
+    """The settings of the loss."""
+
+    smoothing: float
+    """Probability that labels spread evenly over the vocabulary."""
+    weight: float
+    """Weight of the divergence between both distributions."""
+    ignore: int
+    """Tokens with this label do not count."""
+    rows: int = 0
+    """Tokens in a chunk; 0 is as many as suit the device."""
+
+
+def r_drop_loss(
+    first: Tensor, second: Tensor, projection: Tensor, working: Tensor, labels: Tensor, settings: RDrop
+) -> Losses:
+    """Return the losses of two outputs (T, d) of the decoder for the same labels (T,), summed over tokens.
+
+    Training minimises the mean of both label-smoothed cross-entropies plus weight / 4 times the sum of both
+    Kullback-Leibler divergences: half the loss of the paper, so that without a weight it is the usual loss. `working`
+    is the projection (V, d) in the precision of the outputs. The gradient is computed chunk by chunk, as in
+    `nmt.training.loss`.
+    """
+    arguments = first, second, projection, working.detach(), labels, settings
+    return Losses(*_RDropLoss.apply(*arguments))  # type: ignore[no-untyped-call]
+
+
+class _RDropLoss(torch.autograd.Function):
+    """Computes the gradient in the forward pass, because it has a closed form.
+
+    With p and q the two distributions, r = log p - log q and y the smoothed labels, the gradient of the first logits is
+    (p - y) / 2 + weight / 4 (p (r - KL(p, q)) + p - q), and likewise for the second.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, first: Tensor, second: Tensor, projection: Tensor, working: Tensor, labels: Tensor, settings: RDrop
+    ) -> tuple[Tensor, Tensor]:
+        exact = sum_dtype(first)
+        smoothed, nll = first.new_zeros(2, dtype=exact)
+        outputs, gradients = (first, second), (torch.empty_like(first), torch.empty_like(second))
+        projection_gradient = torch.zeros_like(projection, dtype=exact) if ctx.needs_input_grad[2] else None
+        rows = max(1, (settings.rows or rows_per_chunk(first, len(projection))) // TENSORS_PER_CHUNK)
+        for start in range(0, len(first), rows):
+            chunk = slice(start, start + rows)
+            logits = [(output[chunk] @ working.T).to(exact) for output in outputs]
+            losses, both = _chunk(logits[0], logits[1], labels[chunk], settings)
+            smoothed += losses.smoothed
+            nll += losses.nll
+            for output, gradient, exact_gradient in zip(outputs, gradients, both, strict=True):
+                of_logits = exact_gradient.to(output.dtype)
+                torch.mm(of_logits, working, out=gradient[chunk])
+                if projection_gradient is not None:
+                    add_product(projection_gradient, of_logits.T, output[chunk])
+        ctx.save_for_backward(*gradients, projection_gradient)
+        ctx.mark_non_differentiable(nll)
+        return smoothed, nll
+
+    @staticmethod
+    def backward(ctx: Any, smoothed: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        first, second, projection = ctx.saved_tensors
+        projection_gradient = None if projection is None else projection * smoothed
+        outputs = first * smoothed.to(first.dtype), second * smoothed.to(second.dtype)
+        return *outputs, projection_gradient, None, None, None
+
+
+def _chunk(first: Tensor, second: Tensor, labels: Tensor, settings: RDrop) -> tuple[Losses, tuple[Tensor, Tensor]]:
+    """Return the losses of some rows of logits (T, V), summed, and their gradients."""
+    log_p, log_q = first.log_softmax(-1), second.log_softmax(-1)
+    p, q = log_p.exp(), log_q.exp()
+    ratio = log_p - log_q
+    counted = (labels != settings.ignore).to(p.dtype)
+    index = labels.where(labels != settings.ignore, 0)[:, None]
+    kl_pq, kl_qp = (p * ratio).sum(-1, keepdim=True), -(q * ratio).sum(-1, keepdim=True)
+    nll = -(log_p.gather(-1, index) + log_q.gather(-1, index))[:, 0] / 2
+    evenly = -(log_p.mean(-1) + log_q.mean(-1)) / 2
+    smoothed = (1 - settings.smoothing) * nll + settings.smoothing * evenly
+    smoothed = smoothed + settings.weight / 4 * (kl_pq + kl_qp)[:, 0]
+    gradients = (
+        _gradient(p, p * (ratio - kl_pq) + p - q, index, settings),
+        _gradient(q, q * (-ratio - kl_qp) + q - p, index, settings),
+    )
+    for gradient in gradients:
+        gradient.mul_(counted[:, None])
+    return Losses(smoothed @ counted, nll @ counted), gradients
+
+
+def _gradient(probabilities: Tensor, divergence: Tensor, labels: Tensor, settings: RDrop) -> Tensor:
+    """Return the gradient of the logits of one pass, given that of the sum of both divergences."""
+    evenly = settings.smoothing / probabilities.shape[-1]
+    gradient = (probabilities - evenly) / 2 + settings.weight / 4 * divergence
+    return gradient.scatter_add_(-1, labels, gradient.new_full(labels.shape, (settings.smoothing - 1) / 2))

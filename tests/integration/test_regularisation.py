@@ -1,0 +1,58 @@
+"""Runs with every regulariser, Muon and a moving average: resumed exactly, and the same on two processes."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from nmt.runs.checkpoints import resolve
+from nmt.runs.layout import TRAINER
+from tests.integration.test_training import events, losses, weights
+from tests.integration.toy import call, run
+
+AVERAGED = ["training.optimizer=muon", "training.ema=0.8", "training.weight_decay=0.01"]
+EVERYTHING = [
+    *(*AVERAGED, "model.layers=2", "model.attention_dropout=0.1", "model.activation_dropout=0.1"),
+    *("model.layer_drop=0.3", "training.r_drop=3", "training.valid_every=5", "training.save_every=5"),
+]
+
+
+def test_a_run_with_everything_resumes_exactly(settings: list[str], tmp_path: Path) -> None:
+    for outputs, ends in (("whole", [10]), ("parts", [5, 10])):
+        for steps in ends:
+            chosen = [*EVERYTHING, f"training.steps={steps}", f"paths.outputs={tmp_path / outputs}"]
+            done = call(["train", *settings, *chosen])
+            assert done.returncode == 0, done.stderr
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert losses(parts) == losses(whole)
+    assert [line["loss"] for line in events(parts, "valid")] == [line["loss"] for line in events(whole, "valid")]
+    for name, weight in weights(whole, 10).items():
+        assert torch.equal(weights(parts, 10)[name], weight), name
+
+
+def test_evaluation_and_averages_read_the_moving_average(settings: list[str], tmp_path: Path) -> None:
+    chosen = [*settings, *AVERAGED, "training.steps=20", f"paths.outputs={tmp_path}"]
+    assert call(["train", *chosen]).returncode == 0
+    folder = resolve(tmp_path / "toy", "step-00000020")
+    current = torch.load(folder / TRAINER, weights_only=True)["trainer"]["weights"]
+    saved = load_file(folder / "model.safetensors")
+    assert saved.keys() == current.keys()
+    assert any(not torch.equal(saved[name], current[name]) for name in saved)
+    found = call(["average", *chosen, "averaging.last=0"])
+    assert found.returncode == 0, found.stderr
+    of_last = next(line for line in found.stdout.splitlines() if "step 20" in line and "steps" not in line)
+    assert f"smoothed loss {events(tmp_path, 'valid')[-1]['loss']:.4f}" in of_last
+
+
+def test_two_processes_train_the_same_average_as_one(settings: list[str], tmp_path: Path) -> None:
+    same = [*settings, *AVERAGED, "model.dropout=0", "runtime.precision=fp32", "training.adam_eps=1e-5"]
+    for processes in (1, 2):
+        chosen = ["training.steps=8", "training.valid_every=8", f"paths.outputs={tmp_path / str(processes)}"]
+        done = run(["train", *same, *chosen], processes=processes)
+        assert done.returncode == 0, done.stderr
+    for first, second in zip(losses(tmp_path / "1"), losses(tmp_path / "2"), strict=True):
+        assert second == pytest.approx(first, rel=2e-3)  # Muon multiplies in bf16
+    alone, together = weights(tmp_path / "1", 8), weights(tmp_path / "2", 8)
+    for name, weight in alone.items():
+        torch.testing.assert_close(together[name], weight, rtol=1e-2, atol=1e-3, msg=name)
