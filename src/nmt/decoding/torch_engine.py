@@ -54,14 +54,15 @@ class TorchEngine(Engine):
         prepare = prepare_for_cpu if device.type == "cpu" else in_precision
         self.models = [prepare(model, precision) for model in models]
         self.device = device
-        self._search = ConfiguredSearch(config, tokenizer.vocabularies[1], torch.Generator(device).manual_seed(seed))
+        generator = torch.Generator(device).manual_seed(seed)
+        self._search = ConfiguredSearch(config.search, tokenizer.vocabularies[1], generator)
         vocabularies = tokenizer.vocabularies if config.well_formed else ([], [])
         self._begins_word = torch.tensor([piece.startswith(SPACE_MARK) for piece in vocabularies[0]], device=device)
         self._tree_symbols = TreeSymbols.of(vocabularies[1], device) if config.well_formed else None
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`. A CPU decodes batches in parallel, except to sample: the order changes the samples."""
-        config = self.config
+        config = self.config.search
         if self.device.type != "cpu":
             return serial_plan(lengths, config.batch_tokens)
         if config.strategy == "sample":
