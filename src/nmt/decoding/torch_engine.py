@@ -67,14 +67,14 @@ class TorchEngine(Engine):
     def _prepare_search(self, seed: int) -> None:
         """Make what depends on the settings of the search."""
         generator, trees = torch.Generator(self.device).manual_seed(seed), self.config.well_formed
-        self._search = ConfiguredSearch(self.config, self._target_pieces, generator)
+        self._search = ConfiguredSearch(self.config.search, self._target_pieces, generator)
         begins_word = [piece.startswith(SPACE_MARK) for piece in (self.tokenizer.vocabularies[0] if trees else [])]
         self._begins_word = torch.tensor(begins_word, device=self.device)
         self._tree_symbols = TreeSymbols.of(self._target_pieces, self.device) if trees else None
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`. A CPU decodes batches in parallel, except to sample: the order changes the samples."""
-        config = self.config
+        config = self.config.search
         if self.device.type != "cpu":
             return serial_plan(lengths, config.batch_tokens)
         if config.strategy == "sample":

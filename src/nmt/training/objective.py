@@ -38,4 +38,5 @@ class Objective(nn.Module):
         """Return the losses of two passes, which are one pass over every sentence twice."""
         output, projection, working = self.model.factors(self.model(batch.source.twice(), batch.target.twice()))
         settings = RDrop(self.smoothing, self.r_drop, PAD, self.loss_rows)
-        return r_drop_loss(*output.chunk(2), projection, working, batch.labels, settings)
+        first, second = output.chunk(2)
+        return r_drop_loss(first, second, projection, working, batch.labels, settings)

@@ -182,7 +182,12 @@ def test_diverse_beams_differ_more_than_others() -> None:
     ("settings", "message"),
     [
         ({"beam": 4, "groups": 3}, "decoding.groups=3 does not divide decoding.beam=4"),
-        ({"strategy": "sample", "groups": 2}, "need decoding.strategy=beam"),
+        ({"strategy": "sample", "groups": 2}, "need a beam"),
+        ({"strategy": "mbr", "terms": "terms.tsv"}, "need a beam"),
+        ({"strategy": "mbr", "candidates": 6, "candidates_by": "beam", "groups": 4}, "divide decoding.candidates=6"),
+        ({"strategy": "mbr", "candidates": 3, "nbest": 4}, "decoding.nbest=4 is more than decoding.candidates=3"),
+        ({"epsilon": 1.0}, "decoding.epsilon=1.0 must be at least 0 and below 1"),
+        ({"utility": "ter"}, "decoding.utility=ter is not one of chrf, bleu"),
         ({"min_length": -1}, "decoding.min_length=-1 must be at least 0"),
         ({"well_formed": True, "no_repeat_ngram": 2}, "cannot be used with"),
     ],
@@ -193,7 +198,7 @@ def test_settings_that_no_search_offers_are_refused(settings: dict[str, int | bo
 
 
 def test_samples_cannot_have_terms() -> None:
-    with pytest.raises(UserError, match="terms need"):
+    with pytest.raises(UserError, match="terms need a beam"):
         search([Toy(1)], [5], [Constraints(terms=((A,),))], strategy="sample")
 
 
