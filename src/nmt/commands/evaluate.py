@@ -10,6 +10,7 @@ from nmt.config.schema import Config, DecodingConfig
 from nmt.data.corpora import split_languages
 from nmt.decoding.load_engine import check_languages, load_engine
 from nmt.decoding.loaded_model import LoadedModel
+from nmt.evaluation import comet
 from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
@@ -29,8 +30,11 @@ def run(config: Config) -> None:
             splits = [read_split(config.data_folder, name, split_languages(config.data, name)) for name in names]
             loaded = load_engine(config, machine)
             check_languages(loaded, config)
+            if config.evaluation.comet:
+                comet.load(comet.find_checkpoint(config.evaluation.comet))  # fails before hours of translation
         for split in splits:
-            evaluation = evaluate(loaded.engine, split, split_languages(config.data, split.name)[1])
+            language = split_languages(config.data, split.name)[1]
+            evaluation = evaluate(loaded.engine, split, language, config.evaluation.comet)
             if distributed.is_main():
                 folder = scores_folder(config)
                 hypotheses = "".join(f"{line}\n" for line in evaluation.hypotheses)
@@ -59,6 +63,8 @@ def _record(
         processes=distributed.world_size(),
         checkpoint=loaded.checkpoint,
         repairs=evaluation.repairs,
+        rates=evaluation.rates,
+        parts=evaluation.parts,
     )
 
 
@@ -91,6 +97,12 @@ def _print(split: str, evaluation: Evaluation, loaded: LoadedModel, folder: Path
     for name, score in evaluation.scores.items():
         line = f"{name:<{max(width, 10) + 1}}{score.score:6.2f}  {score.signature}"
         print(f"{line}{_caution(name, loaded.engine.config)}", flush=True)
+    if (rates := evaluation.rates) is not None:
+        print(
+            f"of the translations {rates.hallucinated:.1%} hallucinated, {rates.copied:.1%} copied, "
+            f"{rates.unknown:.1%} with an unknown word; length {rates.length_ratio:.2f} of the reference's",
+            flush=True,
+        )
 
 
 def _caution(metric: str, decoding: DecodingConfig) -> str:

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 
 from nmt.compute.cores import usable_cores
 from nmt.config.schema import TREES, Config, DataConfig
 from nmt.data import encode, filters, store
+from nmt.data.annotate import annotate
 from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
 from nmt.data.layout import CorpusLayout, text_names
 from nmt.data.manifest import PreparationTasks, exclusive_corpus, read_manifest
@@ -47,6 +49,7 @@ def prepare(config: Config, say: Say = print, origin: OriginTokenizer | None = N
         splits = corpus_splits(config.data)
         fingerprints = [_fingerprint(config, each) for each in splits]
         names = [_collect(config, tasks, *each) for each in zip(splits, fingerprints, strict=True)]
+        names += chain.from_iterable(annotate(config, tasks, *each) for each in zip(splits, fingerprints, strict=True))
         names.append(_count_overlap(config, tasks, splits))
         names.append(make_tokenizer(config, tasks, origin))
         names += [_encode(config, tasks, each) for each in splits]
