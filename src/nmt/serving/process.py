@@ -1,6 +1,7 @@
 """Start the process of a model, call it, and replace it if it ends."""
 
 import asyncio
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -41,7 +42,8 @@ class ModelProcess:
         """Load the model; raise the UserError of a model that cannot be loaded."""
         context = get_context("spawn")  # a copy of this process would have its threads' locks, and no GPU
         self._connection, other = context.Pipe()
-        self._process = context.Process(target=_run, args=(other, self.source), daemon=True)
+        # not a daemon, which may not fork, as the search does for few sentences; it ends when the pipe is closed
+        self._process = context.Process(target=_run, args=(other, self.source), daemon=False)
         self._process.start()
         other.close()
         try:
@@ -111,6 +113,11 @@ class ModelProcess:
 
 def _run(connection: Connection, source: ModelSource) -> None:
     """Be the process of a model."""
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # the server finishes open requests first, and then ends this process
+        signal.signal(number, signal.SIG_IGN)
     from nmt.serving.worker import run_worker  # noqa: PLC0415 - only this process needs torch
 
     run_worker(connection, source)
