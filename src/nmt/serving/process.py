@@ -106,7 +106,7 @@ class ModelProcess:
             log(f"starting model {self.source.name} again")
             try:
                 await self.start()
-            except UserError as error:
+            except (UserError, OSError) as error:  # OSError: the system has no memory for another process
                 log(str(error))
                 self._end()
 
@@ -120,11 +120,9 @@ class ModelProcess:
 
 def _run(connection: Connection, source: ModelSource) -> None:
     """Be the process of a model."""
-    for number in (
-        signal.SIGINT,
-        signal.SIGTERM,
-    ):  # the server finishes open requests first, and then ends this process
-        signal.signal(number, signal.SIG_IGN)
+    # the server finishes open requests first, and then ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     from nmt.serving.worker import run_worker  # noqa: PLC0415 - only this process needs torch
 
     run_worker(connection, source)
