@@ -276,6 +276,19 @@ def test_terms_are_required_only_where_their_source_occurs(client: Client) -> No
     assert found == {"A dog sees.": ("Hund",), "A cat sees.": ()}
 
 
+def test_a_request_that_the_model_refuses_does_not_harm_those_beside_it(client: Client, model: LoadedModel) -> None:
+    async def crowd() -> list[Any]:
+        bodies = [{"text": LINES[1]}, {"text": LINES[1], "terms": [["dog", "\u2603"]]}, {"text": LINES[1]}]
+        return await asyncio.gather(*(client._request("POST", "/v1/translate", json=body) for body in bodies))
+
+    first, refused, last = client.run(crowd())
+    assert len(client.runners["tiny"].batches[-1].requests) > 1
+    assert refused.status_code == 400
+    assert "cannot write" in error(refused)
+    for response in (first, last):
+        assert response.json()["translations"][0]["text"] == best(model, LINES[1])
+
+
 def test_page_is_served_from_fixed_names(client: Client) -> None:
     assert "<!doctype html>" in client.get("/").text.lower()
     for path in ("/../pyproject.toml", "/%2e%2e/app.py", "/static/index.html", "//etc/passwd"):
