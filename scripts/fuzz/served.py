@@ -118,7 +118,7 @@ class _Echo:
     def __init__(self) -> None:
         from nmt.serving.requests import ModelFacts  # noqa: PLC0415
 
-        self.facts = ModelFacts("en", "de", "torch", attention=True, choices=True)
+        self.facts, self.ready = ModelFacts("en", "de", "torch", attention=True, choices=True), True
 
     async def run(self, batch: Any) -> list[dict[str, Any]]:
         if batch.task.choices:

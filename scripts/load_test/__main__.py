@@ -22,9 +22,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -126,14 +127,14 @@ async def server(model: str, words: Sequence[str]) -> AsyncIterator[tuple[int, i
 async def load(port: int, lines: Sequence[str], clients: int, seconds: float) -> Measured:
     """Let clients translate one sentence after the other for some time."""
     measured, end = Measured(), time.monotonic() + seconds
-    sentences = iter(lines * 1_000_000)
+    sentences = cycle(lines)
     began = time.monotonic()
     await asyncio.gather(*(_client(port, sentences, end, measured) for _ in range(clients)))
     measured.seconds = time.monotonic() - began
     return measured
 
 
-async def _client(port: int, sentences: Any, end: float, measured: Measured) -> None:
+async def _client(port: int, sentences: Iterator[str], end: float, measured: Measured) -> None:
     reader, writer = await asyncio.open_connection(HOST, port)
     while time.monotonic() < end:
         began = time.monotonic()

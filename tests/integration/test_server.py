@@ -1,5 +1,6 @@
 """`nmt serve` as a process: real clients, crashes, slow and vanishing clients, keys, and its end."""
 
+import asyncio
 import json
 import os
 import re
@@ -21,6 +22,8 @@ pytest.importorskip("starlette", reason="needs the extra serve")
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 pytest.importorskip("python_multipart", reason="needs the extra serve")
+
+from load_test import __main__ as load_test
 
 import nmt
 from tests.integration.toy import environment
@@ -141,6 +144,13 @@ def test_slow_vanishing_and_junk_clients_disturb_nobody(server: Server, expected
         each.settimeout(20)
         received = b"".join(iter(lambda each=each: each.recv(4096), b""))  # type: ignore[misc]  # until it is closed
         assert received == b"" or b" 408 " in received.splitlines()[0]
+
+
+def test_load_with_bad_clients_has_no_errors(server: Server) -> None:
+    found = asyncio.run(load_test.with_bad_clients(server.address[1], server.process.pid, LINES, 1.0))
+    assert set(found["statuses"]) == {"200"}
+    assert (found["errors"], found["bad_clients_ended"]) == (0, 0)
+    assert 0 < found["p50"] <= found["p99"]
 
 
 def test_a_model_process_that_is_killed_is_replaced(server: Server, expected: list[str]) -> None:

@@ -34,26 +34,28 @@ def next_words(scorer: NextTokenScorer, prefix: Sequence[int], begins_word: Tens
         begins_word: (V,) whether a token begins a word.
         count: the number of words to return.
     """
-    device, row = begins_word.device, torch.zeros(1, dtype=torch.int64, device=begins_word.device)
+    device, special = begins_word.device, [PAD, BOS, EOS]
+    begins, goes_on, ends = begins_word.clone(), ~begins_word, begins_word.clone()
+    begins[special] = goes_on[special] = False
+    ends[special] = torch.tensor([False, False, True], device=device)
     scores = torch.empty(0)
     for token in (BOS, *prefix):
-        scores = scorer(torch.tensor([token], device=device), row)
-    special = torch.zeros_like(begins_word)
-    special[[PAD, BOS, EOS]] = True
+        scores = scorer(torch.tensor([token], device=device), torch.tensor([0], device=device))
     finished: list[Word] = []
     open_words = [Word([], 0.0)]
     for length in range(MAX_PIECES):
-        log_probabilities = scores.float().log_softmax(-1)
         totals = torch.tensor([word.log_probability for word in open_words], device=device)[:, None]
+        extended = totals + scores.float().log_softmax(-1)
         if length:
-            ended = (totals + log_probabilities.masked_fill(~(begins_word | special), NEVER)).logsumexp(-1).tolist()
-            finished += [word._replace(log_probability=end) for word, end in zip(open_words, ended, strict=True)]
-        allowed = ~begins_word if length else begins_word
-        extended = (totals + log_probabilities).masked_fill(~(allowed & ~special), NEVER)
-        best, places = extended.flatten().topk(min(ROWS_PER_WORD * count, extended.numel()))
-        finished = sorted(finished, key=lambda word: -word.log_probability)[:count]
-        worst = finished[-1].log_probability if len(finished) == count else NEVER
-        keep = best > worst  # a longer word is never more probable than its beginning
+            ended = extended.masked_fill(~ends, NEVER).logsumexp(-1).tolist()
+            finished += [Word(word.tokens, end) for word, end in zip(open_words, ended, strict=True)]
+            finished = sorted(finished, key=lambda word: -word.log_probability)[:count]
+        allowed = goes_on if length else begins
+        best, places = (
+            extended.masked_fill(~allowed, NEVER).flatten().topk(min(ROWS_PER_WORD * count, extended.numel()))
+        )
+        # a longer word is never more probable than its beginning
+        keep = best > (finished[-1].log_probability if len(finished) == count else NEVER)
         if not bool(keep.any()):
             break
         parents, tokens = places[keep] // extended.shape[1], places[keep] % extended.shape[1]

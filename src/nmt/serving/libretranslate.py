@@ -42,8 +42,9 @@ def routes(service: Service) -> list[Route]:
         return JSONResponse(_languages(service))
 
     async def health(_: Request) -> JSONResponse:
-        loaded = [model.facts for model in service.models]  # raises the error of a model that is being loaded
-        return JSONResponse({"status": "ok", "models": len(loaded)})
+        if not all(model.runner.ready for model in service.models):
+            raise RequestError(503, "a model is being loaded", {"Retry-After": "5"})
+        return JSONResponse({"status": "ok"})
 
     async def settings(_: Request) -> JSONResponse:
         return JSONResponse(_settings(service))

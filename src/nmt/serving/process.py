@@ -1,6 +1,7 @@
 """Start the process of a model, call it, and replace it if it ends."""
 
 import asyncio
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -29,19 +30,27 @@ class ModelProcess:
 
     def __init__(self, source: ModelSource, metrics: Metrics) -> None:
         self.source = source
-        self.facts: ModelFacts | None = None
-        """What clients may know of the model; None while it is not loaded."""
+        self.ready = False
+        """Whether the model is loaded."""
+        self._facts: ModelFacts | None = None
         self._restarts = metrics.restarts.labels(source.name)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"model {source.name}")
         self._process: BaseProcess | None = None
         self._connection: Connection | None = None
         self._replacement: asyncio.Task[None] | None = None
 
+    @property
+    def facts(self) -> ModelFacts:
+        """What clients may know of the model, once it has been loaded."""
+        assert self._facts is not None
+        return self._facts
+
     async def start(self) -> None:
         """Load the model; raise the UserError of a model that cannot be loaded."""
         context = get_context("spawn")  # a copy of this process would have its threads' locks, and no GPU
         self._connection, other = context.Pipe()
-        self._process = context.Process(target=_run, args=(other, self.source), daemon=True)
+        # not a daemon, which may not fork, as the search does for few sentences; it ends when the pipe is closed
+        self._process = context.Process(target=_run, args=(other, self.source), daemon=False)
         self._process.start()
         other.close()
         try:
@@ -51,12 +60,12 @@ class ModelProcess:
         if isinstance(reply, Failure):
             raise UserError(reply.message)
         assert isinstance(reply, ModelFacts)
-        self.facts = reply
+        self._facts, self.ready = reply, True
         asyncio.get_running_loop().add_reader(self._process.sentinel, self._replace)
 
     async def run(self, batch: Batch) -> list[Answer | Failure]:
         """Return the answers for a batch; replace the process if it ends, or has no answer in time."""
-        if self.facts is None:
+        if not self.ready:
             raise self._unavailable()
         try:
             async with asyncio.timeout(self.source.config.serve.timeout):
@@ -83,26 +92,26 @@ class ModelProcess:
 
     def _replace(self) -> None:
         """End the process, and start another one in the background."""
-        if self.facts is None:  # it is being replaced already
+        if not self.ready:  # it is being replaced already
             return
         self._end()
         self._replacement = asyncio.get_running_loop().create_task(self._start_again())
 
     async def _start_again(self) -> None:
         pause = 0
-        while self.facts is None:
+        while not self.ready:
             await asyncio.sleep(pause)
             pause = min(MAX_PAUSE_SECONDS, 2 * pause + 1)
             self._restarts.inc()
             log(f"starting model {self.source.name} again")
             try:
                 await self.start()
-            except UserError as error:
+            except (UserError, OSError) as error:  # OSError: the system has no memory for another process
                 log(str(error))
                 self._end()
 
     def _end(self) -> None:
-        self.facts = None
+        self.ready = False
         if self._process:
             asyncio.get_running_loop().remove_reader(self._process.sentinel)
             self._process.kill()
@@ -111,6 +120,9 @@ class ModelProcess:
 
 def _run(connection: Connection, source: ModelSource) -> None:
     """Be the process of a model."""
+    # the server finishes open requests first, and then ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     from nmt.serving.worker import run_worker  # noqa: PLC0415 - only this process needs torch
 
     run_worker(connection, source)

@@ -33,6 +33,8 @@ def serve(config: Config) -> None:
 
 
 async def _serve(config: Config) -> None:
+    for name in ("uvicorn", "python_multipart", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # messages may quote requests; the guard reports errors
     metrics, keys = Metrics(), read_keys(config.serve.key_file)
     listening = _listen(config.serve)
     folders = config.serve.named_folders or [(config.name, "")]
@@ -68,8 +70,6 @@ def _address(listening: socket.socket) -> str:
 
 
 def _uvicorn_config(app: Guard, config: ServeConfig) -> uvicorn.Config:
-    for name in ("uvicorn", "python_multipart", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # messages may quote requests; the guard reports errors
     return uvicorn.Config(
         app,
         http=_protocol(config.read_timeout),

@@ -22,7 +22,11 @@ Terms = Sequence[tuple[str, str]]
 class Runner(Protocol):
     """Runs batches: the process of a model."""
 
-    facts: ModelFacts | None
+    ready: bool
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What clients may know of the model."""
 
     async def run(self, batch: Batch) -> list[Answer | Failure]:
         """Return an answer per sentence, or raise RequestError for all of them."""
@@ -61,8 +65,6 @@ class Model:
     @property
     def facts(self) -> ModelFacts:
         """What clients may know of the model."""
-        if self.runner.facts is None:
-            raise RequestError(503, f"model {self.name} is being loaded: try again", {"Retry-After": "5"})
         return self.runner.facts
 
     async def ask(self, task: Task, requests: Sequence[Request]) -> list[Answer]:

@@ -1,6 +1,5 @@
 """The process of a model: it loads the model, and answers one batch after the other."""
 
-import signal
 from multiprocessing.connection import Connection
 
 from nmt.compute.machine import prepare_machine
@@ -17,8 +16,6 @@ from nmt.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource
 
 def run_worker(connection: Connection, source: ModelSource) -> None:
     """Send the facts of the model, then an answer for each batch that is received, until the server has ended."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # the server finishes open requests first, and then closes the pipe
-        signal.signal(number, signal.SIG_IGN)
     try:
         model = load_source(source)
         connection.send(facts_of(model))

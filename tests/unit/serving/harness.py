@@ -24,7 +24,8 @@ class ThreadRunner:
 
     def __init__(self, model: LoadedModel) -> None:
         self.model = model
-        self.facts: ModelFacts | None = facts_of(model)
+        self.facts: ModelFacts = facts_of(model)
+        self.ready = True
         self.batches: list[Batch] = []
         self.broken: Exception | None = None
         self.delay = 0.0

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -232,12 +233,12 @@ def test_failures_of_the_model_are_answered_and_counted_without_details(
     assert 'nmt_requests_total{route="/v1/translate",status="500"} 1.0' in client.get("/metrics").text
 
 
-def test_a_model_that_is_being_loaded_answers_503(client: Client) -> None:
-    client.runners["tiny"].facts = None
-    for path in ("/health", "/v1/models", "/languages"):
-        response = client.get(path)
-        assert response.status_code == 503
-        assert response.headers["Retry-After"]
+def test_health_tells_of_a_model_that_is_being_loaded(client: Client) -> None:
+    client.runners["tiny"].ready = False
+    response = client.get("/health")
+    assert response.status_code == 503
+    assert response.headers["Retry-After"]
+    assert client.get("/v1/models").status_code == 200
 
 
 def test_keys_are_asked_for_and_compared(model: LoadedModel) -> None:
@@ -262,7 +263,7 @@ def test_models_are_chosen_by_name_and_by_languages(model: LoadedModel, tmp_path
         assert client.post("/v1/translate", json={"text": "a dog", "model": "b"}).json()["model"] == "b"
         assert [len(runner.batches) for runner in client.runners.values()] == [0, 1]
         assert [each["default"] for each in client.get("/v1/models").json()["models"]] == [True, False]
-        client.runners["a"].facts = client.runners["a"].facts.__class__("fr", "de", "torch", True, True)  # type: ignore[union-attr]
+        client.runners["a"].facts = replace(client.runners["a"].facts, source="fr")
         client.post("/translate", data={"q": "a dog", "source": "en", "target": "de"})
         assert [len(runner.batches) for runner in client.runners.values()] == [0, 2]
         assert client.post("/detect", data={"q": "a"}).status_code == 501
@@ -273,6 +274,19 @@ def test_terms_are_required_only_where_their_source_occurs(client: Client) -> No
     client.post("/v1/translate", json=body)
     found = {request.text: request.terms for request in client.runners["tiny"].batches[-1].requests}
     assert found == {"A dog sees.": ("Hund",), "A cat sees.": ()}
+
+
+def test_a_request_that_the_model_refuses_does_not_harm_those_beside_it(client: Client, model: LoadedModel) -> None:
+    async def crowd() -> list[Any]:
+        bodies = [{"text": LINES[1]}, {"text": LINES[1], "terms": [["dog", "\u2603"]]}, {"text": LINES[1]}]
+        return await asyncio.gather(*(client._request("POST", "/v1/translate", json=body) for body in bodies))
+
+    first, refused, last = client.run(crowd())
+    assert len(client.runners["tiny"].batches[-1].requests) > 1
+    assert refused.status_code == 400
+    assert "cannot write" in error(refused)
+    for response in (first, last):
+        assert response.json()["translations"][0]["text"] == best(model, LINES[1])
 
 
 def test_page_is_served_from_fixed_names(client: Client) -> None:

@@ -1,0 +1,55 @@
+"""The next words compared with a list of all words of a toy language."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.decoding.next_words import next_words
+from nmt.text.special import BOS, EOS, PAD, UNK
+from tests.unit.decoding.toys import Toy, ToyScorer
+
+BEGINS, GOES_ON = (4, 5), (UNK, 6)
+"""The tokens that begin a word and those that continue it."""
+LONGEST = 7
+
+
+def begins_word() -> Tensor:
+    return torch.tensor([token in BEGINS for token in range(7)])
+
+
+def all_words(toy: Toy, prefix: tuple[int, ...]) -> list[tuple[tuple[int, ...], float]]:
+    """Return every word after a prefix with its probability, most probable first."""
+    found = []
+    for length in range(LONGEST):
+        for tokens in product(BEGINS, *[GOES_ON] * length):
+            total = sum(toy.log_probability(prefix + tokens[:place], token) for place, token in enumerate(tokens))
+            end = sum(math.exp(toy.log_probability(prefix + tokens, token)) for token in (*BEGINS, EOS))
+            found.append((tokens, math.exp(total) * end))
+    return sorted(found, key=lambda word: -word[1])
+
+
+@pytest.mark.parametrize("prefix", [(), (4,), (4, 6, 5, 5)])
+@pytest.mark.parametrize("count", [1, 3])
+def test_words_are_the_most_probable_of_all_words(prefix: tuple[int, ...], count: int) -> None:
+    for seed in range(10):
+        found = next_words(ToyScorer([Toy(seed)]), prefix, begins_word(), count)
+        expected = all_words(Toy(seed), prefix)[:count]
+        assert [
+            (tuple(word.tokens), pytest.approx(math.exp(word.log_probability), rel=1e-4)) for word in found
+        ] == expected
+
+
+def test_probabilities_of_all_words_and_of_the_end_add_up_to_1() -> None:
+    def scorer(tokens: Tensor, parents: Tensor) -> Tensor:
+        """Give words of one token only, so that all of them are found."""
+        scores = torch.tensor([0.5, 0.0, 0.0, 1.0, 2.0, 1.5, 0.2]).repeat(len(tokens), 1)
+        scores[:, [PAD, BOS, *GOES_ON]] = -math.inf
+        return scores
+
+    found = next_words(scorer, (), begins_word(), 5)
+    end = float(scorer(torch.tensor([BOS]), torch.tensor([0])).softmax(-1)[0, EOS])
+    assert [word.tokens for word in found] == [[4], [5]]
+    assert sum(math.exp(word.log_probability) for word in found) + end == pytest.approx(1)
