@@ -1,11 +1,12 @@
 """`nmt data`: prepare a corpus."""
 
 import sys
+from functools import partial
 
 from nmt.config.schema import TREES, Config, DataConfig
 from nmt.data.filter_counts import filter_counts
 from nmt.data.layout import CorpusLayout
-from nmt.data.prepare import OriginTokenizer, prepare, uses_origin_tokenizer
+from nmt.data.prepare import OriginTokenizer, prepare
 from nmt.data.records import Manifest
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
@@ -15,7 +16,7 @@ def run(config: Config) -> None:
     """Prepare the corpus and print its figures."""
     if config.data.source == "files":
         _check_order(config.data)
-    manifest = prepare(config, origin=_origin(config))
+    manifest = prepare(config, load_origin=partial(_load_origin, config))
     print()
     for line in table(manifest):
         print(line)
@@ -27,10 +28,8 @@ def run(config: Config) -> None:
         print(f"warning: {line}", file=sys.stderr, flush=True)
 
 
-def _origin(config: Config) -> OriginTokenizer | None:
-    """Return the tokenizer of the model that training will begin from; None if it is not used."""
-    if not uses_origin_tokenizer(config):
-        return None
+def _load_origin(config: Config) -> OriginTokenizer:
+    """Return the tokenizer of the model that training will begin from."""
     from nmt.runs.origin import tokenizer_folder  # noqa: PLC0415 - imports torch, which other preparation does not need
 
     return OriginTokenizer(Tokenizer.load(tokenizer_folder(config)), config.training.init_from)

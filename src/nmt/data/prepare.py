@@ -47,13 +47,21 @@ class OriginTokenizer:
     """What messages call that model."""
 
 
-def prepare(config: Config, say: Say = print, origin: OriginTokenizer | None = None) -> Manifest:
+LoadOrigin = Callable[[], OriginTokenizer]
+"""Loads the tokenizer of the model that training will begin from; raises a UserError if that model is gone."""
+
+
+def _no_origin() -> OriginTokenizer:
+    raise UserError("this corpus needs the tokenizer of training.init_from: prepare it with `make data`")
+
+
+def prepare(config: Config, say: Say = print, load_origin: LoadOrigin = _no_origin) -> Manifest:
     """Bring the prepared corpus up to date with the settings; return its manifest.
 
     Args:
         config: All settings.
         say: Takes a line of progress.
-        origin: The tokenizer to keep or extend; None if the settings ask for neither.
+        load_origin: Loads the tokenizer to keep or extend, if the settings ask for that.
     """
     folder = config.data_folder
     with exclusive_corpus(folder):
@@ -62,7 +70,7 @@ def prepare(config: Config, say: Say = print, origin: OriginTokenizer | None = N
         fingerprints = {split: registry.fingerprint(config.data, config.seed, split) for split in splits}
         names = [_collect(config, tasks, split, fingerprints[split]) for split in splits]
         names.append(_count_overlap(config, tasks, [split for split in splits if split != "train"]))
-        names.append(_make_tokenizer(config, tasks, origin))
+        names.append(_make_tokenizer(config, tasks, load_origin))
         names += [_encode(config, tasks, split) for split in splits]
         return tasks.finish(names)
 
@@ -191,24 +199,35 @@ def _tokenizer_settings(config: Config) -> JsonObject:
     return {"settings": None if vocabulary == "old" else asdict(config.tokenizer), "vocabulary": vocabulary}
 
 
-def _make_tokenizer(config: Config, tasks: PreparationTasks, origin: OriginTokenizer | None) -> str:
+def _make_tokenizer(config: Config, tasks: PreparationTasks, load_origin: LoadOrigin) -> str:
     """Train the tokenizer, or keep or extend that of the model that training begins from."""
     inputs = {key: value for key, value in _tokenizer_settings(config).items() if value is not None}
     if "settings" in inputs:
         inputs["text"] = tasks.outputs(collect_task("train"))
-    names = trained_file_names(joint=config.tokenizer.joint)
     if uses_origin_tokenizer(config):
-        assert origin is not None
-        check_joint(origin.tokenizer, joint=config.tokenizer.joint, name=origin.name)
-        inputs["tokenizer"] = origin.tokenizer.checksum
-        names = origin.tokenizer.file_names
+        inputs["tokenizer"] = _origin_checksum(config, tasks, load_origin)
+    names = trained_file_names(joint=config.tokenizer.joint)
     pairs = tasks.manifest.collected("train").kept
-    tasks.run(TOKENIZER_TASK, inputs, names, lambda: asdict(_write_tokenizer(config, pairs, origin)))
+    tasks.run(TOKENIZER_TASK, inputs, names, lambda: asdict(_write_tokenizer(config, pairs, load_origin)))
     return TOKENIZER_TASK
 
 
-def _write_tokenizer(config: Config, pairs: int, origin: OriginTokenizer | None) -> TrainedTokenizer:
+def _origin_checksum(config: Config, tasks: PreparationTasks, load_origin: LoadOrigin) -> str:
+    """Return the checksum of the tokenizer to keep or extend; once it has been extended, that model may be gone."""
+    try:
+        origin = load_origin()
+    except UserError:
+        done = tasks.manifest.tasks.get(TOKENIZER_TASK)
+        if done is None or done.inputs.get("vocabulary") != "extend":
+            raise
+        return str(done.inputs.get("tokenizer"))
+    check_joint(origin.tokenizer, joint=config.tokenizer.joint, name=origin.name)
+    return origin.tokenizer.checksum
+
+
+def _write_tokenizer(config: Config, pairs: int, load_origin: LoadOrigin) -> TrainedTokenizer:
     """Save the tokenizer, which is trained on `pairs` pairs unless the old one is kept."""
+    origin = load_origin() if uses_origin_tokenizer(config) else None
     if origin is not None and config.training.init_vocabulary == "old":
         chosen, lines = origin.tokenizer, list[SampledLines]()
     else:

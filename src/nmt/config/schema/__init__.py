@@ -113,6 +113,11 @@ class Config:
             raise ConfigError(f"data.source=trees needs data.target_lang={TREES}, not {self.data.target_lang}")
         if trees and self.tokenizer.joint:
             raise ConfigError(f"data.target_lang={TREES} needs tokenizer.joint=false: brackets are no words")
+        if trees and self.training.init_vocabulary == "extend":
+            raise ConfigError(
+                f"training.init_vocabulary=extend needs text: the vocabulary of {TREES} is brackets and tags, which "
+                "text cannot extend; choose new or old"
+            )
         if trees and self.training.valid_sentences:
             raise ConfigError(f"training.valid_sentences needs text to score with BLEU, not {TREES}: set it to 0")
         if self.decoding.well_formed and (self.engine != "torch" or not trees):
