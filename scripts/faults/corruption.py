@@ -9,9 +9,11 @@ from sandbox import STEPS, Sandbox
 
 CORRUPTED_FILES = {
     "data": ("data/toy/train.en", "data/toy/train.en.tokens", "data/toy/valid.de.offsets", "data/toy/test.store.json",
-             "data/toy/tokenizer.model", "data/toy/manifest.json"),
+             "data/toy/tokenizer.model", "data/toy/manifest.json", "data/toy/more.train.en",
+             "data/toy/more.train.de.tokens"),
     "train": ("data/toy/train.en.tokens", "data/toy/train.de.offsets", "data/toy/valid.en.tokens", "data/toy/valid.de",
-              "data/toy/train.store.json", "data/toy/tokenizer.model", "data/toy/manifest.json"),
+              "data/toy/train.store.json", "data/toy/tokenizer.model", "data/toy/manifest.json",
+              "data/toy/more.train.en.tokens", "data/toy/more.train.store.json"),
     "resume": ("model.safetensors", "trainer.pt", "tokenizer.model", "config.yaml", "meta.json"),
     "average": ("model.safetensors", "tokenizer.model", "config.yaml", "meta.json"),
     "eval": ("data/toy/test.en", "data/toy/test.de", "outputs/toy/checkpoints/averaged/model.safetensors",

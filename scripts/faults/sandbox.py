@@ -26,7 +26,8 @@ STEPS, SAVE_EVERY, VALID_EVERY = 12, 3, 6
 HANG_SECONDS = 900
 """Seconds after which a command counts as hung; on a shared machine, commands of seconds may take minutes."""
 SETTINGS = (
-    "data=files", "data.corpus=toy", "data.max_pieces=40", "tokenizer.vocab_size=80", "name=toy",
+    "data=files", "data.corpus=toy", "data.mixture.more.tag='<more>'", "data.stages=['more until 5','more main:3']",
+    "data.max_pieces=40", "tokenizer.vocab_size=80", "name=toy",
     "model.layers=1", "model.d_model=16", "model.d_ff=32", "model.heads=2", "model.dropout=0.1",
     f"training.steps={STEPS}", "training.batch_tokens=200", "training.warmup_steps=4", "training.learning_rate=5e-3",
     f"training.save_every={SAVE_EVERY}", f"training.valid_every={VALID_EVERY}", "training.valid_sentences=2",
@@ -147,7 +148,7 @@ class Sandbox:
         text = self.folder / "text"
         text.mkdir(parents=True)
         self.folder.chmod(0o755)
-        for seed, (split, count) in enumerate({"train": 240, "valid": 8, "test": 8, "other": 240}.items()):
+        for seed, (split, count) in enumerate({"train": 240, "valid": 8, "test": 8, "other": 240, "more": 90}.items()):
             lines = sentences(count, seed)
             for side, language in enumerate(("en", "de")):
                 (text / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in lines))
@@ -171,6 +172,7 @@ class Sandbox:
         """Return the settings of a command on the files of a folder."""
         text = self.folder / "text"
         files = [f"data.{split}=[{text}/{split}.en,{text}/{split}.de]" for split in ("train", "valid", "test")]
+        files.append(f"data.mixture.more.train=[{text}/more.en,{text}/more.de]")
         return [*SETTINGS, *files, f"paths.data={folder}/data", f"paths.outputs={folder}/outputs"]
 
     def _run_child(

@@ -73,7 +73,7 @@ def faults_of_pairs(rng: random.Random) -> Iterator[Trial]:
             injections.raise_unexpected,
             "another process has ended",
         ),
-        "rank that drifts": (injections.drift, "the weights of rank 1 are not those of rank 0"),
+        "rank that drifts": (injections.drift, "the weights of rank 1 differ from those of rank 0"),
     }
     for kind, (act, words) in acts.items():
         for step in (rng.randrange(1, SAVE_EVERY + 1), rng.randrange(SAVE_EVERY + 1, STEPS)):

@@ -19,7 +19,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from scripts.fuzz import commands, imported, long_line, prepared, readers
+from scripts.fuzz import commands, imported, long_line, mixtures, prepared, readers
 from scripts.fuzz.campaign import run
 
 TARGETS = {
@@ -37,6 +37,7 @@ TARGETS = {
     "tokenizer": prepared.tokenizer,
     "checkpoint": prepared.checkpoint,
     "import": imported.marian,
+    "mixture": mixtures.plans,
     "overrides": commands.overrides,
     "settings": commands.settings,
     "translate": commands.translate_input,

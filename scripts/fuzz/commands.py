@@ -16,6 +16,8 @@ from nmt.config.compose import compose
 from nmt.config.keys import GROUPS, all_keys
 from nmt.config.saved import flatten, from_yaml, read_settings, to_yaml
 from nmt.config.schema import Config, TranslateConfig
+from nmt.data.corpora import corpus_splits
+from nmt.data.layout import text_names
 from nmt.runs.compatibility import check_resumable
 from scripts.fuzz.campaign import Attempt
 from scripts.fuzz.prepared import tiny_run
@@ -74,10 +76,22 @@ def overrides(_: Path) -> Attempt:
         check_resumable(read_settings(to_yaml(config)), flatten(asdict(config)))
         _stays_in_its_folder(config)
 
-    keys = st.sampled_from([*all_keys(), *all_keys(), *GROUPS, "hydra.run.dir", "name", "hydra/launcher", "nosuch", ""])
+    more = [
+        f"data.mixture.{name}" for name in ("x", "x.train", "x.weight", "x.tag", "x.target_lang", "x.y", "main", "")
+    ]
+    others = ["hydra.run.dir", "name", "hydra/launcher", "nosuch", ""]
+    keys = st.sampled_from([*all_keys(), *all_keys(), *GROUPS, *more, *others])
     before, between = st.sampled_from(["", "", "", "+", "++", "~", "-"]), st.sampled_from(["=", "=", "", "@x="])
     word = st.builds("{}{}{}{}".format, before, keys, between, st.sampled_from(VALUES) | texts())
-    naming = ["name", "data.corpus", "data.source_lang", "data.target_lang", "evaluation.splits", "paths.outputs"]
+    naming = [
+        "data.mixture.x.target_lang",
+        "name",
+        "data.corpus",
+        "data.source_lang",
+        "data.target_lang",
+        "evaluation.splits",
+        "paths.outputs",
+    ]
     named = st.builds("{}='{}'".format, st.sampled_from(naming), st.sampled_from(NAMES))
     return Attempt(st.lists(word | named | texts(), min_size=1, max_size=3), check)
 
@@ -161,6 +175,8 @@ def _stays_in_its_folder(config: Config) -> None:
     paths = [(outputs / config.name, outputs), (data / config.data.corpus, data)]
     paths += [(corpus / f"train.{code}.tokens", corpus) for code in (config.data.source_lang, config.data.target_lang)]
     paths += [(corpus / f"{split}.en", corpus) for split in config.evaluation.splits]
+    splits = corpus_splits(config.data)
+    paths += [(corpus / name, corpus) for each in splits for name in text_names(each.name, each.languages)]
     for path, folder in paths:
         assert folder in path.resolve().parents, f"{path} is outside {folder}"
         assert all(len(part.encode()) < 256 and part.isprintable() for part in path.parts)

@@ -54,11 +54,13 @@ def in_a_decode(monkeypatch: pytest.MonkeyPatch) -> None:
 def in_the_last_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     decode = validation.decoded_bleu
 
-    def slow(trainer: Trainer, config: Config, tokenizer: Tokenizer, interruptible_together: Interruptible) -> float:
+    def slow(
+        trainer: Trainer, config: Config, tokenizer: Tokenizer, interruptible_together: Interruptible, name: str
+    ) -> float:
         if trainer.step == config.training.steps:
             with interruptible_together():
                 stop_here()
-        return decode(trainer, config, tokenizer, interruptible_together)
+        return decode(trainer, config, tokenizer, interruptible_together, name)
 
     monkeypatch.setattr(validation, "decoded_bleu", slow)
 

@@ -3,24 +3,24 @@
 import sys
 
 from nmt.config.schema import Config
-from nmt.data.batches import IntArray, PairLengths, plan_epoch
+from nmt.data.batches import IntArray, PairLengths, PlanOf
 from nmt.data.loader import DataPosition
+from nmt.data.mixed_store import open_training_text
 from nmt.data.prepare import require_prepared
-from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 
 
 def run(config: Config) -> None:
-    """Print the pairs of a step's global batch: source, tab, target."""
+    """Print the pairs of a step's global batch: source, tab, target; for a mixture, the corpus and a tab before."""
     step = config.batch.step
     if step > config.training.steps:  # later steps do not exist, and all epochs before them would have to be planned
         raise UserError(f"batch.step={step} lies beyond training.steps={config.training.steps} of this run")
     require_prepared(config)
-    store = PairStore.open(config.data_folder, "train")
+    store = open_training_text(config.data_folder, config.data)
     tokenizer = Tokenizer.load(config.data_folder)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    position, pairs = find_batch(lengths, config.training.batch_tokens, config.seed, step)
+    position, pairs = find_batch(store.planner(lengths, config.training.batch_tokens, config.seed), step)
     print(
         f"step {step} is batch {position.batch + 1} of epoch {position.epoch + 1}: {len(pairs)} pairs of train, "
         f"numbers {', '.join(map(str, pairs.tolist()))}",
@@ -28,14 +28,15 @@ def run(config: Config) -> None:
     )
     for pair in pairs.tolist():
         source, target = store.source(pair).tolist(), store.target(pair).tolist()
-        print(f"{tokenizer.decode_source(source)}\t{tokenizer.decode(target)}")
+        corpus = store.corpus_of(pair)
+        print(*([corpus] if corpus else []), tokenizer.decode_source(source), tokenizer.decode(target), sep="\t")
 
 
-def find_batch(lengths: PairLengths, batch_tokens: int, seed: int, step: int) -> tuple[DataPosition, IntArray]:
+def find_batch(plan_of: PlanOf, step: int) -> tuple[DataPosition, IntArray]:
     """Return the position and the pairs of a step's global batch; each step takes one, epoch after epoch."""
     epoch, left = 0, step - 1
     while True:
-        plan = plan_epoch(lengths, batch_tokens, seed, epoch)
+        plan = plan_of(epoch)
         if left < len(plan):
             return DataPosition(epoch, left), plan[left]
         epoch, left = epoch + 1, left - len(plan)

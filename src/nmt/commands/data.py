@@ -2,20 +2,25 @@
 
 import sys
 from functools import partial
+from pathlib import Path
 
 from nmt.config.schema import TREES, Config, DataConfig
+from nmt.data.corpora import is_training_text, naming_corpus
 from nmt.data.filter_counts import filter_counts
 from nmt.data.layout import CorpusLayout
-from nmt.data.prepare import OriginTokenizer, prepare
-from nmt.data.records import Manifest
+from nmt.data.prepare import prepare
+from nmt.data.records import TOKENIZER_TASK, Manifest
+from nmt.data.tokenizer_task import OriginTokenizer, uses_origin_tokenizer
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 
 
 def run(config: Config) -> None:
     """Prepare the corpus and print its figures."""
-    if config.data.source == "files":
-        _check_order(config.data)
+    for name, corpus in config.data.corpora().items():
+        if corpus.source == "files":
+            with naming_corpus(name):
+                _check_order(corpus)
     manifest = prepare(config, load_origin=partial(_load_origin, config))
     print()
     for line in table(manifest):
@@ -28,8 +33,12 @@ def run(config: Config) -> None:
         print(f"warning: {line}", file=sys.stderr, flush=True)
 
 
-def _load_origin(config: Config) -> OriginTokenizer:
-    """Return the tokenizer of the model that training will begin from."""
+def _load_origin(config: Config) -> OriginTokenizer | None:
+    """Return the tokenizer of tokenizer.folder, or of the model that training will begin from; None without both."""
+    if config.tokenizer.folder:
+        return OriginTokenizer(Tokenizer.load(Path(config.tokenizer.folder)), config.tokenizer.folder)
+    if not uses_origin_tokenizer(config):
+        return None
     from nmt.runs.origin import tokenizer_folder  # noqa: PLC0415 - imports torch, which other preparation does not need
 
     return OriginTokenizer(Tokenizer.load(tokenizer_folder(config)), config.training.init_from)
@@ -49,20 +58,25 @@ def _check_order(data: DataConfig) -> None:
 
 def table(manifest: Manifest) -> list[str]:
     """Return lines with the pairs and tokens of each split, the pairs that filters dropped, and the tokenizer."""
-    lines = [f"{'split':<8}{'read':>12}{'kept':>12}{'source tokens':>16}{'target tokens':>16}"]
+    width = max(8, *(len(split) + 2 for split in manifest.splits("encode")))
+    lines = [f"{'split':<{width}}{'read':>12}{'kept':>12}{'source tokens':>16}{'target tokens':>16}"]
     for split in manifest.splits("encode"):
         read, encoded = manifest.collected(split).read, manifest.encoded(split)
         tokens = f"{encoded.source.tokens:>16,}{encoded.target.tokens:>16,}"
-        lines.append(f"{split:<8}{read:>12,}{encoded.pairs:>12,}{tokens}")
+        lines.append(f"{split:<{width}}{read:>12,}{encoded.pairs:>12,}{tokens}")
     lines += [*_left_out(manifest), *_joined(manifest)]
-    lines += ["", *_filter_table(manifest), ""]
+    for split in manifest.splits("encode"):
+        if is_training_text(split):
+            lines += ["", *_filter_table(manifest, split)]
+    lines.append("")
     trained = manifest.tokenizer()
     sizes = sorted({trained.source_vocabulary, trained.target_vocabulary})
     for seen in trained.lines:
         skipped = f"skipped {seen.too_long:,} over-long, {seen.reserved:,} reserved, {seen.empty:,} empty"
         lines.append(f"tokenizer learned from {seen.used:,} of {seen.offered:,} lines ({skipped})")
     if not trained.lines:
-        lines.append("tokenizer kept from the model of training.init_from")
+        began = "vocabulary" in manifest.tasks[TOKENIZER_TASK].inputs
+        lines.append(f"tokenizer kept from {'the model of training.init_from' if began else 'tokenizer.folder'}")
     lines.append(f"vocabulary: {' and '.join(f'{size:,}' for size in sizes)} word pieces")
     return lines
 
@@ -86,7 +100,7 @@ def _left_out(manifest: Manifest) -> list[str]:
     lines = []
     for split in manifest.splits("collect"):
         dropped = {name: count for name, count in manifest.collected(split).dropped.items() if count}
-        if split != "train" and dropped:
+        if not is_training_text(split) and dropped:
             reasons = ", ".join(f"{count:,} {name}" for name, count in dropped.items())
             lines.append(f"left out of {split}: {sum(dropped.values()):,} pairs that cannot be scored ({reasons})")
     return lines
@@ -102,11 +116,11 @@ def _joined(manifest: Manifest) -> list[str]:
     ]
 
 
-def _filter_table(manifest: Manifest) -> list[str]:
-    """Return lines with the pairs of the training text that each filter dropped and left, in order."""
-    first, *filters = filter_counts(manifest)
+def _filter_table(manifest: Manifest, split: str) -> list[str]:
+    """Return lines with the pairs of a corpus's training text that each filter dropped and left, in order."""
+    first, *filters = filter_counts(manifest, split)
     read, left = first.left, [first, *filters][-1].left
-    lines = [f"{'filter of train':<36}{'dropped':>12}{'share':>9}{'left':>13}"]
+    lines = [f"{f'filter of {split}':<36}{'dropped':>12}{'share':>9}{'left':>13}"]
     for each in filters:
         label = f"{each.name} ({each.limit})" if each.limit else each.name
         lines.append(f"{label:<36}{each.dropped:>12,}{each.dropped / read:>9.2%}{each.left:>13,}")

@@ -12,7 +12,7 @@ from nmt.compute.machine import prepare_machine
 from nmt.config.schema import TREES, Config
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.manifest import read_manifest
-from nmt.data.store import PairStore
+from nmt.data.mixed_store import open_training_text
 from nmt.errors import ConfigError
 from nmt.estimate.hardware import (
     BANDWIDTH_SHARE,
@@ -163,7 +163,7 @@ def _epoch_figures(config: Config) -> EpochFigures | None:
     """Return the figures of an epoch, or None if the data is not prepared."""
     if "encode train" not in read_manifest(config.data_folder).tasks:
         return None
-    store = PairStore.open(config.data_folder, "train")
+    store = open_training_text(config.data_folder, config.data)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     steps = len(plan_epoch(lengths, config.training.batch_tokens, config.seed, epoch=0))
     return EpochFigures(

@@ -7,6 +7,7 @@ from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
+from nmt.data.corpora import split_languages
 from nmt.decoding.load_engine import LoadedEngine, check_languages, load_engine
 from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
@@ -22,13 +23,13 @@ TRACKED_TRANSLATIONS = 100
 def run(config: Config) -> None:
     """Score a checkpoint or an export; model and tokenizer come from it, text and decoding from the settings."""
     with distributed.session(config.runtime) as machine:
-        languages = config.data.source_lang, config.data.target_lang
         with distributed.together():
-            splits = [read_split(config.data_folder, split, languages) for split in config.evaluation.splits]
+            names = config.evaluation.splits
+            splits = [read_split(config.data_folder, name, split_languages(config.data, name)) for name in names]
             loaded = load_engine(config, machine)
             check_languages(loaded, config)
         for split in splits:
-            evaluation = evaluate(loaded.engine, split, config.data.target_lang)
+            evaluation = evaluate(loaded.engine, split, split_languages(config.data, split.name)[1])
             if distributed.is_main():
                 folder = scores_folder(config)
                 hypotheses = "".join(f"{line}\n" for line in evaluation.hypotheses)
@@ -50,7 +51,7 @@ def _record(
         nll=evaluation.nll,
         perplexity=evaluation.perplexity,
         corpus=config.data.corpus,
-        languages=(config.data.source_lang, config.data.target_lang),
+        languages=split_languages(config.data, split.name),
         decoding=config.decoding,
         engine=config.engine,
         machine=str(machine),

@@ -11,7 +11,7 @@ from nmt.compute.uptime import uptime
 from nmt.config.schema import Config
 from nmt.data.batches import micro_batch_tokens
 from nmt.data.loader import Prefetcher, global_batches
-from nmt.data.store import PairStore
+from nmt.data.store import Pairs
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, load
 from nmt.runs.layout import RunLayout
 from nmt.runs.origin import describe_origin, find_origin
@@ -96,7 +96,7 @@ def _tracker(config: Config, step: int, origin: Mapping[str, Any] | None) -> Nul
     return start_tracker(config, step, origin) if distributed.is_main() else NullTracker()
 
 
-def _batches(config: Config, trainer: Trainer, train: PairStore) -> Prefetcher:
+def _batches(config: Config, trainer: Trainer, train: Pairs) -> Prefetcher:
     """Return the global batches from the trainer's position in the data on, assembled in the background."""
     stream = global_batches(
         train,
@@ -112,7 +112,7 @@ def _batches(config: Config, trainer: Trainer, train: PairStore) -> Prefetcher:
     return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")
 
 
-def _print_summary(config: Config, trainer: Trainer, train: PairStore) -> None:
+def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:
     """Print what is trained on what, and how a global batch is divided."""
     training, devices = config.training, distributed.world_size()
     parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
@@ -127,7 +127,7 @@ def _print_summary(config: Config, trainer: Trainer, train: PairStore) -> None:
     if distributed.is_main() and (warning := warmup_warning(training)):
         print(f"warning: {warning}", file=sys.stderr, flush=True)
     if trainer.step:
-        epoch, batch = trainer.data_position
+        epoch, batch, _ = trainer.data_position
         _print(f"going on from step {trainer.step} (epoch {epoch + 1}, batch {batch + 1})")
 
 

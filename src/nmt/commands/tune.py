@@ -8,7 +8,8 @@ from tqdm import tqdm
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.schema import Config
 from nmt.data.manifest import read_manifest
-from nmt.data.store import PairStore
+from nmt.data.mixed_store import open_training_text
+from nmt.data.store import Pairs
 from nmt.data.synthetic import MAX_LENGTH, synthetic_pairs
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
@@ -27,7 +28,7 @@ STEPS_PER_CHOICE = 30
 class Text(NamedTuple):
     """What the model is trained on while it is measured."""
 
-    pairs: PairStore
+    pairs: Pairs
     vocabularies: tuple[int, int]
     origin: str
 
@@ -81,7 +82,7 @@ def _text(config: Config) -> Text:
     """Return the run's own training text if it is prepared, otherwise synthetic text."""
     if "encode train" in read_manifest(config.data_folder).tasks:
         tokenizer = Tokenizer.load(config.data_folder)
-        pairs = PairStore.open(config.data_folder, "train")
+        pairs = open_training_text(config.data_folder, config.data)
         return Text(pairs, (tokenizer.source_size, tokenizer.target_size), str(config.data_folder))
     words = config.tokenizer.vocab_size
     longest = min(MAX_LENGTH, config.data.max_pieces)

@@ -16,6 +16,9 @@ from nmt.config.schema import Config
 GROUPS = ("experiment", "data", "tokenizer", "model", "training", "decoding", "export", "runtime", "tracking")
 """Groups of settings that a file in `conf/` sets together, chosen by its name: `model=big`."""
 
+MIXTURE = "data.mixture"
+"""The setting that contains the settings of corpora, whose names the user chooses."""
+
 _TYPES_IN_WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -23,6 +26,7 @@ _TYPES_IN_WORDS = {
     "bool | None": "true, false or null",
     "str": "text",
     "list[str]": "a list, such as [a,b]",
+    "dict[str, typing.Any]": "settings by name",
 }
 _MIN_SIMILARITY = 0.6
 """The lowest similarity at which an error message suggests a key."""

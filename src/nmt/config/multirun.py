@@ -12,7 +12,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from nmt.config.compose import conf_folder, register_schema
+from nmt.config.compose import adding_corpora, conf_folder, register_schema
 from nmt.config.messages import one_line_errors
 from nmt.config.renamed import rename_overrides
 
@@ -41,7 +41,7 @@ def multirun(job: Callable[[list[str]], None], words: Sequence[str], outputs: st
             job(overrides)
 
     register_schema()
-    words = rename_overrides(words)
+    words = adding_corpora(rename_overrides(words))
     logs = f"{outputs}/multirun/{time.strftime('%Y-%m-%d_%H-%M-%S')}"
     folder = [f"hydra.sweep.dir={_quoted(logs)}", "hydra.sweep.subdir=."]
     quiet = [*folder, "hydra.output_subdir=null", "hydra/job_logging=none"]

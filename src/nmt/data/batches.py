@@ -48,6 +48,10 @@ class EpochPlan:
     """Indices of sentence pairs, batch after batch; four bytes each, because there may be tens of millions."""
     bounds: npt.NDArray[np.int64]
     """(batches, 2): batch i is order[bounds[i, 0]:bounds[i, 1]], sorted by length."""
+    before: tuple[int, ...] = ()
+    """What earlier rounds of a mixture have used (see `nmt.data.rounds`); empty without a mixture."""
+    after: tuple[int, ...] = ()
+    """The same, including this round."""
 
     def __len__(self) -> int:
         """Return the number of global batches."""
@@ -59,6 +63,10 @@ class EpochPlan:
         return self.order[start:end]
 
 
+PlanOf = Callable[[int], EpochPlan]
+"""Plans an epoch, given its number; called for one epoch after the other."""
+
+
 def plan_epoch(lengths: PairLengths, batch_tokens: int, seed: int, epoch: int) -> EpochPlan:
     """Divide all sentence pairs into global batches of at most `batch_tokens` source and target tokens.
 
@@ -66,15 +74,18 @@ def plan_epoch(lengths: PairLengths, batch_tokens: int, seed: int, epoch: int) -
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(np.arange(len(lengths), dtype=np.int32))
+    return group_by_length(order, lengths, batch_tokens, random)
+
+
+def group_by_length(order: IntArray, lengths: PairLengths, batch_tokens: int, random: np.random.Generator) -> EpochPlan:
+    """Divide shuffled sentence pairs into global batches of similar lengths, in random order."""
     order = order[np.lexsort([_compact(side)[order] for side in (lengths.source, lengths.target)])]
     starts = _batch_starts(_ends(lengths.source[order]), _ends(lengths.target[order]), batch_tokens)
     bounds = np.stack([starts, np.append(starts[1:], len(order))], axis=1)
     return EpochPlan(order, random.permutation(bounds))
 
 
-def planned_batches(
-    plan_of: Callable[[int], EpochPlan], epoch: int, first: int
-) -> Iterator[tuple[int, EpochPlan, int]]:
+def planned_batches(plan_of: PlanOf, epoch: int, first: int) -> Iterator[tuple[int, EpochPlan, int]]:
     """Yield the epoch, its plan and the index of each global batch, endlessly, from batch `first` of an epoch on.
 
     `plan_of` plans an epoch. The next epoch is planned in the background, while the last batches of the current one are

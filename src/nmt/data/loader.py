@@ -3,9 +3,9 @@
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from nmt.data.batches import IntArray, PairLengths, plan_epoch, planned_batches, split_batch
 from nmt.data.shapes import Shapes
-from nmt.data.store import PairStore
+from nmt.data.store import Ids, Pairs
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 
@@ -53,7 +53,20 @@ class DataPosition(NamedTuple):
     """A position in the stream of global batches; training resumes from it without reading what comes before."""
 
     epoch: int = 0
+    """For a mixture, the number of the round."""
     batch: int = 0
+    before: tuple[int, ...] = ()
+    """What earlier rounds of a mixture have used (see `nmt.data.rounds`)."""
+
+    def to_list(self) -> list[int]:
+        """Return the position as a checkpoint stores it."""
+        return [self.epoch, self.batch, *self.before]
+
+    @classmethod
+    def from_list(cls, saved: Sequence[int]) -> "DataPosition":
+        """Return the position that `to_list` returned."""
+        epoch, batch, *before = saved
+        return cls(epoch, batch, tuple(before))
 
 
 class GlobalBatch(NamedTuple):
@@ -69,10 +82,12 @@ class GlobalBatch(NamedTuple):
     """Position of the next global batch."""
     words: Tensor | None = None
     """The distinct words of the global batch, in ascending order; None if there is only one device."""
+    corpora: Mapping[str, tuple[int, int]] = MappingProxyType({})
+    """How many pairs and tokens come from each corpus of a mixture."""
 
 
 def assemble(
-    store: PairStore, sentences: IntArray, max_pieces: tuple[int, int] = NO_LIMIT, shapes: Shapes = CPU_SHAPES
+    store: Pairs, sentences: IntArray, max_pieces: tuple[int, int] = NO_LIMIT, shapes: Shapes = CPU_SHAPES
 ) -> MicroBatch:
     """Pack sentence pairs into a micro-batch.
 
@@ -83,8 +98,8 @@ def assemble(
         shapes: The sizes that streams are filled up to.
     """
     if len(sentences):
-        source_pieces, source_lengths = _gather(store.source_tokens, store.source_offsets, sentences, max_pieces[0])
-        target_pieces, target_lengths = _gather(store.target_tokens, store.target_offsets, sentences, max_pieces[1])
+        source_pieces, source_lengths = store.gather(0, sentences, max_pieces[0])
+        target_pieces, target_lengths = store.gather(1, sentences, max_pieces[1])
         source = _with_mark(source_pieces, source_lengths, EOS, at_end=True)
         target = _with_mark(target_pieces, target_lengths, BOS, at_end=False)
         labels = _with_mark(target_pieces, target_lengths, EOS, at_end=True)
@@ -114,34 +129,24 @@ def _filled(tokens: Tensor, count: int) -> Tensor:
     return F.pad(tokens, (0, count - len(tokens)), value=PAD)
 
 
-def _gather(
-    tokens: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], sentences: IntArray, max_pieces: int
-) -> tuple[npt.NDArray[np.int64], IntArray]:
-    """Return the first `max_pieces` tokens of each sentence, concatenated, and the number of tokens per sentence."""
-    starts = offsets[sentences]
-    lengths = np.minimum(offsets[sentences + 1] - starts, max_pieces)
-    indices = np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
-    return tokens[indices].astype(np.int64), lengths
-
-
-def _distinct_words(store: PairStore, sentences: IntArray) -> Tensor:
+def _distinct_words(store: Pairs, sentences: IntArray) -> Tensor:
     """Return the distinct words of sentence pairs and the special words, in ascending order."""
     counts = np.bincount([PAD, BOS, EOS])
-    for tokens, offsets in ((store.source_tokens, store.source_offsets), (store.target_tokens, store.target_offsets)):
-        of_side = np.bincount(_gather(tokens, offsets, sentences, NO_LIMIT[0])[0], minlength=len(counts))
+    for side in (0, 1):
+        of_side = np.bincount(store.gather(side, sentences, NO_LIMIT[side])[0], minlength=len(counts))
         of_side[: len(counts)] += counts
         counts = of_side
     return torch.from_numpy(np.flatnonzero(counts))
 
 
-def _with_mark(pieces: npt.NDArray[np.int64], lengths: IntArray, mark: int, *, at_end: bool) -> Tensor:
+def _with_mark(pieces: Ids, lengths: IntArray, mark: int, *, at_end: bool) -> Tensor:
     """Insert a special token before or after each sentence of a stream."""
     ends = lengths.cumsum()
-    return torch.from_numpy(np.insert(pieces, ends if at_end else ends - lengths, mark))
+    return torch.from_numpy(np.insert(pieces.astype(np.int64), ends if at_end else ends - lengths, mark))
 
 
 def global_batches(
-    store: PairStore,
+    store: Pairs,
     *,
     batch_tokens: int,
     device_tokens: int,
@@ -166,19 +171,21 @@ def global_batches(
         shapes: The sizes that the streams of a micro-batch are filled up to; the batches do not depend on them.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    for epoch, plan, index in planned_batches(partial(plan_epoch, lengths, batch_tokens, seed), *start):
+    plan_of = store.planner(lengths, batch_tokens, seed, start.before)
+    for epoch, plan, index in planned_batches(plan_of, start.epoch, start.batch):
         sentences = plan[index]
         on_this_device = _micro_batches(sentences, lengths, device_tokens, devices, threads)[rank::devices]
         target_tokens = int(lengths.target[sentences].sum())
         tokens = target_tokens + int(lengths.source[sentences].sum())
-        after = DataPosition(epoch, index + 1) if index + 1 < len(plan) else DataPosition(epoch + 1, 0)
+        is_last = index + 1 == len(plan)
+        after = DataPosition(epoch + 1, 0, plan.after) if is_last else DataPosition(epoch, index + 1, plan.before)
         micro_batches = [assemble(store, each, shapes=shapes) for each in on_this_device]
         words = _distinct_words(store, sentences) if devices > 1 else None
-        yield GlobalBatch(micro_batches, target_tokens, tokens, after, words)
+        yield GlobalBatch(micro_batches, target_tokens, tokens, after, words, store.corpus_counts(sentences, lengths))
 
 
 def largest_micro_batches(
-    store: PairStore,
+    store: Pairs,
     *,
     batch_tokens: int,
     device_tokens: int,

@@ -1,15 +1,15 @@
 """Count development and test sentences that are also in the training text."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.corpora import CorpusSplit
 from nmt.data.layout import CorpusLayout
 from nmt.data.records import Overlap
-from nmt.data.sources.source import Languages
 
 Hashes = npt.NDArray[np.uint64]
 CHUNK_PAIRS = 100_000
@@ -18,26 +18,24 @@ PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """An odd number that mixes the bits of a source sentence's hash before the target's is added."""
 
 
-def count_overlap(
-    folder: Path, splits: Sequence[str], languages: Languages, advance: Callable[[int], None]
-) -> dict[str, Overlap]:
-    """Return for each split how many of its sentences the training text holds: by side, and as a pair.
+def count_overlap(folder: Path, splits: Sequence[CorpusSplit], advance: Callable[[int], None]) -> dict[str, Overlap]:
+    """Return for each other split how many of its sentences the training text holds: by side, and as a pair.
 
-    Sentences are compared by 64-bit hashes, without white space at their ends. Only the hashes of the splits are in
-    memory; the training text is read as a stream.
+    Sentences are compared by 64-bit hashes, without tags and without white space at their ends. Only the hashes of
+    the splits are in memory; the training text is read as a stream.
 
     Args:
         folder: The folder of the corpus.
-        splits: The development and test splits.
-        languages: The source and the target language.
+        splits: All splits of all corpora.
         advance: Called with the number of training pairs read since the last call.
     """
     hashes_of = {
-        split: [np.concatenate(each) for each in zip(*_hashes(folder, split, languages), strict=True)]
+        split.name: [np.concatenate(each) for each in zip(*_hashes(folder, split), strict=True)]
         for split in splits
+        if not split.is_training_text
     }
     seen = [_Seen(np.concatenate(each)) for each in zip(*hashes_of.values(), strict=True)]
-    for chunk in _hashes(folder, "train", languages):
+    for chunk in chain.from_iterable(_hashes(folder, split) for split in splits if split.is_training_text):
         for known, hashes in zip(seen, chunk, strict=True):
             known.mark(hashes)
         advance(len(chunk[0]))
@@ -67,14 +65,17 @@ class _Seen:
         return np.minimum(np.searchsorted(self._known, hashes), len(self._known) - 1)
 
 
-def _hashes(folder: Path, split: str, languages: Languages) -> Iterator[tuple[Hashes, Hashes, Hashes]]:
+def _hashes(folder: Path, split: CorpusSplit) -> Iterator[tuple[Hashes, Hashes, Hashes]]:
     """Yield the hashes of a split's source sentences, target sentences and pairs, chunk by chunk."""
-    source, target = CorpusLayout(folder).texts(split, languages)
+    source, target = CorpusLayout(folder).texts(split.name, split.languages)
+    tags = split.data.tag.encode(), b""
     with source.open("rb") as left, target.open("rb") as right:
         while True:
             first, second = (
-                np.fromiter(map(hash, map(bytes.strip, islice(side, CHUNK_PAIRS))), np.int64).view(np.uint64)
-                for side in (left, right)
+                np.fromiter(
+                    (hash(line.removeprefix(tag).strip()) for line in islice(side, CHUNK_PAIRS)), np.int64
+                ).view(np.uint64)
+                for side, tag in zip((left, right), tags, strict=True)
             )
             if not len(first):
                 return

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from itertools import chain
+from dataclasses import asdict
 from pathlib import Path
 
 from nmt.compute.cores import usable_cores
-from nmt.compute.processes import run_in_process
-from nmt.config.schema import TREES, Config, DataConfig, TokenizerConfig
+from nmt.config.schema import TREES, Config, DataConfig
 from nmt.data import encode, filters, store
+from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
 from nmt.data.layout import CorpusLayout, text_names
 from nmt.data.manifest import PreparationTasks, exclusive_corpus, read_manifest
 from nmt.data.overlap import count_overlap
@@ -20,69 +19,49 @@ from nmt.data.records import (
     Collected,
     JsonObject,
     Manifest,
-    SampledLines,
-    TrainedTokenizer,
     collect_task,
     encode_task,
 )
 from nmt.data.sources import registry
-from nmt.data.sources.source import Fingerprint, Pair, languages
+from nmt.data.sources.source import Fingerprint, Pair
+from nmt.data.tags import TAGS_TASK, check_tags, tags_of
+from nmt.data.tokenizer_task import LoadOrigin, make_tokenizer, tokenizer_settings
 from nmt.errors import UserError
 from nmt.storage.files import checksum, replacing
-from nmt.text import train_tokenizer
-from nmt.text.extend_tokenizer import check_joint, extend
-from nmt.text.lines import read_lines
-from nmt.text.tokenizer import Tokenizer, trained_file_names
 
 Say = Callable[[str], None]
 """Takes a line of progress."""
 
 
-@dataclass(frozen=True, slots=True)
-class OriginTokenizer:
-    """The tokenizer of the model that training will begin from."""
-
-    tokenizer: Tokenizer
-    name: str
-    """What messages call that model."""
-
-
-LoadOrigin = Callable[[], OriginTokenizer]
-"""Loads the tokenizer of the model that training will begin from; raises a UserError if that model is gone."""
-
-
-def _no_origin() -> OriginTokenizer:
-    raise UserError("this corpus needs the tokenizer of training.init_from: prepare it with `make data`")
-
-
-def prepare(config: Config, say: Say = print, load_origin: LoadOrigin = _no_origin) -> Manifest:
+def prepare(config: Config, say: Say = print, load_origin: LoadOrigin = lambda: None) -> Manifest:
     """Bring the prepared corpus up to date with the settings; return its manifest.
 
     Args:
         config: All settings.
         say: Takes a line of progress.
-        load_origin: Loads the tokenizer to keep or extend, if the settings ask for that.
+        load_origin: Loads the tokenizer to keep or extend, if the settings name one.
     """
     folder = config.data_folder
     with exclusive_corpus(folder):
         tasks = PreparationTasks(folder, _about(config), say)
-        splits = registry.splits(config.data)
-        fingerprints = {split: registry.fingerprint(config.data, config.seed, split) for split in splits}
-        names = [_collect(config, tasks, split, fingerprints[split]) for split in splits]
-        names.append(_count_overlap(config, tasks, [split for split in splits if split != "train"]))
-        names.append(_make_tokenizer(config, tasks, load_origin))
-        names += [_encode(config, tasks, split) for split in splits]
+        splits = corpus_splits(config.data)
+        fingerprints = [_fingerprint(config, each) for each in splits]
+        names = [_collect(config, tasks, *each) for each in zip(splits, fingerprints, strict=True)]
+        names.append(_count_overlap(config, tasks, splits))
+        names.append(make_tokenizer(config, tasks, load_origin))
+        names += [_encode(config, tasks, each) for each in splits]
+        if tags_of(splits):
+            names.append(_check_tags(config, tasks, splits))
         return tasks.finish(names)
 
 
 def require_prepared(config: Config) -> None:
     """Refuse to continue with a corpus that is not prepared, or was prepared with other settings."""
     records = read_manifest(config.data_folder).tasks
-    data = config.data
-    wanted: dict[str, JsonObject] = {TOKENIZER_TASK: _tokenizer_settings(config)}
-    for split in registry.splits(data):
-        wanted[collect_task(split)] = _collect_settings(data, split)
-        wanted[encode_task(split)] = {"max_pieces": _max_pieces(data, split)}
+    wanted: dict[str, JsonObject] = {TOKENIZER_TASK: tokenizer_settings(config)}
+    for split in corpus_splits(config.data):
+        wanted[collect_task(split.name)] = _collect_settings(split.data, split.split)
+        wanted[encode_task(split.name)] = {"max_pieces": _max_pieces(split)}
     for name, settings in wanted.items():
         if name not in records:
             raise UserError(f"{config.data_folder} is not prepared ({name}): run `make data` with the same settings.")
@@ -102,16 +81,21 @@ def verify_task(folder: Path, name: str) -> None:
             raise UserError(f"{folder / output} is not what was prepared: run `make data` with the same settings")
 
 
-def _collect(config: Config, tasks: PreparationTasks, split: str, fingerprint: Fingerprint) -> str:
+def _fingerprint(config: Config, split: CorpusSplit) -> Fingerprint:
+    with naming_corpus(split.corpus):
+        return registry.fingerprint(split.data, config.seed, split.split)
+
+
+def _collect(config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerprint: Fingerprint) -> str:
     """Read a split from its source and write its text, filtered, one sentence per line."""
-    name = collect_task(split)
-    data = config.data
-    tasks.run(
-        name,
-        {"source": fingerprint, **_collect_settings(data, split)},
-        text_names(split, languages(data)),
-        lambda: asdict(_write_text(config.data_folder, data, config.seed, split)),
-    )
+    name = collect_task(split.name)
+    with naming_corpus(split.corpus):
+        tasks.run(
+            name,
+            {"source": fingerprint, **_collect_settings(split.data, split.split)},
+            text_names(split.name, split.languages),
+            lambda: asdict(_write_text(config.data_folder, split, config.seed)),
+        )
     return name
 
 
@@ -121,8 +105,9 @@ def _collect_settings(data: DataConfig, split: str) -> JsonObject:
     is_divided = held_out and split in ("train", *held_out)
     limits = {setting: getattr(data, setting) for setting in filters.filter_settings()}
     return {
-        "languages": list(languages(data)),
+        "languages": [data.source_lang, data.target_lang],
         "filters": limits if split == "train" else {},
+        "tag": data.tag or None,
         "columns": data.columns or None,  # None equals a missing key, as in records of earlier versions
         "pos_tags": data.pos_tags if data.target_lang == TREES else None,
         "hold_out": {"share": data.hold_out, "splits": held_out} if is_divided else None,
@@ -136,27 +121,29 @@ def _filters(data: DataConfig, split: str) -> list[filters.Filter]:
     return filters.sentence_filters() if split in registry.held_out(data) else []
 
 
-def _write_text(folder: Path, data: DataConfig, seed: int, split: str) -> Collected:
+def _write_text(folder: Path, corpus_split: CorpusSplit, seed: int) -> Collected:
+    data, split = corpus_split.data, corpus_split.split
     chosen = filters.FilterChain(_filters(data, split), data)
+    starts = (f"{data.tag} " if data.tag else "", "")
     read = kept = line_breaks = 0
     with ExitStack() as stack:
-        paths = CorpusLayout(folder).texts(split, languages(data))
+        paths = CorpusLayout(folder).texts(corpus_split.name, corpus_split.languages)
         partials = [stack.enter_context(replacing(path)) for path in paths]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
-        progress = stack.enter_context(PairProgress(collect_task(split)))
+        progress = stack.enter_context(PairProgress(collect_task(corpus_split.name)))
         for cells in filters.chunks(registry.pairs(data, seed, split)):
             chunk, broken = filters.join_lines(cells)
             pairs = chosen.apply(chunk)
             if not chosen.dropped:
-                _refuse_control_characters(pairs, read, split)
+                _refuse_control_characters(pairs, read, corpus_split.name)
             for side, file in enumerate(files):
-                file.write("".join(f"{pair[side]}\n" for pair in pairs).encode())
+                file.write("".join(f"{starts[side]}{pair[side]}\n" for pair in pairs).encode())
             read += len(chunk)
             kept += len(pairs)
             line_breaks += broken
             progress.advance(len(chunk))
         if not kept:
-            raise UserError(_no_pairs_message(data, split, read, chosen.dropped))
+            raise UserError(_no_pairs_message(corpus_split, read, chosen.dropped))
     return Collected(read, kept, chosen.dropped, line_breaks)
 
 
@@ -166,109 +153,49 @@ def _refuse_control_characters(pairs: list[Pair], pairs_before: int, split: str)
             raise UserError(f"pair {number} of {split} holds a NUL inside a sentence: correct it first.")
 
 
-def _no_pairs_message(data: DataConfig, split: str, read: int, dropped: Mapping[str, int]) -> str:
-    if not read and split in registry.held_out(data):
-        return f"data.hold_out={data.hold_out} takes no pair of the training text for {split}: raise it."
+def _no_pairs_message(split: CorpusSplit, read: int, dropped: Mapping[str, int]) -> str:
+    if not read and split.split in registry.held_out(split.data):
+        return f"data.hold_out={split.data.hold_out} takes no pair of the training text for {split.name}: raise it."
     if not read:
-        return f"{split} is empty: it has no pairs. Check data.{split}."
+        return f"{split.name} is empty: it has no pairs. Check data.{split.split}."
     counts = ", ".join(f"{name} {count}" for name, count in dropped.items())
-    return f"the filters leave none of the {read} pairs of {split} (dropped: {counts}): loosen them."
+    return f"the filters leave none of the {read} pairs of {split.name} (dropped: {counts}): loosen them."
 
 
-def _count_overlap(config: Config, tasks: PreparationTasks, splits: list[str]) -> str:
+def _count_overlap(config: Config, tasks: PreparationTasks, splits: list[CorpusSplit]) -> str:
     """Count the development and test sentences that are also in the training text."""
 
     def count() -> JsonObject:
-        with PairProgress(OVERLAP_TASK, tasks.manifest.collected("train").kept) as progress:
-            counts = count_overlap(config.data_folder, splits, languages(config.data), progress.advance)
+        pairs = sum(tasks.manifest.collected(each.name).kept for each in splits if each.is_training_text)
+        with PairProgress(OVERLAP_TASK, pairs) as progress:
+            counts = count_overlap(config.data_folder, splits, progress.advance)
         return {split: asdict(overlap) for split, overlap in counts.items()}
 
-    texts = {split: tasks.outputs(collect_task(split)) for split in ("train", *splits)}
+    training_text_first = sorted(splits, key=lambda each: not each.is_training_text)
+    texts = {each.name: tasks.outputs(collect_task(each.name)) for each in training_text_first}
     tasks.run(OVERLAP_TASK, {"text": texts}, [], count)
     return OVERLAP_TASK
 
 
-def uses_origin_tokenizer(config: Config) -> bool:
-    """Return whether the settings keep or extend the tokenizer of the model that training begins from."""
-    return bool(config.training.init_from) and config.training.init_vocabulary != "new"
+def _check_tags(config: Config, tasks: PreparationTasks, splits: list[CorpusSplit]) -> str:
+    """Make sure that the tags occur only before the sentences of their corpora."""
+    encoded = {each.name: tasks.outputs(encode_task(each.name)) for each in splits}
+    tasks.run(
+        TAGS_TASK, {"tags": tags_of(splits), "tokens": encoded}, [], lambda: check_tags(config.data_folder, splits)
+    )
+    return TAGS_TASK
 
 
-def _tokenizer_settings(config: Config) -> JsonObject:
-    """Return the settings on which the tokenizer depends; None equals a missing key."""
-    vocabulary = config.training.init_vocabulary if uses_origin_tokenizer(config) else None
-    return {"settings": None if vocabulary == "old" else asdict(config.tokenizer), "vocabulary": vocabulary}
-
-
-def _make_tokenizer(config: Config, tasks: PreparationTasks, load_origin: LoadOrigin) -> str:
-    """Train the tokenizer, or keep or extend that of the model that training begins from."""
-    inputs = {key: value for key, value in _tokenizer_settings(config).items() if value is not None}
-    if "settings" in inputs:
-        inputs["text"] = tasks.outputs(collect_task("train"))
-    if uses_origin_tokenizer(config):
-        inputs["tokenizer"] = _origin_checksum(config, tasks, load_origin)
-    names = trained_file_names(joint=config.tokenizer.joint)
-    pairs = tasks.manifest.collected("train").kept
-    tasks.run(TOKENIZER_TASK, inputs, names, lambda: asdict(_write_tokenizer(config, pairs, load_origin)))
-    return TOKENIZER_TASK
-
-
-def _origin_checksum(config: Config, tasks: PreparationTasks, load_origin: LoadOrigin) -> str:
-    """Return the checksum of the tokenizer to keep or extend; once it has been extended, that model may be gone."""
-    try:
-        origin = load_origin()
-    except UserError:
-        done = tasks.manifest.tasks.get(TOKENIZER_TASK)
-        if done is None or done.inputs.get("vocabulary") != "extend":
-            raise
-        return str(done.inputs.get("tokenizer"))
-    check_joint(origin.tokenizer, joint=config.tokenizer.joint, name=origin.name)
-    return origin.tokenizer.checksum
-
-
-def _write_tokenizer(config: Config, pairs: int, load_origin: LoadOrigin) -> TrainedTokenizer:
-    """Save the tokenizer, which is trained on `pairs` pairs unless the old one is kept."""
-    origin = load_origin() if uses_origin_tokenizer(config) else None
-    if origin is not None and config.training.init_vocabulary == "old":
-        chosen, lines = origin.tokenizer, list[SampledLines]()
-    else:
-        chosen, lines = _trained_tokenizer(config, pairs)
-        if origin is not None:
-            chosen = extend(origin.tokenizer, chosen, config.tokenizer.vocab_size, origin.name)
-    chosen.save(config.data_folder)
-    return TrainedTokenizer(chosen.checksum, chosen.source_size, chosen.target_size, lines)
-
-
-def _trained_tokenizer(config: Config, pairs: int) -> tuple[Tokenizer, list[SampledLines]]:
-    """Train one model on both sides, or one per side; trees have a symbol per bracket and tag."""
-    sides = CorpusLayout(config.data_folder).texts("train", languages(config.data))
-    texts = [list(sides)] if config.tokenizer.joint else [[side] for side in sides]
-    models = [
-        run_in_process(_train_symbols, files[0])
-        if files[0].suffix == f".{TREES}"
-        else run_in_process(_train_model, files, pairs * len(files), config.tokenizer)
-        for files in texts
-    ]
-    return Tokenizer(*(model for model, _ in models)), [SampledLines(**asdict(seen)) for _, seen in models]
-
-
-def _train_model(files: list[Path], lines: int, settings: TokenizerConfig) -> tuple[bytes, train_tokenizer.LinesSeen]:
-    return train_tokenizer.train(chain.from_iterable(map(read_lines, files)), lines, settings)
-
-
-def _train_symbols(file: Path) -> tuple[bytes, train_tokenizer.LinesSeen]:
-    return train_tokenizer.train_symbols(read_lines(file))
-
-
-def _encode(config: Config, tasks: PreparationTasks, split: str) -> str:
-    name = encode_task(split)
-    max_pieces = _max_pieces(config.data, split)
+def _encode(config: Config, tasks: PreparationTasks, split: CorpusSplit) -> str:
+    name = encode_task(split.name)
+    max_pieces = _max_pieces(split)
 
     def encode_split() -> JsonObject:
-        with PairProgress(name, tasks.manifest.collected(split).kept) as progress:
+        with PairProgress(name, tasks.manifest.collected(split.name).kept) as progress:
             record = encode.encode_split(
                 config.data_folder,
-                split,
-                languages(config.data),
+                split.name,
+                split.languages,
                 max_pieces=max_pieces,
                 workers=config.runtime.workers or usable_cores(),
                 advance=progress.advance,
@@ -278,19 +205,19 @@ def _encode(config: Config, tasks: PreparationTasks, split: str) -> str:
     tasks.run(
         name,
         {
-            "text": tasks.outputs(collect_task(split)),
+            "text": tasks.outputs(collect_task(split.name)),
             "tokenizer": tasks.manifest.tokenizer().checksum,
             "max_pieces": max_pieces,
         },
-        store.file_names(split, languages(config.data)),
+        store.file_names(split.name, split.languages),
         encode_split,
     )
     return name
 
 
-def _max_pieces(data: DataConfig, split: str) -> int:
+def _max_pieces(split: CorpusSplit) -> int:
     """Return the largest number of word pieces on a side; 0, no limit, for development and test text."""
-    return data.max_pieces if split == "train" else 0
+    return split.data.max_pieces if split.is_training_text else 0
 
 
 def _about(config: Config) -> JsonObject:
@@ -300,6 +227,6 @@ def _about(config: Config) -> JsonObject:
     return {
         "corpus": config.data.corpus,
         "source": {"kind": config.data.source, **recorded},
-        "languages": list(languages(config.data)),
+        "languages": [config.data.source_lang, config.data.target_lang],
         "settings": {"seed": config.seed, "data": data, "tokenizer": asdict(config.tokenizer)},
     }

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.batches import IntArray, PairLengths, PlanOf, plan_epoch
 from nmt.data.layout import CorpusLayout, array_names, store_name
 from nmt.data.records import ArrayFile, StoreDescription
 from nmt.errors import UserError
@@ -30,6 +32,49 @@ def id_type(vocabulary: int) -> np.dtype[Any]:
 def file_names(split: str, languages: tuple[str, str]) -> list[str]:
     """Return the names of the files of a split's store; the last one is written last and describes the others."""
     return [*array_names(split, languages), store_name(split)]
+
+
+class Pairs(Protocol):
+    """Sentence pairs to train on, as ids without special tokens: those of a store, or of a mixture of stores."""
+
+    def __len__(self) -> int:
+        """Return the number of pairs."""
+
+    @property
+    def source_lengths(self) -> LengthArray:
+        """The lengths of the source sentences in word pieces, computed at each call."""
+
+    @property
+    def target_lengths(self) -> LengthArray:
+        """The lengths of the target sentences in word pieces, computed at each call."""
+
+    @property
+    def checksums(self) -> list[str]:
+        """The checksums of the files."""
+
+    def source(self, index: int) -> Ids:
+        """Return the ids of a source sentence."""
+
+    def target(self, index: int) -> Ids:
+        """Return the ids of a target sentence."""
+
+    def gather(self, side: int, pairs: IntArray, limit: int) -> tuple[Ids, IntArray]:
+        """Return the first `limit` ids of some sentences of a side, concatenated, and how many each one has.
+
+        Side 0 is the source.
+        """
+
+    def planner(self, lengths: PairLengths, batch_tokens: int, seed: int, before: tuple[int, ...] = ()) -> PlanOf:
+        """Return what plans epochs of pairs of these lengths; `before` is that of the first plan (`EpochPlan`)."""
+
+    def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
+        """Return for each corpus of a mixture how many of these pairs and of their tokens come from it."""
+
+    def corpus_of(self, pair: int) -> str:
+        """Return the corpus of a mixture that a pair comes from; empty without a mixture."""
+
+    def verify(self) -> None:
+        """Refuse damaged files."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +131,32 @@ class PairStore:
         """Return the ids of a target sentence."""
         return self.target_tokens[self.target_offsets[index] : self.target_offsets[index + 1]]
 
+    @property
+    def checksums(self) -> list[str]:
+        """The checksums of the files, as they were written."""
+        return [entry.sha256 for entry in self.description.files.values()]
+
+    def gather(self, side: int, pairs: IntArray, limit: int) -> tuple[Ids, IntArray]:
+        """Return the first `limit` ids of some sentences of a side, concatenated, and how many each one has."""
+        tokens, offsets = (
+            (self.target_tokens, self.target_offsets) if side else (self.source_tokens, self.source_offsets)
+        )
+        starts = offsets[pairs]
+        lengths = np.minimum(offsets[pairs + 1] - starts, limit)
+        return take(tokens, starts, lengths), lengths
+
+    def planner(self, lengths: PairLengths, batch_tokens: int, seed: int, before: tuple[int, ...] = ()) -> PlanOf:
+        """Return what plans epochs: each is one pass over all pairs."""
+        return partial(plan_epoch, lengths, batch_tokens, seed)
+
+    def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
+        """Return nothing, because this is no mixture."""
+        return {}
+
+    def corpus_of(self, pair: int) -> str:
+        """Return nothing, because this is no mixture."""
+        return ""
+
     def verify(self) -> None:
         """Compare all files with the checksums taken when they were written; check that no length is negative."""
         files = self.description.files
@@ -95,6 +166,12 @@ class PairStore:
         for name, offsets in zip(list(files)[1::2], (self.source_offsets, self.target_offsets), strict=True):
             if (offsets[1:] < offsets[:-1]).any():
                 raise _damaged(self.folder / name)
+
+
+def take(tokens: Ids, starts: IntArray, lengths: IntArray) -> Ids:
+    """Return the tokens of sentences, concatenated, given where each starts and how many tokens to take."""
+    taken: Ids = tokens[np.arange(lengths.sum()) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)]
+    return taken
 
 
 class PairWriter:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
@@ -135,11 +136,13 @@ def step_flops(config: Config, source_vocabulary: int, target_vocabulary: int) -
 def settings(config: Config) -> list[Setting]:
     """Return every setting with its value in the base experiment, the default of the schema."""
     base = flatten(asdict(Config()))
-    return [Setting(key, value, base[key]) for key, value in flatten(asdict(config)).items()]
+    # the settings of the corpora of a mixture have no defaults
+    return [Setting(key, value, base.get(key, "")) for key, value in flatten(asdict(config)).items()]
 
 
 def differences(configs: Mapping[str, Config]) -> list[tuple[str, list[object]]]:
     """Return the settings in which the configurations differ: the key and the value in each configuration."""
     flat = [flatten(asdict(config)) for config in configs.values()]
-    keys = [key for key in flat[0] if key not in UNCOMPARED_SETTINGS]
-    return [(key, [each[key] for each in flat]) for key in keys if any(each[key] != flat[0][key] for each in flat[1:])]
+    keys = [key for key in dict.fromkeys(chain(*flat)) if key not in UNCOMPARED_SETTINGS]
+    values = {key: [each.get(key, "") for each in flat] for key in keys}
+    return [(key, found) for key, found in values.items() if any(value != found[0] for value in found[1:])]

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.batches import PairLengths
+from nmt.data.corpora import training_splits
 from nmt.data.records import EncodedSide, Manifest
-from nmt.data.store import PairStore
+from nmt.data.store import Pairs
 from nmt.report.charts import Spec, histogram
 from nmt.report.run import Run
 from nmt.text.lines import read_lines
@@ -41,6 +42,37 @@ class PieceStatistics:
 
 
 @dataclass(frozen=True, slots=True)
+class CorpusShare:
+    """What a model was trained on from a corpus of a mixture."""
+
+    corpus: str
+    pairs: int
+    """Pairs trained on; those that occurred several times count as often."""
+    tokens: int
+    """Tokens of both sides trained on."""
+    share: float
+    """Its share of all tokens trained on."""
+    passes: float
+    """How often the corpus was trained on."""
+
+
+def corpus_shares(run: Run, manifest: Manifest) -> list[CorpusShare]:
+    """Return what the model was trained on from each corpus of a mixture, by the last log line."""
+    logged = next(iter(run.events_named("train")[::-1]), None)
+    if logged is None or not run.config.data.mixture:
+        return []
+    splits = training_splits(run.config.data)
+    pairs, tokens = (
+        [int(logged.number(f"{unit}/{each.corpus}") or 0) for each in splits] for unit in ("pairs", "tokens")
+    )
+    sizes = [manifest.encoded(each.name).pairs for each in splits]
+    return [
+        CorpusShare(each.corpus, *counts, share=counts[1] / max(sum(tokens), 1), passes=counts[0] / size)
+        for each, counts, size in zip(splits, zip(pairs, tokens, strict=True), sizes, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class SplitSize:
     """The size of an encoded split."""
 
@@ -57,7 +89,7 @@ def split_sizes(manifest: Manifest) -> list[SplitSize]:
     return [SplitSize(name, each.pairs, each.source, each.target) for name, each in encoded]
 
 
-def length_histogram(store: PairStore, languages: tuple[str, str]) -> Spec:
+def length_histogram(store: Pairs, languages: tuple[str, str]) -> Spec:
     """Draw the lengths of the sentences of both sides, in word pieces."""
     sides = dict(zip(languages, (store.source_lengths, store.target_lengths), strict=True))
     longest = max(float(np.percentile(lengths, SHOWN_PERCENT)) for lengths in sides.values())
@@ -84,20 +116,20 @@ class BatchFill:
     chart: Spec
 
 
-def batch_fill(store: PairStore, run: Run) -> BatchFill:
+def batch_fill(store: Pairs, run: Run) -> BatchFill:
     """Plan the batches of the first epoch as training does and measure how full they are."""
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     budget = run.config.training.batch_tokens
-    plan = plan_epoch(lengths, budget, run.config.seed, epoch=0)
-    starts = np.sort(plan.bounds[:, 0])
+    plan = store.planner(lengths, budget, run.config.seed)(0)
     sides = dict(zip(run.languages, (lengths.source, lengths.target), strict=True))
-    shares = {side: 100 * np.add.reduceat(values[plan.order], starts) / budget for side, values in sides.items()}
+    before = {side: np.concatenate([[0], values[plan.order].cumsum()]) for side, values in sides.items()}
+    shares = {side: 100 * np.diff(sums[plan.bounds])[:, 0] / budget for side, sums in before.items()}
     all_shares = np.concatenate(list(shares.values()))
     edges = np.linspace(math.floor(all_shares.min()), max(100.0, math.ceil(all_shares.max())), HISTOGRAM_BINS + 1)
     return BatchFill(
         len(plan),
         {side: float(share.mean()) / 100 for side, share in shares.items()},
-        len(store) / len(plan),
+        float(np.diff(plan.bounds).mean()),
         histogram(
             {side: _percent(np.histogram(share, edges)[0]) for side, share in shares.items()},
             edges,

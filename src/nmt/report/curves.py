@@ -31,6 +31,8 @@ def training_curves(run: Run) -> dict[str, tuple[str, Spec]]:
     drawn = {}
     for name, title, axis in CURVES:
         series = {label: points(run.events_named(kind), name) for kind, label in SERIES.items()}
+        for corpus in run.config.data.mixture:
+            series[f"development, {corpus}"] = points(run.events_named("valid"), f"{name}/{corpus}")
         series = {label: line for label, line in series.items() if line}
         if series:
             drawn[name] = (title, curves(series, axis, markers))

@@ -13,8 +13,9 @@ from markupsafe import Markup
 from nmt import __version__
 from nmt.config.saved import flatten
 from nmt.config.schema import TREES
+from nmt.data.corpora import training_splits
 from nmt.data.filter_counts import FilterCount, filter_counts
-from nmt.data.store import PairStore
+from nmt.data.mixed_store import open_training_text
 from nmt.errors import UserError
 from nmt.model.interface import TranslationModel
 from nmt.report import about, attention, charts, corpus, curves, translations, trees
@@ -82,7 +83,10 @@ class AboutSection:
 class DataSection:
     """The training data."""
 
-    filters: Sequence[FilterCount]
+    filters: Mapping[str, Sequence[FilterCount]]
+    """The counts of each filter, by corpus."""
+    shares: Sequence[corpus.CorpusShare]
+    """What was trained on from each corpus of a mixture; empty without a mixture."""
     splits: Sequence[corpus.SplitSize]
     lengths: charts.Spec
     fill: corpus.BatchFill
@@ -175,9 +179,10 @@ def _about(run: Run) -> AboutSection:
 
 
 def _data(run: Run) -> DataSection:
-    manifest, store = run.manifest(), PairStore.open(run.data_folder, "train")
+    manifest, store = run.manifest(), open_training_text(run.data_folder, run.config.data)
     return DataSection(
-        filters=filter_counts(manifest),
+        filters={each.name: filter_counts(manifest, each.name) for each in training_splits(run.config.data)},
+        shares=corpus.corpus_shares(run, manifest),
         splits=corpus.split_sizes(manifest),
         lengths=corpus.length_histogram(store, run.languages),
         fill=corpus.batch_fill(store, run),
@@ -188,7 +193,7 @@ def _translations(run: Run, evaluated: Evaluated, found: Sequence[translations.S
     by_length = charts.bars(translations.by_length(evaluated), "words in the source")
     drawn = [("Scores by length of the source", by_length)]
     source_words = (word for line in evaluated.sources for word in translations.words(line))
-    counts = build_section(lambda: translations.word_counts(run, source_words))
+    counts = build_section(lambda: translations.word_counts(run, source_words, evaluated.split))
     if not isinstance(counts, Absent):
         by_frequency = charts.bars(translations.by_frequency(evaluated, counts), "training sentences with that word")
         drawn.append(("Scores by the rarest word of the source", by_frequency))

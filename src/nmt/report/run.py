@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.config.schema import Config
+from nmt.data.corpora import split_languages
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.data.records import Manifest
@@ -77,7 +78,7 @@ class Run:
 
     def evaluated(self, split: str) -> Evaluated:
         """Return the text of a split with its translations and scores."""
-        files = [self.data_folder / f"{split}.{language}" for language in self.languages]
+        files = [self.data_folder / f"{split}.{language}" for language in split_languages(self.config.data, split)]
         files.append(hypotheses_file(self.scores_folder, split))
         for file in files:
             if not file.is_file():

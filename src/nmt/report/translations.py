@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import islice
+from itertools import chain, islice
 
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from nmt.data.corpora import split_languages, training_splits
 from nmt.report.charts import Bucket
 from nmt.report.run import Evaluated, Run
 from nmt.text.lines import read_lines
@@ -112,10 +113,13 @@ def words(line: str) -> list[str]:
     return re.findall(r"\w+", line.lower())
 
 
-def word_counts(run: Run, wanted: Iterable[str]) -> Counter[str]:
-    """Count the training sentences in which each of some source words occurs."""
-    known, counts = set(wanted), Counter[str]()
-    for line in islice(read_lines(run.data_folder / f"train.{run.languages[0]}"), COUNTED_LINES):
+def word_counts(run: Run, wanted: Iterable[str], split: str = "test") -> Counter[str]:
+    """Count the training sentences, in the source language of a split, in which each of some words occurs."""
+    known, counts, data = set(wanted), Counter[str](), run.config.data
+    language = split_languages(data, split)[0]
+    names = [each.name for each in training_splits(data) if each.languages[0] == language]
+    lines = chain.from_iterable(read_lines(run.data_folder / f"{name}.{language}") for name in names)
+    for line in islice(lines, COUNTED_LINES):
         counts.update(known.intersection(words(line)))
     return counts
 

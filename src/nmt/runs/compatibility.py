@@ -38,12 +38,22 @@ def check_resumable(saved: Settings, current: Settings) -> None:
         if not _is_adjustable(key) or _changes_schedule(key, current)
     }
     if fixed:
-        changes = ", ".join(f"{key} was {old} and is now {new}" for key, (old, new) in fixed.items())
-        way_back = " ".join(f"{key}={old}" for key, (old, _) in fixed.items())
+        changes = ", ".join(f"{key} was {_shown(old)} and is now {_shown(new)}" for key, (old, new) in fixed.items())
         raise UserError(
             f"this run cannot be resumed with other settings: {changes}. "
-            f"Give it another name= to start a new run, or set {way_back}"
+            f"Give it another name= to start a new run, or {_way_back({key: old for key, (old, _) in fixed.items()})}"
         )
+
+
+def _shown(value: object) -> str:
+    return "not set" if value is None else str(value)
+
+
+def _way_back(before: Settings) -> str:
+    """Return what makes settings as they were; only those of a mixture's corpora can have been missing."""
+    changed = " ".join(f"{key}={old}" for key, old in before.items() if old is not None)
+    added = " ".join(key for key, old in before.items() if old is None)
+    return " and ".join([*([f"set {changed}"] if changed else []), *([f"remove {added}"] if added else [])])
 
 
 def _is_adjustable(key: str) -> bool:

@@ -14,6 +14,7 @@ from nmt.text.sentencepiece_model import (
     NORMALIZER,
     REMOVE_WHITESPACE,
     UNIGRAM,
+    USER_DEFINED,
     Piece,
     model_type,
     read_pieces,
@@ -68,12 +69,14 @@ def _extended(old: bytes, learned: bytes, size: int, name: str) -> bytes:
             f"{size} is not more: raise it, or set training.init_vocabulary=old"
         )
     known = {piece.text for piece in pieces}
-    new = [piece for piece in read_pieces(learned, name) if piece.kind == NORMAL and piece.text not in known]
-    new.sort(key=lambda piece: len(piece.text) > 1)  # stable: characters first, then the order of the learned model
+    learned_pieces = [piece for piece in read_pieces(learned, name) if piece.kind in (NORMAL, USER_DEFINED)]
+    new = [piece for piece in learned_pieces if piece.text not in known]
+    # stable: tags and characters first, then the order of the learned model
+    new.sort(key=lambda piece: piece.kind == NORMAL and len(piece.text) > 1)
     new = new[: size - len(pieces)]
     if kinds[0] == BPE:  # scores are the negative order of the merges, which must come after the old ones
         lowest = min((piece.score for piece in pieces), default=0.0)
-        new = [Piece(piece.text, lowest - 1 - order) for order, piece in enumerate(new)]
+        new = [Piece(piece.text, lowest - 1 - order, piece.kind) for order, piece in enumerate(new)]
     return with_pieces(old, [*pieces, *new])
 
 

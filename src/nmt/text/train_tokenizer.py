@@ -2,9 +2,10 @@
 
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, islice
+from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -12,6 +13,7 @@ import sentencepiece
 from nmt.config.schema import TokenizerConfig
 from nmt.errors import UserError
 from nmt.text.special import BOS, EOS, PAD, UNK
+from nmt.text.tokenizer import SPACE_MARK
 
 MAX_LINE_BYTES = 4192
 """SentencePiece does not train on longer lines (its own default)."""
@@ -56,9 +58,15 @@ class LinesSeen:
                 yield line
 
 
-def train(lines: Iterable[str], count: int, config: TokenizerConfig) -> tuple[bytes, LinesSeen]:
-    """Train a model on `count` lines; return its content, and how many lines were used and skipped."""
+def train(
+    lines: Iterable[str], count: int, config: TokenizerConfig, tags: Sequence[str] = ()
+) -> tuple[bytes, LinesSeen]:
+    """Train a model on `count` lines; return its content, and how many lines were used and skipped.
+
+    Each tag becomes one piece, which includes the space before it.
+    """
     seen = LinesSeen(offered=count)
+    symbols: dict[str, Any] = {"user_defined_symbols": [SPACE_MARK + tag for tag in tags]} if tags else {}
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -76,6 +84,7 @@ def train(lines: Iterable[str], count: int, config: TokenizerConfig) -> tuple[by
             bos_id=BOS,
             eos_id=EOS,
             minloglevel=3,
+            **symbols,
         )
     except RuntimeError as error:
         raise UserError(_explain(str(error), seen, config)) from error
@@ -123,6 +132,24 @@ def sample(lines: Iterable[str], count: int, size: int) -> Iterator[str]:
         yield from compress(islice(lines, block), chosen.tolist())
         count -= block
         size -= take
+
+
+def in_proportion(
+    texts: Sequence[Callable[[], Iterable[str]]], counts: Sequence[int], sizes: Sequence[int]
+) -> Iterator[str]:
+    """Yield lines of several texts: a random sample of a text that has more than its size, else its lines repeatedly.
+
+    Args:
+        texts: Functions that yield the lines of a text.
+        counts: How many lines each text has.
+        sizes: How many lines to yield from each text.
+    """
+    for lines_of, count, size in zip(texts, counts, sizes, strict=True):
+        passes, rest = divmod(size, count)
+        for _ in range(passes):
+            yield from lines_of()
+        if rest:
+            yield from sample(lines_of(), count, rest)
 
 
 def _explain(reason: str, seen: LinesSeen, config: TokenizerConfig) -> str:

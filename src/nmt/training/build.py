@@ -9,9 +9,11 @@ from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.saved import flatten, to_yaml
 from nmt.config.schema import Config
+from nmt.data.corpora import corpus_splits
+from nmt.data.mixed_store import open_training_text
 from nmt.data.prepare import require_prepared, verify_task
 from nmt.data.records import TOKENIZER_TASK, collect_task
-from nmt.data.store import PairStore
+from nmt.data.store import Pairs, PairStore
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
 from nmt.runs.layout import WEIGHTS
@@ -27,24 +29,28 @@ from nmt.training.trainer import Trainer
 class TrainingData(NamedTuple):
     """The prepared data of a run."""
 
-    train: PairStore
-    valid: PairStore
+    train: Pairs
+    valid: Mapping[str, PairStore]
+    """The development sets by the names of their splits: valid, and those of a mixture's corpora, such as bt.valid."""
     tokenizer: Tokenizer
 
     @property
     def fingerprint(self) -> str:
         """A string that identifies the tokens of the training data."""
-        return " ".join(entry.sha256 for entry in self.train.description.files.values())
+        return " ".join(self.train.checksums)
 
 
 def open_data(config: Config) -> TrainingData:
     """Open the prepared data; the main process verifies its checksums."""
     require_prepared(config)
-    train, valid = (PairStore.open(config.data_folder, split) for split in ("train", "valid"))
+    train = open_training_text(config.data_folder, config.data)
+    splits = [each for each in corpus_splits(config.data) if each.split == "valid"]
+    valid = {each.name: PairStore.open(config.data_folder, each.name) for each in splits}
     if distributed.is_main():
         train.verify()
-        valid.verify()
-        for task in (TOKENIZER_TASK, collect_task("valid")):
+        for store in valid.values():
+            store.verify()
+        for task in (TOKENIZER_TASK, *(collect_task(each.name) for each in splits)):
             verify_task(config.data_folder, task)
     return TrainingData(train, valid, Tokenizer.load(config.data_folder))
 

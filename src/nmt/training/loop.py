@@ -202,6 +202,8 @@ class Loop:
             "gradient_norm": float(trainer.gradient_norm),
             "epoch": trainer.data_position.epoch,
         }
+        for name, (pairs, tokens) in trainer.corpora.items():  # since the start of the run
+            fields |= {f"pairs/{name}": pairs, f"tokens/{name}": tokens}
         self._tokens, self._since_log = 0, Stopwatch()
         if statistics.skipped:
             fields["skipped"] = statistics.skipped

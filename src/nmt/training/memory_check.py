@@ -9,7 +9,7 @@ from nmt.compute.machine import Machine, free_cached_memory, is_out_of_memory, m
 from nmt.config.schema import ModelConfig
 from nmt.data.batches import micro_batch_tokens
 from nmt.data.loader import MicroBatch, largest_micro_batches
-from nmt.data.store import PairStore
+from nmt.data.store import Pairs
 from nmt.errors import CommonError
 from nmt.estimate.memory import activation_storage, training_memory
 from nmt.estimate.parameters import count_parameters
@@ -33,7 +33,7 @@ def check_model_size(config: ModelConfig, source_vocabulary: int, target_vocabul
         )
 
 
-def check_memory(trainer: Trainer, store: PairStore, longest_sentence: int) -> None:
+def check_memory(trainer: Trainer, store: Pairs, longest_sentence: int) -> None:
     """Try the largest batches; if they do not fit, raise an error that says how many tokens would.
 
     All processes must call this, and all raise the same error.
@@ -58,7 +58,7 @@ def check_memory(trainer: Trainer, store: PairStore, longest_sentence: int) -> N
     raise CommonError(f"{tokens:,} tokens per side do not fit in the memory of {trainer.machine}; {remedy}")
 
 
-def _fits(trainer: Trainer, store: PairStore, device_tokens: int) -> bool:
+def _fits(trainer: Trainer, store: Pairs, device_tokens: int) -> bool:
     """Return whether the largest micro-batches fit on all devices."""
     config = trainer.config
     batches = largest_micro_batches(

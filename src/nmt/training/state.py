@@ -109,11 +109,11 @@ class TrainingState:
     def rewind(self, checkpoint: Checkpoint) -> None:
         """Take weights and optimizer from a checkpoint, but keep the step and the position in the data."""
         trainer = self.trainer
-        step, data_position = trainer.step, trainer.data_position
+        step, data_position, corpora = trainer.step, trainer.data_position, trainer.corpora
         self.take_statistics()
         trainer.model.load_state_dict(checkpoint.weights)
         trainer.restore(saved_state(checkpoint)["trainer"])
-        trainer.step, trainer.data_position = step, data_position
+        trainer.step, trainer.data_position, trainer.corpora = step, data_position, corpora
         trainer.take_statistics()  # drop the sums that the checkpoint contains
         self.divergence.reset_count()
         self.rewound = True

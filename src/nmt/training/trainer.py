@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 import torch
@@ -70,7 +70,9 @@ class SavedTrainer(TypedDict):
 
     step: int
     place: list[int]
-    """The position in the data: epoch and batch."""
+    """The position in the data: epoch and batch, and for a mixture what earlier rounds have used."""
+    corpora: NotRequired[dict[str, list[int]]]
+    """The pairs and tokens of each corpus of a mixture that the model was trained on."""
     optimizer: dict[str, Any]
     """The optimizer's state as PyTorch defines it."""
     window: Tensor
@@ -106,6 +108,8 @@ class Trainer:
         """The number of micro-batches computed in parallel."""
         self.step = 0
         self.data_position = DataPosition()
+        self.corpora: dict[str, list[int]] = {}
+        """The pairs and tokens of each corpus of a mixture that the model was trained on."""
         self.gradient_norm = torch.zeros((), device=machine.device)
         self._sums = _LossSums(machine.device)
 
@@ -125,6 +129,8 @@ class Trainer:
         finite = self._clip_gradient()
         self._step_optimizer(finite)  # 5.3: Adam and its learning rate
         self._sums.add_step(losses, batch.target_tokens, finite)
+        for name, counts in batch.corpora.items():
+            self.corpora[name] = [sum(both) for both in zip(counts, self.corpora.get(name, (0, 0)), strict=True)]
         self.data_position = batch.after
 
     def try_out(self, batch: MicroBatch) -> None:
@@ -167,15 +173,17 @@ class Trainer:
         """Return the trainer's state, without the weights, for a checkpoint. All processes must call this."""
         return {
             "step": self.step,
-            "place": list(self.data_position),
+            "place": self.data_position.to_list(),
             "optimizer": distributed.whole_state(self.optimizer),
             "window": self._sums.total(),
+            "corpora": self.corpora,
         }
 
     def restore(self, saved: SavedTrainer) -> None:
         """Continue from what a checkpoint stores."""
         self.step = saved["step"]
-        self.data_position = DataPosition(*saved["place"])
+        self.data_position = DataPosition.from_list(saved["place"])
+        self.corpora = saved.get("corpora", {})
         distributed.load_whole_state(self.optimizer, saved["optimizer"])
         if distributed.is_main():  # the saved sums are those of all processes together
             self._sums.sums += saved["window"].to(self._sums.sums.dtype).to(self._sums.sums.device)

@@ -1,12 +1,13 @@
 """Validate on the development set, during training and when checkpoints are chosen for averaging."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
 from nmt.config.schema import Config, ModelConfig, TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch, split_batch
+from nmt.data.corpora import split_languages
 from nmt.data.loader import CPU_SHAPES, MicroBatch, assemble
 from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.data.store import PairStore
@@ -20,25 +21,37 @@ from nmt.training.trainer import Statistics, Trainer, held_out_loss
 
 
 def validate(
-    trainer: Trainer, config: Config, valid: PairStore, tokenizer: Tokenizer, interruptible_together: Interruptible
+    trainer: Trainer,
+    config: Config,
+    valid: Mapping[str, PairStore],
+    tokenizer: Tokenizer,
+    interruptible_together: Interruptible,
 ) -> dict[str, float]:
-    """Return loss, perplexity and, if asked for, BLEU on the development set. All processes must call this."""
-    statistics = development_loss(trainer.model, valid, config.training, trainer.machine, interruptible_together)
-    figures = {"loss": statistics.loss, "nll": statistics.nll, "perplexity": statistics.perplexity}
-    if config.training.valid_sentences:
-        figures["bleu"] = decoded_bleu(trainer, config, tokenizer, interruptible_together)
+    """Return loss, perplexity and, if asked for, BLEU on the development sets. All processes must call this.
+
+    The figures of the corpora of a mixture, except those of the main one, have names such as loss/crawled.
+    """
+    figures: dict[str, float] = {}
+    for name, store in valid.items():
+        statistics = development_loss(trainer.model, store, config.training, trainer.machine, interruptible_together)
+        of_corpus = {"loss": statistics.loss, "nll": statistics.nll, "perplexity": statistics.perplexity}
+        if config.training.valid_sentences:
+            of_corpus["bleu"] = decoded_bleu(trainer, config, tokenizer, interruptible_together, name)
+        corpus = name.rpartition(".")[0]
+        figures |= {f"{key}/{corpus}" if corpus else key: value for key, value in of_corpus.items()}
     return figures
 
 
 def decoded_bleu(
-    trainer: Trainer, config: Config, tokenizer: Tokenizer, interruptible_together: Interruptible
+    trainer: Trainer, config: Config, tokenizer: Tokenizer, interruptible_together: Interruptible, name: str = "valid"
 ) -> float:
-    """Return the BLEU, computed as `nmt eval` does, of the first sentences of the development set."""
-    split = read_split(config.data_folder, "valid", (config.data.source_lang, config.data.target_lang))
+    """Return the BLEU, computed as `nmt eval` does, of the first sentences of the development set of this name."""
+    languages = split_languages(config.data, name)
+    split = read_split(config.data_folder, name, languages)
     count = config.training.valid_sentences
     engine = TorchEngine([trainer.model], tokenizer, config.decoding, *trainer.machine)
     hypotheses = translate_together(engine, split.sources[:count], interruptible_together=interruptible_together)
-    return METRICS["bleu"].score(hypotheses, split.references[:count], config.data.target_lang).score
+    return METRICS["bleu"].score(hypotheses, split.references[:count], languages[1]).score
 
 
 def development_loss(

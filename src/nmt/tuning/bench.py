@@ -15,7 +15,7 @@ from nmt.config.schema import Config
 from nmt.data.batches import full_micro_batch_tokens
 from nmt.data.loader import DataPosition, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
-from nmt.data.store import PairStore
+from nmt.data.store import Pairs
 from nmt.model.attention import PLAN_PADDED
 from nmt.training.concurrency import concurrency_of
 from nmt.training.new_trainer import new_trainer
@@ -34,7 +34,7 @@ RECOMPILE_LIMIT = 64
 class TrainingBench:
     """Builds trainers with candidate settings for the model and the data of a run."""
 
-    def __init__(self, config: Config, text: PairStore, vocabularies: tuple[int, int], devices: int = 1) -> None:
+    def __init__(self, config: Config, text: Pairs, vocabularies: tuple[int, int], devices: int = 1) -> None:
         """Measure the run of `config`, which shares each global batch between `devices`, on one of them."""
         self.config, self.text, self.vocabularies, self.devices = config, text, vocabularies, devices
         self.batch_tokens = config.training.batch_tokens

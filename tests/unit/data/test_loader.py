@@ -109,7 +109,7 @@ def test_devices_share_the_same_global_batches(store: PairStore) -> None:
 
 
 def test_token_counts_include_special_tokens(store: PairStore) -> None:
-    epoch = [batch for batch in islice(stream(store), 10) if batch.after.epoch == 0 or batch.after == (1, 0)]
+    epoch = [batch for batch in islice(stream(store), 10) if batch.after.epoch == 0 or batch.after == DataPosition(1)]
     assert sum(batch.target_tokens for batch in epoch) == sum(len(target) + 1 for target in TARGETS)
     assert sum(batch.tokens - batch.target_tokens for batch in epoch) == sum(len(source) + 1 for source in SOURCES)
 

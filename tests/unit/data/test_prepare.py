@@ -20,7 +20,8 @@ import pytest
 from nmt.commands import data as command
 from nmt.compute.processes import run_in_process
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
-from nmt.data import encode, filters, overlap, prepare
+from nmt.data import encode, filters, overlap, prepare, tokenizer_task
+from nmt.data.corpora import corpus_splits
 from nmt.data.manifest import read_manifest
 from nmt.data.sources import registry
 from nmt.data.store import PairStore
@@ -37,7 +38,7 @@ ALL = [*COLLECTED, "tokenizer", *ENCODED]
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Train tokenizers in this process, which is faster; one test does it in another process, as `nmt data` does."""
-    monkeypatch.setattr(prepare, "run_in_process", lambda function, *args: function(*args))
+    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
 
 
 def text(count: int, seed: int) -> list[str]:
@@ -268,7 +269,7 @@ prepare(config, lambda line: None)
     ("module", "function", "done"),
     [
         ("filters", "join_lines", []),
-        ("prepare", "run_in_process", COLLECTED),
+        ("tokenizer_task", "run_in_process", COLLECTED),
         ("encode", "_flat", [*COLLECTED, "tokenizer"]),
     ],
 )
@@ -288,7 +289,7 @@ def test_killed_run_repeats_unfinished_tasks(
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert list(records(config) if done else {}) == done
-    assert list(config.data_folder.glob("*.partial")) or module == "prepare"
+    assert list(config.data_folder.glob("*.partial")) or module == "tokenizer_task"
     assert run(config) == [task for task in ALL if task not in done]
     assert not list(config.data_folder.glob("*.partial"))
     run(with_data(config, corpus="whole"))
@@ -298,7 +299,7 @@ def test_killed_run_repeats_unfinished_tasks(
 def test_several_processes_give_the_same_corpus_as_one(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     run(config)
     monkeypatch.setattr(encode, "CHUNK_PAIRS", 40)
-    monkeypatch.setattr(prepare, "run_in_process", run_in_process)
+    monkeypatch.setattr(tokenizer_task, "run_in_process", run_in_process)
     several = with_data(replace(config, runtime=RuntimeConfig(workers=2)), corpus="several")
     run(several)
     assert content(several) == content(config)
@@ -500,7 +501,7 @@ def test_overlap_does_not_depend_on_chunks(config: Config, monkeypatch: pytest.M
     whole = records(copied)["overlap"]["result"]
     assert whole["test"] == {"sentences": 303, "source": 301, "target": 301, "pair": 301}
     monkeypatch.setattr(overlap, "CHUNK_PAIRS", 7)
-    counts = overlap.count_overlap(copied.data_folder, ["test", "valid"], ("en", "de"), lambda _: None)
+    counts = overlap.count_overlap(copied.data_folder, corpus_splits(copied.data), lambda _: None)
     assert {split: asdict(overlap_) for split, overlap_ in counts.items()} == whole
 
 

@@ -21,12 +21,14 @@ from nmt.config.schema.commands import (
 )
 from nmt.config.schema.data import TREES, DataConfig, TokenizerConfig
 from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
+from nmt.config.schema.mixture import MAIN, Stage
 from nmt.config.schema.model import ModelConfig
 from nmt.config.schema.runtime import PathsConfig, RuntimeConfig, TrackingConfig
 from nmt.config.schema.training import AveragingConfig, TrainingConfig
 from nmt.errors import ConfigError
 
 __all__ = [
+    "MAIN",
     "TREES",
     "AttentionConfig",
     "AveragingConfig",
@@ -42,6 +44,7 @@ __all__ = [
     "ParseConfig",
     "PathsConfig",
     "RuntimeConfig",
+    "Stage",
     "Table3Config",
     "TokenizerConfig",
     "TrackingConfig",
@@ -102,6 +105,11 @@ class Config:
             raise ConfigError("engine=ctranslate2 translates with one model: remove decoding.ensemble")
         if self.model.tie_embeddings and not self.tokenizer.joint:
             raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: change one of the two")
+        if self.tokenizer.folder and self.training.init_from and self.training.init_vocabulary != "new":
+            raise ConfigError(
+                "tokenizer.folder names a tokenizer, but training.init_vocabulary takes that of training.init_from: "
+                "remove tokenizer.folder, or set training.init_vocabulary=new"
+            )
         self._check_trees()
         self._check_averaging()
         self._check_longest_sentence()

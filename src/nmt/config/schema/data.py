@@ -1,8 +1,19 @@
 """The settings of the corpus and its tokenizer."""
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from nmt.config.checks import check_at_least, check_between, check_choice, check_language, check_plain_name
+from nmt.config.schema.mixture import (
+    MAIN,
+    OF_THE_MIXTURE,
+    OWN,
+    Stage,
+    check_entry,
+    check_weight,
+    parse_stages,
+)
 from nmt.errors import ConfigError
 
 TREES = "trees"
@@ -52,6 +63,18 @@ class DataConfig:
     """Drop repeated training pairs."""
     max_pieces: int = 256
     """Drop training pairs with more word pieces than this in the source or the target."""
+    tag: str = ""
+    """A word put before each source sentence, such as <de> for the target language; it gets an id of its own."""
+    weight: float = 1.0
+    """Weight of this corpus in a mixture: its share of the training tokens, relative to that of the others."""
+    mixture: dict[str, Any] = field(default_factory=dict)
+    """Corpora to train on besides this one, by name. Each has `data.*` settings of its own, written like
+    data.mixture.crawled.train=[a.en,a.de]; its source, languages, columns and filters default to those of `data`."""
+    temperature: float = 0.0
+    """If not 0, each weight of a mixture is multiplied by the corpus's tokens to the power of 1/temperature."""
+    stages: list[str] = field(default_factory=list)
+    """Stages of training on a mixture, such as ['crawled until 20000','crawled main:3']; main is the corpus of
+    data.train, and a corpus without a number has its own weight."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -74,6 +97,39 @@ class DataConfig:
         check_language("data.target_lang", self.target_lang)
         if self.source_lang == self.target_lang:
             raise ConfigError(f"data.source_lang and data.target_lang are both {self.source_lang}: name two languages")
+        if len(self.tag.split()) > 1 or self.tag.strip() != self.tag or not self.tag.isprintable():
+            raise ConfigError(f"data.tag={self.tag!r} must be one word, such as <bt>")
+        self._check_mixture()
+
+    def _check_mixture(self) -> None:
+        """Check the corpora of the mixture and its stages."""
+        check_weight(f"data.weight={self.weight:g}", self.weight)
+        if not (self.temperature == 0 or 1 <= self.temperature < math.inf):
+            raise ConfigError(f"data.temperature={self.temperature:g} must be a number from 1 on, or 0 to ignore sizes")
+        corpora = self.corpora()
+        parse_stages(self.stages, corpora)
+        if len({corpus.target_lang == TREES for corpus in corpora.values()}) > 1:
+            raise ConfigError(f"data.mixture: all corpora or none must have target_lang={TREES}")
+
+    def corpora(self) -> dict[str, "DataConfig"]:
+        """Return the settings of each corpus of the training text by name, the main one first."""
+        shared = ("corpus", "max_pieces", *OF_THE_MIXTURE)
+        types = {each.name: each.type for each in fields(self) if each.name not in shared}
+        found = {MAIN: self}
+        for name, entry in self.mixture.items():
+            checked = check_entry(name, entry, types)
+            try:
+                found[name] = replace(self, **{**OWN, **OF_THE_MIXTURE, **checked})
+            except ConfigError as error:
+                raise ConfigError(f"data.mixture.{name}: {error}") from error
+            if not found[name].train and found[name].source != "demo":
+                raise ConfigError(f"data.mixture.{name}.train is empty: name the files of this corpus")
+        return found
+
+    def training_stages(self) -> list[Stage]:
+        """Return the stages of training; without data.stages, there is one with all corpora."""
+        corpora = self.corpora()
+        return parse_stages(self.stages, corpora) or [Stage(dict.fromkeys(corpora), None)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +148,8 @@ class TokenizerConfig:
     """Share of the characters that the vocabulary covers; the rest becomes the unknown piece."""
     training_sentences: int = 5_000_000
     """Train on a random sample of at most this many sentences; 0 uses all of them."""
+    folder: str = ""
+    """Folder of prepared data or of a checkpoint whose tokenizer is used as it is; empty trains one."""
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -20,6 +20,12 @@ def splits(config: DataConfig) -> list[str]:
     return list(SOURCES[config.source].splits)
 
 
+def has_text(config: DataConfig, split: str) -> bool:
+    """Return whether a corpus of a mixture has this split: it is named, held out, or part of what is generated."""
+    source = SOURCES[config.source]
+    return split == "train" or not source.settings or bool(getattr(config, split)) or split in held_out(config)
+
+
 def recorded_settings(config: DataConfig) -> tuple[str, ...]:
     """Return the settings under `data.` that name the text of this source."""
     return SOURCES[config.source].settings

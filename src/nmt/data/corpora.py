@@ -1,0 +1,73 @@
+"""The splits of all corpora of the prepared data: those of the main one, and those of a mixture's other corpora."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from nmt.config.schema import MAIN, DataConfig
+from nmt.data.sources import registry
+from nmt.data.sources.source import Languages, languages
+from nmt.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSplit:
+    """A split of a corpus."""
+
+    corpus: str
+    """The name of the corpus."""
+    split: str
+    """What the split is for: train, valid or test."""
+    data: DataConfig
+    """The settings of the corpus."""
+
+    @property
+    def name(self) -> str:
+        """The name of the split in the prepared data, such as valid or crawled.valid."""
+        return self.split if self.corpus == MAIN else f"{self.corpus}.{self.split}"
+
+    @property
+    def languages(self) -> Languages:
+        """The source and the target language."""
+        return languages(self.data)
+
+    @property
+    def is_training_text(self) -> bool:
+        """Whether models are trained on this split."""
+        return self.split == "train"
+
+
+def is_training_text(name: str) -> bool:
+    """Return whether models are trained on a split, given its name in the prepared data."""
+    return name.rpartition(".")[2] == "train"
+
+
+@contextmanager
+def naming_corpus(name: str) -> Iterator[None]:
+    """Name a corpus of a mixture in the errors of a block, which name settings as the main corpus has them."""
+    try:
+        yield
+    except UserError as error:
+        if name == MAIN:
+            raise
+        raise UserError(f"data.mixture.{name}: {error}") from error
+
+
+def corpus_splits(data: DataConfig) -> list[CorpusSplit]:
+    """Return the splits of all corpora, in the order of preparation."""
+    return [
+        CorpusSplit(name, split, corpus)
+        for name, corpus in data.corpora().items()
+        for split in registry.splits(corpus)
+        if name == MAIN or registry.has_text(corpus, split)
+    ]
+
+
+def training_splits(data: DataConfig) -> list[CorpusSplit]:
+    """Return the training text of each corpus."""
+    return [each for each in corpus_splits(data) if each.is_training_text]
+
+
+def split_languages(data: DataConfig, name: str) -> Languages:
+    """Return the languages of a split, given its name in the prepared data."""
+    return next((each.languages for each in corpus_splits(data) if each.name == name), languages(data))

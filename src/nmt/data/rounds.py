@@ -1,0 +1,129 @@
+"""Plan the global batches of a mixture of corpora in rounds, as an epoch is planned without a mixture.
+
+Each corpus is an endless sequence of passes over its pairs, each pass in an order of its own. A round takes the next
+pairs of every corpus, in the proportion of the corpora's shares of the tokens, and divides them into global batches of
+similar lengths. So every batch is a mixture, and no pair occurs again before all others of its corpus.
+
+A plan depends only on lengths, shares, seed and what earlier rounds have used: the number of their batches, then the
+number of pairs taken from each corpus. This is part of the position in the data, so resuming reads nothing before it.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.config.schema import DataConfig
+from nmt.data.batches import EpochPlan, IntArray, PairLengths, group_by_length
+
+ROUND_BATCHES = 250
+"""About how many global batches a round has: enough to find sentences of similar lengths."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageShares:
+    """The share of each corpus in the tokens of a stage of training."""
+
+    shares: npt.NDArray[np.float64]
+    """They add up to 1; 0 if the stage does not use the corpus."""
+    end: int
+    """The last step of the stage."""
+
+
+def stage_shares(data: DataConfig, tokens: Mapping[str, int]) -> list[StageShares]:
+    """Return the shares of the corpora in each stage, given the number of tokens in each corpus."""
+    own = {name: corpus.weight for name, corpus in data.corpora().items()}
+    exponent = 1 / data.temperature if data.temperature else 0.0
+    stages = []
+    for stage in data.training_stages():
+        weights = np.zeros(len(tokens))
+        for index, name in enumerate(tokens):
+            if name in stage.weights:
+                weight = stage.weights[name]
+                weights[index] = (own[name] if weight is None else weight) * tokens[name] ** exponent
+        stages.append(StageShares(weights / weights.sum(), sys.maxsize if stage.until is None else stage.until))
+    return stages
+
+
+class RoundPlanner:
+    """Plans the rounds of a mixture, one after the other."""
+
+    def __init__(
+        self,
+        lengths: PairLengths,
+        sizes: Sequence[int],
+        stages: Sequence[StageShares],
+        batch_tokens: int,
+        seed: int,
+        before: tuple[int, ...] = (),
+    ) -> None:
+        """Continue after earlier rounds.
+
+        Args:
+            lengths: The lengths of all pairs, one corpus after the other.
+            sizes: The number of pairs in each corpus.
+            stages: The shares of the corpora in each stage.
+            batch_tokens: The largest number of source tokens, and of target tokens, in a global batch.
+            seed: The seed of the order of the pairs and of the batches.
+            before: What earlier rounds have used: batches, then pairs of each corpus; empty at the beginning.
+        """
+        self._lengths, self._sizes, self._stages = lengths, sizes, stages
+        self._batch_tokens, self._seed = batch_tokens, seed
+        self._before = before or (0,) * (len(sizes) + 1)
+        self._starts = np.cumsum([0, *sizes])
+        self._means = np.array(
+            [
+                [side[start : start + size].mean() for side in (lengths.source, lengths.target)]
+                for start, size in zip(self._starts[:-1], sizes, strict=True)
+            ]
+        )
+        self._passes: dict[int, tuple[int, IntArray]] = {}
+
+    def __call__(self, number: int) -> EpochPlan:
+        """Plan the next round, which has this number."""
+        batches, *taken = self._before
+        stage = next(stage for stage in self._stages if batches < stage.end)
+        random = np.random.default_rng([self._seed, number])
+        limit = min(ROUND_BATCHES, stage.end - batches)
+        counts = self._pairs(stage.shares, limit, random)
+        drawn = [self._draw(corpus, taken[corpus], count) for corpus, count in enumerate(counts)]
+        order = random.permutation(np.concatenate(drawn))
+        plan = group_by_length(order, self._lengths, self._batch_tokens, random)
+        bounds = plan.bounds[: stage.end - batches]  # the next stage must begin at its step
+        after = (batches + len(bounds), *(start + count for start, count in zip(taken, counts, strict=True)))
+        before, self._before = self._before, after
+        return EpochPlan(plan.order, bounds, before, after)
+
+    def _pairs(self, shares: npt.NDArray[np.float64], batches: int, random: np.random.Generator) -> list[int]:
+        """Return how many pairs of each corpus fill a number of batches.
+
+        They are rounded up or down at random, so that the shares are right in the long run even if they are tiny.
+        """
+        of_pairs = shares / self._means.sum(axis=1)
+        of_pairs /= of_pairs.sum()
+        tokens_per_pair = (of_pairs @ self._means).max()
+        counts = np.floor(of_pairs * batches * self._batch_tokens / tokens_per_pair + random.random(len(shares)))
+        counts[shares.argmax()] = max(counts[shares.argmax()], 1)
+        return [int(count) for count in counts]
+
+    def _draw(self, corpus: int, start: int, count: int) -> IntArray:
+        """Return `count` pairs of a corpus from a place in its endless sequence on."""
+        size = self._sizes[corpus]
+        parts: list[IntArray] = [np.zeros(0, np.int32)]
+        while count:
+            number, offset = divmod(start, size)
+            parts.append(self._pass(corpus, number)[offset : offset + count])
+            start, count = start + len(parts[-1]), count - len(parts[-1])
+        return np.concatenate(parts)
+
+    def _pass(self, corpus: int, number: int) -> IntArray:
+        """Return the pairs of a corpus in the order of one of its passes."""
+        known, order = self._passes.get(corpus, (-1, None))
+        if known != number or order is None:
+            random = np.random.default_rng([self._seed, number, corpus + 1])  # without a zero: it would change nothing
+            start = self._starts[corpus]
+            order = random.permutation(np.arange(start, start + self._sizes[corpus], dtype=np.int32))
+            self._passes[corpus] = number, order
+        return order

@@ -1,0 +1,73 @@
+"""Tags of corpora: words put before source sentences, which must occur nowhere else."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from nmt.config.schema import MAIN
+from nmt.data.corpora import CorpusSplit
+from nmt.data.records import JsonObject
+from nmt.data.store import Ids, Offsets, PairStore
+from nmt.errors import UserError
+from nmt.text.special import UNK
+from nmt.text.tokenizer import Tokenizer
+
+TAGS_TASK = "tags"
+BLOCK_TOKENS = 1 << 24
+"""Tokens that are searched together."""
+
+
+def tags_of(splits: Iterable[CorpusSplit]) -> list[str]:
+    """Return the different tags of the corpora, in order."""
+    return list(dict.fromkeys(split.data.tag for split in splits if split.data.tag))
+
+
+def tag_ids(tokenizer: Tokenizer, tags: Iterable[str], name: str) -> dict[str, int]:
+    """Return the id of each tag; refuse a tokenizer, which errors call `name`, that has none for one of them."""
+    ids = {}
+    for tag in tags:
+        found = tokenizer.encode_source([tag])[0]
+        if len(found) != 1 or found == [UNK]:
+            raise UserError(
+                f"the tokenizer of {name} has no piece for the tag {tag}: take one of its own tags, or set "
+                "training.init_vocabulary=extend or new if it is that of training.init_from, else tokenizer.folder=''"
+            )
+        ids[tag] = found[0]
+    return ids
+
+
+def check_tags(folder: Path, splits: list[CorpusSplit]) -> JsonObject:
+    """Refuse a tag that also occurs in the text of a corpus: as a word of the text, it would mean something else."""
+    tokenizer = Tokenizer.load(folder)
+    ids = tag_ids(tokenizer, tags_of(splits), str(folder))
+    for split in splits:
+        store = PairStore.open(folder, split.name)
+        sides = [(store.source_tokens, store.source_offsets, int(bool(split.data.tag)))]
+        if tokenizer.joint:
+            sides.append((store.target_tokens, store.target_offsets, 0))
+        for side, (tokens, offsets, expected) in enumerate(sides):
+            for tag, tag_id in ids.items():
+                pair = _first_pair_with(tag_id, tokens, offsets, expected if tag == split.data.tag else 0)
+                if pair is not None:
+                    raise UserError(_refusal(tag, split, side, pair))
+    return {}
+
+
+def _first_pair_with(tag_id: int, tokens: Ids, offsets: Offsets, skipped: int) -> int | None:
+    """Return the first sentence with a tag in it, not counting the first `skipped` tokens of each sentence."""
+    for start in range(0, len(tokens), BLOCK_TOKENS):
+        found = np.flatnonzero(tokens[start : start + BLOCK_TOKENS] == tag_id) + start
+        pairs = offsets.searchsorted(found, side="right") - 1
+        pairs = pairs[found - offsets[pairs] >= skipped]
+        if len(pairs):
+            return int(pairs[0])
+    return None
+
+
+def _refusal(tag: str, split: CorpusSplit, side: int, pair: int) -> str:
+    group = "data" if split.corpus == MAIN else f"data.mixture.{split.corpus}"
+    return (
+        f"the tag {tag} is a word of the text: it occurs in pair {pair + 1} of {split.name} ({split.languages[side]}, "
+        f"from {group}.{split.split}): choose another tag"
+    )

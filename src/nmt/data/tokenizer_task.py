@@ -1,0 +1,165 @@
+"""The task of preparation that makes the tokenizer: train it on all corpora, or keep or extend an earlier one."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.compute.processes import run_in_process
+from nmt.config.schema import TREES, Config, DataConfig, TokenizerConfig
+from nmt.data.corpora import training_splits
+from nmt.data.layout import CorpusLayout
+from nmt.data.manifest import PreparationTasks
+from nmt.data.records import TOKENIZER_TASK, JsonObject, SampledLines, TrainedTokenizer, collect_task
+from nmt.data.rounds import stage_shares
+from nmt.data.tags import tag_ids, tags_of
+from nmt.errors import UserError
+from nmt.text import train_tokenizer
+from nmt.text.extend_tokenizer import check_joint, extend
+from nmt.text.lines import read_lines
+from nmt.text.tokenizer import Tokenizer, trained_file_names
+
+
+@dataclass(frozen=True, slots=True)
+class OriginTokenizer:
+    """An earlier tokenizer: that of the model that training will begin from, or of tokenizer.folder."""
+
+    tokenizer: Tokenizer
+    name: str
+    """What messages call its place."""
+
+
+LoadOrigin = Callable[[], OriginTokenizer | None]
+"""Loads the tokenizer to keep or extend; None if the settings name none. Raises a UserError if it is gone."""
+
+
+class Text(NamedTuple):
+    """The text of a corpus that a tokenizer is trained on."""
+
+    files: list[Path]
+    lines: int
+    tag: str
+    """The tag at the beginning of some lines, which is not trained on."""
+    corpus: str
+
+
+def uses_origin_tokenizer(config: Config) -> bool:
+    """Return whether the settings keep or extend the tokenizer of the model that training begins from."""
+    return bool(config.training.init_from) and config.training.init_vocabulary != "new"
+
+
+def tokenizer_settings(config: Config) -> JsonObject:
+    """Return the settings on which the tokenizer depends; None equals a missing key."""
+    vocabulary = config.training.init_vocabulary if uses_origin_tokenizer(config) else None
+    settings = {key: value for key, value in asdict(config.tokenizer).items() if key != "folder"}
+    is_kept = vocabulary == "old" or config.tokenizer.folder
+    return {"settings": None if is_kept else settings, "vocabulary": vocabulary}
+
+
+def make_tokenizer(config: Config, tasks: PreparationTasks, load_origin: LoadOrigin) -> str:
+    """Train the tokenizer, or keep or extend an earlier one."""
+    inputs = {key: value for key, value in tokenizer_settings(config).items() if value is not None}
+    splits = training_splits(config.data)
+    pairs = {each.corpus: tasks.manifest.collected(each.name).kept for each in splits}
+    if "settings" in inputs:
+        texts = [tasks.outputs(collect_task(each.name)) for each in splits]
+        inputs["text"] = {name: checksum for files in texts for name, checksum in files.items()}
+        if len(splits) > 1:
+            inputs["weights"] = _shares(config.data, pairs)
+    if tags := tags_of(splits):
+        inputs["tags"] = tags
+    if checksum := _origin_checksum(config, tasks, load_origin):
+        inputs["tokenizer"] = checksum
+    names = trained_file_names(joint=config.tokenizer.joint)
+    tasks.run(TOKENIZER_TASK, inputs, names, lambda: asdict(_write_tokenizer(config, pairs, load_origin())))
+    return TOKENIZER_TASK
+
+
+def _origin_checksum(config: Config, tasks: PreparationTasks, load_origin: LoadOrigin) -> str:
+    """Return the checksum of the tokenizer to keep or extend, if any; once it has been extended, it may be gone."""
+    try:
+        origin = load_origin()
+    except UserError:
+        done = tasks.manifest.tasks.get(TOKENIZER_TASK)
+        if done is None or done.inputs.get("vocabulary") != "extend":
+            raise
+        return str(done.inputs.get("tokenizer"))
+    if origin is None:
+        return ""
+    check_joint(origin.tokenizer, joint=config.tokenizer.joint, name=origin.name)
+    return origin.tokenizer.checksum
+
+
+def _write_tokenizer(config: Config, pairs: Mapping[str, int], origin: OriginTokenizer | None) -> TrainedTokenizer:
+    """Save the tokenizer, given the number of pairs in each corpus."""
+    if origin is not None and tokenizer_settings(config)["settings"] is None:
+        chosen, lines = origin.tokenizer, list[SampledLines]()
+    else:
+        chosen, lines = _trained_tokenizer(config, pairs)
+        if origin is not None:
+            chosen = extend(origin.tokenizer, chosen, config.tokenizer.vocab_size, origin.name)
+    tag_ids(chosen, tags_of(training_splits(config.data)), origin.name if origin else str(config.data_folder))
+    chosen.save(config.data_folder)
+    return TrainedTokenizer(chosen.checksum, chosen.source_size, chosen.target_size, lines)
+
+
+def _trained_tokenizer(config: Config, pairs: Mapping[str, int]) -> tuple[Tokenizer, list[SampledLines]]:
+    """Train one model on both sides, or one per side; trees have a symbol per bracket and tag."""
+    sides: tuple[list[Text], list[Text]] = ([], [])
+    splits = training_splits(config.data)
+    for split in splits:
+        files = CorpusLayout(config.data_folder).texts(split.name, split.languages)
+        for side, file, tag in zip(sides, files, (split.data.tag, ""), strict=True):
+            side.append(Text([file], pairs[split.corpus], tag, split.corpus))
+    tags = tags_of(splits)
+    if config.tokenizer.joint:
+        texts = [(_joined(*each)) for each in zip(*sides, strict=True)]
+        models = [run_in_process(_train_model, texts, config.data, config.tokenizer, tags)]
+    else:
+        target = (
+            run_in_process(_train_symbols, [file for text in sides[1] for file in text.files])
+            if config.data.target_lang == TREES
+            else run_in_process(_train_model, sides[1], config.data, config.tokenizer, [])
+        )
+        models = [run_in_process(_train_model, sides[0], config.data, config.tokenizer, tags), target]
+    return Tokenizer(*(model for model, _ in models)), [SampledLines(**asdict(seen)) for _, seen in models]
+
+
+def _joined(source: Text, target: Text) -> Text:
+    """Return the text of both sides of a corpus."""
+    return Text(source.files + target.files, source.lines + target.lines, source.tag, source.corpus)
+
+
+def _train_model(
+    texts: list[Text], data: DataConfig, settings: TokenizerConfig, tags: list[str]
+) -> tuple[bytes, train_tokenizer.LinesSeen]:
+    """Train a model on the texts of all corpora, with their weights."""
+    counts = [text.lines for text in texts]
+    lines: Iterable[str] = chain.from_iterable(map(_lines, texts))
+    total = sum(counts)
+    if len(texts) > 1:
+        total = min(settings.training_sentences or total, total)
+        shares = _shares(data, {text.corpus: text.lines for text in texts})
+        sizes = [round(share * total) for share in shares.values()]
+        lines, total = (
+            train_tokenizer.in_proportion([partial(_lines, text) for text in texts], counts, sizes),
+            sum(sizes),
+        )
+    return train_tokenizer.train(lines, total, settings, tags)
+
+
+def _lines(text: Text) -> chain[str]:
+    tag = f"{text.tag} " if text.tag else ""
+    return chain.from_iterable((line.removeprefix(tag) for line in read_lines(file)) for file in text.files)
+
+
+def _train_symbols(files: list[Path]) -> tuple[bytes, train_tokenizer.LinesSeen]:
+    return train_tokenizer.train_symbols(chain.from_iterable(map(read_lines, files)))
+
+
+def _shares(data: DataConfig, sizes: Mapping[str, int]) -> dict[str, float]:
+    """Return the share of each corpus in the text that the tokenizer is trained on, given the corpora's sizes."""
+    all_corpora = stage_shares(replace(data, stages=[]), sizes)[0]
+    return dict(zip(sizes, all_corpora.shares.tolist(), strict=True))

@@ -1,0 +1,101 @@
+"""A mixture through the command line: it is killed and resumed exactly, and reports what it was trained on."""
+
+import json
+import os
+import signal
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.training.checkpointing import CheckpointManager
+from tests.integration.test_training import events
+from tests.integration.toy import call, pairs
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> list[str]:
+    for seed, (name, count) in enumerate((("train", 150), ("valid", 12), ("crawled", 300))):
+        for side, language in enumerate(("en", "de")):
+            lines = [pair[side] for pair in pairs(count, seed)]
+            (tmp_path / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines))
+    files = {name: f"[{tmp_path}/{name}.en,{tmp_path}/{name}.de]" for name in ("train", "valid", "crawled")}
+    return [
+        *("data=files", "data.corpus=toy", f"data.train={files['train']}", f"data.valid={files['valid']}"),
+        *(f"data.test={files['valid']}", f"data.mixture.crawled.train={files['crawled']}", "data.max_pieces=40"),
+        *("data.mixture.crawled.tag='<crawled>'", "data.mixture.crawled.hold_out=0.05", "data.weight=3"),
+        *("data.stages=['crawled until 8','crawled main']", "tokenizer.vocab_size=80", "name=toy"),
+        *("model.layers=1", "model.d_model=16", "model.d_ff=32", "model.heads=2", "model.dropout=0.1"),
+        *("training.steps=21", "training.batch_tokens=300", "training.warmup_steps=4", "training.learning_rate=5e-3"),
+        *("training.save_every=3", "training.valid_every=15", "training.valid_sentences=2", "training.log_every=1"),
+        *("averaging.last=2", "decoding.beam=1", "decoding.extra_length=5", "evaluation.splits=[test,crawled.test]"),
+        *("runtime.threads=1", "runtime.workers=1", "runtime.device=cpu", "runtime.precision=fp32"),
+        *("tracking=none", f"paths.data={tmp_path}/data"),
+    ]
+
+
+def trained(outputs: Path) -> list[dict[str, Any]]:
+    """Return the figures of all train and valid events that do not depend on time."""
+    times = ("time", "seconds", "tokens_per_second")
+    return [
+        {key: value for key, value in event.items() if key not in times}
+        for kind in ("train", "valid")
+        for event in events(outputs, kind)
+    ]
+
+
+def killed_at(step: int, command: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run a command in a forked process, which is killed when it saves a step; return the signal that ended it."""
+    save = CheckpointManager.save
+
+    def fatal(self: CheckpointManager, state: Any, valid: Any, *, interim: bool) -> None:
+        if state.trainer.step >= step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        save(self, state, valid, interim=interim)
+
+    pid = os.fork()
+    if not pid:
+        monkeypatch.setattr(CheckpointManager, "save", fatal)
+        call(command)
+        os._exit(0)
+    return os.WTERMSIG(os.waitpid(pid, 0)[1])
+
+
+def test_killed_mixture_resumes_with_the_same_result(
+    settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call(["data", *settings]).returncode == 0
+    whole, resumed = ([*settings, f"paths.outputs={tmp_path}/{name}"] for name in ("whole", "resumed"))
+    done = call(["train", *whole])
+    assert done.returncode == 0, done.stderr
+    for step in (6, 12):  # in the first and in the second stage
+        assert killed_at(step, ["train", *resumed], monkeypatch) == signal.SIGKILL
+    assert call(["train", *resumed]).returncode == 0
+    assert trained(tmp_path / "resumed") == trained(tmp_path / "whole")
+    weights = [tmp_path / name / "toy/checkpoints/step-00000021/model.safetensors" for name in ("whole", "resumed")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+
+    *_, last = events(tmp_path / "whole", "train")
+    at_the_change = events(tmp_path / "whole", "train")[7]
+    assert at_the_change["tokens/main"] == 0 < at_the_change["tokens/crawled"]
+    later = {name: last[f"tokens/{name}"] - at_the_change[f"tokens/{name}"] for name in ("main", "crawled")}
+    assert 0 < later["crawled"] < later["main"]
+    valid = events(tmp_path / "whole", "valid")[-1]
+    assert valid["loss/crawled"] != valid["loss"]
+    assert {"bleu", "bleu/crawled", "perplexity/crawled"} < {*valid}
+
+    for command in ("average", "eval", "report"):
+        done = call([command, *whole])
+        assert done.returncode == 0, done.stderr
+    scores = json.loads((tmp_path / "whole/toy/eval/crawled.test.json").read_text())
+    assert scores["split"] == "crawled.test"
+    page = (tmp_path / "whole/toy/report.html").read_text()
+    assert f'<td>crawled</td><td class="n">{last["pairs/crawled"]:,}</td>' in page
+    printed = [call(["batch", *whole, f"batch.step={step}"]).stdout.splitlines() for step in (2, *range(9, 13))]
+    corpora = [{line.split("\t")[0] for line in lines} for lines in printed]
+    assert corpora[0] == {"crawled"}
+    assert set().union(*corpora[1:]) == {"main", "crawled"}
+    for line in chain.from_iterable(printed):
+        corpus, source, _ = line.split("\t")
+        assert source.startswith("<crawled> ") == (corpus == "crawled")

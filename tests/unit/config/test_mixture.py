@@ -1,0 +1,94 @@
+"""The settings of a mixture of corpora, and mistakes in them."""
+
+import pytest
+
+from nmt.config.compose import compose
+from nmt.config.saved import from_yaml, to_yaml
+from nmt.errors import ConfigError, UserError
+from nmt.runs.compatibility import check_resumable
+from tests.unit.config.test_compose import error_message, flat
+
+MORE = "data.mixture.more.train=[a.en,a.de]"
+
+
+def test_a_corpus_has_its_own_files_and_the_filters_of_the_main_one() -> None:
+    config = compose(
+        ["experiment=own", "data.max_words=99", "data.tag=x", MORE, "data.mixture.more.max_ratio=2", "data.weight=3"]
+    )
+    corpora = config.data.corpora()
+    assert list(corpora) == ["main", "more"]
+    more = corpora["more"]
+    assert (more.train, more.source, more.max_words, more.max_ratio) == (["a.en", "a.de"], "files", 99, 2.0)
+    assert (more.tag, more.weight, more.hold_out, more.valid) == ("", 1.0, 0.0, [])
+    assert from_yaml(to_yaml(config)) == config
+
+
+def test_corpora_can_be_written_as_a_dictionary() -> None:
+    assert compose(["data.mixture={more: {train: [a.en,a.de]}}"]) == compose([MORE])
+    written = compose(["data.mixture.more={train: [a.en,a.de], weight: 2}"])
+    assert written == compose([MORE, "data.mixture.more.weight=2"])
+
+
+def test_stages_give_weights_and_ends() -> None:
+    data = compose([MORE, "data.stages=['more until 20','main:3 more:0.5']"]).data
+    assert [(dict(stage.weights), stage.until) for stage in data.training_stages()] == [
+        ({"more": None}, 20),
+        ({"main": 3.0, "more": 0.5}, None),
+    ]
+    assert [dict(stage.weights) for stage in compose([MORE]).data.training_stages()] == [{"main": None, "more": None}]
+
+
+def test_another_weight_is_not_resumed() -> None:
+    with pytest.raises(UserError, match=r"weight was not set and is now 3.* or remove data\.mixture\.more\.weight$"):
+        check_resumable(flat(compose([MORE])), flat(compose([MORE, "data.mixture.more.weight=3"])))
+    with pytest.raises(UserError, match=r"cannot be resumed.*set data\.mixture\.more\.weight=2"):
+        check_resumable(
+            flat(compose([MORE, "data.mixture.more.weight=2"])), flat(compose([MORE, "data.mixture.more.weight=3"]))
+        )
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["data.mixture.more.weight=0"], "data.weight=0 must be above 0"),
+        (["data.mixture.more.weight=-2"], "data.weight=-2 must be above 0"),
+        (["data.weight=0", "data.mixture.more.weight=0"], "data.weight=0 must be above 0"),
+        (["data.mixture.more.weight=nan"], "data.weight=nan must be above 0"),
+        (["data.mixture.more.weight=heavy"], "data.mixture.more.weight must be a number"),
+        (["data.weight=1e300"], "data.weight=1e+300 must be above 0 and at most 1e+06"),
+        (["data.temperature=0.001"], "data.temperature=0.001 must be a number from 1 on"),
+        (["data.temperature=-1"], "data.temperature=-1 must be a number from 1 on"),
+        (["data.mixture.more.wait=2"], "no setting data.mixture.more.wait; did you mean tag|weight"),
+        (["data.mixture.more.corpus=x"], "there is no setting data.mixture.more.corpus"),
+        (["data.mixture.more.train=a.en"], "data.mixture.more.train must be a list"),
+        (["data.mixture.more.train=[]"], "data.mixture.more.train is empty"),
+        (["data.mixture.more.max_ratio=0.5"], "data.mixture.more: data.max_ratio=0.5 would drop every pair"),
+        (["data.mixture.more.target_lang=trees"], "all corpora or none must have target_lang=trees"),
+        (["data.mixture.more.tag='a b'"], "must be one word"),
+        (["data.mixture.more=3"], "data.mixture.more must be settings"),
+        (["data.mixture.main.train=[a,b]"], "main is the name of the corpus of data.train"),
+        (["data.mixture={a.b: {train: [a,b]}}"], "'a.b' must be a name of letters"),
+        (["data.mixture={../x: {train: [a,b]}}"], "'../x' must be a name of letters"),
+        (["data.mixture={x: {train: [a,b], 7: 8}}"], "there is no setting data.mixture.x.7"),
+        (["data.stages=[moer]"], "there is no corpus 'moer' in the mixture; did you mean more"),
+        (["data.stages=['main until 9','more until 5','main']"], "'more until 5' must end after step 9"),
+        (["data.stages=['main until 0','more']"], "must end after step 0"),
+        (["data.stages=['main','more']"], "'main' has no end"),
+        (["data.stages=['main until 9']"], "is the last stage"),
+        (["data.stages=['main until then','more']"], "must end with a step"),
+        (["data.stages=['main main']"], "names the corpus main twice"),
+        (["data.stages=['']"], "names no corpus"),
+        (["data.stages=['main:0 more']"], "the weight 0 in 'main:0 more' must be above 0"),
+        (["data.stages=['main:x']"], "a weight that is no number: 'x'"),
+        (["tokenizer.folder=x", "training.init_from=y"], "tokenizer.folder names a tokenizer, but"),
+    ],
+)
+def test_mistakes_are_one_line(overrides: list[str], message: str) -> None:
+    found = error_message(MORE, *overrides)
+    assert any(part in found for part in message.split("|"))
+
+
+def test_two_corpora_of_one_name_are_refused() -> None:
+    twice = to_yaml(compose([MORE])).replace("    more:", "    more: {train: [b.en, b.de]}\n    more:")
+    with pytest.raises(ConfigError, match="more"):
+        from_yaml(twice)

@@ -1,0 +1,179 @@
+"""A mixture is prepared corpus by corpus, with one tokenizer whose tags are words that occur nowhere else."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.commands import data as command
+from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
+from nmt.data import prepare, tokenizer_task
+from nmt.data.corpora import split_languages
+from nmt.data.manifest import read_manifest
+from nmt.data.mixed_store import open_training_text
+from nmt.data.store import PairStore
+from nmt.data.tokenizer_task import OriginTokenizer
+from nmt.errors import UserError
+from nmt.text.extend_tokenizer import extend
+from nmt.text.tokenizer import Tokenizer
+from nmt.text.train_tokenizer import in_proportion, train
+from tests.unit.data.test_prepare import run, text, with_data
+
+
+@pytest.fixture(autouse=True)
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Config:
+    """Give a corpus with development and test text, one with a filter, and one into another language."""
+    files = {}
+    for number, (name, count) in enumerate((("train", 200), ("valid", 9), ("test", 9), ("more", 100), ("french", 80))):
+        files[name] = [str(tmp_path / f"{name}.{side}") for side in ("source", "target")]
+        for side, path in enumerate(files[name]):
+            Path(path).write_text("".join(f"{line}\n" for line in text(count, 2 * number + side)))
+    more = Path(files["more"][1])
+    more.write_text("\n".join(["x " * 30, *more.read_text().splitlines()[1:]]) + "\n")
+    return Config(
+        data=DataConfig(
+            corpus="toy", source="files", train=files["train"], valid=files["valid"], test=files["test"], tag="<de>",
+            mixture={
+                "more": {"train": files["more"], "max_words": 25, "hold_out": 0.1, "tag": "<bt>", "weight": 2},
+                "french": {"train": files["french"], "target_lang": "fr", "tag": "<fr>"},
+            },
+        ),
+        tokenizer=TokenizerConfig(vocab_size=100),
+        runtime=RuntimeConfig(workers=1),
+        paths=PathsConfig(data=str(tmp_path / "data")),
+    )  # fmt: skip
+
+
+def with_corpus(config: Config, name: str, **settings: Any) -> Config:
+    mixture = {**config.data.mixture, name: {**config.data.mixture.get(name, {}), **settings}}
+    return with_data(config, mixture=mixture)
+
+
+def test_each_corpus_has_its_own_tasks_filters_and_splits(mixed: Config) -> None:
+    ran = run(mixed)
+    assert {"encode train", "encode more.train", "encode more.valid", "encode french.train"} < {*ran}
+    assert "collect french.valid" not in ran
+    manifest = read_manifest(mixed.data_folder)
+    assert manifest.collected("more.train").dropped["words"] == 1
+    assert manifest.collected("train").dropped["words"] == 0
+    counts = [manifest.collected(f"more.{split}").kept for split in ("train", "valid", "test")]
+    assert sum(counts) == 99
+    assert min(counts) > 0
+    assert (mixed.data_folder / "french.train.fr").is_file()
+    assert split_languages(mixed.data, "french.train") == ("en", "fr")
+    assert any(line.startswith("filter of more.train") for line in command.table(manifest))
+    prepare.require_prepared(mixed)
+    assert run(mixed) == []
+
+
+def test_a_tag_is_one_id_at_the_beginning_of_each_source_sentence(mixed: Config) -> None:
+    run(mixed)
+    tokenizer, store = Tokenizer.load(mixed.data_folder), open_training_text(mixed.data_folder, mixed.data)
+    tags = {name: corpus.tag for name, corpus in mixed.data.corpora().items()}
+    ids = {name: tokenizer.encode_source([tag])[0] for name, tag in tags.items()}
+    assert [len(each) for each in ids.values()] == [1, 1, 1]
+    for pair in range(len(store)):
+        first, *rest = store.source(pair).tolist()
+        assert [first] == ids[store.corpus_of(pair)]
+        assert not {*rest, *store.target(pair).tolist()} & {each for found in ids.values() for each in found}
+    line = (mixed.data_folder / "french.train.en").read_text().splitlines()[3]
+    assert line.startswith("<fr> ")
+    assert tokenizer.decode_source(tokenizer.encode_source([line])[0]) == line
+    assert tokenizer.encode_source([line.removeprefix("<fr> ")])[0] == tokenizer.encode_source([line])[0][1:]
+
+
+def test_another_corpus_prepares_the_others_again_only_for_another_tokenizer(mixed: Config, tmp_path: Path) -> None:
+    mixture = {name: mixed.data.mixture[name] for name in ("more",)}
+    run(with_data(mixed, mixture=mixture))
+    french = mixture | {"french": {**mixed.data.mixture["french"], "tag": "<de>"}}
+    both = with_data(mixed, mixture=french)
+    kept = replace(both, tokenizer=replace(both.tokenizer, folder=str(mixed.data_folder)))
+    before = Tokenizer.load(mixed.data_folder)
+    said: list[str] = []
+    prepare.prepare(kept, said.append, command._origin(kept))
+    ran = {line.split(":")[0] for line in said if ": done" in line}
+    assert ran == {"collect french.train", "overlap", "tokenizer", "encode french.train", "tags"}
+    assert Tokenizer.load(mixed.data_folder).checksum == before.checksum
+    prepare.require_prepared(kept)
+    again: list[str] = []
+    prepare.prepare(both, again.append)
+    assert any(line.startswith("tokenizer: running again") and "text" in line for line in again)
+    assert {"encode train: running again: its tokenizer changed"} < {*again}
+    assert not any(line.startswith("collect") and "running" in line for line in again)
+
+
+def test_a_tokenizer_without_the_tag_is_refused_and_can_be_extended(mixed: Config) -> None:
+    plain = Tokenizer(train(iter(text(300, 1)), 300, TokenizerConfig(vocab_size=90))[0])
+    kept = replace(mixed, tokenizer=replace(mixed.tokenizer, folder="elsewhere"))
+    with pytest.raises(UserError, match="the tokenizer of elsewhere has no piece for the tag <de>"):
+        prepare.prepare(kept, print, OriginTokenizer(plain, "elsewhere"))
+    learned = Tokenizer(train(iter(text(300, 2)), 300, TokenizerConfig(vocab_size=90), ["<de>", "<fr>"])[0])
+    extended = extend(plain, learned, 100, "plain")
+    line = text(1, 1)[0]
+    assert extended.encode_source([f"<fr> {line}"])[0][1:] == plain.encode_source([line])[0]
+
+
+@pytest.mark.parametrize(
+    ("corpus", "side"), [("train", "source"), ("train", "target"), ("french", "source"), ("valid", "source")]
+)
+def test_a_tag_that_is_a_word_of_the_text_is_refused(mixed: Config, tmp_path: Path, corpus: str, side: str) -> None:
+    path = tmp_path / f"{corpus}.{side}"
+    lines = path.read_text().splitlines()
+    lines[4] = f"ba <bt> {lines[4]}"
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(UserError, match=r"the tag <bt> is a word of the text: it occurs in pair 5 of .*choose another"):
+        run(mixed)
+
+
+def test_a_tag_twice_is_refused(mixed: Config, tmp_path: Path) -> None:
+    path = tmp_path / "more.source"
+    path.write_text("".join(f"<bt> {line}\n" for line in path.read_text().splitlines()))
+    with pytest.raises(UserError, match="the tag <bt> is a word of the text"):
+        run(mixed)
+
+
+def test_overlap_with_the_text_of_any_corpus_is_counted(mixed: Config, tmp_path: Path) -> None:
+    for side in ("source", "target"):
+        with (tmp_path / f"more.{side}").open("a") as file:
+            file.write("".join((tmp_path / f"test.{side}").read_text().splitlines(keepends=True)[:4]))
+    run(with_corpus(mixed, "more", hold_out=0.0))
+    overlap = read_manifest(mixed.data_folder).overlap()["test"]
+    assert (overlap.source, overlap.target, overlap.pair) == (4, 4, 4)
+
+
+def test_data_of_other_settings_of_a_corpus_is_refused(mixed: Config) -> None:
+    run(mixed)
+    with pytest.raises(UserError, match=r"prepared with other settings \(collect more.train: filters\)"):
+        prepare.require_prepared(with_corpus(mixed, "more", max_words=24))
+    with pytest.raises(UserError, match=r"prepared with other settings \(collect french.train: tag\)"):
+        prepare.require_prepared(with_corpus(mixed, "french", tag="<x>"))
+    with pytest.raises(UserError, match=r"is not prepared \(collect third.train\)"):
+        prepare.require_prepared(with_corpus(mixed, "third", train=["a", "b"]))
+    PairStore.open(mixed.data_folder, "more.train").verify()
+    (mixed.data_folder / "more.train.store.json").write_text(json.dumps({"pairs": 1, "files": {}}))
+    with pytest.raises(UserError, match="damaged"):
+        open_training_text(mixed.data_folder, mixed.data)
+
+
+def test_errors_name_the_corpus(mixed: Config) -> None:
+    missing = with_corpus(mixed, "more", train=["nowhere.en", "nowhere.de"])
+    with pytest.raises(UserError, match=r"data\.mixture\.more: nowhere\.en does not exist .* check data\.train"):
+        run(missing)
+    with pytest.raises(UserError, match=r"data\.mixture\.more: the filters leave none"):
+        run(with_corpus(mixed, "more", max_words=1))
+
+
+def test_the_tokenizer_sees_the_corpora_in_the_proportion_of_their_weights() -> None:
+    texts = [["a"] * 10, ["b", "c", "d"]]
+    lines = list(in_proportion([lambda lines=lines: lines for lines in texts], [10, 3], [4, 7]))  # type: ignore[misc]
+    counts = Counter(lines)
+    assert (counts["a"], counts["b"] + counts["c"] + counts["d"]) == (4, 7)
+    assert {counts["b"], counts["c"], counts["d"]} == {2, 3}

@@ -1,0 +1,177 @@
+"""The plan of a mixture, compared with counts of its batches and with what the settings promise."""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from itertools import chain, islice
+
+import numpy as np
+import pytest
+
+from nmt.config.schema import DataConfig
+from nmt.data import rounds as planning
+from nmt.data.batches import EpochPlan, PairLengths
+from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
+from nmt.data.mixed_store import MixedStore
+from nmt.data.rounds import RoundPlanner, stage_shares
+from nmt.data.store import PairStore
+from nmt.data.synthetic import synthetic_pairs
+
+SIZES = {"main": 3000, "crawled": 9000, "tiny": 7}
+
+
+def settings(*stages: str, temperature: float = 0.0, **weights: float) -> DataConfig:
+    others = {name: {"train": ["a", "b"], "weight": weights.get(name, 1.0)} for name in list(SIZES)[1:]}
+    return DataConfig(mixture=others, weight=weights.get("main", 1.0), stages=list(stages), temperature=temperature)
+
+
+@cache
+def stores() -> dict[str, PairStore]:
+    longest = {"main": 40, "crawled": 60, "tiny": 9}
+    return {
+        name: synthetic_pairs(50, 50, pairs=size, seed=seed, max_length=longest[name])
+        for seed, (name, size) in enumerate(SIZES.items())
+    }
+
+
+def mixture(data: DataConfig) -> MixedStore:
+    found = stores()
+    tokens = {name: len(store.source_tokens) + len(store.target_tokens) for name, store in found.items()}
+    return MixedStore(found, stage_shares(data, tokens))
+
+
+def rounds(store: MixedStore, count: int, seed: int = 1) -> list[EpochPlan]:
+    planner = store.planner(lengths_of(store), 600, seed)
+    return [planner(number) for number in range(count)]
+
+
+def lengths_of(store: MixedStore) -> PairLengths:
+    return PairLengths.with_marks(store.source_lengths, store.target_lengths)
+
+
+def token_shares(store: MixedStore, plans: list[EpochPlan]) -> dict[str, float]:
+    """Count the tokens of each corpus pair by pair."""
+    counts: Counter[str] = Counter()
+    for plan in plans:
+        for index in range(len(plan)):
+            for pair in plan[index].tolist():
+                counts[store.corpus_of(pair)] += len(store.source(pair)) + len(store.target(pair)) + 2
+    return {name: count / counts.total() for name, count in counts.items()}
+
+
+def test_shares_of_the_tokens_follow_the_weights() -> None:
+    store = mixture(settings(main=3, crawled=1, tiny=0.01))
+    found = token_shares(store, rounds(store, 8))
+    assert found == pytest.approx({"main": 3 / 4.01, "crawled": 1 / 4.01, "tiny": 0.01 / 4.01}, rel=0.05)
+
+
+@pytest.mark.parametrize("temperature", [1, 2, 5])
+def test_temperature_flattens_the_sizes_of_the_corpora(temperature: float) -> None:
+    store = mixture(settings(temperature=temperature))
+    sizes = {name: int(each.source_offsets[-1] + each.target_offsets[-1]) for name, each in stores().items()}
+    powers = {name: size ** (1 / temperature) for name, size in sizes.items()}
+    expected = {name: power / sum(powers.values()) for name, power in powers.items()}
+    found = token_shares(store, rounds(store, 8))
+    assert found["main"] == pytest.approx(expected["main"], rel=0.05)
+    assert found["crawled"] == pytest.approx(expected["crawled"], rel=0.05)
+
+
+def test_no_pair_occurs_again_before_all_others_of_its_corpus() -> None:
+    store = mixture(settings(main=2))
+    counts = Counter(chain.from_iterable(plan.order.tolist() for plan in rounds(store, 5)))
+    start = 0
+    for size in SIZES.values():
+        times = [counts[pair] for pair in range(start, start + size)]
+        assert max(times) - min(times) <= 1
+        start += size
+    assert min(counts[pair] for pair in range(3000)) >= 1
+
+
+def test_batches_keep_the_budget_and_mix_the_corpora() -> None:
+    store = mixture(settings())
+    lengths, mixed = lengths_of(store), 0
+    for plan in rounds(store, 2):
+        assert sorted(chain.from_iterable(plan[index].tolist() for index in range(len(plan)))) == sorted(plan.order)
+        for index in range(len(plan)):
+            assert max(lengths.source[plan[index]].sum(), lengths.target[plan[index]].sum()) <= 600
+            mixed += len({store.corpus_of(pair) for pair in plan[index].tolist()}) > 1
+    assert mixed > 300
+
+
+def test_a_stage_ends_at_its_step() -> None:
+    store = mixture(settings("crawled until 20", "crawled main:3 until 300", "tiny"))
+    steps = chain.from_iterable(chain(*[[plan[index] for index in range(len(plan))]]) for plan in rounds(store, 4))
+    corpora = [{store.corpus_of(pair) for pair in batch.tolist()} for batch in islice(steps, 310)]
+    assert set().union(*corpora[:20]) == {"crawled"}
+    assert set().union(*corpora[20:300]) == {"crawled", "main"}
+    assert set().union(*corpora[300:]) == {"tiny"}
+
+
+def test_another_seed_gives_another_plan_and_the_same_seed_the_same() -> None:
+    store = mixture(settings())
+    first, again, other = (rounds(store, 2, seed)[1] for seed in (1, 1, 2))
+    assert (first.order == again.order).all()
+    assert (first.bounds == again.bounds).all()
+    assert first.order.shape != other.order.shape or (first.order != other.order).any()
+
+
+def test_one_pair_is_enough() -> None:
+    lengths = PairLengths(np.array([5]), np.array([7]))
+    planner = RoundPlanner(lengths, [1], stage_shares(DataConfig(), {"main": 10}), batch_tokens=7, seed=1)
+    assert set(planner(0).order.tolist()) == {0}
+
+
+def stream(start: DataPosition = DataPosition(), rank: int = 0, devices: int = 1) -> Iterator[GlobalBatch]:  # noqa: B008
+    store = mixture(settings("crawled until 40", "crawled main:3", tiny=0.05))
+    return global_batches(store, batch_tokens=400, device_tokens=0, seed=3, start=start, rank=rank, devices=devices)
+
+
+def pairs_of(batch: GlobalBatch) -> list[int]:
+    return sorted(pair for each in batch.micro_batches for pair in each.sentences.tolist())
+
+
+def test_stream_resumes_from_any_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "ROUND_BATCHES", 30)
+    whole = list(islice(stream(), 110))
+    assert {batch.after.epoch for batch in whole} >= {1, 2, 3, 4}
+    for done in (1, *range(28, 46), 70, 105):
+        position = DataPosition.from_list(whole[done - 1].after.to_list())
+        resumed = list(islice(stream(position), 5))
+        for batch, expected in zip(resumed, whole[done : done + 5], strict=True):
+            assert pairs_of(batch) == pairs_of(expected)
+            assert (batch.after, batch.corpora) == (expected.after, expected.corpora)
+
+
+def test_devices_share_the_same_global_batches() -> None:
+    alone = list(islice(stream(), 10))
+    for devices in (2, 8):
+        ranks = [list(islice(stream(rank=rank, devices=devices), 10)) for rank in range(devices)]
+        for one, *shares in zip(alone, *ranks, strict=True):
+            assert pairs_of(one) == sorted(chain.from_iterable(map(pairs_of, shares)))
+            assert {(each.target_tokens, each.after) for each in shares} == {(one.target_tokens, one.after)}
+
+
+def test_batches_count_the_pairs_and_tokens_of_each_corpus() -> None:
+    store = mixture(settings())
+    for batch in islice(stream(), 35, 50):
+        pairs = pairs_of(batch)
+        for name, (count, tokens) in batch.corpora.items():
+            own = [pair for pair in pairs if store.corpus_of(pair) == name]
+            assert count == len(own)
+            assert tokens == sum(len(store.source(pair)) + len(store.target(pair)) + 2 for pair in own)
+        assert sum(tokens for _, tokens in batch.corpora.values()) == batch.tokens
+
+
+def test_mixed_store_has_the_sentences_of_its_stores_in_any_order() -> None:
+    store, parts = mixture(settings()), list(stores().values())
+    sources = [part.source(index).tolist() for part in parts for index in range(len(part))]
+    targets = [part.target(index).tolist() for part in parts for index in range(len(part))]
+    assert len(store) == len(sources)
+    for pairs in ([0], [12_006, 5, 3000, 2999, 12_000], [4, 3]):
+        for side, expected in enumerate((sources, targets)):
+            ids, lengths = store.gather(side, np.array(pairs), 6)
+            assert lengths.tolist() == [min(6, len(expected[pair])) for pair in pairs]
+            assert ids.tolist() == [piece for pair in pairs for piece in expected[pair][:6]]
+        assert [store.source(pair).tolist() for pair in pairs] == [sources[pair] for pair in pairs]
+        assert [store.target(pair).tolist() for pair in pairs] == [targets[pair] for pair in pairs]
+    assert len(assemble(store, np.array([11_999, 0])).labels)
