@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from itertools import tee
+from itertools import repeat, tee
 
 from tqdm import tqdm
 
@@ -10,6 +10,8 @@ from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
 from nmt.decoding.engine import WINDOW_LINES, Translation
 from nmt.decoding.load_engine import load_engine
+from nmt.decoding.request import Request
+from nmt.errors import UserError
 from nmt.text.streams import is_interactive, open_output, read_input
 
 
@@ -18,14 +20,23 @@ def run(config: Config) -> None:
     engine = load_engine(config, prepare_machine(config.runtime)).engine
     window, no_bar = (1, True) if is_interactive(config.input) else (WINDOW_LINES, None)
     sources, lines = tee(read_input(config.input))
-    prefix = config.translate.prefix
-    prefixes = read_input(prefix, "translate.prefix") if prefix else None
     with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=no_bar) as bar:
-        translations = engine.translate(sources, prefixes=prefixes, window=window, done=bar.update)
+        translations = engine.translate(_requests(config, sources), window=window, done=bar.update)
         for index, (line, translation) in enumerate(zip(lines, translations, strict=False)):
             for row in _rows(config, index, line, translation):
                 output.write(f"{row}\n".encode())
             output.flush()
+
+
+def _requests(config: Config, lines: Iterator[str]) -> Iterator[Request]:
+    """Yield each line with the beginning of its translation."""
+    prefix = config.translate.prefix
+    beginnings = read_input(prefix, "translate.prefix") if prefix else repeat("")
+    for line in lines:
+        beginning = next(beginnings, None)
+        if beginning is None:
+            raise UserError("there are fewer prefixes than lines: give one prefix per line, which may be empty")
+        yield Request(line, beginning)
 
 
 def _rows(config: Config, index: int, line: str, translation: Translation) -> Iterator[str]:

@@ -7,6 +7,7 @@ V tokens in the vocabulary, C candidates per sentence, N best hypotheses to retu
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -22,10 +23,18 @@ hypotheses, widening to a beam, dropping finished sentences. The rows of a sente
 the same number of rows. Scores are log-probabilities up to a constant per row, so logits are fine.
 """
 
+Candidates = tuple[Tensor, Tensor, Tensor]
+"""Continuations of the hypotheses of each sentence, in the order in which they are kept: log-probabilities, tokens and
+the rows that they continue, each (S, C)."""
+Choose = Callable[[Tensor, Tensor, Tensor], Candidates]
+"""`choose(log_probabilities, open, rows)` chooses at least `beam` continuations of each sentence that do not end with
+EOS, if there are as many, given the log-probabilities (R, V) of the next tokens, those of the open hypotheses (S, K),
+and the rows (R,) of the search that are shown, K per sentence."""
+
 NEVER = -math.inf
 """The log-probability of tokens and hypotheses that must not be chosen."""
 CHUNK_SCORES = 64
-"""Scores per chunk; `_top` takes the maximum of each chunk of a row first."""
+"""Scores per chunk; `top` takes the maximum of each chunk of a row first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,27 +66,6 @@ def ensemble_scorers(scorers: Sequence[NextTokenScorer]) -> NextTokenScorer:
     return average
 
 
-def force_prefixes(scorer: NextTokenScorer, prefixes: Sequence[Sequence[int]], device: torch.device) -> NextTokenScorer:
-    """Return a scorer under which every sentence begins with its prefix, whose tokens have probability 1."""
-    longest = max(map(len, prefixes))
-    table = torch.tensor([[*prefix, *[PAD] * (longest - len(prefix))] for prefix in prefixes], device=device)
-    sentences = torch.arange(len(prefixes), device=device)  # (R,) the sentence of each row
-    length = 0
-
-    def forced(tokens: Tensor, parents: Tensor) -> Tensor:
-        nonlocal sentences, length
-        scores = scorer(tokens, parents)
-        if length < longest:
-            sentences = sentences[parents]
-            wanted = table[sentences, length][:, None]
-            others = torch.arange(scores.shape[1], device=device) != wanted
-            scores = scores.masked_fill(others & (wanted != PAD), NEVER)
-            length += 1
-        return scores
-
-    return forced
-
-
 def beam_search(
     scorer: NextTokenScorer,
     max_lengths: Tensor,
@@ -85,8 +73,8 @@ def beam_search(
     beam: int,
     alpha: float,
     nbest: int = 1,
-    prefixes: Sequence[Sequence[int]] | None = None,
     stop_early: bool = True,
+    choose: Choose | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the best hypotheses of each sentence, best first.
 
@@ -101,25 +89,31 @@ def beam_search(
         beam: open hypotheses per sentence.
         alpha: exponent of the length penalty, at least 0.
         nbest: hypotheses to return, at most `beam`. There are fewer if the search finds fewer.
-        prefixes: tokens with which each sentence's hypotheses begin.
         stop_early: stop a sentence once its result is certain; this changes the time, never the result.
+        choose: how to choose continuations, if not the most probable ones.
     """
-    if prefixes and any(prefixes):
-        scorer = force_prefixes(scorer, prefixes, max_lengths.device)
-    search = _Search(max_lengths, beam, alpha, nbest)
-    tokens = torch.full_like(max_lengths, BOS)
-    parents = torch.arange(len(max_lengths), device=max_lengths.device)
-    while len(parents):
-        tokens, parents = search.extend(scorer(tokens, parents), stop_early)
+    search = Search(max_lengths, beam, alpha, nbest, choose)
+    search.run(scorer, stop_early=stop_early)
     return search.hypotheses()
 
 
-class _Search:
+def most_probable(log_probabilities: Tensor, open_: Tensor, rows: Tensor, beam: int) -> Candidates:
+    """Choose the 2 * `beam` most probable continuations of each sentence; see `Choose`."""
+    count, width = open_.shape
+    # At most `beam` continuations of a hypothesis stay open, besides the one by EOS.
+    log_probabilities, tokens = top(log_probabilities, beam + 1)
+    totals = (log_probabilities.view(count, width, -1) + open_[:, :, None]).flatten(1)
+    totals, order = totals.topk(min(2 * beam, totals.shape[1]), dim=1)
+    return totals, tokens.view(count, -1).gather(1, order), rows.view(count, width).gather(1, order // tokens.shape[1])
+
+
+class Search:
     """The open hypotheses of the sentences still being searched, and the finished hypotheses of all sentences."""
 
-    def __init__(self, max_lengths: Tensor, beam: int, alpha: float, nbest: int) -> None:
+    def __init__(self, max_lengths: Tensor, beam: int, alpha: float, nbest: int, choose: Choose | None = None) -> None:
         count, device = len(max_lengths), max_lengths.device
         self.beam = beam
+        self.choose = choose or partial(most_probable, beam=beam)
         self.length = 0
         limits = max_lengths.tolist()
         self.shortest_limit = min(limits, default=0)
@@ -129,7 +123,7 @@ class _Search:
         # The S sentences still being searched:
         self.sentences = torch.arange(count, device=device)  # (S,) their indices among the B
         self.limits = max_lengths  # (S,)
-        self.open = torch.zeros(count, 1, device=device)  # (S, K) log-probabilities, best first
+        self.open = torch.zeros(count, 1, device=device)  # (S, K) log-probabilities, in the order chosen
         # The tokens and parents of each step's rows, from which any hypothesis can be read back.
         self.history: list[tuple[Tensor, Tensor]] = []
         # The finished hypotheses of all B sentences: their number, and the best of them, best first.
@@ -139,6 +133,13 @@ class _Search:
         self.log_probabilities = self.scores.clone()  # (B, N)
         self.ends = torch.zeros(count, nbest, 2, dtype=torch.int64, device=device)  # (B, N, 2) length and last row
 
+    def run(self, scorer: NextTokenScorer, *, stop_early: bool) -> None:
+        """Search until every sentence is done."""
+        tokens = torch.full_like(self.sentences, BOS)
+        parents = self.sentences
+        while len(parents):
+            tokens, parents = self.extend(scorer(tokens, parents), stop_early)
+
     def extend(self, scores: Tensor, stop_early: bool) -> tuple[Tensor, Tensor]:
         """Extend the open hypotheses, given the scores (R, V) of their next tokens.
 
@@ -146,14 +147,14 @@ class _Search:
             The tokens and parents with which to call the scorer next.
         """
         self.length += 1
-        totals, tokens, parents = self._candidates(scores)
+        totals, tokens, parents = self.candidates(self._log_probabilities(scores))
         ends = tokens == EOS
         if ends.any():
             if ends[:, : self.beam].any():
                 self._finish(totals.where(ends, NEVER)[:, : self.beam], parents[:, : self.beam])
             # Each open hypothesis has one continuation by EOS, so at least `beam` of 2 * `beam` candidates go on.
-            totals, order = totals.where(~ends, NEVER).sort(dim=1, descending=True, stable=True)
-            tokens, parents = tokens.gather(1, order), parents.gather(1, order)
+            order = ends.to(torch.uint8).argsort(dim=1, stable=True)
+            totals, tokens, parents = (each.gather(1, order) for each in (totals.where(~ends, NEVER), tokens, parents))
         self.open, tokens, parents = (each[:, : self.beam] for each in (totals, tokens, parents))
         done = self._done(stop_early)
         if done.any():
@@ -163,22 +164,20 @@ class _Search:
         self.history.append((tokens.flatten(), parents.flatten()))
         return self.history[-1]
 
-    def _candidates(self, scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the best continuations of each sentence (S, C), best first: log-probabilities, tokens and parents."""
-        count, width = self.open.shape
+    def candidates(self, log_probabilities: Tensor) -> Candidates:
+        """Choose continuations of each sentence, given the log-probabilities (R, V) of the next tokens."""
+        return self.choose(log_probabilities, self.open, torch.arange(self.open.numel(), device=self.open.device))
+
+    def _log_probabilities(self, scores: Tensor) -> Tensor:
+        """Return the log-probabilities (R, V) of the next tokens, without those that end no sentence at its limit."""
         log_probabilities = scores.log_softmax(1, dtype=torch.float32)
         log_probabilities[:, PAD] = NEVER
         log_probabilities[:, BOS] = NEVER
         if self.length >= self.shortest_limit:
-            at_limit = (self.limits == self.length).repeat_interleave(width)
+            at_limit = (self.limits == self.length).repeat_interleave(self.open.shape[1])
             others = torch.arange(scores.shape[1], device=scores.device) != EOS
             log_probabilities.masked_fill_(at_limit[:, None] & others, NEVER)
-        # At most `beam` continuations of a hypothesis stay open, besides the one by EOS.
-        log_probabilities, tokens = _top(log_probabilities, self.beam + 1)
-        totals = (log_probabilities.view(count, width, -1) + self.open[:, :, None]).flatten(1)
-        totals, order = totals.topk(min(2 * self.beam, totals.shape[1]), dim=1)
-        first_rows = torch.arange(0, count * width, width, device=order.device)[:, None]
-        return totals, tokens.view(count, -1).gather(1, order), first_rows + order // tokens.shape[1]
+        return log_probabilities
 
     def _finish(self, totals: Tensor, parents: Tensor) -> None:
         """Add the candidates that end with EOS, given log-probabilities (S, K) that are -inf for the others."""
@@ -195,7 +194,7 @@ class _Search:
 
     def _done(self, stop_early: bool) -> Tensor:
         """Return which sentences (S,) need no further search."""
-        best = self.open[:, 0]
+        best = self.open.amax(1)
         done = best == NEVER
         if self.length >= self.shortest_limit:
             done |= self.limits <= self.length
@@ -229,7 +228,7 @@ def _without(done: Tensor) -> Tensor:
     return places
 
 
-def _top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Return what `scores.topk(count, dim=1)` returns for rows (R, V), but at most V scores per row.
 
     The `count` highest scores of a row lie in the `count` chunks whose maxima are the highest. Finding these chunks

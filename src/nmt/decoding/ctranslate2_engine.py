@@ -1,5 +1,6 @@
 """Translate with a model that `nmt export` wrote for CTranslate2, to score exactly the model that will be used."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,8 @@ import torch
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis, length_penalty
-from nmt.decoding.engine import Engine, Likelihood
+from nmt.decoding.constraints import Constraints
+from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.errors import UserError
 from nmt.text.special import BOS, PAD
@@ -52,19 +54,22 @@ class CTranslate2Engine(Engine):
             raise UserError(f"CTranslate2 cannot load {folder} ({error}): run `make export` again") from error
         ctranslate2.set_random_seed(seed)
 
-    def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
+    def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
+        self._check(constraints)
         # The longest translation of each sentence, without EOS; CTranslate2 takes only one limit for the whole batch.
-        prefix_lengths = [len(prefix) for prefix in prefixes] if prefixes else [0] * len(sources)
         limits = [
-            min(len(source) + prefix_length + self.config.extra_length, self.max_target_tokens) - 1
-            for source, prefix_length in zip(sources, prefix_lengths, strict=True)
+            min(len(source) + len(constraint.beginning) + self.config.extra_length, self.max_target_tokens) - 1
+            for source, constraint in zip(sources, constraints, strict=True)
         ]
+        beginnings = [_pieces(self.target_pieces, each.beginning) for each in constraints]
         found = self.model.translate_batch(
             [_pieces(self.source_pieces, source[:-1]) for source in sources],
-            target_prefix=None if prefixes is None else [_pieces(self.target_pieces, prefix) for prefix in prefixes],
+            target_prefix=beginnings if any(beginnings) else None,
             max_decoding_length=max(limits),
-            min_decoding_length=0,
+            min_decoding_length=self.config.min_length,
+            no_repeat_ngram_size=self.config.no_repeat_ngram,
+            disable_unk=self.config.suppress_unknown,
             max_input_length=0,
             return_scores=True,
             suppress_sequences=[[self.target_pieces[piece]] for piece in (PAD, BOS)],
@@ -72,14 +77,24 @@ class CTranslate2Engine(Engine):
         )
         return [self._ranked(each.hypotheses, each.scores, limit) for each, limit in zip(found, limits, strict=True)]
 
-    def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
-        """See `Engine.likelihoods`."""
+    def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """See `Engine.label_scores`."""
         found = self.model.score_batch(
             [_pieces(self.source_pieces, source[:-1]) for source in sources],
             [_pieces(self.target_pieces, target[:-1]) for target in targets],
             max_input_length=0,
         )
-        return [Likelihood(sum(each.log_probs), len(each.log_probs)) for each in found]
+        return [list(each.log_probs) for each in found]
+
+    def _check(self, constraints: list[Constraints]) -> None:
+        """Refuse constraints that CTranslate2 cannot keep."""
+        if any(each.terms for each in constraints):
+            raise UserError("engine=ctranslate2 cannot require terms: use engine=torch")
+        if any(each.word_ends for each in constraints):
+            raise UserError(
+                "engine=ctranslate2 cannot end the beginning of a translation with a whole word: "
+                "remove the space at its end, or use engine=torch"
+            )
 
     def _search_options(self) -> dict[str, Any]:
         """Return the arguments of `translate_batch` for beam search or sampling."""
@@ -107,5 +122,5 @@ class CTranslate2Engine(Engine):
         return sorted(found, key=lambda each: -each.score)[: self.config.nbest]
 
 
-def _pieces(pieces: list[str], ids: list[int]) -> list[str]:
+def _pieces(pieces: list[str], ids: Sequence[int]) -> list[str]:
     return [pieces[index] for index in ids]

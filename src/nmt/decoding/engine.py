@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count, islice, repeat
 from typing import NamedTuple
 
 from tqdm import tqdm
@@ -13,7 +13,10 @@ from tqdm import tqdm
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.batches import DecodingPlan, batches_by_length, serial_plan
 from nmt.decoding.beam import Hypothesis
+from nmt.decoding.constraints import UNCONSTRAINED, ConstraintEncoder, Constraints
+from nmt.decoding.glossary import Glossary
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
+from nmt.decoding.request import Request
 from nmt.errors import UserError
 from nmt.text.blocks import blocks
 from nmt.text.special import EOS
@@ -28,12 +31,22 @@ Done = Callable[[int], object]
 """Called with the number of sentences that have just been finished."""
 
 
+class ScoredToken(NamedTuple):
+    """A token of a translation."""
+
+    piece: str
+    """The token as the vocabulary spells it."""
+    log_probability: float
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One translation of a line."""
 
     text: str
     score: float
+    tokens: tuple[ScoredToken, ...] = ()
+    """Its tokens with their scores, if `translate` was asked for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +85,18 @@ class Engine(ABC):
         self.config = config
         self.max_source_tokens = max_source_tokens
         self.max_target_tokens = min(max_target_tokens, MAX_TARGET_TOKENS)
+        self._constraints = ConstraintEncoder(tokenizer, Glossary.read(config.terms), self.max_target_tokens)
 
     @abstractmethod
-    def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
-        """Return the best hypotheses of each source of a batch; sources end with EOS, hypotheses begin with prefixes.
+    def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
+        """Return the best hypotheses of each source of a batch; sources end with EOS, hypotheses keep the constraints.
 
         A sentence has no hypothesis if the model gives no finite scores.
         """
 
     @abstractmethod
-    def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
-        """Return how probable each target of a batch is, given its source; all end with EOS."""
+    def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """Return the log-probability of each token of each target of a batch; sources and targets end with EOS."""
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """Divide sentences of these lengths into batches, and choose how to run `search` over them."""
@@ -90,43 +104,43 @@ class Engine(ABC):
 
     def translate(
         self,
-        lines: Iterable[str],
+        lines: Iterable[str | Request],
         *,
-        prefixes: Iterable[str] | None = None,
         window: int = WINDOW_LINES,
         numbers: Iterable[int] | None = None,
+        token_scores: bool = False,
         done: Done = lambda count: None,
     ) -> Iterator[Translation]:
         """Yield the translation of each line, in order.
 
         Args:
             lines: the text. An empty line stays empty; a line that is too long is truncated, with a warning.
-            prefixes: the beginning of each line's translation.
             window: lines to read ahead.
             numbers: line numbers for warnings, if not 1, 2, 3, ...
+            token_scores: whether to fill `Candidate.tokens`; the translations are then scored once more.
             done: called after each batch.
         """
         line_numbers = iter(numbers or count(1))
-        prefix_lines = None if prefixes is None else iter(prefixes)
-        for block in blocks(lines, window, len, WINDOW_CHARACTERS):
+        requests = (Request(line) if isinstance(line, str) else line for line in lines)
+        for block in blocks(requests, window, lambda request: len(request.text), WINDOW_CHARACTERS):
             # A line of spaces counts as empty, even if the tokenizer would return tokens for it.
-            sources = self.tokenizer.encode_source([line if line.strip() else "" for line in block])
-            encoded_prefixes = None if prefix_lines is None else self._encode_prefixes(prefix_lines, len(block))
-            found = self.translate_ids(
-                sources, prefixes=encoded_prefixes, numbers=islice(line_numbers, len(block)), done=done
-            )
-            for hypotheses in found:
-                yield Translation([Candidate(self.tokenizer.decode(each.tokens), each.score) for each in hypotheses])
+            sources = self.tokenizer.encode_source([each.text if each.text.strip() else "" for each in block])
+            block_numbers = islice(line_numbers, len(block))
+            found = self.translate_ids(sources, self._constraints.encode(block), numbers=block_numbers, done=done)
+            scores = self._scores_of(sources, found) if token_scores else repeat(repeat(()))
+            for hypotheses, tokens in zip(found, scores, strict=False):
+                candidates = zip(hypotheses, tokens, strict=False)
+                yield Translation([self._candidate(*candidate) for candidate in candidates])
 
     def translate_ids(
         self,
         sources: Sequence[Sequence[int]],
+        constraints: Sequence[Constraints] | None = None,
         *,
-        prefixes: list[list[int]] | None = None,
         numbers: Iterable[int] | None = None,
         done: Done = lambda count: None,
     ) -> list[list[Hypothesis]]:
-        """Return the best hypotheses of each source sentence. Sources and hypotheses have no special ids.
+        """Return the best hypotheses of each source sentence, which keep its constraints. No ids are special ids.
 
         This is what `translate` does between encoding and decoding text. An empty sentence has one empty hypothesis,
         found without the model.
@@ -136,8 +150,8 @@ class Engine(ABC):
         done(sum(not sentence for sentence in sentences))
 
         def search(batch: list[int]) -> list[list[Hypothesis]]:
-            batch_prefixes = prefixes and [prefixes[index][: self.max_target_tokens - 1] for index in batch]
-            return self.search([sentences[index] for index in batch], batch_prefixes)
+            batch_constraints = [constraints[index] if constraints else UNCONSTRAINED for index in batch]
+            return self.search([sentences[index] for index in batch], batch_constraints)
 
         batches, executor = self.plan([len(sentence) for sentence in sentences])
         with closing(executor.run(search, batches)) as finished:
@@ -159,23 +173,46 @@ class Engine(ABC):
 
         Only the beginning of a sentence that is too long counts.
         """
-        source_ids = [[*ids[: self.max_source_tokens - 1], EOS] for ids in self.tokenizer.encode_source(sources)]
-        target_ids = [[*ids[: self.max_target_tokens - 1], EOS] for ids in self.tokenizer.encode_target(targets)]
+        scores = self.token_scores(
+            self.tokenizer.encode_source(sources), self.tokenizer.encode_target(targets), done=done
+        )
+        return [Likelihood(sum(each), len(each)) for each in scores]
+
+    def token_scores(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], done: Done = lambda count: None
+    ) -> list[list[float]]:
+        """Return the log-probabilities of the tokens of each target sentence and of its EOS, given its source sentence.
+
+        Sources and targets have no special ids; sentences that are too long are truncated.
+        """
+        source_ids = [[*ids[: self.max_source_tokens - 1], EOS] for ids in sources]
+        target_ids = [[*ids[: self.max_target_tokens - 1], EOS] for ids in targets]
         lengths = [max(len(source), len(target)) for source, target in zip(source_ids, target_ids, strict=True)]
-        results = [Likelihood(0.0, 0)] * len(lengths)
+        results: list[list[float]] = [[] for _ in lengths]
         for batch in batches_by_length(lengths, self.config.batch_tokens):
-            found = self.likelihoods([source_ids[index] for index in batch], [target_ids[index] for index in batch])
-            for index, likelihood in zip(batch, found, strict=True):
-                results[index] = likelihood
+            found = self.label_scores([source_ids[index] for index in batch], [target_ids[index] for index in batch])
+            for index, scores in zip(batch, found, strict=True):
+                results[index] = scores
             done(len(batch))
         return results
 
-    def _encode_prefixes(self, prefixes: Iterator[str], lines: int) -> list[list[int]]:
-        """Encode the prefixes of the next lines."""
-        encoded = self.tokenizer.encode_target(list(islice(prefixes, lines)))
-        if len(encoded) < lines:
-            raise UserError("there are fewer prefixes than lines: give one prefix per line, which may be empty")
-        return encoded
+    def _scores_of(
+        self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]]
+    ) -> Iterator[list[tuple[ScoredToken, ...]]]:
+        """Yield the scored tokens of each hypothesis of each sentence."""
+        scores = iter(
+            self.token_scores(
+                [source for source, hypotheses in zip(sources, found, strict=True) for _ in hypotheses],
+                [each.tokens for hypotheses in found for each in hypotheses],
+            )
+        )
+        for hypotheses in found:
+            pieces = [self.tokenizer.target_pieces(each.tokens) for each in hypotheses]
+            # The score of EOS, the last one, belongs to no piece.
+            yield [tuple(map(ScoredToken, each, next(scores))) for each in pieces]
+
+    def _candidate(self, hypothesis: Hypothesis, tokens: tuple[ScoredToken, ...]) -> Candidate:
+        return Candidate(self.tokenizer.decode(hypothesis.tokens), hypothesis.score, tokens)
 
     def _finish_source(self, source: Sequence[int], line: int) -> list[int]:
         """Append EOS to a source sentence, and cut the sentence if it is too long; leave an empty one empty."""

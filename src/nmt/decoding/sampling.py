@@ -4,22 +4,16 @@ Shapes: B sentences in the batch, S sentences with unfinished samples, N samples
 V tokens in the vocabulary.
 """
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, force_prefixes, length_penalty
+from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, length_penalty
 from nmt.text.special import BOS, EOS, PAD
 
 
 def sample(
-    scorer: NextTokenScorer,
-    max_lengths: Tensor,
-    config: DecodingConfig,
-    generator: torch.Generator,
-    prefixes: Sequence[Sequence[int]] | None = None,
+    scorer: NextTokenScorer, max_lengths: Tensor, config: DecodingConfig, generator: torch.Generator
 ) -> list[list[Hypothesis]]:
     """Draw `config.nbest` translations of each sentence, and return them with the best score first.
 
@@ -28,11 +22,8 @@ def sample(
         max_lengths: (B,) longest translation of each sentence; its last token can only be EOS.
         config: temperature, top_k, top_p, the number of samples and the length penalty.
         generator: the source of random numbers.
-        prefixes: tokens with which each sentence's translations begin.
     """
     device, count = max_lengths.device, config.nbest
-    if prefixes and any(prefixes):
-        scorer = force_prefixes(scorer, prefixes, device)
     sentences = torch.arange(len(max_lengths), device=device)
     totals = torch.zeros(len(max_lengths), count, device=device)
     drawn = torch.empty(len(max_lengths), count, 0, dtype=torch.int64, device=device)

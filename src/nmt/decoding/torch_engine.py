@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -13,10 +14,11 @@ from torch.nn import functional as F
 from nmt.compute.machine import is_out_of_memory
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.batches import DecodingPlan, cpu_plan, serial_plan
-from nmt.decoding.beam import Hypothesis, beam_search, ensemble_scorers
-from nmt.decoding.engine import Engine, Likelihood
+from nmt.decoding.beam import Hypothesis, ensemble_scorers
+from nmt.decoding.constraints import Constraints
+from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
-from nmt.decoding.sampling import sample
+from nmt.decoding.search import ConfiguredSearch
 from nmt.decoding.tree_constraint import TreeSymbols, only_trees
 from nmt.errors import UserError
 from nmt.model.build import build_model
@@ -28,6 +30,7 @@ from nmt.runs.checkpoints import Checkpoint, check_weights
 from nmt.text.special import BOS
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
+T = TypeVar("T")
 MAX_SCORED_ROWS = 512
 """Rows of scores of the whole vocabulary in memory at a time when given translations are scored."""
 
@@ -51,7 +54,7 @@ class TorchEngine(Engine):
         prepare = prepare_for_cpu if device.type == "cpu" else in_precision
         self.models = [prepare(model, precision) for model in models]
         self.device = device
-        self.generator = torch.Generator(device).manual_seed(seed)
+        self._search = ConfiguredSearch(config, tokenizer.vocabularies[1], torch.Generator(device).manual_seed(seed))
         vocabularies = tokenizer.vocabularies if config.well_formed else ([], [])
         self._begins_word = torch.tensor([piece.startswith(SPACE_MARK) for piece in vocabularies[0]], device=device)
         self._tree_symbols = TreeSymbols.of(vocabularies[1], device) if config.well_formed else None
@@ -65,43 +68,34 @@ class TorchEngine(Engine):
             return cpu_plan(lengths, config.batch_tokens, hypotheses=config.nbest, parallel=False)
         return cpu_plan(lengths, config.batch_tokens, hypotheses=config.beam)
 
-    def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
+    def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
+        sources = _repeated(sources, self.config.groups)
+        constraints = _repeated(constraints, self.config.groups)
         source = Packed.from_sentences(sources).to(self.device)
-        max_lengths = self._max_lengths(source, prefixes)
+        max_lengths = self._max_lengths(source, constraints)
         with self._inference():
             scorer = ensemble_scorers([partial(model.advance, state=model.start(source)) for model in self.models])
             if self._tree_symbols is not None:
                 words = [int(self._begins_word[tokens].sum()) for tokens in sources]
                 counts = torch.tensor(words, device=self.device)
                 scorer = only_trees(scorer, self._tree_symbols, counts, max_lengths)
-            if self.config.strategy == "sample":
-                return sample(scorer, max_lengths, self.config, self.generator, prefixes)
-            return beam_search(
-                scorer,
-                max_lengths,
-                beam=self.config.beam,
-                alpha=self.config.alpha,
-                nbest=self.config.nbest,
-                prefixes=prefixes,
-            )
+            return self._search(scorer, max_lengths, constraints)
 
-    def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
-        """See `Engine.likelihoods`. An ensemble's probability is the mean of its members' probabilities."""
+    def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """See `Engine.label_scores`. An ensemble's probability is the mean of its members' probabilities."""
         source = Packed.from_sentences(sources).to(self.device)
         target = Packed.from_sentences([[BOS, *tokens[:-1]] for tokens in targets]).to(self.device)
         labels = torch.tensor([token for tokens in targets for token in tokens], device=self.device)
         with self._inference():
             members = torch.stack([_label_scores(model, model(source, target), labels) for model in self.models])
             scores = members.logsumexp(0) - math.log(len(self.models))
-        sentences = scores.split([len(tokens) for tokens in targets])
-        return [Likelihood(sum(each.tolist()), len(each)) for each in sentences]
+        return [each.tolist() for each in scores.split([len(tokens) for tokens in targets])]
 
-    def _max_lengths(self, source: Packed, prefixes: list[list[int]] | None) -> Tensor:
+    def _max_lengths(self, source: Packed, constraints: list[Constraints]) -> Tensor:
         """Return the longest translation (B,) of each sentence, EOS included."""
         max_lengths = source.lengths.to(torch.int64) + self.config.extra_length
-        if prefixes:
-            max_lengths += torch.tensor([len(prefix) for prefix in prefixes], device=self.device)
+        max_lengths += torch.tensor([each.tokens for each in constraints], device=self.device)
         return max_lengths.clamp(max=self.max_target_tokens)
 
     @contextmanager
@@ -117,6 +111,11 @@ class TorchEngine(Engine):
                 raise UserError(
                     "the device has too little memory to decode: lower decoding.batch_tokens or decoding.beam"
                 ) from error
+
+
+def _repeated(sentences: list[T], times: int) -> list[T]:
+    """Return a list with each sentence several times, one after the other."""
+    return [sentence for sentence in sentences for _ in range(times)]
 
 
 def _label_scores(model: TranslationModel, output: Tensor, labels: Tensor) -> Tensor:

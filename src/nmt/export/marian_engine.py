@@ -8,7 +8,8 @@ import torch
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis
-from nmt.decoding.engine import Engine, Likelihood
+from nmt.decoding.constraints import UNCONSTRAINED, Constraints
+from nmt.decoding.engine import Engine
 from nmt.errors import UserError
 from nmt.export.packages import import_optional
 from nmt.text.special import BOS, EOS, PAD, UNK
@@ -29,25 +30,24 @@ class MarianEngine(Engine):
         transformers.logging.set_verbosity_error()
         self.model: Any = transformers.MarianMTModel.from_pretrained(folder).eval()
 
-    def search(self, sources: list[list[int]], prefixes: list[list[int]] | None) -> list[list[Hypothesis]]:
+    def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`; searches as the exported generation_config.json says and returns no scores."""
-        assert not prefixes
+        assert all(each == UNCONSTRAINED for each in constraints)
         ids, mask = _padded(sources)
         with torch.no_grad():
             found = self.model.generate(input_ids=ids, attention_mask=mask)
         rows = [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in found.tolist()]
         return [[Hypothesis(row, 0.0, 0.0)] for row in rows]
 
-    def likelihoods(self, sources: list[list[int]], targets: list[list[int]]) -> list[Likelihood]:
-        """See `Engine.likelihoods`."""
+    def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """See `Engine.label_scores`."""
         ids, mask = _padded(sources)
-        labels, counted = _padded(targets)
+        labels, _ = _padded(targets)
         begun, _ = _padded([[BOS, *target[:-1]] for target in targets])
         with torch.no_grad():
             logits = self.model(input_ids=ids, attention_mask=mask, decoder_input_ids=begun).logits
         scores = logits.float().log_softmax(-1).gather(2, labels[:, :, None])[:, :, 0]
-        sums = (scores * counted).sum(1).tolist()
-        return [Likelihood(total, len(target)) for total, target in zip(sums, targets, strict=True)]
+        return [row[: len(target)].tolist() for row, target in zip(scores, targets, strict=True)]
 
 
 def check_tokenizer(folder: Path, tokenizer: Tokenizer, lines: Sequence[str]) -> None:

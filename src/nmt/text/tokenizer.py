@@ -1,6 +1,7 @@
 """Convert text to tokens and back, with one SentencePiece model for both languages or one per language."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -97,6 +98,11 @@ class Tokenizer:
     def decode_source(self, ids: Sequence[int]) -> str:
         """Return the text of a source sentence, without PAD, BOS and EOS."""
         return str(self._source.decode([int(piece) for piece in ids if piece not in (PAD, BOS, EOS)]))
+
+
+def is_byte(piece: str) -> bool:
+    """Return whether a token stands for a single byte of a character that the vocabulary lacks."""
+    return re.fullmatch(r"<0x[0-9A-F]{2}>", piece) is not None
 
 
 def trained_file_names(*, joint: bool) -> tuple[str, ...]:

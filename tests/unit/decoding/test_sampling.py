@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.beam import Hypothesis, beam_search
+from nmt.decoding.beam import Hypothesis, NextTokenScorer, beam_search
+from nmt.decoding.beginnings import force_prefixes
 from nmt.decoding.sampling import sample
 from nmt.text.special import EOS
 
@@ -99,7 +100,11 @@ def test_a_forced_prefix_has_probability_one_and_the_rest_is_searched() -> None:
 
     limits = torch.tensor([4, 4, 4])
     prefixes = [[C, C], [], [B]]
-    found = beam_search(Chain(), limits, beam=3, alpha=0.0, prefixes=prefixes)
+
+    def forced() -> NextTokenScorer:
+        return force_prefixes(Chain(), prefixes, torch.device("cpu"))
+
+    found = beam_search(forced(), limits, beam=3, alpha=0.0)
     free = beam_search(Chain(), limits[:1], beam=3, alpha=0.0)
     assert found[1] == free[0]
     assert found[0][0].tokens[:2] == [C, C]
@@ -108,5 +113,5 @@ def test_a_forced_prefix_has_probability_one_and_the_rest_is_searched() -> None:
     assert found[0][0].tokens == [C, C]
     assert found[0][0].log_probability == pytest.approx(math.log(0.1))
     config = DecodingConfig(strategy="sample", nbest=5)
-    for prefix, hypotheses in zip(prefixes, sample(Chain(), limits, config, torch.Generator(), prefixes), strict=True):
+    for prefix, hypotheses in zip(prefixes, sample(forced(), limits, config, torch.Generator()), strict=True):
         assert all(each.tokens[: len(prefix)] == prefix for each in hypotheses)

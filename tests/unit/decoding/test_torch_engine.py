@@ -15,6 +15,7 @@ import torch
 from nmt.compute.executor import Executor, Parallelism
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding import batches
+from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.model.build import build_model
@@ -110,6 +111,26 @@ def test_scores_are_those_of_the_full_forward_pass(tokenizer: Tokenizer, positio
             assert hypothesis.score == pytest.approx(float(expected) / ((5 + len(labels)) / 6) ** 0.8, rel=1e-4)
 
 
+def test_token_scores_are_those_of_the_full_forward_pass(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer)
+    engine = translator([model], tokenizer, nbest=2, batch_tokens=40)
+    plain = list(engine.translate(LINES))
+    detailed = list(engine.translate([Request(line) for line in LINES], token_scores=True))
+    for line, expected, found in zip(LINES, plain, detailed, strict=True):
+        (source,) = tokenizer.encode_source([line])
+        assert [each.text for each in found.candidates] == [each.text for each in expected.candidates]
+        assert not any(each.tokens for each in expected.candidates)
+        for candidate in found.candidates:
+            ids = [tokenizer.vocabularies[1].index(token.piece) for token in candidate.tokens]
+            assert tokenizer.decode(ids) == candidate.text
+            scores = full_log_probabilities(model, source, ids)[:-1].gather(
+                1, torch.tensor(ids, dtype=torch.long)[:, None]
+            )
+            assert [token.log_probability for token in candidate.tokens] == pytest.approx(
+                scores[:, 0].tolist(), rel=1e-3
+            )
+
+
 def test_a_translation_does_not_depend_on_the_rest_of_the_batch(tokenizer: Tokenizer) -> None:
     model = random_model(tokenizer)
     together = list(translator([model], tokenizer, nbest=2).translate(LINES))
@@ -136,10 +157,10 @@ def test_order_and_empty_lines_are_kept(tokenizer: Tokenizer, window: int, batch
 
 def test_smaller_batches_give_the_same_translations(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     one = translator([random_model(tokenizer)], tokenizer)
-    prefixes = ["a"] * len(LINES)
-    one_batch = list(one.translate(LINES, prefixes=prefixes))
+    requests = [Request(line, beginning="a") for line in LINES]
+    one_batch = list(one.translate(requests))
     monkeypatch.setattr(batches, "MAX_CPU_HYPOTHESES", 2 * one.config.beam)
-    smaller_batches = list(one.translate(LINES, prefixes=prefixes))
+    smaller_batches = list(one.translate(requests))
     assert [each.text for each in smaller_batches] == [each.text for each in one_batch]
     assert [each.candidates[0].score for each in smaller_batches] == pytest.approx(
         [each.candidates[0].score for each in one_batch], rel=1e-4

@@ -30,6 +30,19 @@ class DecodingConfig:
     """Sample from this many most probable word pieces; 0 for all."""
     top_p: float = 1.0
     """Sample from the smallest set of word pieces whose probabilities sum to this; 1 for all."""
+    no_repeat_ngram: int = 0
+    """No sequence of this many word pieces stands twice in a translation; 0 allows repetitions."""
+    min_length: int = 0
+    """Least word pieces per translation."""
+    suppress_unknown: bool = False
+    """Write no characters that the vocabulary lacks."""
+    groups: int = 1
+    """Groups into which the beam is divided; each avoids the word pieces that the groups before it have just chosen."""
+    diversity: float = 0.5
+    """How much: the log-probability that a word piece loses for each hypothesis that has just chosen it."""
+    terms: str = ""
+    """File with a term, a tab and its translation on each line. If a term stands in a source line, its translation
+    must stand in the translation of the line."""
     ensemble: list[str] = field(default_factory=list)
     """Further checkpoints, named like `checkpoint`, whose probabilities are averaged with those of `checkpoint`."""
 
@@ -41,13 +54,29 @@ class DecodingConfig:
         check_at_least("decoding.batch_tokens", self.batch_tokens, 1)
         check_between("decoding.alpha", self.alpha, 0, 10)
         check_between("decoding.extra_length", self.extra_length, 0, 1_000_000)
-        check_at_least("decoding.top_k", self.top_k, 0)
+        for name in ("top_k", "no_repeat_ngram", "min_length", "diversity"):
+            check_at_least(f"decoding.{name}", getattr(self, name), 0)
         if not self.temperature > 0:
             raise ConfigError(f"decoding.temperature={self.temperature} must be above 0")
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"decoding.top_p={self.top_p} must be above 0 and at most 1")
         if self.strategy == "beam" and self.nbest > self.beam:
             raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.beam={self.beam}: widen the beam")
+        self._check_controls()
+
+    def _check_controls(self) -> None:
+        """Refuse combinations of strategies and controls that no search offers."""
+        check_at_least("decoding.groups", self.groups, 1)
+        if self.beam % self.groups:
+            raise ConfigError(f"decoding.groups={self.groups} does not divide decoding.beam={self.beam}: change one")
+        if self.strategy != "beam" and (self.groups > 1 or self.terms):
+            raise ConfigError("decoding.groups and decoding.terms need decoding.strategy=beam")
+        controls = (self.no_repeat_ngram, self.min_length, self.suppress_unknown, self.groups > 1, self.terms)
+        if self.well_formed and any(controls):
+            raise ConfigError(
+                "decoding.well_formed=true cannot be used with no_repeat_ngram, min_length, suppress_unknown, groups "
+                "or terms: remove them"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

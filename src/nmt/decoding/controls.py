@@ -1,0 +1,84 @@
+"""Control a search by wrapping its next-token scorer: each function returns a scorer that forbids or forces tokens.
+
+Shapes: B sentences in the batch, R rows as in `NextTokenScorer`, V tokens in the vocabulary.
+"""
+
+import torch
+from torch import Tensor
+
+from nmt.decoding.beam import NEVER, NextTokenScorer
+from nmt.text.special import EOS, PAD, UNK
+
+
+def forbid(scores: Tensor, tokens: Tensor) -> Tensor:
+    """Return the scores (R, V) without these tokens (R, M), which differ within a row except for PAD.
+
+    The other tokens keep their probabilities: PAD, which no search chooses, gets those of the forbidden tokens.
+    """
+    scores = scores.float()
+    removed = torch.cat([scores[:, PAD:][:, :1], scores.gather(1, tokens).masked_fill(tokens == PAD, NEVER)], 1)
+    scores = scores.scatter(1, tokens, NEVER)
+    scores[:, PAD] = removed.logsumexp(1)
+    return scores
+
+
+def without_unknown(scorer: NextTokenScorer) -> NextTokenScorer:
+    """Return a scorer under which no hypothesis has an unknown token."""
+
+    def known(tokens: Tensor, parents: Tensor) -> Tensor:
+        return forbid(scorer(tokens, parents), torch.full_like(tokens, UNK)[:, None])
+
+    return known
+
+
+def at_least(scorer: NextTokenScorer, length: int, max_lengths: Tensor) -> NextTokenScorer:
+    """Return a scorer under which hypotheses have at least `length` tokens, or as many as their limits (B,) allow."""
+    steps = 0
+    shortest = (max_lengths - 1).clamp(max=length)  # (R,)
+
+    def long(tokens: Tensor, parents: Tensor) -> Tensor:
+        nonlocal steps, shortest
+        scores = scorer(tokens, parents)
+        if steps < length:
+            shortest = shortest[parents]
+            scores = forbid(scores, torch.where(shortest > steps, EOS, PAD)[:, None])
+            steps += 1
+        return scores
+
+    return long
+
+
+def without_repeats(scorer: NextTokenScorer, size: int, exempt: Tensor) -> NextTokenScorer:
+    """Return a scorer under which no sequence of `size` tokens stands twice in a hypothesis.
+
+    Args:
+        scorer: scores the next tokens.
+        size: tokens per sequence.
+        exempt: (B, M) tokens of each sentence that may end a repeated sequence, filled up with PAD.
+    """
+    history = torch.empty(len(exempt), 0, dtype=torch.int64, device=exempt.device)  # (R, t) the tokens of each row
+
+    def new(tokens: Tensor, parents: Tensor) -> Tensor:
+        nonlocal history, exempt
+        scores = scorer(tokens, parents)
+        history, exempt = torch.cat([history[parents], tokens[:, None]], 1), exempt[parents]
+        return forbid(scores, _distinct(_repeating(history[:, 1:], size), exempt))  # the first token is BOS
+
+    return new
+
+
+def _repeating(history: Tensor, size: int) -> Tensor:
+    """Return the tokens (R, t - size + 1) that would repeat a sequence of `size` of the tokens (R, t); else PAD."""
+    count = max(0, history.shape[1] - size + 1)
+    repeats = torch.ones(len(history), count, dtype=torch.bool, device=history.device)
+    latest = history[:, history.shape[1] - size + 1 :] if count else history
+    for place in range(size - 1 if count else 0):
+        repeats &= history[:, place : place + count] == latest[:, place, None]
+    return history[:, history.shape[1] - count :].where(repeats, PAD)
+
+
+def _distinct(tokens: Tensor, exempt: Tensor) -> Tensor:
+    """Return the tokens (R, N) with PAD in place of those that stand twice or are exempt (R, M)."""
+    tokens = tokens.masked_fill((tokens[:, :, None] == exempt[:, None]).any(2), PAD).sort(1).values
+    tokens[:, 1:] = tokens[:, 1:].masked_fill(tokens[:, 1:] == tokens[:, :-1], PAD)
+    return tokens

@@ -1,0 +1,14 @@
+"""What is asked of a translation: the line, how its translation begins, and the terms that must stand in it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A line to translate, and what its translation must contain."""
+
+    text: str
+    beginning: str = ""
+    """The text with which the translation begins. Its last word may go on, unless the text ends with a space."""
+    terms: tuple[str, ...] = ()
+    """Words or phrases of the target language that must stand in the translation, besides those of the glossary."""

@@ -1,0 +1,204 @@
+"""Controls of a search, compared with exhaustive search among the sentences that they allow."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.beam import Hypothesis
+from nmt.decoding.constraints import UNCONSTRAINED, Constraints
+from nmt.decoding.controls import forbid
+from nmt.decoding.search import ConfiguredSearch
+from nmt.errors import ConfigError, UserError
+from nmt.text.special import EOS, PAD, UNK
+from tests.unit.decoding.toys import Prefix, Toy, ToyScorer, exhaustive, found
+
+A, B, C = 4, 5, 6
+VOCABULARY = ["<unk>", "<pad>", "<s>", "</s>", "▁a", "b", "▁ab"]
+LIMIT = 5
+EVERYTHING = 2000  # more than there are sentences of at most LIMIT tokens
+Allowed = Callable[[Prefix], bool]
+
+
+def search(
+    toys: Sequence[Toy], limits: Sequence[int], constraints: Sequence[Constraints] = (), **settings: float | str | bool
+) -> list[list[Hypothesis]]:
+    config = DecodingConfig(**settings)  # type: ignore[arg-type]
+    toys, limits = ([each for each in items for _ in range(config.groups)] for items in (toys, limits))  # type: ignore[assignment]
+    constraints = [each for each in constraints or [UNCONSTRAINED] * len(toys) for _ in range(config.groups)]
+    run = ConfiguredSearch(config, VOCABULARY, torch.Generator().manual_seed(1))
+    return run(ToyScorer(toys), torch.tensor(limits), constraints)
+
+
+def repeats(words: Prefix, size: int) -> bool:
+    sequences = [words[place : place + size] for place in range(len(words) - size + 1)]
+    return len(set(sequences)) < len(sequences)
+
+
+def spelled(words: Prefix) -> str:
+    return "".join(VOCABULARY[word] for word in words)
+
+
+CONTROLS: list[tuple[dict[str, int | bool], Constraints, Allowed]] = [
+    ({"no_repeat_ngram": 1}, UNCONSTRAINED, lambda words: not repeats(words, 1)),
+    ({"no_repeat_ngram": 2}, UNCONSTRAINED, lambda words: not repeats(words, 2)),
+    ({"no_repeat_ngram": 3}, UNCONSTRAINED, lambda words: not repeats(words, 3)),
+    ({"min_length": 3}, UNCONSTRAINED, lambda words: len(words) >= 3),
+    ({"suppress_unknown": True}, UNCONSTRAINED, lambda words: UNK not in words),
+    ({}, Constraints(last_word=(C,)), lambda words: spelled(words).startswith("▁ab")),
+    ({}, Constraints(last_word=(A,)), lambda words: spelled(words).startswith("▁a")),
+    (
+        {"min_length": 2, "no_repeat_ngram": 2, "suppress_unknown": True},
+        Constraints(last_word=(A, B)),
+        lambda words: len(words) > 1 and not repeats(words, 2) and UNK not in words and spelled(words)[:3] == "▁ab",
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "constraints", "allowed"), CONTROLS)
+def test_a_wide_beam_finds_the_most_probable_of_the_allowed_sentences(
+    settings: dict[str, int | bool], constraints: Constraints, allowed: Allowed
+) -> None:
+    for seed in range(3):
+        expected = [each for each in exhaustive(Toy(seed), LIMIT, 0.6) if allowed(each[0])][:20]
+        (result,) = search([Toy(seed)], [LIMIT], [constraints], beam=EVERYTHING, nbest=20, **settings)
+        assert found(result) == expected
+
+
+@pytest.mark.parametrize("strategy", ["beam", "sample"])
+def test_every_hypothesis_keeps_every_control(strategy: str) -> None:
+    toys, limits = [Toy(seed) for seed in range(30)], [seed % 7 + 4 for seed in range(30)]
+    beginnings = [Constraints((B, C)), UNCONSTRAINED, Constraints((A,), word_ends=True), Constraints((B,), (A,))]
+    constraints = [beginnings[seed % 4] for seed in range(30)]
+    settings = {"strategy": strategy, "no_repeat_ngram": 2, "min_length": 3, "suppress_unknown": True}
+    results = search(toys, limits, constraints, beam=4, nbest=3, **settings)
+    for constraint, hypotheses in zip(constraints, results, strict=True):
+        assert hypotheses
+        for words in (tuple(each.tokens) for each in hypotheses):
+            assert len(words) >= 3
+            assert UNK not in words
+            assert not repeats(words, 2)
+            assert spelled(words).startswith(spelled(constraint.beginning))
+            assert not constraint.word_ends or words[1] != B
+
+
+def test_the_result_of_a_sentence_does_not_depend_on_its_batch() -> None:
+    toys, limits = [Toy(seed) for seed in range(12)], [seed % 9 + 3 for seed in range(12)]
+    constraints = [
+        Constraints((B,) * (seed % 3), (C,) * (seed % 2), terms=((C, B),) * (seed % 4 == 3)) for seed in range(12)
+    ]
+    settings = {"beam": 4, "nbest": 2, "no_repeat_ngram": 2, "min_length": 4, "suppress_unknown": True}
+    limits = [limit + constraint.tokens for limit, constraint in zip(limits, constraints, strict=True)]
+    together = search(toys, limits, constraints, **settings)
+    for toy, limit, constraint, result in zip(toys, limits, constraints, together, strict=True):
+        (alone,) = search([toy], [limit], [constraint], **settings)
+        assert found(alone) == found(result)
+
+
+def test_a_forced_beginning_may_have_what_is_forbidden_after_it() -> None:
+    beginning = Constraints((UNK, B, UNK, B))
+    settings = {"no_repeat_ngram": 2, "suppress_unknown": True}
+    for seed in range(5):
+        ((result,),) = search([Toy(seed)], [9], [beginning], beam=3, **settings)
+        assert result.tokens[:4] == [UNK, B, UNK, B]
+        assert UNK not in result.tokens[4:]
+        assert not repeats(tuple(result.tokens[2:]), 2)
+
+
+def test_a_sentence_at_its_limit_may_be_shorter_than_the_least_length() -> None:
+    ((result,),) = search([Toy(1)], [3], beam=2, min_length=10)
+    assert len(result.tokens) == 2
+
+
+def test_forbidden_tokens_leave_the_probabilities_of_the_others_unchanged() -> None:
+    scores = torch.randn(3, 9, generator=torch.Generator().manual_seed(1))
+    tokens = torch.tensor([[5, 7], [PAD, EOS], [PAD, PAD]])
+    before, after = scores.log_softmax(1), forbid(scores, tokens).log_softmax(1)
+    for row, forbidden in enumerate([{5, 7}, {EOS}, set[int]()]):
+        kept = [token for token in range(9) if token not in {*forbidden, PAD}]
+        torch.testing.assert_close(after[row, kept], before[row, kept])
+        assert all(after[row, token] == -math.inf for token in forbidden)
+    torch.testing.assert_close(after[2], before[2])
+
+
+def plain_diverse_search(toy: Toy, limit: int, width: int, groups: int, diversity: float) -> dict[Prefix, float]:
+    """Search one sentence with plain lists; return the best finished hypotheses of each group with their scores."""
+    open_: list[list[tuple[float, Prefix]]] = [[(0.0, ())] for _ in range(groups)]
+    finished: list[dict[Prefix, float]] = [{} for _ in range(groups)]
+    for length in range(1, limit + 1):
+        chosen: list[int] = []
+        for group in range(groups):
+            if len(finished[group]) >= width:
+                continue
+            candidates = sorted(
+                (
+                    (total + toy.log_probability(prefix, token) - diversity * chosen.count(token), prefix, token)
+                    for total, prefix in open_[group]
+                    for token in ([EOS] if length == limit else [UNK, A, B, C, EOS])
+                ),
+                reverse=True,
+            )
+            scored = [(total + diversity * chosen.count(token), prefix, token) for total, prefix, token in candidates]
+            for total, prefix, token in scored[:width]:
+                if token == EOS:
+                    finished[group][prefix] = total / ((5 + length) / 6) ** 0.6
+            going = [(total, (*prefix, token)) for total, prefix, token in scored if token != EOS][:width]
+            open_[group] = going
+            chosen += [prefix[-1] for _, prefix in going]
+    best = [sorted(each.items(), key=lambda found: -found[1])[:width] for each in finished]
+    return dict(found for each in best for found in each)
+
+
+@pytest.mark.parametrize(("beam", "groups", "diversity"), [(2, 2, 1.0), (4, 2, 0.5), (6, 3, 0.8), (3, 3, 0.0)])
+def test_diverse_beams_equal_a_direct_implementation_of_the_definition(
+    beam: int, groups: int, diversity: float
+) -> None:
+    limits = [1, 3, 9, 6, 12, 2, 8, 8]
+    toys = [Toy(seed) for seed in range(len(limits))]
+    results = search(toys, limits, beam=beam, nbest=beam, groups=groups, diversity=diversity)
+    for toy, limit, result in zip(toys, limits, results, strict=True):
+        expected = plain_diverse_search(toy, limit, beam // groups, groups, diversity)
+        assert found(result) == sorted(expected.items(), key=lambda each: -each[1])[:beam]
+
+
+def test_diverse_beams_differ_more_than_others() -> None:
+    toys = [Toy(seed, sharpness=3.0) for seed in range(20)]
+    first_words = []
+    for groups in (1, 4):
+        results = search(toys, [9] * 20, beam=4, nbest=4, groups=groups, diversity=5.0)
+        first_words.append(sum(len({tuple(each.tokens[:1]) for each in result}) for result in results))
+    assert first_words[1] > first_words[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"beam": 4, "groups": 3}, "decoding.groups=3 does not divide decoding.beam=4"),
+        ({"strategy": "sample", "groups": 2}, "need decoding.strategy=beam"),
+        ({"min_length": -1}, "decoding.min_length=-1 must be at least 0"),
+        ({"well_formed": True, "no_repeat_ngram": 2}, "cannot be used with"),
+    ],
+)
+def test_settings_that_no_search_offers_are_refused(settings: dict[str, int | bool | str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        DecodingConfig(**settings)  # type: ignore[arg-type]
+
+
+def test_samples_cannot_have_terms() -> None:
+    with pytest.raises(UserError, match="terms need"):
+        search([Toy(1)], [5], [Constraints(terms=((A,),))], strategy="sample")
+
+
+def test_controls_that_are_off_leave_the_scores_alone() -> None:
+    calls: list[Tensor] = []
+
+    def scorer(tokens: Tensor, parents: Tensor) -> Tensor:
+        calls.append(torch.zeros(len(tokens), 7))
+        return calls[-1]
+
+    run = ConfiguredSearch(DecodingConfig(), VOCABULARY, torch.Generator())
+    constraints = [UNCONSTRAINED]
+    assert run._begun(run._controlled(scorer, torch.tensor([3]), constraints), constraints) is scorer
