@@ -103,8 +103,8 @@ class Config:
         check_choice("engine", self.engine, ("torch", "ctranslate2"))
         if self.engine == "ctranslate2" and self.decoding.ensemble:
             raise ConfigError("engine=ctranslate2 translates with one model: remove decoding.ensemble")
-        if self.engine == "ctranslate2" and (self.decoding.groups > 1 or self.decoding.terms):
-            raise ConfigError("engine=ctranslate2 has no decoding.groups and decoding.terms: use engine=torch")
+        if self.engine == "ctranslate2" and (self.decoding.groups > 1 or self.decoding.terms or self.decoding.noise):
+            raise ConfigError("engine=ctranslate2 has no decoding.groups, terms and noise: use engine=torch")
         if self.model.tie_embeddings and not self.tokenizer.joint:
             raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: change one of the two")
         if self.tokenizer.folder and self.training.init_from and self.training.init_vocabulary != "new":
