@@ -15,7 +15,7 @@ LAUNCH := $(VENV_PYTHON) scripts/launch.py
 PIP_INSTALL := $(VENV_PYTHON) -m pip install -qq --disable-pip-version-check \
 	$(if $(WHEELS),--no-index --find-links "$(WHEELS)") $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
 
-LAUNCHED := demo data train batch average eval translate serve parse score export import report compare attention describe \
+LAUNCHED := demo data train batch average eval translate synthesize serve parse score export import report compare attention describe \
 	tune table3 bench test test-all
 
 .DEFAULT_GOAL := help
@@ -63,6 +63,7 @@ batch: ## Print the sentences of one training step: ARGS="batch.step=1234"
 average: ## Average checkpoints, chosen by the validation loss or as in the paper
 eval: ## Translate and score the test set, on all GPUs or the CPU
 translate: ## Translate standard input, or input=FILE
+synthesize: ## Translate input=FILE, of any size, into a corpus to train on, on all GPUs or the CPU
 # the first start installs the packages of the server
 serve: export NMT_INSTALL = $(PIP_INSTALL) --constraint requirements.lock
 serve: ## Serve models over HTTP: a page, and APIs for programs: ARGS="experiment=multi30k"

@@ -45,6 +45,7 @@ TARGETS = {
     "score": commands.score_input,
     "serve": served.routes,
     "answers": served.answers,
+    "synthesize": commands.synthesize_input,
 }
 
 

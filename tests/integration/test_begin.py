@@ -120,6 +120,15 @@ def test_another_domain_may_have_another_vocabulary(
     assert len(weights(outputs / "tuned")["vectors.shared"]) == new.source_size == 150
 
 
+def test_an_extended_vocabulary_does_not_need_its_origin_again(tuning: list[str], outputs: Path) -> None:
+    chosen = [*tuning, "training.init_vocabulary=extend", "tokenizer.vocab_size=150"]
+    succeed("data", chosen)
+    (outputs / "toy").rename(outputs / "gone")
+    assert "tokenizer: unchanged" in succeed("data", chosen)
+    assert "training.init_from=toy is neither a run" in refuse("data", [*chosen, "tokenizer.vocab_size=160"])
+    assert "training.init_from=toy is neither a run" in refuse("data", [*chosen, "data.corpus=other"])
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

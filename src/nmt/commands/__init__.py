@@ -55,6 +55,12 @@ COMMANDS = {
         "answer translation requests over HTTP",
         ("checkpoint", "engine", "serve", "decoding", *_COMMON),
     ),
+    "synthesize": Command(
+        "nmt.commands.synthesize",
+        "translate a file of any size into a corpus, which later runs train on",
+        ("checkpoint", "engine", "input", "synthesize", "decoding", *_COMMON),
+        distributed=True,
+    ),
     "parse": Command(
         "nmt.commands.parse",
         "print the constituency trees of sentences",

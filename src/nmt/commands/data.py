@@ -1,6 +1,7 @@
 """`nmt data`: prepare a corpus."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from nmt.config.schema import TREES, Config, DataConfig
@@ -20,7 +21,7 @@ def run(config: Config) -> None:
         if corpus.source == "files":
             with naming_corpus(name):
                 _check_order(corpus)
-    manifest = prepare(config, origin=_origin(config))
+    manifest = prepare(config, load_origin=partial(_load_origin, config))
     print()
     for line in table(manifest):
         print(line)
@@ -32,7 +33,7 @@ def run(config: Config) -> None:
         print(f"warning: {line}", file=sys.stderr, flush=True)
 
 
-def _origin(config: Config) -> OriginTokenizer | None:
+def _load_origin(config: Config) -> OriginTokenizer | None:
     """Return the tokenizer of tokenizer.folder, or of the model that training will begin from; None without both."""
     if config.tokenizer.folder:
         return OriginTokenizer(Tokenizer.load(Path(config.tokenizer.folder)), config.tokenizer.folder)

@@ -27,7 +27,7 @@ from nmt.data.records import (
 from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint, Pair, languages
 from nmt.data.tags import TAGS_TASK, check_tags, tags_of
-from nmt.data.tokenizer_task import OriginTokenizer, make_tokenizer, tokenizer_settings
+from nmt.data.tokenizer_task import LoadOrigin, make_tokenizer, tokenizer_settings
 from nmt.errors import UserError
 from nmt.storage.files import checksum, replacing
 
@@ -35,13 +35,13 @@ Say = Callable[[str], None]
 """Takes a line of progress."""
 
 
-def prepare(config: Config, say: Say = print, origin: OriginTokenizer | None = None) -> Manifest:
+def prepare(config: Config, say: Say = print, load_origin: LoadOrigin = lambda: None) -> Manifest:
     """Bring the prepared corpus up to date with the settings; return its manifest.
 
     Args:
         config: All settings.
         say: Takes a line of progress.
-        origin: The tokenizer to keep or extend; None if the settings ask for neither.
+        load_origin: Loads the tokenizer to keep or extend, if the settings name one.
     """
     folder = config.data_folder
     with exclusive_corpus(folder):
@@ -51,7 +51,7 @@ def prepare(config: Config, say: Say = print, origin: OriginTokenizer | None = N
         names = [_collect(config, tasks, *each) for each in zip(splits, fingerprints, strict=True)]
         names += chain.from_iterable(annotate(config, tasks, *each) for each in zip(splits, fingerprints, strict=True))
         names.append(_count_overlap(config, tasks, splits))
-        names.append(make_tokenizer(config, tasks, origin))
+        names.append(make_tokenizer(config, tasks, load_origin))
         names += [_encode(config, tasks, each) for each in splits]
         if tags_of(splits):
             names.append(_check_tags(config, tasks, splits))

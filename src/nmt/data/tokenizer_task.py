@@ -1,6 +1,6 @@
 """The task of preparation that makes the tokenizer: train it on all corpora, or keep or extend an earlier one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
@@ -15,6 +15,7 @@ from nmt.data.manifest import PreparationTasks
 from nmt.data.records import TOKENIZER_TASK, JsonObject, SampledLines, TrainedTokenizer, collect_task
 from nmt.data.rounds import stage_shares
 from nmt.data.tags import tag_ids, tags_of
+from nmt.errors import UserError
 from nmt.text import train_tokenizer
 from nmt.text.extend_tokenizer import check_joint, extend
 from nmt.text.lines import read_lines
@@ -28,6 +29,10 @@ class OriginTokenizer:
     tokenizer: Tokenizer
     name: str
     """What messages call its place."""
+
+
+LoadOrigin = Callable[[], OriginTokenizer | None]
+"""Loads the tokenizer to keep or extend; None if the settings name none. Raises a UserError if it is gone."""
 
 
 class Text(NamedTuple):
@@ -53,7 +58,7 @@ def tokenizer_settings(config: Config) -> JsonObject:
     return {"settings": None if is_kept else settings, "vocabulary": vocabulary}
 
 
-def make_tokenizer(config: Config, tasks: PreparationTasks, origin: OriginTokenizer | None) -> str:
+def make_tokenizer(config: Config, tasks: PreparationTasks, load_origin: LoadOrigin) -> str:
     """Train the tokenizer, or keep or extend an earlier one."""
     inputs = {key: value for key, value in tokenizer_settings(config).items() if value is not None}
     splits = training_splits(config.data)
@@ -65,13 +70,26 @@ def make_tokenizer(config: Config, tasks: PreparationTasks, origin: OriginTokeni
             inputs["weights"] = _shares(config.data, pairs)
     if tags := tags_of(splits):
         inputs["tags"] = tags
+    if checksum := _origin_checksum(config, tasks, load_origin):
+        inputs["tokenizer"] = checksum
     names = trained_file_names(joint=config.tokenizer.joint)
-    if origin is not None:
-        check_joint(origin.tokenizer, joint=config.tokenizer.joint, name=origin.name)
-        inputs["tokenizer"] = origin.tokenizer.checksum
-        names = origin.tokenizer.file_names
-    tasks.run(TOKENIZER_TASK, inputs, names, lambda: asdict(_write_tokenizer(config, pairs, origin)))
+    tasks.run(TOKENIZER_TASK, inputs, names, lambda: asdict(_write_tokenizer(config, pairs, load_origin())))
     return TOKENIZER_TASK
+
+
+def _origin_checksum(config: Config, tasks: PreparationTasks, load_origin: LoadOrigin) -> str:
+    """Return the checksum of the tokenizer to keep or extend, if any; once it has been extended, it may be gone."""
+    try:
+        origin = load_origin()
+    except UserError:
+        done = tasks.manifest.tasks.get(TOKENIZER_TASK)
+        if done is None or done.inputs.get("vocabulary") != "extend":
+            raise
+        return str(done.inputs.get("tokenizer"))
+    if origin is None:
+        return ""
+    check_joint(origin.tokenizer, joint=config.tokenizer.joint, name=origin.name)
+    return origin.tokenizer.checksum
 
 
 def _write_tokenizer(config: Config, pairs: Mapping[str, int], origin: OriginTokenizer | None) -> TrainedTokenizer:

@@ -34,17 +34,16 @@ def serial_plan(lengths: Sequence[int], batch_tokens: int) -> DecodingPlan:
     return DecodingPlan(list(batches_by_length(lengths, batch_tokens)), Executor())
 
 
-def cpu_plan(lengths: Sequence[int], batch_tokens: int, hypotheses: int, *, parallel: bool = True) -> DecodingPlan:
+def cpu_plan(lengths: Sequence[int], batch_tokens: int, hypotheses: int) -> DecodingPlan:
     """Plan to decode on a CPU, whose cores decode several batches simultaneously.
 
     Args:
         lengths: the sentences' lengths in tokens; sentences of length 0 are not decoded.
         batch_tokens: the largest number of source tokens in all batches that are decoded simultaneously.
         hypotheses: hypotheses per sentence.
-        parallel: whether batches may be decoded in parallel, in any order.
     """
     sentences = sum(length > 0 for length in lengths)
-    workers = concurrent_workers(sentences // MIN_WORKER_SENTENCES) if parallel else 1
+    workers = concurrent_workers(sentences // MIN_WORKER_SENTENCES)
     max_sentences = min(max(1, MAX_CPU_HYPOTHESES // hypotheses), math.ceil(sentences / workers))
     batches = list(batches_by_length(lengths, max(1, batch_tokens // workers), max_sentences))
     if workers == 1:
@@ -52,6 +51,18 @@ def cpu_plan(lengths: Sequence[int], batch_tokens: int, hypotheses: int, *, para
     if can_fork() and all(len(batch) * hypotheses <= MAX_FORK_HYPOTHESES for batch in batches):
         return DecodingPlan(batches, Executor(Parallelism.FORKS, min(torch.get_num_threads(), len(batches))))
     return DecodingPlan(batches, Executor(Parallelism.THREADS, workers))
+
+
+def same_plan(lengths: Sequence[int], batch_tokens: int, hypotheses: int) -> DecodingPlan:
+    """Plan to decode on a CPU so that the result does not depend, in any digit, on the number of cores.
+
+    The batches are always the same, and each of them is decoded by one core.
+    """
+    batches = list(batches_by_length(lengths, batch_tokens, max(1, MAX_CPU_HYPOTHESES // hypotheses)))
+    cores = torch.get_num_threads()
+    if cores == 1:
+        return DecodingPlan(batches, Executor())
+    return DecodingPlan(batches, Executor(Parallelism.FORKS if can_fork() else Parallelism.THREADS, cores))
 
 
 def batches_by_length(

@@ -48,6 +48,8 @@ class Candidate:
 
     text: str
     score: float
+    mean_log_probability: float = 0.0
+    """The log-probability per token, EOS included."""
     tokens: tuple[ScoredToken, ...] = ()
     """Its tokens with their scores, if `translate` was asked for them."""
 
@@ -84,6 +86,8 @@ class Engine(ABC):
         max_target_tokens: int = sys.maxsize,
     ) -> None:
         """Set the largest number of tokens in a source and a target sentence, EOS included."""
+        self.same_batches = False
+        """Whether the result must not depend, in any digit, on the number of cores of a CPU."""
         self.tokenizer = tokenizer
         self.config = config
         self.max_source_tokens = max_source_tokens
@@ -233,7 +237,8 @@ class Engine(ABC):
             yield [tuple(map(ScoredToken, each, next(scores))) for each in pieces]
 
     def _candidate(self, hypothesis: Hypothesis, tokens: tuple[ScoredToken, ...]) -> Candidate:
-        return Candidate(self.tokenizer.decode(hypothesis.tokens), hypothesis.score, tokens)
+        mean = hypothesis.log_probability / (len(hypothesis.tokens) + 1)
+        return Candidate(self.tokenizer.decode(hypothesis.tokens), hypothesis.score, mean, tokens)
 
     def _finish_source(self, source: Sequence[int], line: int) -> list[int]:
         """Append EOS to a source sentence, and cut the sentence if it is too long; leave an empty one empty."""

@@ -9,11 +9,12 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, length_penalty
+from nmt.decoding.noise import SeededNoise
 from nmt.text.special import BOS, EOS, PAD
 
 
 def sample(
-    scorer: NextTokenScorer, max_lengths: Tensor, config: DecodingConfig, generator: torch.Generator
+    scorer: NextTokenScorer, max_lengths: Tensor, config: DecodingConfig, seeds: Tensor
 ) -> list[list[Hypothesis]]:
     """Draw `config.nbest` translations of each sentence, and return them with the best score first.
 
@@ -21,7 +22,7 @@ def sample(
         scorer: scores the next tokens.
         max_lengths: (B,) longest translation of each sentence; its last token can only be EOS.
         config: temperature, epsilon, top_k, top_p, the number of samples and the length penalty.
-        generator: the source of random numbers.
+        seeds: (B,) the seed of each sentence.
     """
     device, count = max_lengths.device, config.nbest
     sentences = torch.arange(len(max_lengths), device=device)
@@ -29,9 +30,10 @@ def sample(
     drawn = torch.empty(len(max_lengths), count, 0, dtype=torch.int64, device=device)
     scores = scorer(torch.full_like(max_lengths, BOS), sentences).repeat_interleave(count, 0)
     parents = sentences.repeat_interleave(count)
+    noise = SeededNoise((seeds[:, None] + torch.arange(count, device=device)).flatten())
     while True:
         at_limit = (max_lengths == drawn.shape[2] + 1)[sentences].repeat_interleave(count)
-        tokens, log_probabilities = _draw(scores, at_limit, config, generator)
+        tokens, log_probabilities = _draw(scores, at_limit, config, noise)
         unfinished = ~(drawn[sentences] == EOS).any(2)
         totals[sentences] += log_probabilities.view(-1, count).where(unfinished, 0)
         column = torch.full_like(totals, EOS, dtype=torch.int64)
@@ -42,18 +44,17 @@ def sample(
             return _hypotheses(drawn, totals, config.alpha)
         rows = (kept[:, None] * count + torch.arange(count, device=device)).flatten()
         scores = scorer(tokens[rows], parents[rows])
+        noise.extend(tokens[rows], rows)
         sentences = sentences[kept]
         parents = torch.arange(len(rows), device=device)
 
 
-def _draw(
-    scores: Tensor, at_limit: Tensor, config: DecodingConfig, generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
+def _draw(scores: Tensor, at_limit: Tensor, config: DecodingConfig, noise: SeededNoise) -> tuple[Tensor, Tensor]:
     """Draw a token for each row of scores (R, V), or EOS for rows at their limit; return it and its log-probability."""
     log_probabilities = scores.log_softmax(1, dtype=torch.float32)
     log_probabilities[:, [PAD, BOS]] = NEVER
-    probabilities = _narrow(log_probabilities / config.temperature, config).softmax(1)
-    tokens = torch.multinomial(probabilities, 1, generator=generator).squeeze(1).where(~at_limit, EOS)
+    chances = _narrow(log_probabilities / config.temperature, config)
+    tokens = (chances + noise.draw(chances.shape[1])).argmax(1).where(~at_limit, EOS)
     return tokens, log_probabilities.gather(1, tokens[:, None]).squeeze(1)
 
 

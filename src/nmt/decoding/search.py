@@ -12,6 +12,7 @@ from nmt.decoding.beginnings import Spellings, finish_words, force_prefixes
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.controls import at_least, without_repeats, without_unknown
 from nmt.decoding.diverse import diverse_beam_search
+from nmt.decoding.noise import noisy_scorer
 from nmt.decoding.sampling import sample
 from nmt.decoding.terms import RequiredTerms, distinct_tokens
 from nmt.errors import UserError
@@ -20,14 +21,14 @@ from nmt.errors import UserError
 class ConfiguredSearch:
     """Searches with the settings, for any next-token scorer."""
 
-    def __init__(self, config: DecodingConfig, vocabulary: Sequence[str], generator: torch.Generator) -> None:
-        """Take the target vocabulary, and the source of random numbers on the device of the scores."""
+    def __init__(self, config: DecodingConfig, vocabulary: Sequence[str], device: torch.device) -> None:
+        """Take the target vocabulary, and the device of the scores."""
         self.config = config
         self.vocabulary = vocabulary
-        self.generator = generator
+        self.device = device
 
     def __call__(
-        self, scorer: NextTokenScorer, max_lengths: Tensor, constraints: Sequence[Constraints]
+        self, scorer: NextTokenScorer, max_lengths: Tensor, constraints: Sequence[Constraints], seeds: Tensor
     ) -> list[list[Hypothesis]]:
         """Return the best hypotheses of each sentence, which keep its constraints.
 
@@ -35,6 +36,7 @@ class ConfiguredSearch:
             scorer: scores the next tokens. With `groups` above 1, each sentence stands that many times in the batch.
             max_lengths: (B,) longest translation of each sentence.
             constraints: the constraints of each sentence.
+            seeds: (B,) the seed of each sentence, for sampling and noise.
         """
         config = self.config
         with_terms = any(each.terms for each in constraints)
@@ -42,7 +44,9 @@ class ConfiguredSearch:
             raise UserError("terms need a beam: samples cannot have them")
         scorer = self._begun(self._controlled(scorer, max_lengths, constraints), constraints)
         if config.strategy == "sample":
-            return sample(scorer, max_lengths, config, self.generator)
+            return sample(scorer, max_lengths, config, seeds)
+        if config.noise:
+            scorer = noisy_scorer(scorer, seeds, config.noise)
         choose: Choose | None = None
         width = config.beam // config.groups
         if with_terms:
@@ -85,9 +89,9 @@ class ConfiguredSearch:
                 [each.word_ends for each in constraints],
             )
         if any(each.forced for each in constraints):
-            scorer = force_prefixes(scorer, [each.forced for each in constraints], self.generator.device)
+            scorer = force_prefixes(scorer, [each.forced for each in constraints], self.device)
         return scorer
 
     @cached_property
     def _spellings(self) -> Spellings:
-        return Spellings(self.vocabulary, self.generator.device)
+        return Spellings(self.vocabulary, self.device)

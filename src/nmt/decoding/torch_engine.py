@@ -13,12 +13,13 @@ from torch.nn import functional as F
 
 from nmt.compute.machine import is_out_of_memory
 from nmt.config.schema import DecodingConfig, ModelConfig
-from nmt.decoding.batches import DecodingPlan, cpu_plan, serial_plan
-from nmt.decoding.beam import Hypothesis, ensemble_scorers
+from nmt.decoding.batches import DecodingPlan, cpu_plan, same_plan, serial_plan
+from nmt.decoding.beam import Hypothesis, ensemble_scorers, length_penalty
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.decoding.next_words import MAX_PIECES, Word, next_words
+from nmt.decoding.noise import sentence_seeds
 from nmt.decoding.search import ConfiguredSearch
 from nmt.decoding.tree_constraint import TreeSymbols, only_trees
 from nmt.errors import UserError
@@ -28,7 +29,7 @@ from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.model.working_weights import in_precision
 from nmt.runs.checkpoints import Checkpoint, check_weights
-from nmt.text.special import BOS
+from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
 T = TypeVar("T")
@@ -66,25 +67,28 @@ class TorchEngine(Engine):
 
     def _prepare_search(self, seed: int) -> None:
         """Make what depends on the settings of the search."""
-        generator, trees = torch.Generator(self.device).manual_seed(seed), self.config.well_formed
-        self._search = ConfiguredSearch(self.config.search, self._target_pieces, generator)
+        self.seed, trees = seed, self.config.well_formed
+        self._search = ConfiguredSearch(self.config.search, self._target_pieces, self.device)
         begins_word = [piece.startswith(SPACE_MARK) for piece in (self.tokenizer.vocabularies[0] if trees else [])]
         self._begins_word = torch.tensor(begins_word, device=self.device)
         self._tree_symbols = TreeSymbols.of(self._target_pieces, self.device) if trees else None
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
-        """See `Engine.plan`. A CPU decodes batches in parallel, except to sample: the order changes the samples."""
+        """See `Engine.plan`. A CPU decodes batches in parallel."""
         config = self.config.search
         if self.device.type != "cpu":
             return serial_plan(lengths, config.batch_tokens)
-        if config.strategy == "sample":
-            return cpu_plan(lengths, config.batch_tokens, hypotheses=config.nbest, parallel=False)
-        return cpu_plan(lengths, config.batch_tokens, hypotheses=config.beam)
+        hypotheses = config.nbest if config.strategy == "sample" else config.beam
+        make_plan = same_plan if self.same_batches else cpu_plan
+        return make_plan(lengths, config.batch_tokens, hypotheses)
 
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
-        sources = _repeated(sources, self.config.groups)
-        constraints = _repeated(constraints, self.config.groups)
+        found = self._search_batch(_repeated(sources, self.config.groups), _repeated(constraints, self.config.groups))
+        return self._without_noise(found, sources, constraints) if self.config.noise else found
+
+    def _search_batch(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
+        """Search a batch in which each sentence stands once per group of the beam."""
         source = Packed.from_sentences(sources).to(self.device)
         max_lengths = self._max_lengths(source, constraints)
         with self._inference():
@@ -93,7 +97,21 @@ class TorchEngine(Engine):
                 words = [int(self._begins_word[tokens].sum()) for tokens in sources]
                 counts = torch.tensor(words, device=self.device)
                 scorer = only_trees(scorer, self._tree_symbols, counts, max_lengths)
-            return self._search(scorer, max_lengths, constraints)
+            return self._search(scorer, max_lengths, constraints, sentence_seeds(sources, self.seed, self.device))
+
+    def _without_noise(
+        self, found: list[list[Hypothesis]], sources: list[list[int]], constraints: list[Constraints]
+    ) -> list[list[Hypothesis]]:
+        """Return the same hypotheses with the scores that the model gives them without noise."""
+        rows = [(index, each.tokens) for index, hypotheses in enumerate(found) for each in hypotheses]
+        if not rows:
+            return found
+        scores = self.label_scores([sources[index] for index, _ in rows], [[*tokens, EOS] for _, tokens in rows])
+        scored: list[list[Hypothesis]] = [[] for _ in found]
+        for (index, tokens), token_scores in zip(rows, scores, strict=True):
+            total = sum(token_scores[len(constraints[index].forced) :])
+            scored[index].append(Hypothesis(tokens, total / length_penalty(len(tokens) + 1, self.config.alpha), total))
+        return scored
 
     def next_words(self, source: str, beginning: str, count: int) -> list[Word]:
         """Return the words that are most likely to follow the beginning of a translation."""

@@ -13,6 +13,7 @@ from nmt.decoding.batches import (
     MIN_SENTENCE_TOKENS,
     batches_by_length,
     cpu_plan,
+    same_plan,
     serial_plan,
 )
 
@@ -65,7 +66,7 @@ def test_threads_are_used_if_a_fork_is_not_safe(monkeypatch: pytest.MonkeyPatch)
 
 def test_forks_use_all_cores_even_if_threads_would_not() -> None:
     torch.set_num_threads(7)
-    assert cpu_plan([20] * 56, 400, hypotheses=5) == cpu_plan([20] * 56, 400, hypotheses=5, parallel=False)
+    assert cpu_plan([20] * 56, 400, hypotheses=5).executor == Executor()
     torch.set_num_threads(8)
     assert cpu_plan([20] * 56, 400, hypotheses=5).executor == Executor(Parallelism.FORKS, 8)
 
@@ -74,7 +75,17 @@ def test_batches_in_flight_share_the_tokens_and_the_hypotheses_are_limited() -> 
     plan = cpu_plan([20] * 1000, 4000, hypotheses=2)
     assert plan.executor.workers == 4
     assert max(map(len, plan.batches)) == 4000 // 4 // 20
-    serial = cpu_plan([20] * 1000, 10**9, hypotheses=5, parallel=False)
+    torch.set_num_threads(1)
+    serial = cpu_plan([20] * 1000, 10**9, hypotheses=5)
     assert serial.executor == Executor()
     assert max(map(len, serial.batches)) == MAX_CPU_HYPOTHESES // 5
     assert cpu_plan([20], 100, hypotheses=10 * MAX_CPU_HYPOTHESES).batches == [[0]]
+
+
+@pytest.mark.parametrize("threads", [1, 3, 4])
+def test_the_same_batches_are_decoded_by_one_core_each_whatever_the_number_of_cores(threads: int) -> None:
+    lengths = [5, 0, *range(1, 60)]
+    torch.set_num_threads(threads)
+    plan = same_plan(lengths, 300, hypotheses=5)
+    assert plan.batches == list(batches_by_length(lengths, 300))
+    assert plan.executor == (Executor() if threads == 1 else Executor(Parallelism.FORKS, threads))

@@ -37,7 +37,7 @@ class OneToken:
 def drawn(count: int, **settings: float) -> list[list[Hypothesis]]:
     config = DecodingConfig(strategy="sample", nbest=count, **settings)  # type: ignore[arg-type]
     limits = torch.full((2,), 5)
-    return sample(OneToken(), limits, config, torch.Generator().manual_seed(3))
+    return sample(OneToken(), limits, config, torch.tensor([3, 4]))
 
 
 def shares(hypotheses: list[Hypothesis]) -> dict[int, float]:
@@ -72,10 +72,15 @@ def test_narrowed_samples_have_the_expected_frequencies(settings: dict[str, floa
         assert shares(hypotheses) == pytest.approx(expected, abs=0.03)
 
 
-def test_a_seed_fixes_the_samples_but_equal_sentences_get_different_ones() -> None:
-    first, second = drawn(50), drawn(50)
-    assert first == second
-    assert [each.tokens for each in drawn(50, top_k=3)[0]] != [each.tokens for each in drawn(50, top_k=3)[1]]
+def test_samples_depend_only_on_the_seed_of_the_sentence() -> None:
+    config = DecodingConfig(strategy="sample", nbest=50)
+
+    def found(*seeds: int) -> list[list[Hypothesis]]:
+        return sample(OneToken(), torch.full((len(seeds),), 5), config, torch.tensor(seeds))
+
+    first, second = found(3, 4)
+    assert first != second
+    assert found(9, 4, 3, 4) == [*found(9), second, first, second]
 
 
 def test_samples_end_at_their_limits() -> None:
@@ -85,7 +90,7 @@ def test_samples_end_at_their_limits() -> None:
         return scores
 
     config = DecodingConfig(strategy="sample", nbest=2)
-    found = sample(endless, torch.tensor([3, 5]), config, torch.Generator())
+    found = sample(endless, torch.tensor([3, 5]), config, torch.tensor([3, 4]))
     assert [[each.tokens for each in hypotheses] for hypotheses in found] == [[[A] * 2] * 2, [[A] * 4] * 2]
 
 
@@ -115,5 +120,5 @@ def test_a_forced_prefix_has_probability_one_and_the_rest_is_searched() -> None:
     assert found[0][0].tokens == [C, C]
     assert found[0][0].log_probability == pytest.approx(math.log(0.1))
     config = DecodingConfig(strategy="sample", nbest=5)
-    for prefix, hypotheses in zip(prefixes, sample(forced(), limits, config, torch.Generator()), strict=True):
+    for prefix, hypotheses in zip(prefixes, sample(forced(), limits, config, torch.arange(3)), strict=True):
         assert all(each.tokens[: len(prefix)] == prefix for each in hypotheses)

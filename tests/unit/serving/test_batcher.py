@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -22,8 +23,8 @@ async def echo(batch: Batch) -> list[Answer | Failure]:
 
 
 def batcher(run: Callable[[Batch], Awaitable[list[Answer | Failure]]] = echo, **settings: int) -> Batcher:
-    limits = {"queue": 100, "batch": 8, "max_sentences": 100, **settings}
-    return Batcher("test", ServeConfig(**limits, wait_ms=0), run, Metrics())
+    limits = replace(ServeConfig(queue=100, batch=8, max_sentences=100, wait_ms=0), **settings)
+    return Batcher("test", limits, run, Metrics())
 
 
 def requests(*texts: str) -> list[Request]:

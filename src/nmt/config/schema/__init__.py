@@ -15,6 +15,7 @@ from nmt.config.schema.commands import (
     ExportConfig,
     ImportingConfig,
     ParseConfig,
+    SynthesizeConfig,
     Table3Config,
     TranslateConfig,
     TuneConfig,
@@ -49,6 +50,7 @@ __all__ = [
     "RuntimeConfig",
     "ServeConfig",
     "Stage",
+    "SynthesizeConfig",
     "Table3Config",
     "TokenizerConfig",
     "TrackingConfig",
@@ -96,6 +98,7 @@ class Config:
     attention: AttentionConfig = field(default_factory=AttentionConfig, metadata=ADJUSTABLE)
     batch: BatchConfig = field(default_factory=BatchConfig, metadata=ADJUSTABLE)
     translate: TranslateConfig = field(default_factory=TranslateConfig, metadata=ADJUSTABLE)
+    synthesize: SynthesizeConfig = field(default_factory=SynthesizeConfig, metadata=ADJUSTABLE)
     parse: ParseConfig = field(default_factory=ParseConfig, metadata=ADJUSTABLE)
     table3: Table3Config = field(default_factory=Table3Config, metadata=ADJUSTABLE)
     describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)
@@ -109,10 +112,8 @@ class Config:
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"seed={self.seed} must be at least 0 and below 2^63")
         check_choice("engine", self.engine, ("auto", "torch", "ctranslate2"))
-        if self.engine == "ctranslate2" and self.decoding.ensemble:
-            raise ConfigError("engine=ctranslate2 translates with one model: remove decoding.ensemble")
-        if self.engine == "ctranslate2" and (self.decoding.groups > 1 or self.decoding.terms or self.decoding.epsilon):
-            raise ConfigError("engine=ctranslate2 has no decoding.groups, terms and epsilon: use engine=torch")
+        if self.engine == "ctranslate2":
+            self._check_ctranslate2()
         if self.model.tie_embeddings and not self.tokenizer.joint:
             raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: change one of the two")
         if self.tokenizer.folder and self.training.init_from and self.training.init_vocabulary != "new":
@@ -128,6 +129,14 @@ class Config:
         self._check_averaging()
         self._check_longest_sentence()
 
+    def _check_ctranslate2(self) -> None:
+        """Make sure that CTranslate2 can search as the settings ask."""
+        decoding = self.decoding
+        if decoding.ensemble:
+            raise ConfigError("engine=ctranslate2 translates with one model: remove decoding.ensemble")
+        if decoding.groups > 1 or decoding.terms or decoding.epsilon or decoding.noise:
+            raise ConfigError("engine=ctranslate2 has no decoding.groups, terms, epsilon and noise: use engine=torch")
+
     def _check_trees(self) -> None:
         """Make sure that settings for trees and settings for text are not mixed."""
         trees = self.data.target_lang == TREES
@@ -135,6 +144,11 @@ class Config:
             raise ConfigError(f"data.source=trees needs data.target_lang={TREES}, not {self.data.target_lang}")
         if trees and self.tokenizer.joint:
             raise ConfigError(f"data.target_lang={TREES} needs tokenizer.joint=false: brackets are no words")
+        if trees and self.training.init_vocabulary == "extend":
+            raise ConfigError(
+                f"training.init_vocabulary=extend needs text: the vocabulary of {TREES} is brackets and tags, which "
+                "text cannot extend; choose new or old"
+            )
         if trees and self.training.valid_sentences:
             raise ConfigError(f"training.valid_sentences needs text to score with BLEU, not {TREES}: set it to 0")
         if self.decoding.well_formed and (self.engine == "ctranslate2" or not trees):

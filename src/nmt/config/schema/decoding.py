@@ -11,12 +11,15 @@ class DecodingConfig:
     """Beam search, as in section 6.1 of the paper, sampling, or minimum Bayes risk."""
 
     strategy: str = "beam"
-    """beam (search), sample (draw `nbest` random translations, reproducible by `seed`), or mbr (minimum Bayes risk:
-    of several candidates the one that agrees best with all of them)."""
+    """beam (search), sample (draw `nbest` random translations, which depend on `seed` and the sentence), or mbr
+    (minimum Bayes risk: of several candidates the one that agrees best with all of them)."""
     beam: int = 4
     """Hypotheses per sentence; 1 is greedy search."""
     alpha: float = 0.6
     """Length penalty, in GNMT's form: log-probability / ((5 + length) / 6)^alpha."""
+    noise: float = 0.0
+    """Beam search: factor of random (Gumbel) noise that is added to the score of each word piece; 0 for none. `seed`
+    and the sentence fix the noise."""
     extra_length: int = 50
     """Most word pieces by which a translation may be longer than its source."""
     well_formed: bool = False
@@ -71,11 +74,14 @@ class DecodingConfig:
             check_between(f"decoding.{name}", getattr(self, name), 1, 10_000)
         check_at_least("decoding.batch_tokens", self.batch_tokens, 1)
         check_between("decoding.alpha", self.alpha, 0, 10)
+        check_between("decoding.noise", self.noise, 0, 10)
         check_between("decoding.extra_length", self.extra_length, 0, 1_000_000)
         for name in ("top_k", "no_repeat_ngram", "min_length", "diversity"):
             check_at_least(f"decoding.{name}", getattr(self, name), 0)
         if not self.temperature > 0:
             raise ConfigError(f"decoding.temperature={self.temperature} must be above 0")
+        if self.noise and self.strategy == "sample":
+            raise ConfigError("decoding.noise is noise for decoding.strategy=beam: set decoding.temperature to sample")
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"decoding.top_p={self.top_p} must be above 0 and at most 1")
         check_fraction("decoding.epsilon", self.epsilon)

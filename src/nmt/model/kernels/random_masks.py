@@ -20,14 +20,14 @@ def threshold(probability: float) -> int:
 def keep_mask(like: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
     """Return a boolean tensor of the shape of `like`, False with the given probability. `seed` is (1,) int64."""
     low, high = seed & _WORD, (seed >> 32) & _WORD
-    first = _mix(low ^ _mix(torch.full_like(seed, site & _WORD)))
-    second = _mix(high ^ first)
+    first = mix(low ^ mix(torch.full_like(seed, site & _WORD)))
+    second = mix(high ^ first)
     index = torch.arange(like.numel(), device=seed.device) & _WORD
-    bits = _mix(_mix(index ^ first) ^ second)
+    bits = mix(mix(index ^ first) ^ second)
     return (bits >> 1 >= threshold(probability)).view(like.shape)
 
 
-def _mix(word: Tensor) -> Tensor:
+def mix(word: Tensor) -> Tensor:
     """Mix the lower 32 bits of int64 numbers, so that each depends on all (Wellons' lowbias32)."""
     word = ((word ^ (word >> 16)) * 0x7FEB352D) & _WORD
     word = ((word ^ (word >> 15)) * 0x846CA68B) & _WORD

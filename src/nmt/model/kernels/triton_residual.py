@@ -90,7 +90,7 @@ def _warps(width: int) -> int:
 
 @triton.jit
 def _mix(word):
-    """See `random_masks._mix`."""
+    """See `random_masks.mix`."""
     word = (word ^ (word >> 16)) * 0x7FEB352D
     word = (word ^ (word >> 15)) * 0x846CA68B
     return word ^ (word >> 16)
