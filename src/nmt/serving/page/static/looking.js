@@ -10,27 +10,31 @@ const SMALLEST_SHARE = 0.1;
 const MOST_NAMED = 3;
 const line = find("#look");
 
-const namesOfAttended = (words, weights) =>
+/** Return the source words with the attention that a word pays to each; none if the model does not tell. */
+const attended = (candidate, word) => {
+  const weights = candidate.attention?.[word] ?? [];
+  return candidate.source_words.slice(0, weights.length).map((name, index) => ({ name, weight: weights[index] }));
+};
+
+const namesOf = (words) =>
   words
-    .map((word, index) => ({ word, weight: weights[index] }))
     .filter(({ weight }) => weight >= SMALLEST_SHARE)
     .sort((a, b) => b.weight - a.weight)
     .slice(0, MOST_NAMED)
-    .map(({ word, weight }) => `${word} ${percent(weight)}`);
+    .map(({ name, weight }) => `${name} ${percent(weight)}`);
 
 const describe = (candidate, word, differs) => {
   const { text, probability } = candidate.words[word];
-  const attended = candidate.attention ? namesOfAttended(candidate.source_words, candidate.attention[word]) : [];
+  const names = namesOf(attended(candidate, word));
   const parts = [`${text}: ${percent(probability)} certain`];
-  if (attended.length) parts.push(`attends to ${attended.join(", ")}`);
+  if (names.length) parts.push(`attends to ${names.join(", ")}`);
   if (differs) parts.push("differs from the other model");
   return parts.join(" · ");
 };
 
 const marksOf = (row, candidate, word) => {
-  if (!candidate.attention) return [];
   const places = placesOf(candidate.source_words, row.source);
-  return places.map(([start, end], index) => [row.start + start, row.start + end, candidate.attention[word][index]]);
+  return attended(candidate, word).map(({ weight }, index) => [...places[index].map((place) => row.start + place), weight]);
 };
 
 /** Follow the pointer and the focus; `rows` returns what is shown. */

@@ -76,7 +76,7 @@ const showModels = (compared) => {
 const show = (text, rows) => {
   Object.assign(state, { text, rows });
   forgetOthers(rows, state.choices);
-  drawRows(rows, text);
+  drawRows(rows);
   list.removeAttribute("aria-busy");
   stopLooking();
   showWhole();
@@ -95,8 +95,9 @@ const translate = async (signal, milliseconds = 0) => {
   const text = field.value;
   const models = chosenModels();
   writeAddress({ text, model: first.value, second: second.value });
-  const translations = text.trim() ? await Promise.all(models.map(({ name }) => api.translate({ text, model: name }, signal))) : [];
-  show(text, text.trim() ? rowsOf(models, translations, state.choices) : []);
+  if (!text.trim()) return show(text, []);
+  const translations = await Promise.all(models.map(({ name }) => api.translate({ text, model: name }, signal)));
+  show(text, rowsOf(text, models, translations, state.choices));
 };
 
 // Words and alternatives
@@ -104,7 +105,7 @@ const translate = async (signal, milliseconds = 0) => {
 const cellAt = (place) => state.rows[place.row].cells[place.cell];
 
 const redraw = (place) => {
-  redrawRow(state.rows, state.text, place.row, place.cell, place.word);
+  redrawRow(state.rows, place);
   showWhole();
 };
 

@@ -9,11 +9,12 @@ const cellOf = (model, sentence, choices) => {
 };
 
 /** Return the rows of the models' translations of one text; what was chosen in the same sentences before stays. */
-export const rowsOf = (models, translations, choices) =>
-  translations[0].sentences.map((sentence, index) => ({
-    source: sentence.source,
-    start: sentence.start,
-    end: sentence.end,
+export const rowsOf = (text, models, translations, choices) =>
+  translations[0].sentences.map(({ source, start, end }, index, sentences) => ({
+    source,
+    start,
+    end,
+    beginsParagraph: index > 0 && text.slice(sentences[index - 1].end, start).includes("\n"),
     cells: models.flatMap((model, place) => {
       const same = translations[place].sentences[index];
       return same ? [cellOf(model, same, choices)] : [];

@@ -1,6 +1,6 @@
 // Draw the translations: the words of each sentence, and other translations under them.
 
-import { element, find, findAll } from "./dom.js";
+import { element, find, findAll, moveFocus } from "./dom.js";
 import { isChanged, shownIn, wordsIn } from "./rows.js";
 import { differences, doubt, placesOf } from "./words.js";
 
@@ -67,25 +67,21 @@ const drawCell = (cell, other, number) => {
   return made;
 };
 
-const drawRow = (row, index, text) => {
+const drawRow = (row, index) => {
   const made = element("li", { className: "row" });
   const [first, second] = row.cells;
   row.cells.forEach((cell) => made.append(drawCell(cell, cell === first ? second : first, index + 1)));
-  made.classList.toggle("paragraph", text.slice(0, row.start).trimEnd() !== "" && text.slice(0, row.start).match(/\s*$/)[0].includes("\n"));
+  made.classList.toggle("paragraph", row.beginsParagraph);
   return made;
 };
 
-export const drawRows = (rows, text) => list.replaceChildren(...rows.map((row, index) => drawRow(row, index, text)));
+export const drawRows = (rows) => list.replaceChildren(...rows.map(drawRow));
 
 /** Draw one row again and put the focus on the same word. */
-export const redrawRow = (rows, text, index, place, word) => {
-  list.children[index].replaceWith(drawRow(rows[index], index, text));
-  const words = wordsOf(list.children[index].children[place]);
-  const target = words[Math.min(word, words.length - 1)];
-  if (!target) return;
-  words[0].setAttribute("tabindex", "-1");
-  target.setAttribute("tabindex", "0");
-  target.focus();
+export const redrawRow = (rows, { row, cell, word }) => {
+  list.children[row].replaceWith(drawRow(rows[row], row));
+  const words = wordsOf(list.children[row].children[cell]);
+  if (words.length) moveFocus(words, 0, word);
 };
 
 export const wordsOf = (within) => findAll("[data-word]", within);
