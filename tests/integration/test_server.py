@@ -156,7 +156,8 @@ def test_load_with_bad_clients_has_no_errors(server: Server) -> None:
 def test_a_model_process_that_is_killed_is_replaced(server: Server, expected: list[str]) -> None:
     before = model_process(server)
     os.kill(before, signal.SIGKILL)
-    statuses, answer, end = set(), {}, time.monotonic() + 120
+    answer: dict[str, Any] = {}
+    statuses, end = set(), time.monotonic() + 120
     while time.monotonic() < end:
         status, answer = post(server, "/v1/translate", {"text": LINES[0]})
         statuses.add(status)

@@ -12,6 +12,7 @@ from nmt.compute.machine import Machine
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.decoding.load_engine import load_engine
+from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.synthesis import SCORE, InputText, scan_input, write_shards
 from nmt.decoding.synthesis_folder import SynthesisFolder
 from nmt.errors import UserError

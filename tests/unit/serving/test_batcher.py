@@ -23,7 +23,7 @@ async def echo(batch: Batch) -> list[Answer | Failure]:
 
 
 def batcher(run: Callable[[Batch], Awaitable[list[Answer | Failure]]] = echo, **settings: int) -> Batcher:
-    limits = replace(ServeConfig(queue=100, batch=8, max_sentences=100, wait_ms=0), **settings)
+    limits = replace(ServeConfig(queue=100, batch=8, max_sentences=100, wait_ms=0), **settings)  # type: ignore[arg-type]
     return Batcher("test", limits, run, Metrics())
 
 
