@@ -158,7 +158,7 @@ class Trainer:
             "place": self.data_position.to_list(),
             "optimizer": distributed.whole_state(self.optimizer),
             "window": self._sums.total(),
-            "corpora": self.corpora,
+            "corpora": dict(self.corpora),
         }
         if self._average is not None:
             saved["weights"] = self.model.state_dict()
