@@ -38,7 +38,7 @@ def chrf(texts: Sequence[str]) -> Matrix:
 
 def bleu(texts: Sequence[str]) -> Matrix:
     """Return sentence BLEU with sacreBLEU's default settings for sentences."""
-    tokenize = Tokenizer13a()
+    tokenize = Tokenizer13a()  # type: ignore[no-untyped-call]
     numbers: dict[str, int] = {}
     words = [[numbers.setdefault(word, len(numbers)) for word in tokenize(text).split()] for text in texts]
     matches, counts = _matches([np.array(each, np.int64) for each in words], BLEU_ORDER)

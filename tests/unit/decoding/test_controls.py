@@ -73,8 +73,8 @@ def test_every_hypothesis_keeps_every_control(strategy: str) -> None:
     toys, limits = [Toy(seed) for seed in range(30)], [seed % 7 + 4 for seed in range(30)]
     beginnings = [Constraints((B, C)), UNCONSTRAINED, Constraints((A,), word_ends=True), Constraints((B,), (A,))]
     constraints = [beginnings[seed % 4] for seed in range(30)]
-    settings = {"strategy": strategy, "no_repeat_ngram": 2, "min_length": 3, "suppress_unknown": True}
-    results = search(toys, limits, constraints, beam=4, nbest=3, **settings)
+    settings: dict[str, str | int] = {"no_repeat_ngram": 2, "min_length": 3, "suppress_unknown": True}
+    results = search(toys, limits, constraints, strategy=strategy, beam=4, nbest=3, **settings)
     for constraint, hypotheses in zip(constraints, results, strict=True):
         assert hypotheses
         for words in (tuple(each.tokens) for each in hypotheses):
