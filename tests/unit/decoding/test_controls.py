@@ -29,8 +29,8 @@ def search(
     config = DecodingConfig(**settings)  # type: ignore[arg-type]
     toys, limits = ([each for each in items for _ in range(config.groups)] for items in (toys, limits))  # type: ignore[assignment]
     constraints = [each for each in constraints or [UNCONSTRAINED] * len(toys) for _ in range(config.groups)]
-    run = ConfiguredSearch(config, VOCABULARY, torch.device("cpu"))
-    return run(ToyScorer(toys), torch.tensor(limits), constraints, torch.arange(len(limits)))
+    run = ConfiguredSearch(config, VOCABULARY, torch.Generator().manual_seed(1))
+    return run(ToyScorer(toys), torch.tensor(limits), constraints)
 
 
 def repeats(words: Prefix, size: int) -> bool:
@@ -73,13 +73,8 @@ def test_every_hypothesis_keeps_every_control(strategy: str) -> None:
     toys, limits = [Toy(seed) for seed in range(30)], [seed % 7 + 4 for seed in range(30)]
     beginnings = [Constraints((B, C)), UNCONSTRAINED, Constraints((A,), word_ends=True), Constraints((B,), (A,))]
     constraints = [beginnings[seed % 4] for seed in range(30)]
-    settings: dict[str, int | str] = {
-        "strategy": strategy,
-        "no_repeat_ngram": 2,
-        "min_length": 3,
-        "suppress_unknown": True,
-    }
-    results = search(toys, limits, constraints, beam=4, nbest=3, **settings)
+    settings: dict[str, str | int] = {"no_repeat_ngram": 2, "min_length": 3, "suppress_unknown": True}
+    results = search(toys, limits, constraints, strategy=strategy, beam=4, nbest=3, **settings)
     for constraint, hypotheses in zip(constraints, results, strict=True):
         assert hypotheses
         for words in (tuple(each.tokens) for each in hypotheses):
@@ -209,6 +204,6 @@ def test_controls_that_are_off_leave_the_scores_alone() -> None:
         calls.append(torch.zeros(len(tokens), 7))
         return calls[-1]
 
-    run = ConfiguredSearch(DecodingConfig(), VOCABULARY, torch.device("cpu"))
+    run = ConfiguredSearch(DecodingConfig(), VOCABULARY, torch.Generator())
     constraints = [UNCONSTRAINED]
     assert run._begun(run._controlled(scorer, torch.tensor([3]), constraints), constraints) is scorer
