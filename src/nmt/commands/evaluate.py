@@ -93,16 +93,15 @@ def _print(split: str, evaluation: Evaluation, loaded: LoadedModel, folder: Path
     )
     if evaluation.repairs is not None:
         print(f"repaired: {evaluation.repairs}")
+    if (rates := evaluation.rates) is not None:
+        print(
+            f"of the translations {rates.hallucinated:.1%} hallucinated, {rates.copied:.1%} copied, "
+            f"{rates.unknown:.1%} with an unknown word; length {rates.length_ratio:.2f} of the reference's"
+        )
     width = max(map(len, evaluation.scores), default=0)
     for name, score in evaluation.scores.items():
         line = f"{name:<{max(width, 10) + 1}}{score.score:6.2f}  {score.signature}"
         print(f"{line}{_caution(name, loaded.engine.config)}", flush=True)
-    if (rates := evaluation.rates) is not None:
-        print(
-            f"of the translations {rates.hallucinated:.1%} hallucinated, {rates.copied:.1%} copied, "
-            f"{rates.unknown:.1%} with an unknown word; length {rates.length_ratio:.2f} of the reference's",
-            flush=True,
-        )
 
 
 def _caution(metric: str, decoding: DecodingConfig) -> str:
