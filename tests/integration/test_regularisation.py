@@ -52,7 +52,7 @@ def test_two_processes_train_the_same_average_as_one(settings: list[str], tmp_pa
         done = run(["train", *same, *chosen], processes=processes)
         assert done.returncode == 0, done.stderr
     for first, second in zip(losses(tmp_path / "1"), losses(tmp_path / "2"), strict=True):
-        assert second == pytest.approx(first, rel=2e-3)  # Muon multiplies in bf16
+        assert second == pytest.approx(first, rel=1e-2)  # Muon multiplies in bf16
     alone, together = weights(tmp_path / "1", 8), weights(tmp_path / "2", 8)
     for name, weight in alone.items():
         torch.testing.assert_close(together[name], weight, rtol=1e-2, atol=1e-3, msg=name)

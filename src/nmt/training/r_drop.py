@@ -51,7 +51,7 @@ class _RDropLoss(torch.autograd.Function):
         ctx: Any, first: Tensor, second: Tensor, projection: Tensor, working: Tensor, labels: Tensor, settings: RDrop
     ) -> tuple[Tensor, Tensor]:
         exact = sum_dtype(first)
-        smoothed, nll = first.new_zeros(2, dtype=exact)
+        smoothed, nll = (first.new_zeros((), dtype=exact) for _ in range(2))
         outputs, gradients = (first, second), (torch.empty_like(first), torch.empty_like(second))
         projection_gradient = torch.zeros_like(projection, dtype=exact) if ctx.needs_input_grad[2] else None
         rows = max(1, (settings.rows or rows_per_chunk(first, len(projection))) // TENSORS_PER_CHUNK)

@@ -80,7 +80,7 @@ def test_regularisers_and_muon_are_in_the_estimates() -> None:
     hours_of = [figures.estimate.hours for figures in (plain, averaged, muon, twice) if figures.estimate]
     assert hours_of == sorted(hours_of)
     assert 1.8 < hours_of[3] / hours_of[0] < 2
-    assert hours_of[2] < 1.2 * hours_of[0]
+    assert hours_of[2] < 1.5 * hours_of[0]
 
 
 def test_time_is_near_that_of_the_paper_on_its_own_devices() -> None:
