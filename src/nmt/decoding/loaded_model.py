@@ -99,9 +99,12 @@ class LoadedModel:
             raise UserError(f"{self.path} is an export, which does not show its next words: load the run itself")
         if not source.strip():
             return []
-        found = self.engine.next_words(source, beginning, count)
-        decode = self.engine.tokenizer.decode
-        return [WordProbability(decode(word.tokens), math.exp(word.log_probability)) for word in found]
+        probabilities: dict[str, float] = {}
+        for word in self.engine.next_words(source, beginning, count):
+            text = self.engine.tokenizer.decode(word.tokens)  # several sequences of pieces may spell the same word
+            probabilities[text] = probabilities.get(text, 0.0) + math.exp(word.log_probability)
+        ranked = sorted(probabilities.items(), key=lambda word: -word[1])
+        return [WordProbability(*word) for word in ranked]
 
     def _search(self, options: SearchOptions) -> DecodingConfig:
         """Return the settings of a search: those of the engine, but for `options`."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.beam import NEVER, NextTokenScorer
-from nmt.text.special import BOS, EOS, PAD
+from nmt.text.special import BOS, EOS, PAD, UNK
 
 MAX_PIECES = 16
 """The longest word, in word pieces."""
@@ -26,7 +26,7 @@ def next_words(scorer: NextTokenScorer, prefix: Sequence[int], begins_word: Tens
     """Return the `count` most probable words after a prefix, most probable first.
 
     A word ends where the next token begins another word or ends the sentence, so its probability includes that of
-    ending there. The search keeps a beam of unfinished words.
+    ending there. The search keeps a beam of unfinished words. Words with unknown characters are left out.
 
     Args:
         scorer: scores the next tokens of one sentence.
@@ -34,10 +34,10 @@ def next_words(scorer: NextTokenScorer, prefix: Sequence[int], begins_word: Tens
         begins_word: (V,) whether a token begins a word.
         count: the number of words to return.
     """
-    device, special = begins_word.device, [PAD, BOS, EOS]
+    device = begins_word.device
     begins, goes_on, ends = begins_word.clone(), ~begins_word, begins_word.clone()
-    begins[special] = goes_on[special] = False
-    ends[special] = torch.tensor([False, False, True], device=device)
+    begins[[UNK, PAD, BOS, EOS]] = goes_on[[UNK, PAD, BOS, EOS]] = False
+    ends[EOS] = True
     scores = torch.empty(0)
     for token in (BOS, *prefix):
         scores = scorer(torch.tensor([token], device=device), torch.tensor([0], device=device))

