@@ -1,10 +1,14 @@
-"""`nmt compare`: print how runs differ."""
+"""`nmt compare`: print how runs, or groups of runs, differ."""
 
-from nmt.commands.report import read_runs
+from nmt.commands.report import names_groups, read_groups, read_runs
 from nmt.config.schema import Config
+from nmt.report import groups
 from nmt.report.comparison import as_text, by_name
 
 
 def run(config: Config) -> None:
-    """Print the scores of the runs, with their significance, and the settings that differ."""
-    print(as_text(by_name(read_runs(config))))
+    """Print the scores of the runs or groups, with their significance, and the settings that differ."""
+    if names_groups(config):
+        print(groups.as_text(read_groups(config)))
+    else:
+        print(as_text(by_name(read_runs(config))))

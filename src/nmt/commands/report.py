@@ -8,12 +8,14 @@ import torch
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
 from nmt.decoding.torch_engine import load_model
+from nmt.errors import UserError
 from nmt.model.interface import TranslationModel
 from nmt.report.comparison import by_name, comparison
+from nmt.report.groups import Groups, group_page
 from nmt.report.page import report
 from nmt.report.run import Run, read_run
 from nmt.runs.checkpoints import load, resolve
-from nmt.runs.layout import RunLayout
+from nmt.runs.layout import SETTINGS, RunLayout
 from nmt.runs.scores import scores_to_show
 from nmt.storage.files import write_text
 from nmt.text.streams import STANDARD
@@ -23,10 +25,8 @@ from nmt.text.tokenizer import Tokenizer
 def run(config: Config) -> None:
     """Write the page and print its path."""
     if config.compare:
-        runs = by_name(read_runs(config))
-        others = "-".join(name.replace("/", "-") for name in config.compare[1:])
-        page = comparison(runs)
-        usual_path = RunLayout(Path(config.paths.outputs) / config.compare[0]).comparison(others)
+        page = group_page(read_groups(config)) if names_groups(config) else comparison(by_name(read_runs(config)))
+        usual_path = _comparison_path(config)
     else:
         single_run = _read(config)
         page = report(single_run, lambda: _load_model(single_run, config.checkpoint))
@@ -39,6 +39,41 @@ def run(config: Config) -> None:
 def read_runs(config: Config) -> list[Run]:
     """Read the runs to compare, each with the scores of the checkpoint or export that the settings name."""
     return [_read(replace(config, name=name)) for name in config.compare]
+
+
+def names_groups(config: Config) -> bool:
+    """Return whether the settings name groups of runs by patterns, such as base-*."""
+    return any(_is_pattern(name) for name in config.compare)
+
+
+def read_groups(config: Config) -> Groups:
+    """Read the runs of each group; a name without a wildcard is a group of one run."""
+    return {pattern: [_read(replace(config, name=name)) for name in _matching(config, pattern)]
+            for pattern in config.compare}  # fmt: skip
+
+
+def _is_pattern(name: str) -> bool:
+    return "*" in name or "?" in name
+
+
+def _matching(config: Config, pattern: str) -> list[str]:
+    """Return the names of the runs that match a pattern, in which * and ? do not stand for a slash."""
+    if not _is_pattern(pattern):
+        return [pattern]
+    outputs, plain = Path(config.paths.outputs), pattern.replace("[", "[[]")
+    found = sorted(file.parent.relative_to(outputs).as_posix() for file in outputs.glob(f"{plain}/{SETTINGS}"))
+    if not found:
+        raise UserError(f"no run in {outputs} matches {pattern}: name runs, or patterns such as base-*")
+    return found
+
+
+def _comparison_path(config: Config) -> Path:
+    """Return the usual path of a comparison, in the folder of the first run."""
+    first, *others = [name.replace("/", "-") for name in config.compare]
+    run = _matching(config, config.compare[0])[0]
+    words = [first, *others] if _is_pattern(first) else others
+    plain = "-".join(words).translate(str.maketrans("*?", "__"))
+    return RunLayout(Path(config.paths.outputs) / run).comparison(plain)
 
 
 def _read(config: Config) -> Run:

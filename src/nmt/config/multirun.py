@@ -10,9 +10,11 @@ from contextlib import contextmanager
 import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from nmt.config.compose import conf_folder, register_schema
+from nmt.config.compose import compose, conf_folder, register_schema
 from nmt.config.messages import one_line_errors
 from nmt.config.renamed import rename_overrides
 
@@ -27,7 +29,9 @@ def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def multirun(job: Callable[[list[str]], None], words: Sequence[str], outputs: str = "outputs") -> None:
-    """Call `job` with the overrides of each run: one per combination of the values given (`seed=1,2`).
+    """Call `job` with the overrides of each run: one per combination of the values given (`training.steps=5,6`).
+
+    With several values of `seed`, each run gets a name of its own, such as demo-seed2.
 
     Args:
         job: The function to call, perhaps in other processes, so it must be importable from a module.
@@ -38,10 +42,11 @@ def multirun(job: Callable[[list[str]], None], words: Sequence[str], outputs: st
     def task(_: DictConfig) -> None:
         overrides = list(HydraConfig.get().overrides.task)
         with _hydra_released():
-            job(overrides)
+            job(named_by_seed(overrides) if several_seeds else overrides)
 
     register_schema()
     words = rename_overrides(words)
+    several_seeds = _has_several(words, "seed") and not _has_several(words, "name")
     logs = f"{outputs}/multirun/{time.strftime('%Y-%m-%d_%H-%M-%S')}"
     folder = [f"hydra.sweep.dir={_quoted(logs)}", "hydra.sweep.subdir=."]
     quiet = [*folder, "hydra.output_subdir=null", "hydra/job_logging=none"]
@@ -55,6 +60,21 @@ def multirun(job: Callable[[list[str]], None], words: Sequence[str], outputs: st
         sys.argv = arguments
         if full_error is None:
             del os.environ["HYDRA_FULL_ERROR"]
+
+
+def named_by_seed(overrides: Sequence[str]) -> list[str]:
+    """Return the overrides of a run with its seed in its name, so that runs of several seeds have different folders."""
+    config = compose(overrides)
+    return [*overrides, f"name={_quoted(f'{config.name}-seed{config.seed}')}"]
+
+
+def _has_several(words: Sequence[str], key: str) -> bool:
+    """Return whether a setting has several values; words that cannot be read are left to Hydra."""
+    try:
+        overrides = OverridesParser.create().parse_overrides(list(words))
+    except HydraException:
+        return False
+    return any(each.key_or_group == key and each.is_sweep_override() for each in overrides)
 
 
 def _quoted(text: str) -> str:

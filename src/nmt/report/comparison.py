@@ -90,7 +90,7 @@ def compare_scores(runs: Runs) -> list[ScoreComparison]:
     shared = shared_splits(runs)
     if not shared:
         raise UserError("there is no split that all of these runs have translated: run `make eval` for each")
-    return [each for split in shared for each in _compare_split(split, _evaluated(runs, split))]
+    return [each for split in shared for each in _compare_split(split, read_same_text(runs, split))]
 
 
 def shared_splits(runs: Runs) -> list[str]:
@@ -99,7 +99,8 @@ def shared_splits(runs: Runs) -> list[str]:
     return [split for split in first.splits() if all(split in run.splits() for run in others)]
 
 
-def _evaluated(runs: Runs, split: str) -> dict[str, Evaluated]:
+def read_same_text(runs: Runs, split: str) -> dict[str, Evaluated]:
+    """Return the translations of a split by each run; refuse runs whose text differs."""
     found = {name: run.evaluated(split) for name, run in runs.items()}
     texts = {(tuple(each.sources), tuple(each.references)) for each in found.values()}
     if len(texts) > 1:
@@ -130,7 +131,7 @@ def _run_score(run: str, result: Result | str) -> RunScore:
 
 def differing_sentences(runs: Runs, split: str) -> list[DifferingSentence]:
     """Return the sentences of a split whose chrF differs between the first two runs, largest difference first."""
-    (_, first), (_, second), *_ = _evaluated(runs, split).items()
+    (_, first), (_, second), *_ = read_same_text(runs, split).items()
     pairs = zip(translations.sentences(first), translations.sentences(second), strict=True)
     differing = [(ours, theirs) for ours, theirs in pairs if ours.chrf != theirs.chrf]
     differing.sort(key=lambda pair: -abs(pair[1].chrf - pair[0].chrf))
@@ -150,16 +151,27 @@ def _summary(run: Run) -> RunSummary:
 
 def comparison(runs: Runs) -> str:
     """Return the page of a comparison."""
-    found = {split: build_section(partial(differing_sentences, runs, split)) for split in shared_splits(runs)}
-    sections = {
+    scores = build_section(lambda: compare_scores(runs))
+    differing = about.differences({name: run.config for name, run in runs.items()})
+    return render_comparison(
+        runs, list(runs)[:2], {"comparisons": scores, "differences": differing, "columns": list(runs)}
+    )
+
+
+def render_comparison(runs: Runs, pair: Sequence[str], sections: Mapping[str, object]) -> str:
+    """Return a page with curves of all runs, the sentences in which a pair of them differs, and further sections."""
+    two = {name: runs[name] for name in pair}
+    found = {split: build_section(partial(differing_sentences, two, split)) for split in shared_splits(two)}
+    usual = {
         "runs": [_summary(run) for run in runs.values()],
-        "comparisons": build_section(lambda: compare_scores(runs)),
+        "pair": list(pair),
         "curves": build_section(lambda: curves.overlaid_curves(runs)),
-        "differences": about.differences({name: run.config for name, run in runs.items()}),
         "sentences": {split: each if isinstance(each, Absent) else len(each) for split, each in found.items()},
+        "groups": None,
+        "notes": [],
     }
     shown = {split: each for split, each in found.items() if not isinstance(each, Absent)}
-    return render("comparison.html", sections, PageData(sentences=shown))
+    return render("comparison.html", usual | dict(sections), PageData(sentences=shown))
 
 
 def as_text(runs: Runs) -> str:

@@ -71,7 +71,8 @@ class Config:
     """File to write. By default (-), translate and score write to standard output, report and attention to a file
     in the run's folder. `describe` also accepts json, like describe.format=json."""
     compare: list[str] = field(default_factory=list, metadata=ADJUSTABLE)
-    """Runs to compare, by name; the first is the baseline."""
+    """Runs to compare, by name, or groups of runs with several seeds, by a pattern such as base-*; the first is the
+    baseline."""
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
