@@ -8,6 +8,7 @@ from nmt.compute.machine import Machine
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.decoding.load_engine import LoadedEngine, check_languages, load_engine
+from nmt.evaluation import comet
 from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
@@ -27,8 +28,10 @@ def run(config: Config) -> None:
             splits = [read_split(config.data_folder, split, languages) for split in config.evaluation.splits]
             loaded = load_engine(config, machine)
             check_languages(loaded, config)
+            if config.evaluation.comet:
+                comet.load(comet.find_checkpoint(config.evaluation.comet))  # fails before hours of translation
         for split in splits:
-            evaluation = evaluate(loaded.engine, split, config.data.target_lang)
+            evaluation = evaluate(loaded.engine, split, config.data.target_lang, config.evaluation.comet)
             if distributed.is_main():
                 folder = scores_folder(config)
                 hypotheses = "".join(f"{line}\n" for line in evaluation.hypotheses)
@@ -57,6 +60,8 @@ def _record(
         processes=distributed.world_size(),
         checkpoint=loaded.checkpoint,
         repairs=evaluation.repairs,
+        rates=evaluation.rates,
+        parts=evaluation.parts,
     )
 
 
@@ -88,3 +93,9 @@ def _print(split: str, evaluation: Evaluation, loaded: LoadedEngine, folder: Pat
     width = max(map(len, evaluation.scores), default=0)
     for name, score in evaluation.scores.items():
         print(f"{name:<{max(width, 10) + 1}}{score.score:6.2f}  {score.signature}", flush=True)
+    if (rates := evaluation.rates) is not None:
+        print(
+            f"of the translations {rates.hallucinated:.1%} hallucinated, {rates.copied:.1%} copied, "
+            f"{rates.unknown:.1%} with an unknown word; length {rates.length_ratio:.2f} of the reference's",
+            flush=True,
+        )

@@ -10,6 +10,7 @@ from nmt.compute.cores import usable_cores
 from nmt.compute.processes import run_in_process
 from nmt.config.schema import TREES, Config, DataConfig, TokenizerConfig
 from nmt.data import encode, filters, store
+from nmt.data.annotate import annotate
 from nmt.data.layout import CorpusLayout, text_names
 from nmt.data.manifest import PreparationTasks, exclusive_corpus, read_manifest
 from nmt.data.overlap import count_overlap
@@ -61,6 +62,7 @@ def prepare(config: Config, say: Say = print, origin: OriginTokenizer | None = N
         splits = registry.splits(config.data)
         fingerprints = {split: registry.fingerprint(config.data, config.seed, split) for split in splits}
         names = [_collect(config, tasks, split, fingerprints[split]) for split in splits]
+        names += chain.from_iterable(annotate(config, tasks, split, fingerprints[split]) for split in splits)
         names.append(_count_overlap(config, tasks, [split for split in splits if split != "train"]))
         names.append(_make_tokenizer(config, tasks, origin))
         names += [_encode(config, tasks, split) for split in splits]

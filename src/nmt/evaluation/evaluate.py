@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tqdm import tqdm
@@ -12,11 +12,13 @@ from tqdm import tqdm
 from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
 from nmt.config.schema import TREES
+from nmt.data.annotations import Annotations, annotations_of
 from nmt.data.prepare import verify_task
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
-from nmt.evaluation.metric import Score
-from nmt.evaluation.metrics import score
+from nmt.evaluation.details import Part, Rates, parts, rates
+from nmt.evaluation.metric import Score, Translated
+from nmt.evaluation.metrics import score, score_text
 from nmt.evaluation.tree_scores import check_references, repair_all
 from nmt.parsing.linearise import Repairs
 from nmt.text.lines import read_lines
@@ -32,6 +34,8 @@ class Split:
     name: str
     sources: list[str]
     references: list[str]
+    """The first reference of each sentence."""
+    annotations: Annotations = field(default_factory=Annotations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,9 @@ class Evaluation:
     """Time spent translating."""
     repairs: Repairs | None = None
     """What was repaired, if the hypotheses are trees."""
+    rates: Rates | None = None
+    """The shares of translations with typical faults, if the hypotheses are text."""
+    parts: list[Part] = field(default_factory=list)
 
     @property
     def perplexity(self) -> float:
@@ -76,22 +83,24 @@ def read_split(folder: Path, name: str, languages: tuple[str, str]) -> Split:
         raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
     if languages[1] == TREES:
         check_references(sources, references, str(paths[1]))
-    return Split(name, sources, references)
+    return Split(name, sources, references, annotations_of(folder, name))
 
 
-def evaluate(engine: Engine, split: Split, target_lang: str) -> Evaluation:
+def evaluate(engine: Engine, split: Split, target_lang: str, comet: str = "") -> Evaluation:
     """Translate and score a split; each process translates its share and returns the whole result.
 
-    Trees are repaired before they are scored.
+    Trees are repaired before they are scored. `comet` is the model of COMET, if that is wanted.
     """
     started = time.perf_counter()
     hypotheses = translate_together(engine, split.sources, split.name)
     seconds = time.perf_counter() - started
-    repairs = None
+    nll, references = reference_nll(engine, split), [split.references, *split.annotations.references]
     if target_lang == TREES:
         hypotheses, repairs = repair_all(split.sources, hypotheses)
-    scores = score(hypotheses, split.references, target_lang)
-    return Evaluation(hypotheses, scores, reference_nll(engine, split), seconds, repairs)
+        return Evaluation(hypotheses, score(hypotheses, split.references, target_lang), nll, seconds, repairs)
+    text = Translated(hypotheses, references, target_lang, split.sources, comet)
+    divided = parts(text, split.annotations.labels)
+    return Evaluation(hypotheses, score_text(text), nll, seconds, rates=rates(text), parts=divided)
 
 
 def translate_together(

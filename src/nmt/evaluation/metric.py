@@ -15,29 +15,44 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
+class Translated:
+    """Translations, with all that a metric may compare them with."""
+
+    hypotheses: Sequence[str]
+    references: Sequence[Sequence[str]]
+    """The sentences of each reference."""
+    target_lang: str
+    sources: Sequence[str] = ()
+    comet: str = ""
+    """The model of COMET; empty if it is not wanted."""
+
+
+@dataclass(frozen=True, slots=True)
 class Metric:
     """A way to score the translations of a text."""
 
     title: str
     """Its name in reports, such as chrF."""
-    score: Callable[[Sequence[str], Sequence[str], str], Score]
-    """Compute the score from translations, references (one per translation) and the target language."""
+    score: Callable[[Translated], Score]
+    """Compute the score of translations."""
     trees: bool = False
     """Whether it scores linearised trees instead of text."""
     sacrebleu: Callable[[], SacrebleuMetric] | None = None
     """Make the sacreBLEU object that significance tests resample, if the metric has one."""
+    is_wanted: Callable[[Translated], bool] = lambda _: True
+    """Whether the settings ask for it; most metrics are always computed."""
 
 
 def from_sacrebleu(title: str, make: Callable[[], SacrebleuMetric]) -> Metric:
     """Return one of sacreBLEU's metrics, computed on the raw text for every language."""
 
-    def score(hypotheses: Sequence[str], references: Sequence[str], _target_lang: str) -> Score:
-        return corpus_score(make(), hypotheses, references)
+    def score(text: Translated) -> Score:
+        return corpus_score(make(), text.hypotheses, text.references)
 
     return Metric(title, score, sacrebleu=make)
 
 
-def corpus_score(metric: SacrebleuMetric, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+def corpus_score(metric: SacrebleuMetric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
     """Return the score that a sacreBLEU metric gives a text, with sacreBLEU's signature."""
-    result = metric.corpus_score(hypotheses, [references])
+    result = metric.corpus_score(hypotheses, references)
     return Score(float(result.score), str(metric.get_signature()))

@@ -9,7 +9,8 @@ from sacrebleu.metrics.ter import TER
 
 from nmt.config.schema import TREES
 from nmt.errors import UserError
-from nmt.evaluation.metric import Metric, Score, from_sacrebleu
+from nmt.evaluation.comet import comet_score
+from nmt.evaluation.metric import Metric, Score, Translated, from_sacrebleu
 from nmt.evaluation.paper_bleu import paper_bleu
 from nmt.evaluation.tree_scores import bracket_metric
 
@@ -19,6 +20,7 @@ METRICS: Mapping[str, Metric] = {
     "chrf": from_sacrebleu("chrF", CHRF),
     "chrfpp": from_sacrebleu("chrF++", partial(CHRF, word_order=2)),
     "ter": from_sacrebleu("TER", TER),
+    "comet": Metric("COMET", comet_score, is_wanted=lambda text: bool(text.comet)),
     "bracket_f1": bracket_metric("Bracket F1", lambda counts: counts.f1),
     "bracket_precision": bracket_metric("Bracket precision", lambda counts: counts.precision),
     "bracket_recall": bracket_metric("Bracket recall", lambda counts: counts.recall),
@@ -28,15 +30,22 @@ METRICS: Mapping[str, Metric] = {
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str) -> dict[str, Score]:
+    """Score translations against one raw reference each; return the scores by metric."""
+    return score_text(Translated(hypotheses, [references], target_lang))
+
+
+def score_text(text: Translated) -> dict[str, Score]:
     """Score translations against raw references; return the scores by metric: those of trees, or those of text."""
-    if len(hypotheses) != len(references):
-        raise UserError(
-            f"there are {len(hypotheses):,} translations but {len(references):,} references: "
-            "score files with the same number of lines"
-        )
-    if not references:
+    for references in text.references:
+        if len(text.hypotheses) != len(references):
+            raise UserError(
+                f"there are {len(text.hypotheses):,} translations but {len(references):,} references: "
+                "score files with the same number of lines"
+            )
+    if not text.hypotheses:
         raise UserError("there is nothing to score: the references are empty")
-    return {name: metric.score(hypotheses, references, target_lang) for name, metric in metrics_of(target_lang).items()}
+    wanted = {name: metric for name, metric in metrics_of(text.target_lang).items() if metric.is_wanted(text)}
+    return {name: metric.score(text) for name, metric in wanted.items()}
 
 
 def metrics_of(target_lang: str) -> dict[str, Metric]:

@@ -1,13 +1,13 @@
 """BLEU as the paper reports it: on Moses tokens, with German compounds split at their hyphens."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.metadata import version
 
 from sacrebleu.metrics.bleu import BLEU
 from sacremoses import MosesTokenizer
 
-from nmt.evaluation.metric import Score, corpus_score
+from nmt.evaluation.metric import Score, Translated, corpus_score
 
 PLAIN_QUOTES = str.maketrans(dict.fromkeys("„“”‟«»", '"') | dict.fromkeys("‚‘’‛‹›", "'"))
 """Maps typographic quotes to plain ones."""
@@ -15,15 +15,15 @@ COMPOUND_LANGUAGES = ("de",)
 """Languages whose hyphenated compounds are split."""
 
 
-def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], target_lang: str) -> Score:
+def paper_bleu(text: Translated) -> Score:
     """Return the BLEU of the paper's tokens."""
-    tokenize = paper_tokenizer(target_lang)
+    tokenize = paper_tokenizer(text.target_lang)
     found = corpus_score(
         BLEU(tokenize="none", force=True),
-        [tokenize(line) for line in hypotheses],
-        [tokenize(line) for line in references],
+        [tokenize(line) for line in text.hypotheses],
+        [[tokenize(line) for line in lines] for lines in text.references],
     )
-    return Score(found.score, found.signature.replace("tok:none", f"tok:{_tokenizer_signature(target_lang)}"))
+    return Score(found.score, found.signature.replace("tok:none", f"tok:{_tokenizer_signature(text.target_lang)}"))
 
 
 def paper_tokenizer(language: str) -> Callable[[str], str]:

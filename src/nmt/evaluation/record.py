@@ -1,12 +1,13 @@
 """eval/<split>.json: the scores of a split and the checkpoint, decoding settings and machine behind them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
 from nmt.config.schema import TREES, DecodingConfig
 from nmt.errors import UserError
+from nmt.evaluation.details import Part, Rates
 from nmt.evaluation.metric import Score
 from nmt.parsing.linearise import Repairs
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -43,6 +44,10 @@ class EvaluationRecord:
     checkpoint: CheckpointRecord | None = None
     repairs: Repairs | None = None
     """What was repaired in trees."""
+    rates: Rates | None = None
+    """The shares of translations with typical faults."""
+    parts: list[Part] = field(default_factory=list)
+    """The scores by length of the source, and by origin and domain where the data has them."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -62,18 +67,22 @@ class EvaluationRecord:
             decoding=None if decoding is None else _read_decoding(decoding),
             checkpoint=None if checkpoint is None else CheckpointRecord.from_json(checkpoint),
             repairs=Repairs(**content["repairs"]) if content.get("repairs") else None,
+            rates=Rates(**content["rates"]) if content.get("rates") else None,
+            parts=[Part(**each) for each in content.get("parts", ())],
             **{name: content[name] for name in plain if name in content},
         )
 
     def to_json(self) -> dict[str, object]:
         """Return the content of the file."""
         scores = {name: asdict(score) for name, score in self.scores.items()}
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
         values |= {
             "languages": list(self.languages),
             "decoding": None if self.decoding is None else asdict(self.decoding),
             "checkpoint": None if self.checkpoint is None else self.checkpoint.to_json(),
             "repairs": None if self.repairs is None else asdict(self.repairs),
+            "rates": None if self.rates is None else asdict(self.rates),
+            "parts": [asdict(part) for part in self.parts] or None,
         }
         del values["split"], values["scores"]
         return {"split": self.split, **scores, **{name: value for name, value in values.items() if value is not None}}

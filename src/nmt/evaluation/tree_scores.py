@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from nmt import __version__
 from nmt.errors import UserError
-from nmt.evaluation.metric import Metric, Score
+from nmt.evaluation.metric import Metric, Score, Translated
 from nmt.parsing.bracket_score import BracketCounts, score_trees
 from nmt.parsing.linearise import Repairs, linearise, parse_line, repair
 from nmt.parsing.trees import Node
@@ -14,8 +14,8 @@ from nmt.parsing.trees import Node
 def bracket_metric(title: str, figure: Callable[[BracketCounts], float]) -> Metric:
     """Return a metric that is a figure of the counts of brackets."""
 
-    def score(hypotheses: Sequence[str], references: Sequence[str], _target_lang: str) -> Score:
-        counts = count_brackets(tuple(hypotheses), tuple(references))
+    def score(text: Translated) -> Score:
+        counts = count_brackets(tuple(text.hypotheses), tuple(text.references[0]))
         return Score(figure(counts), _signature(counts))
 
     return Metric(title, score, trees=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
+from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import METRICS
 
 MIN_IDENTICAL = {"float32": 0.98, "int8": 0.5}
@@ -85,7 +86,7 @@ def accept(found: Verification, quantization: str) -> None:
 def compare_quality(model: Sequence[str], export: Sequence[str], references: Sequence[str]) -> Quality:
     """Score the model's and the export's translations of the same sentences."""
     bleu, chrf = (
-        [METRICS[name].score(translations, references, "").score for translations in (model, export)]
+        [METRICS[name].score(Translated(translations, [references], "")).score for translations in (model, export)]
         for name in ("bleu", "chrf")
     )
     return Quality(*bleu, *chrf)

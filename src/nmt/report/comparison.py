@@ -110,7 +110,7 @@ def read_same_text(runs: Runs, split: str) -> dict[str, Evaluated]:
 
 def _compare_split(split: str, evaluated: Mapping[str, Evaluated]) -> list[ScoreComparison]:
     """Compare all runs with the first run by the paired bootstrap of sacreBLEU."""
-    references = [next(iter(evaluated.values())).references]
+    references = next(iter(evaluated.values())).all_references
     systems: list[tuple[str, Sequence[str]]] = [(name, each.hypotheses) for name, each in evaluated.items()]
     compared = []
     for metric in METRICS.values():

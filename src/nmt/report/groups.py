@@ -74,7 +74,7 @@ def compare_groups(groups: Groups) -> list[GroupComparison]:
 
 def _compare_split(split: str, groups: Groups) -> list[GroupComparison]:
     found = read_same_text(all_runs(groups), split)
-    references = [next(iter(found.values())).references]
+    references = next(iter(found.values())).all_references
     compared = []
     for metric in METRICS.values():
         if metric.sacrebleu is None:

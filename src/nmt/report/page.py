@@ -16,6 +16,7 @@ from nmt.config.schema import TREES
 from nmt.data.filter_counts import FilterCount, filter_counts
 from nmt.data.store import PairStore
 from nmt.errors import UserError
+from nmt.evaluation.details import Part, Rates
 from nmt.model.interface import TranslationModel
 from nmt.report import about, attention, charts, corpus, curves, translations, trees
 from nmt.report.attention import EncodedAttention
@@ -97,6 +98,8 @@ class TranslationsSection:
     shown: int
     """The number of sentences in the page."""
     charts: Sequence[TitledChart]
+    rates: Rates | None
+    parts: Sequence[Part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +195,8 @@ def _translations(run: Run, evaluated: Evaluated, found: Sequence[translations.S
     if not isinstance(counts, Absent):
         by_frequency = charts.bars(translations.by_frequency(evaluated, counts), "training sentences with that word")
         drawn.append(("Scores by the rarest word of the source", by_frequency))
-    return TranslationsSection(len(found), len(translations.sentences_to_show(found)), drawn)
+    shown, scores = len(translations.sentences_to_show(found)), evaluated.scores
+    return TranslationsSection(len(found), shown, drawn, scores.rates, scores.parts)
 
 
 def _attention(found: Mapping[str, Sequence[translations.Sentence]], load_model: LoadModel) -> list[EncodedAttention]:

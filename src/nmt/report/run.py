@@ -1,12 +1,13 @@
 """Read the files of a run, once for the whole report."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from nmt.config.schema import Config
+from nmt.data.annotations import annotations_of
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.data.records import Manifest
@@ -27,7 +28,14 @@ class Evaluated:
     scores: EvaluationRecord
     sources: list[str]
     references: list[str]
+    """The first reference of each sentence."""
     hypotheses: list[str]
+    further_references: list[list[str]] = field(default_factory=list)
+
+    @property
+    def all_references(self) -> list[list[str]]:
+        """The sentences of each reference."""
+        return [self.references, *self.further_references]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +90,11 @@ class Run:
         for file in files:
             if not file.is_file():
                 raise UserError(f"{file} is not there: run `make {'eval' if file == files[2] else 'data'}`")
-        lines = [list(read_lines(file)) for file in files]
-        if len({len(text) for text in lines}) > 1:
+        sources, references, hypotheses = (list(read_lines(file)) for file in files)
+        if not len(sources) == len(references) == len(hypotheses):
             raise UserError(f"the text of {split} has changed since it was translated: run `make eval` again")
-        return Evaluated(split, self.scores(split), *lines)
+        further = annotations_of(self.data_folder, split).references
+        return Evaluated(split, self.scores(split), sources, references, hypotheses, further)
 
     def manifest(self) -> Manifest:
         """Return the manifest of the prepared data."""

@@ -13,6 +13,7 @@ from nmt.data.store import PairStore
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation.evaluate import read_split, translate_together
+from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import METRICS
 from nmt.model.interface import TranslationModel
 from nmt.text.tokenizer import Tokenizer
@@ -38,7 +39,7 @@ def decoded_bleu(
     count = config.training.valid_sentences
     engine = TorchEngine([trainer.model], tokenizer, config.decoding, *trainer.machine)
     hypotheses = translate_together(engine, split.sources[:count], interruptible_together=interruptible_together)
-    return METRICS["bleu"].score(hypotheses, split.references[:count], config.data.target_lang).score
+    return METRICS["bleu"].score(Translated(hypotheses, [split.references[:count]], config.data.target_lang)).score
 
 
 def development_loss(

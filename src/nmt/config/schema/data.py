@@ -25,11 +25,16 @@ class DataConfig:
     """Training text: a Hub split, or files (the source language first, or one file with both); for trees: files,
     folders, patterns such as parsed/*.mrg, and sections such as wsj:02-21."""
     valid: list[str] = field(default_factory=lambda: ["validation"])
-    """Validation text, like `train`."""
+    """Validation text, like `test`."""
     test: list[str] = field(default_factory=lambda: ["test"])
-    """Test text, like `train`."""
+    """Test text, like `train`; or text files with further references after the first two; or a test set of sacreBLEU,
+    such as [sacrebleu:wmt14/full]."""
     columns: list[str] = field(default_factory=list)
     """Columns of source and target in tables that do not name them after the languages."""
+    reference_columns: list[str] = field(default_factory=list)
+    """Columns of further references in the tables of test."""
+    label_columns: list[str] = field(default_factory=list)
+    """Columns of labels, such as domain or origin, in the tables of test; `eval` scores each value apart."""
     hold_out: float = 0.0
     """Share of the training pairs held out as `valid`, and again as `test`, if these are empty."""
     pos_tags: str = "xx"
@@ -64,6 +69,8 @@ class DataConfig:
             )
         if self.columns and (len(self.columns) != 2 or len({*self.columns}) != 2):
             raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source first")
+        if (self.reference_columns or self.label_columns) and self.source != "files":
+            raise ConfigError("data.reference_columns and data.label_columns need tables in files: data.source=files")
         check_at_least("data.max_words", self.max_words, 0)
         check_at_least("data.max_pieces", self.max_pieces, 2)
         if not (self.max_ratio == 0 or self.max_ratio >= 1):

@@ -56,6 +56,9 @@ class EvaluationConfig:
 
     splits: list[str] = field(default_factory=lambda: ["test"])
     """Splits of the prepared data to translate and score."""
+    comet: str = ""
+    """Model of COMET: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging Face; empty for none.
+    It needs the package unbabel-comet."""
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -6,6 +6,8 @@ from itertools import chain
 from pathlib import Path
 
 from nmt.config.schema import DataConfig
+from nmt.data.annotations import Annotations
+from nmt.data.sources.cells import on_one_line
 from nmt.data.sources.file_format import PairFormat, SentenceFormat
 from nmt.data.sources.formats import SHARD_ENDINGS, format_of
 from nmt.data.sources.source import Fingerprint, Languages, Pair, Source, languages, split_names
@@ -35,6 +37,23 @@ def fingerprint_of(paths: Sequence[Path]) -> Fingerprint:
     return {"files": [{"kind": format_of(path).name, "sha256": sum_} for path, sum_ in zip(paths, sums, strict=True)]}
 
 
+def annotations(config: DataConfig, split: str) -> Annotations:
+    """Return further references, from files after the second one or columns of the test set's tables, and labels."""
+    paths, sides = inputs(split_names(config, split, "its files"), split), languages(config)
+    if isinstance(format_of(paths[0]), SentenceFormat):
+        return Annotations([list(_sentences(path, sides[1])) for path in paths[2:]])
+    if split != "test":
+        return Annotations()
+    source = config.columns[0] if config.columns else sides[0]
+
+    def column(name: str) -> list[str]:
+        return [on_one_line(cell) for _, cell in read_pairs(paths, sides, (source, name))]
+
+    return Annotations(
+        list(map(column, config.reference_columns)), {name: column(name) for name in config.label_columns}
+    )
+
+
 def inputs(names: Sequence[str], split: str) -> list[Path]:
     """Return the files of a split, with folders replaced by their shards, after a check that none is missing."""
     paths = list(chain.from_iterable(_files_of(Path(name).expanduser(), split) for name in names))
@@ -45,7 +64,8 @@ def inputs(names: Sequence[str], split: str) -> list[Path]:
             raise UserError(f"{path} is empty: check data.{split}.")
     formats = [format_of(path) for path in paths]
     one_sided = [each for each in formats if isinstance(each, SentenceFormat)]
-    if one_sided and (len(paths) != 2 or len(one_sided) != 2):
+    most = len(paths) if split in ("valid", "test") else 2  # further files are references
+    if one_sided and not 2 <= len(paths) == len(one_sided) <= most:
         kinds = ", ".join(each.name for each in formats)
         raise UserError(
             f"data.{split} names {len(paths)} file(s) ({kinds}): give two of text or sgm, the source side "
@@ -124,4 +144,4 @@ def _sentences(path: Path, language: str) -> Iterator[str]:
     return file_format.sentences(path, language)
 
 
-SOURCE = Source(fingerprint, pairs, settings=("train", "valid", "test"))
+SOURCE = Source(fingerprint, pairs, annotations, settings=("train", "valid", "test"))

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
 from nmt.config.schema import DataConfig
-from nmt.data.sources import demo, files, hub, trees
+from nmt.data.annotations import Annotations
+from nmt.data.sources import demo, files, hub, sacrebleu_sets, trees
 from nmt.data.sources.cells import on_one_line
 from nmt.data.sources.source import Fingerprint, Pair, Source
 
@@ -35,15 +36,26 @@ def held_out(config: DataConfig) -> list[str]:
 def fingerprint(config: DataConfig, seed: int, split: str) -> Fingerprint:
     """Return the fingerprint of the text from which a split is read."""
     read_from = "train" if split in held_out(config) else split
-    return SOURCES[config.source].fingerprint(config, seed, read_from)
+    return _source(config, read_from).fingerprint(config, seed, read_from)
+
+
+def annotations(config: DataConfig, split: str) -> Annotations:
+    """Return the further references and the labels of a split."""
+    return Annotations() if split in ("train", *held_out(config)) else _source(config, split).annotations(config, split)
+
+
+def _source(config: DataConfig, split: str) -> Source:
+    """Return the source of a split: for development and test text it may be a test set of sacreBLEU."""
+    names = {"valid": config.valid, "test": config.test}.get(split, [])
+    return sacrebleu_sets.SOURCE if sacrebleu_sets.is_test_set(names) else SOURCES[config.source]
 
 
 def pairs(config: DataConfig, seed: int, split: str) -> Iterator[Pair]:
     """Yield the pairs of a split, source side first."""
-    read = SOURCES[config.source].pairs
+    read = _source(config, split).pairs
     others = held_out(config)
     if split in others or (split == "train" and others):
-        training = read(config, seed, "train")
+        training = SOURCES[config.source].pairs(config, seed, "train")
         return (pair for pair in training if _split_of(pair, config.hold_out, others) == split)
     return read(config, seed, split)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from nmt.config.schema import DataConfig
+from nmt.data.annotations import Annotations
 from nmt.errors import UserError
 
 Pair = tuple[str, str]
@@ -22,6 +23,8 @@ class Source:
     """Return the fingerprint of a split without reading its pairs."""
     pairs: Callable[[DataConfig, int, str], Iterator[Pair]]
     """Yield the pairs of a split, source side first."""
+    annotations: Callable[[DataConfig, str], Annotations] = lambda *_: Annotations()
+    """Return further references and labels of a split."""
     settings: tuple[str, ...] = ()
     """Settings under `data.` that name the text; the manifest records them."""
     splits: tuple[str, ...] = ("test", "valid", "train")

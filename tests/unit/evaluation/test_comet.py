@@ -1,0 +1,125 @@
+"""COMET: a small model of the same layout, scored as the library's own command does; skipped without the library."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from nmt.errors import UserError
+from nmt.evaluation.comet import comet_score
+from nmt.evaluation.metric import Translated
+from nmt.evaluation.metrics import score_text
+
+SOURCES = ["the small cat sees a dog", "a dog", "it is a very small dog"]
+REFERENCES = ["die kleine Katze sieht einen Hund", "ein Hund", "es ist ein sehr kleiner Hund"]
+HYPOTHESES = ["die Katze sieht Hunde", "ein Hund", "es ist klein"]
+
+needs_library = pytest.mark.skipif(importlib.util.find_spec("comet") is None, reason="unbabel-comet is not installed")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a model with random weights in the layout of COMET's: hparams.yaml and checkpoints/model.ckpt."""
+    from comet.models import str2model
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import XLMRobertaConfig, XLMRobertaTokenizerFast
+
+    folder = tmp_path_factory.mktemp("comet")
+    letters = sorted(set("".join(SOURCES + REFERENCES)) - {" "})
+    pieces = [(piece, 0.0) for piece in ("<s>", "<pad>", "</s>", "<unk>", "<mask>")]
+    tokenizer = Tokenizer(models.Unigram([*pieces, ("▁", -1.0), *((letter, -2.0) for letter in letters)], unk_id=3))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    XLMRobertaTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder / "encoder")
+    XLMRobertaConfig(
+        vocab_size=80, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16,
+        max_position_embeddings=64,
+    ).save_pretrained(folder / "encoder")  # fmt: skip
+    settings: dict[str, Any] = {
+        "pretrained_model": str(folder / "encoder"), "encoder_model": "XLM-RoBERTa", "hidden_sizes": [16, 8],
+        "layer_norm": False, "load_pretrained_weights": False,
+    }  # fmt: skip
+    torch.manual_seed(1)
+    made = str2model["regression_metric"](**settings, local_files_only=True)
+    (folder / "hparams.yaml").write_text(yaml.safe_dump({"class_identifier": "regression_metric", **settings}))
+    (folder / "checkpoints").mkdir()
+    content = {"state_dict": made.state_dict(), "hyper_parameters": settings, "pytorch-lightning_version": "2.0.0"}
+    torch.save(content, folder / "checkpoints" / "model.ckpt")
+    return folder
+
+
+@needs_library
+def test_comet_is_close_to_the_librarys_own_command(model: Path, tmp_path: Path) -> None:
+    files = []
+    for name, lines in (("-s", SOURCES), ("-t", HYPOTHESES), ("-r", REFERENCES)):
+        path = tmp_path / f"lines{name}"
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        files += [name, str(path)]
+    program = "from comet.cli.score import score_command; score_command()"
+    words = [
+        "--model",
+        str(model / "checkpoints" / "model.ckpt"),
+        "--gpus",
+        "0",
+        "--num_workers",
+        "0",
+        "--quiet",
+        "--disable_cache",
+    ]
+    words += ["--to_json", str(tmp_path / "scores.json")]
+    subprocess.run([sys.executable, "-c", program, *files, *words], check=True, capture_output=True)
+    ((_, rows),) = json.loads((tmp_path / "scores.json").read_text()).items()
+    found = comet_score(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, str(model)))
+    assert found.score == pytest.approx(100 * sum(row["COMET"] for row in rows) / len(rows), rel=2e-3)
+    assert found.signature.startswith(f"nrefs:1|model:{model.name}|weights:")
+
+
+@needs_library
+def test_comet_equals_the_librarys_own_functions(model: Path) -> None:
+    from comet import load_from_checkpoint
+
+    rows = zip(SOURCES, HYPOTHESES, REFERENCES, strict=True)
+    data = [{"src": source, "mt": hypothesis, "ref": reference} for source, hypothesis, reference in rows]
+    theirs = load_from_checkpoint(str(model / "checkpoints" / "model.ckpt")).predict(data, gpus=0, num_workers=0)
+    found = comet_score(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, str(model)))
+    assert found.score == pytest.approx(100 * theirs.system_score, abs=1e-6)
+
+
+@needs_library
+def test_comet_is_computed_only_if_a_model_is_named(model: Path) -> None:
+    assert "comet" not in score_text(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES))
+    assert "comet" in score_text(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, str(model)))
+
+
+@needs_library
+def test_a_damaged_model_is_refused_in_one_line(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "model.ckpt").write_bytes(b"no weights")
+    (tmp_path / "hparams.yaml").write_text((model / "hparams.yaml").read_text())
+    with pytest.raises(UserError, match="cannot be loaded as a model of COMET"):
+        comet_score(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, str(tmp_path)))
+
+
+def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for name, words in (
+        (str(tmp_path), "this is no model of COMET"),
+        ("nobody/nothing", "neither a folder nor a model"),
+    ):
+        with pytest.raises(UserError, match=words):
+            comet_score(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, name))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("comet") is not None, reason="unbabel-comet is installed")
+def test_a_missing_library_is_named(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "model.ckpt").touch()
+    (tmp_path / "hparams.yaml").touch()
+    with pytest.raises(UserError, match="needs unbabel-comet"):
+        comet_score(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, str(tmp_path)))
