@@ -90,12 +90,11 @@ def _print(split: str, evaluation: Evaluation, loaded: LoadedEngine, folder: Pat
     )
     if evaluation.repairs is not None:
         print(f"repaired: {evaluation.repairs}")
-    width = max(map(len, evaluation.scores), default=0)
-    for name, score in evaluation.scores.items():
-        print(f"{name:<{max(width, 10) + 1}}{score.score:6.2f}  {score.signature}", flush=True)
     if (rates := evaluation.rates) is not None:
         print(
             f"of the translations {rates.hallucinated:.1%} hallucinated, {rates.copied:.1%} copied, "
-            f"{rates.unknown:.1%} with an unknown word; length {rates.length_ratio:.2f} of the reference's",
-            flush=True,
+            f"{rates.unknown:.1%} with an unknown word; length {rates.length_ratio:.2f} of the reference's"
         )
+    width = max(map(len, evaluation.scores), default=0)
+    for name, score in evaluation.scores.items():
+        print(f"{name:<{max(width, 10) + 1}}{score.score:6.2f}  {score.signature}", flush=True)

@@ -88,7 +88,7 @@ def student_tail(t: float, freedom: float) -> float:
     If t = sqrt(freedom) * tan(angle), the density of the angle is proportional to cos(angle)^(freedom - 1), which is
     added up in small steps.
     """
-    limit, steps = min(math.pi / 2, 40 / math.sqrt(freedom)), 100_000
+    limit, steps = min(math.pi / 2, 12 / math.sqrt(freedom)), 50_000
     angles = (np.arange(steps) + 0.5) * (limit / steps)
     density = np.cos(angles) ** (freedom - 1)
     return float(density[angles >= math.atan(t / math.sqrt(freedom))].sum() / density.sum())
