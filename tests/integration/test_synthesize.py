@@ -10,7 +10,6 @@ import pytest
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
 from nmt.decoding.load_engine import load_engine
-from nmt.storage import files
 from tests.integration.toy import call, run
 
 LINES = ["12 the old man sees a stone", "", "the king finds a red tree 7", "   ", "77 the man sees a tree\twith a tab"]
@@ -94,7 +93,7 @@ def test_an_interruption_changes_nothing(
             raise SystemExit(9)
         sync(descriptor)
 
-    monkeypatch.setattr(files.os, "fsync", interrupt)
+    monkeypatch.setattr(os, "fsync", interrupt)
     assert call(["synthesize", *again]).returncode == 9
     monkeypatch.undo()
     begun = contents(tmp_path / "again")

@@ -29,8 +29,8 @@ def search(
     config = DecodingConfig(**settings)  # type: ignore[arg-type]
     toys, limits = ([each for each in items for _ in range(config.groups)] for items in (toys, limits))  # type: ignore[assignment]
     constraints = [each for each in constraints or [UNCONSTRAINED] * len(toys) for _ in range(config.groups)]
-    run = ConfiguredSearch(config, VOCABULARY, torch.Generator().manual_seed(1))
-    return run(ToyScorer(toys), torch.tensor(limits), constraints)
+    run = ConfiguredSearch(config, VOCABULARY, torch.device("cpu"))
+    return run(ToyScorer(toys), torch.tensor(limits), constraints, torch.arange(len(limits)))
 
 
 def repeats(words: Prefix, size: int) -> bool:
@@ -204,6 +204,6 @@ def test_controls_that_are_off_leave_the_scores_alone() -> None:
         calls.append(torch.zeros(len(tokens), 7))
         return calls[-1]
 
-    run = ConfiguredSearch(DecodingConfig(), VOCABULARY, torch.Generator())
+    run = ConfiguredSearch(DecodingConfig(), VOCABULARY, torch.device("cpu"))
     constraints = [UNCONSTRAINED]
     assert run._begun(run._controlled(scorer, torch.tensor([3]), constraints), constraints) is scorer

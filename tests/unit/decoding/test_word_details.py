@@ -7,7 +7,7 @@ import pytest
 
 from nmt.decoding.attention import END, START, Attention
 from nmt.decoding.engine import ScoredToken
-from nmt.decoding.word_details import WordProbability, spell, word_attention, words_of
+from nmt.decoding.word_details import spell, word_attention, words_of
 
 
 @pytest.mark.parametrize(
@@ -25,9 +25,9 @@ def test_words_are_spelled_as_in_the_text(pieces: list[str], text: str, expected
 
 def test_probability_of_a_word_is_the_product_of_those_of_its_pieces() -> None:
     tokens = [ScoredToken("▁Ein", math.log(0.5)), ScoredToken("▁H", math.log(0.5)), ScoredToken("und", math.log(0.8))]
-    assert words_of(tokens, "Ein Hund") == [
-        WordProbability("Ein", pytest.approx(0.5)), WordProbability("Hund", pytest.approx(0.4)),
-    ]  # fmt: skip
+    found = words_of(tokens, "Ein Hund")
+    assert [word.text for word in found] == ["Ein", "Hund"]
+    assert [word.probability for word in found] == pytest.approx([0.5, 0.4])
 
 
 def test_attention_of_a_word_is_that_of_the_steps_that_predict_it() -> None:
