@@ -189,9 +189,8 @@ def _memory(config: Config, size: ParameterCounts, devices: int, device_batch: i
     """Return the memory per device; the length of the sentences matters if attention pads them."""
     shards = devices if config.training.shard_optimizer else 1
     words, storage = _target_words(config), _activation_storage(config)
-    tokens = 2 * [passes_per_batch(config.training) * device_batch]
-    state = state_numbers(config.training, size, shards)
-    return training_memory(config.model, size.total, words, *tokens, sentence_length, storage, state=state)
+    tokens, state = passes_per_batch(config.training) * device_batch, state_numbers(config.training, size, shards)
+    return training_memory(config.model, size.total, words, tokens, tokens, sentence_length, storage, state=state)
 
 
 def _activation_storage(config: Config) -> ActivationStorage:

@@ -37,5 +37,6 @@ class Objective(nn.Module):
     def _forward_twice(self, batch: MicroBatch) -> Losses:
         """Return the losses of two passes, which are one pass over every sentence twice."""
         output, projection, working = self.model.factors(self.model(batch.source.twice(), batch.target.twice()))
+        first, second = output.chunk(2)
         settings = RDrop(self.smoothing, self.r_drop, PAD, self.loss_rows)
-        return r_drop_loss(*output.chunk(2), projection, working, batch.labels, settings)
+        return r_drop_loss(first, second, projection, working, batch.labels, settings)
