@@ -204,11 +204,12 @@ def _terminated(moment: float) -> Callable[[Sandbox, Path], Outcome]:
 
 
 def _wait_for_request(port: int) -> None:
-    """Wait until sentences wait or are being translated."""
+    """Wait until more than the first sentence was accepted."""
     while True:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as response:
-            if float(re.search(r"nmt_sentences_total\S* (\S+)", response.read().decode())[1]) > 1:  # type: ignore[index]
-                return
+            found = re.search(r"^nmt_sentences_total\S* (\S+)$", response.read().decode(), re.MULTILINE)
+        if found and float(found[1]) > 1:
+            return
         time.sleep(0.02)
 
 
