@@ -17,7 +17,7 @@ export const placesOf = (words, text) => {
 /** Return 0 for a word that the model was certain of, 1 or 2 for one that it was less certain of. */
 export const doubt = (probability) => (probability < VERY_UNCERTAIN ? 2 : probability < UNCERTAIN ? 1 : 0);
 
-export const percent = (share) => `${Math.round(100 * share)} %`;
+export const percent = (share) => (share < 0.005 ? "<1 %" : `${Math.round(100 * share)} %`);
 
 /** Return the lengths of the longest common subsequences of the ends of two lists. */
 const commonLengths = (words, others) => {
