@@ -32,21 +32,26 @@ def run(config: Config) -> None:
         file=sys.stderr,
     )
     noise = make_noise(config.noise, tokenizer, config.seed, config.data.max_pieces)
-    if noise is not None:
-        _print_pieces(noise.batch(store, pairs, position.epoch), tokenizer)
-        return
-    for pair in pairs.tolist():
-        source, target = store.source(pair).tolist(), store.target(pair).tolist()
+    if noise is None:
+        shown: list[tuple[str, ...]] = [_text(store, tokenizer, pair) for pair in pairs.tolist()]
+    else:
+        noisy = noise.batch(store, pairs, position.epoch)
+        shown = [_pieces(noisy, tokenizer, place) for place in range(len(noisy))]
+    for pair, sides in zip(pairs.tolist(), shown, strict=True):
         corpus = store.corpus_of(pair)
-        print(*([corpus] if corpus else []), tokenizer.decode_source(source), tokenizer.decode(target), sep="\t")
+        print(*([corpus] if corpus else []), *sides, sep="\t")
 
 
-def _print_pieces(store: Pairs, tokenizer: Tokenizer) -> None:
-    """Print all pairs of a store as word pieces, because noise may change these alone."""
-    for pair in range(len(store)):
-        source = tokenizer.source_pieces(store.source(pair).tolist())
-        target = tokenizer.target_pieces(store.target(pair).tolist())
-        print(f"{' '.join(source)}\t{' '.join(target)}")
+def _text(store: Pairs, tokenizer: Tokenizer, pair: int) -> tuple[str, str]:
+    """Return a pair as text."""
+    return tokenizer.decode_source(store.source(pair).tolist()), tokenizer.decode(store.target(pair).tolist())
+
+
+def _pieces(store: Pairs, tokenizer: Tokenizer, pair: int) -> tuple[str, str]:
+    """Return a pair as word pieces, because noise may change these alone."""
+    source = tokenizer.source_pieces(store.source(pair).tolist())
+    target = tokenizer.target_pieces(store.target(pair).tolist())
+    return " ".join(source), " ".join(target)
 
 
 def find_batch(plan_of: PlanOf, step: int) -> tuple[DataPosition, IntArray]:
