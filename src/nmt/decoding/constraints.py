@@ -54,7 +54,8 @@ class ConstraintEncoder:
         terms = [(*request.terms, *self._glossary.find(request.text)) for request in requests]
         if not any(terms) and not any(request.beginning for request in requests):
             return None
-        beginnings = self._tokenizer.encode_target([request.beginning for request in requests])
+        # without spaces at the end, which the tokenizer could make a word piece of their own
+        beginnings = self._tokenizer.encode_target([request.beginning.rstrip() for request in requests])
         return [self._encode(*each) for each in zip(requests, beginnings, terms, strict=True)]
 
     def _encode(self, request: Request, tokens: list[int], terms: Sequence[str]) -> Constraints:

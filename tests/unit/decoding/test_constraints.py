@@ -1,0 +1,22 @@
+"""Requests as token ids."""
+
+import pytest
+
+from nmt.config.schema import TokenizerConfig
+from nmt.decoding.constraints import ConstraintEncoder
+from nmt.decoding.glossary import Glossary
+from nmt.decoding.request import Request
+from nmt.text.tokenizer import Tokenizer
+from nmt.text.train_tokenizer import train
+from tests.unit.export.models import LINES
+
+
+@pytest.mark.parametrize("spaces", [" ", "  ", "\t", "\u00a0"])
+def test_spaces_at_the_end_of_a_beginning_are_no_pieces(spaces: str) -> None:
+    tokenizer = Tokenizer(train(iter(LINES * 5), 5 * len(LINES), TokenizerConfig(vocab_size=80))[0])
+    beginning = " ".join(LINES[0].split()[:2])
+    tokens, with_spaces = tokenizer.encode_target([beginning, beginning + " "])
+    assert with_spaces != tokens
+    found = ConstraintEncoder(tokenizer, Glossary({}), 100).encode([Request("text", beginning + spaces)])
+    assert found is not None
+    assert (list(found[0].beginning), found[0].word_ends) == (tokens, True)
