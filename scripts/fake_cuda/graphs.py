@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -18,6 +17,7 @@ from nmt.config.schema import Config
 from nmt.data.batches import IntArray
 from nmt.data.loader import DataPosition, GlobalBatch, assemble
 from nmt.data.shapes import Shapes
+from nmt.data.store import PairStore, in_memory
 from nmt.text.special import EOS
 
 BATCHES = 10
@@ -68,10 +68,8 @@ def random_batches(config: Config, shapes: Shapes) -> Iterator[GlobalBatch]:
         yield GlobalBatch([micro_batch], tokens, 2 * tokens, DataPosition())
 
 
-def _store(random: np.random.Generator, source: IntArray, target: IntArray, config: Config) -> Any:
+def _store(random: np.random.Generator, source: IntArray, target: IntArray, config: Config) -> PairStore:
     """Return a corpus of random words in sentences of these lengths."""
-    sides = {}
-    for name, lengths in (("source", source), ("target", target)):
-        sides[f"{name}_tokens"] = random.integers(EOS + 1, config.tokenizer.vocab_size, int(lengths.sum()))
-        sides[f"{name}_offsets"] = np.concatenate([[0], lengths.cumsum()])
-    return SimpleNamespace(**sides)
+    words = EOS + 1, config.tokenizer.vocab_size
+    sides = [(random.integers(*words, int(lengths.sum())), lengths) for lengths in (source, target)]
+    return in_memory(sides[0], sides[1])

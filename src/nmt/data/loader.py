@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,13 @@ from nmt.data.batches import (
     planned_batches,
     split_batch,
 )
-from nmt.data.noise.noise import Noise
 from nmt.data.shapes import Shapes
 from nmt.data.store import Ids, Pairs
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
+
+if TYPE_CHECKING:  # scripts/check_device.py must run without the tokenizer's package
+    from nmt.data.noise.noise import Noise
 
 PREFETCHED_BATCHES = 4
 """Global batches assembled ahead of the one that is being trained on."""
@@ -173,7 +175,7 @@ def global_batches(
     devices: int,
     threads: int = 1,
     shapes: Shapes = CPU_SHAPES,
-    noise: Noise | None = None,
+    noise: "Noise | None" = None,
 ) -> Iterator[GlobalBatch]:
     """Yield the global batches of training, endlessly.
 

@@ -13,7 +13,7 @@ from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset import base as sacrebleu_base
 
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
-from nmt.data import prepare
+from nmt.data import prepare, tokenizer_task
 from nmt.data.annotations import annotations_name
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.evaluate import read_split
@@ -27,7 +27,7 @@ TEST = [("the dog", "der Hund", "ein Hund", "news"), ("a cat", "eine Katze", "di
 
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepare, "run_in_process", lambda function, *args: function(*args))
+    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
 
 
 def write(path: Path, lines: list[str]) -> str:

@@ -42,10 +42,10 @@ def test_only_the_listed_settings_are_fixed() -> None:
             fixed.add(key)
     training = {
         *("batch_tokens", "schedule", "warmup_steps", "learning_rate", "label_smoothing", "adam_beta1", "adam_beta2"),
-        *("adam_eps", "weight_decay", "clip_norm", "optimizer", "decay_steps"),
+        *("adam_eps", "weight_decay", "clip_norm", "optimizer", "decay_steps", "muon_momentum", "r_drop", "ema"),
         *("init_from", "init_vocabulary", "init_skip", "freeze"),
     }
-    groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model")}
+    groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model", "noise")}
     assert len(groups) > 25
     assert fixed == {"seed"} | {f"training.{name}" for name in training} | groups
 
