@@ -80,8 +80,8 @@ class DecodingConfig:
             check_at_least(f"decoding.{name}", getattr(self, name), 0)
         if not self.temperature > 0:
             raise ConfigError(f"decoding.temperature={self.temperature} must be above 0")
-        if self.noise and self.strategy == "sample":
-            raise ConfigError("decoding.noise is noise for decoding.strategy=beam: set decoding.temperature to sample")
+        if self.noise and self.strategy != "beam":
+            raise ConfigError("decoding.noise needs decoding.strategy=beam; for samples, set decoding.temperature")
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"decoding.top_p={self.top_p} must be above 0 and at most 1")
         check_fraction("decoding.epsilon", self.epsilon)
