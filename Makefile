@@ -15,7 +15,7 @@ LAUNCH := $(VENV_PYTHON) scripts/launch.py
 PIP_INSTALL := $(VENV_PYTHON) -m pip install -qq --disable-pip-version-check \
 	$(if $(WHEELS),--no-index --find-links "$(WHEELS)") $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
 
-LAUNCHED := demo data train batch average eval translate parse score export import report compare attention describe \
+LAUNCHED := demo data train batch average eval translate synthesize parse score export import report compare attention describe \
 	tune table3 bench test test-all
 
 .DEFAULT_GOAL := help
@@ -63,6 +63,7 @@ batch: ## Print the sentences of one training step: ARGS="batch.step=1234"
 average: ## Average checkpoints, chosen by the validation loss or as in the paper
 eval: ## Translate and score the test set, on all GPUs or the CPU
 translate: ## Translate standard input, or input=FILE
+synthesize: ## Translate input=FILE, of any size, into a corpus to train on, on all GPUs or the CPU
 parse: ## Print the trees of sentences: ARGS="experiment=parsing/demo parse.format=drawn"
 score: ## Score given translations: lines of source, tab, translation
 # the first export installs the packages of its target

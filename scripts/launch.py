@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run the command of a make target with the words of ARGS; `train` and `eval` run on all GPUs of this machine.
+"""Run the command of a make target with the words of ARGS; ON_ALL_GPUS names those that run on all GPUs.
 
 make passes ARGS in the environment. It is split here by the shell's quoting rules, and neither make nor a shell
 expands it: `;`, `$(...)` and `${oc.env:HOME}` reach the command as they were written. Also usable without make:
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 SCRIPTS = Path(__file__).resolve().parent
-ON_ALL_GPUS = ("train", "eval")
+ON_ALL_GPUS = ("train", "eval", "synthesize")
 USER_ERROR = 2
 
 

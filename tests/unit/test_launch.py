@@ -136,7 +136,7 @@ def test_bench_measures_training_by_default(tmp_path: Path, arguments: str, word
 
 
 @pytest.mark.parametrize("gpus", [0, 1])
-@pytest.mark.parametrize("target", ["train", "eval"])
+@pytest.mark.parametrize("target", ["train", "eval", "synthesize"])
 def test_at_most_one_gpu_starts_one_process(tmp_path: Path, target: str, gpus: int) -> None:
     started = launched(tmp_path, target, "seed=2", "data.train=[a,b]", gpus=gpus)
     assert started[:2] == (7, [["nmt", target, "data.train=[a,b]", "seed=2"]])

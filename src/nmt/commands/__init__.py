@@ -48,6 +48,12 @@ COMMANDS = {
         "translate a file or standard input",
         ("checkpoint", "engine", "input", "output", "translate", "decoding", *_COMMON),
     ),
+    "synthesize": Command(
+        "nmt.commands.synthesize",
+        "translate a file of any size into a corpus, which later runs train on",
+        ("checkpoint", "engine", "input", "synthesize", "decoding", *_COMMON),
+        distributed=True,
+    ),
     "parse": Command(
         "nmt.commands.parse",
         "print the constituency trees of sentences",

@@ -15,6 +15,7 @@ from nmt.config.schema.commands import (
     ExportConfig,
     ImportingConfig,
     ParseConfig,
+    SynthesizeConfig,
     Table3Config,
     TranslateConfig,
     TuneConfig,
@@ -45,6 +46,7 @@ __all__ = [
     "PathsConfig",
     "RuntimeConfig",
     "Stage",
+    "SynthesizeConfig",
     "Table3Config",
     "TokenizerConfig",
     "TrackingConfig",
@@ -89,6 +91,7 @@ class Config:
     attention: AttentionConfig = field(default_factory=AttentionConfig, metadata=ADJUSTABLE)
     batch: BatchConfig = field(default_factory=BatchConfig, metadata=ADJUSTABLE)
     translate: TranslateConfig = field(default_factory=TranslateConfig, metadata=ADJUSTABLE)
+    synthesize: SynthesizeConfig = field(default_factory=SynthesizeConfig, metadata=ADJUSTABLE)
     parse: ParseConfig = field(default_factory=ParseConfig, metadata=ADJUSTABLE)
     table3: Table3Config = field(default_factory=Table3Config, metadata=ADJUSTABLE)
     describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)

@@ -1,0 +1,171 @@
+"""`nmt synthesize`: its pairs are those of the engine, whatever the processes and interruptions, and are a corpus."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from nmt.compute.machine import prepare_machine
+from nmt.config.compose import compose
+from nmt.decoding.load_engine import load_engine
+from tests.integration.toy import call, run
+
+LINES = ["12 the old man sees a stone", "", "the king finds a red tree 7", "   ", "77 the man sees a tree\twith a tab"]
+Words = list[str]
+
+
+@pytest.fixture
+def text(corpus: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "monolingual.en"
+    lines = [*LINES, *(corpus / "train.en").read_text(encoding="utf-8").splitlines()[:30]]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def words(settings: Words, whole: Path, text: Path, tmp_path: Path) -> Words:
+    """Return overrides that translate the text with the run toy, in four shards."""
+    kept = [each for each in settings if not each.startswith("paths.outputs=")]
+    return [
+        *kept, f"paths.outputs={whole}", "checkpoint=last", f"input={text}", f"synthesize.folder={tmp_path / 'made'}",
+        "synthesize.shard_lines=10", "decoding.batch_tokens=100", "runtime.precision=fp32",
+    ]  # fmt: skip
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("train-*"))}
+
+
+def made(words: Words, processes: int = 1) -> str:
+    done = run(["synthesize", *words], processes) if processes > 1 else call(["synthesize", *words])
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refused(words: Words) -> str:
+    done = call(["synthesize", *words])
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        ["decoding.beam=3"],
+        ["decoding.beam=2", "decoding.nbest=2", "decoding.noise=1"],
+        ["decoding.strategy=sample", "decoding.temperature=0.7", "seed=5"],
+    ],
+    ids=["beam", "noise", "sample"],
+)
+def test_pairs_are_those_of_the_engine_with_their_scores(words: Words, text: Path, search: Words) -> None:
+    said = made([*words, *search])
+    folder = text.with_name("made")
+    assert "35 lines in 4 shards, 4 to translate" in said
+    assert list(contents(folder)) == [f"train-0000{number}-of-00004.jsonl" for number in range(4)]
+    rows = [json.loads(line) for content in contents(folder).values() for line in content.splitlines()]
+    config = compose([*words, *search, "decoding.batch_tokens=4096"])
+    engine = load_engine(config, prepare_machine(config.runtime)).engine
+    lines = text.read_text(encoding="utf-8").split("\n")
+    translations = engine.translate(lines, token_scores=True)
+    expected = [(line, each) for line, found in zip(lines, translations, strict=True) for each in found.candidates]
+    assert [(row["en"], row["de"]) for row in rows] == [(line, candidate.text) for line, candidate in expected]
+    for row, (_, candidate) in zip(rows, expected, strict=True):
+        pieces = len(candidate.tokens) + 1
+        mean = candidate.score * ((5 + pieces) / 6) ** config.decoding.alpha / pieces
+        assert row["score"] == pytest.approx(mean, abs=1e-3)
+    assert rows[config.decoding.nbest] == {"en": "", "de": "", "score": 0.0}
+
+
+@pytest.mark.parametrize("search", [["decoding.beam=2"], ["decoding.noise=2"], ["decoding.strategy=sample"]])
+def test_an_interruption_changes_nothing(
+    words: Words, tmp_path: Path, search: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made([*words, *search])
+    expected = contents(tmp_path / "made")
+    again = [*words, *search, f"synthesize.folder={tmp_path / 'again'}", "runtime.threads=2"]
+    syncs, sync = iter(range(100)), os.fsync
+
+    def interrupt(descriptor: int) -> None:
+        if next(syncs) == 7:  # two per file, and the manifest is the first
+            raise SystemExit(9)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    assert call(["synthesize", *again]).returncode == 9
+    monkeypatch.undo()
+    begun = contents(tmp_path / "again")
+    assert 0 < len(begun) < 4
+    assert "1 to translate" in made(again)
+    assert contents(tmp_path / "again") == expected
+    assert "0 to translate" in made(again)
+    assert not list((tmp_path / "again").glob("*.partial"))
+
+
+def test_two_processes_make_the_same_shards(words: Words, tmp_path: Path) -> None:
+    made([*words, "runtime.threads=2"])
+    pair = [*words, f"synthesize.folder={tmp_path / 'pair'}", "runtime.threads=1"]
+    assert "35 pairs" in made(pair, processes=2)
+    assert contents(tmp_path / "pair") == contents(tmp_path / "made")
+
+
+@pytest.mark.parametrize("languages", [("en", "de"), ("de", "en")])
+def test_shards_are_a_corpus_in_both_directions(words: Words, tmp_path: Path, languages: tuple[str, str]) -> None:
+    made(words)
+    kept = [word for word in words if not word.startswith(("data.", "paths.data="))]
+    prepared = [
+        *kept, f"data.train=[{tmp_path / 'made'}]", "data.valid=[]", "data.test=[]", "data.hold_out=0.1",
+        "data.corpus=made", f"data.source_lang={languages[0]}", f"data.target_lang={languages[1]}",
+        f"paths.data={tmp_path / 'data'}", "tokenizer.vocab_size=60",
+    ]  # fmt: skip
+    done = call(["data", *prepared])
+    assert done.returncode == 0, done.stderr
+    texts = [(tmp_path / f"data/made/train.{language}").read_text(encoding="utf-8") for language in ("en", "de")]
+    found = set(zip(*(text.splitlines() for text in texts), strict=True))
+    rows = [json.loads(line) for content in contents(tmp_path / "made").values() for line in content.splitlines()]
+    assert found < {(row["en"], row["de"]) for row in rows if row["en"].strip()}
+    assert len(found) > 20
+    (tmp_path / "made" / "train-00002-of-00004.jsonl").unlink()
+    assert "train-00002-of-00004.jsonl is missing" in call(["data", *prepared]).stderr
+
+
+def test_a_compressed_copy_is_the_same_input(words: Words, text: Path) -> None:
+    made(words)
+    packed = text.with_suffix(".gz")
+    packed.write_bytes(gzip.compress(text.read_bytes()))
+    assert "0 to translate" in made([*words, f"input={packed}"])
+
+
+def test_a_folder_made_in_another_way_is_refused(words: Words, text: Path, tmp_path: Path) -> None:
+    made(words)
+    before = contents(tmp_path / "made")
+    for change, said in (
+        ("decoding.beam=1", "was begun with another decoding.beam (4, not 1)"),
+        ("seed=99", "was begun with another seed (1, not 99)"),
+        ("synthesize.shard_lines=11", "was begun with another synthesize.shard_lines (10, not 11)"),
+        ("decoding.ensemble=[last]", "was begun with another decoding.ensemble: use the same"),
+    ):
+        assert said in refused([*words, change])
+    text.write_text("other text\n", encoding="utf-8")
+    assert "was begun with another input: use the same, or choose another synthesize.folder" in refused(words)
+    assert contents(tmp_path / "made") == before
+    manifest = tmp_path / "made" / "manifest.json"
+    manifest.write_text(manifest.read_text(encoding="utf-8").replace('"seed"', '"sead"'), encoding="utf-8")
+    assert f"{manifest} is damaged" in refused(words)
+
+
+def test_bad_input_is_refused_in_one_line(words: Words, text: Path, tmp_path: Path) -> None:
+    assert "checkpoint" in refused([*words, "checkpoint=step-00000099"])
+    assert "name the file to translate: input=FILE" in refused([*words, "input=-"])
+    assert "does not exist" in refused([*words, f"input={tmp_path / 'none'}"])
+    assert "holds monolingual.en and no manifest.json" in refused([*words, f"synthesize.folder={tmp_path}"])
+    assert "has no decoding.groups, terms and noise: use engine=torch" in refused(
+        [*words, "engine=ctranslate2", "decoding.noise=1"]
+    )
+    text.write_bytes(b"good\nbad \xff\n")
+    assert "line 2: not UTF-8" in refused(words)
+    text.write_bytes(b"")
+    assert "is empty" in refused(words)
+    assert not contents(tmp_path / "made")
