@@ -21,7 +21,7 @@ from nmt.cli import main
 from nmt.commands import COMMANDS
 from nmt.storage.files import PARTIAL
 
-CHAIN = ("data", "train", "average", "eval", "export")
+CHAIN = ("data", "train", "average", "eval", "export", "import", "synthesize")
 STEPS, SAVE_EVERY, VALID_EVERY = 12, 3, 6
 HANG_SECONDS = 900
 """Seconds after which a command counts as hung; on a shared machine, commands of seconds may take minutes."""
@@ -35,6 +35,12 @@ SETTINGS = (
     "decoding.beam=2", "decoding.extra_length=5", "export.target=safetensors", "export.sample=2",
     "runtime.threads=1", "runtime.workers=1", "runtime.device=cpu", "runtime.precision=fp32",
 )  # fmt: skip
+
+OWN_SETTINGS = {
+    "import": ("name=imported", "source={outputs}/toy/export/safetensors-float32"),
+    "synthesize": ("input={text}/train.en", "synthesize.shard_lines=80", "synthesize.folder={outputs}/made"),
+}
+"""Settings of one command; outputs and text are folders."""
 
 
 @dataclass
@@ -105,7 +111,7 @@ class Sandbox:
         self.file_calls: dict[str, int] = {}
         for length in range(len(CHAIN)):
             self._make_state(length)
-        self.products = self.products_of(self.folder / "states" / "5")
+        self.products = self.products_of(self.folder / "states" / str(len(CHAIN)))
         self.products_of_pair: dict[str, bytes] = {}
         """Files of two processes, whose sums are rounded differently."""
 
@@ -168,12 +174,13 @@ class Sandbox:
         os.close(reading)
         os.close(writing)
 
-    def overrides(self, folder: Path) -> list[str]:
+    def overrides(self, command: str, folder: Path) -> list[str]:
         """Return the settings of a command on the files of a folder."""
         text = self.folder / "text"
         files = [f"data.{split}=[{text}/{split}.en,{text}/{split}.de]" for split in ("train", "valid", "test")]
         files.append(f"data.mixture.more.train=[{text}/more.en,{text}/more.de]")
-        return [*SETTINGS, *files, f"paths.data={folder}/data", f"paths.outputs={folder}/outputs"]
+        own = (each.format(outputs=folder / "outputs", text=text) for each in OWN_SETTINGS.get(command, ()))
+        return [*SETTINGS, *files, f"paths.data={folder}/data", f"paths.outputs={folder}/outputs", *own]
 
     def _run_child(
         self,
@@ -193,7 +200,7 @@ class Sandbox:
             faulthandler.enable()
             sys.modules["__main__"] = ModuleType("__main__")  # worker processes need not import this script
             injection()
-            code = _exit_code(lambda: main([command, *self.overrides(folder), *more]))
+            code = _exit_code(lambda: main([command, *self.overrides(command, folder), *more]))
             after()
         finally:
             sys.stdout.flush()
@@ -209,7 +216,8 @@ class Sandbox:
             *("data/toy/*.en", "data/toy/*.de", f"outputs/toy/checkpoints/step-{STEPS:08}/*.model"),
             f"outputs/toy/checkpoints/step-{STEPS:08}/model.safetensors",
             *("outputs/toy/checkpoints/averaged/model.safetensors", "outputs/toy/eval/test.hyp.txt"),
-            "outputs/toy/export/*/model.safetensors",
+            *("outputs/toy/export/*/model.safetensors", "outputs/imported/checkpoints/averaged/model.safetensors"),
+            "outputs/made/train-*",
         ):
             found |= {str(path.relative_to(folder)): path.read_bytes() for path in folder.glob(pattern)}
         metrics, scores = folder / "outputs/toy/metrics.jsonl", folder / "outputs/toy/eval/test.json"
@@ -248,7 +256,8 @@ def _exit_code(command: Callable[[], int]) -> int:
 
 def _maker(product: str) -> str:
     """Return the command that writes a file."""
-    makers = {"data/": "data", "averaged": "average", "/eval/": "eval", "/export/": "export"}
+    makers = {"data/": "data", "/imported/": "import", "/made/": "synthesize", "averaged": "average", "/eval/": "eval",
+              "/export/": "export"}  # fmt: skip
     return next((command for folder, command in makers.items() if folder in product), "train")
 
 

@@ -42,6 +42,7 @@ TARGETS = {
     "settings": commands.settings,
     "translate": commands.translate_input,
     "score": commands.score_input,
+    "synthesize": commands.synthesize_input,
 }
 
 

@@ -4,20 +4,23 @@ import io
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
+from tempfile import mkdtemp
 
 from hypothesis import strategies as st
 
-from nmt.commands import score, translate
+from nmt.commands import score, synthesize, translate
 from nmt.config.compose import compose
 from nmt.config.keys import GROUPS, all_keys
 from nmt.config.saved import flatten, from_yaml, read_settings, to_yaml
-from nmt.config.schema import Config, TranslateConfig
+from nmt.config.schema import Config, SynthesizeConfig, TranslateConfig
 from nmt.data.corpora import corpus_splits
 from nmt.data.layout import text_names
+from nmt.decoding.synthesis_folder import MANIFEST
+from nmt.errors import UserError
 from nmt.runs.compatibility import check_resumable
 from scripts.fuzz.campaign import Attempt
 from scripts.fuzz.prepared import tiny_run
@@ -148,6 +151,29 @@ def score_input(folder: Path) -> Attempt:
             assert float(log_probability) <= 0 < int(tokens)
 
     return Attempt(good | raw_lines(), check)
+
+
+def synthesize_input(folder: Path) -> Attempt:
+    """Try files to translate and forged manifests: the shards hold a row per line and do not change, or one error."""
+    config = replace(tiny_run(folder), input=str(folder / "text"))
+
+    def check(value: tuple[bytes, object]) -> None:
+        text, change = value
+        (folder / "text").write_bytes(text)
+        made = Path(mkdtemp(dir=folder))
+        chosen = replace(config, synthesize=SynthesizeConfig(folder=str(made), shard_lines=2))
+        with standard_streams(b""):
+            synthesize.run(chosen)
+            before = {shard.name: shard.read_bytes() for shard in sorted(made.glob("train-*"))}
+            rows = [json.loads(row) for content in before.values() for row in content.splitlines()]
+            assert [row["en"] for row in rows] == lines_of(text)
+            assert all(row["score"] <= 0 for row in rows)
+            (made / MANIFEST).write_text(json.dumps(change))
+            with suppress(UserError):
+                synthesize.run(chosen)
+        assert {shard.name: shard.read_bytes() for shard in sorted(made.glob("train-*"))} == before
+
+    return Attempt(st.tuples(raw_lines(), json_values()), check)
 
 
 def lines_of(text: bytes) -> list[str]:
