@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def test_another_corpus_prepares_the_others_again_only_for_another_tokenizer(mix
     kept = replace(both, tokenizer=replace(both.tokenizer, folder=str(mixed.data_folder)))
     before = Tokenizer.load(mixed.data_folder)
     said: list[str] = []
-    prepare.prepare(kept, said.append, command._origin(kept))
+    prepare.prepare(kept, said.append, partial(command._load_origin, kept))
     ran = {line.split(":")[0] for line in said if ": done" in line}
     assert ran == {"collect french.train", "overlap", "tokenizer", "encode french.train", "tags"}
     assert Tokenizer.load(mixed.data_folder).checksum == before.checksum
@@ -114,7 +115,7 @@ def test_a_tokenizer_without_the_tag_is_refused_and_can_be_extended(mixed: Confi
     plain = Tokenizer(train(iter(text(300, 1)), 300, TokenizerConfig(vocab_size=90))[0])
     kept = replace(mixed, tokenizer=replace(mixed.tokenizer, folder="elsewhere"))
     with pytest.raises(UserError, match="the tokenizer of elsewhere has no piece for the tag <de>"):
-        prepare.prepare(kept, print, OriginTokenizer(plain, "elsewhere"))
+        prepare.prepare(kept, print, lambda: OriginTokenizer(plain, "elsewhere"))
     learned = Tokenizer(train(iter(text(300, 2)), 300, TokenizerConfig(vocab_size=90), ["<de>", "<fr>"])[0])
     extended = extend(plain, learned, 100, "plain")
     line = text(1, 1)[0]
