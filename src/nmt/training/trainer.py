@@ -176,7 +176,7 @@ class Trainer:
             "place": self.data_position.to_list(),
             "optimizer": distributed.whole_state(self.optimizer),
             "window": self._sums.total(),
-            "corpora": self.corpora,
+            "corpora": dict(self.corpora),
         }
 
     def restore(self, saved: SavedTrainer) -> None:
