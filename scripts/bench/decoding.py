@@ -1,5 +1,7 @@
 """Compare decoding speed: engines take turns with the same weights, text, beam, length limit and batches.
 
+With `--controls`, each engine also searches with the controls of the search that it has, such as no repeated n-grams.
+
 Batches hold sentences of similar length. All threads share a batch, or each thread has a batch of its own if the engine
 supports it, whichever is faster. nmt, CTranslate2, JoeyNMT and eole rank with the same length penalty; Hugging Face
 only offers division by length^alpha. An engine refuses models that it cannot represent: Hugging Face pre-norm, eole
@@ -7,6 +9,7 @@ post-norm.
 """
 
 import argparse
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -21,7 +24,21 @@ from tables import table
 
 from nmt.config.saved import from_yaml
 
+Case = tuple[str, str, str]
+"""An engine, a precision and a control."""
 TRANSLATORS = ("ours", "huggingface", "ctranslate2", "joeynmt", "eole")
+CONTROLS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "nbest": {"nbest": 5},
+    "no_repeat_ngram": {"no_repeat_ngram": 3},
+    "min_length": {"min_length": 5},
+    "suppress_unknown": {"suppress_unknown": True},
+    "groups": {"groups": 5},
+    "terms": {},
+    "sample": {"strategy": "sample", "nbest": 64, "epsilon": 0.02},
+    "mbr": {"strategy": "mbr", "candidates": 64, "epsilon": 0.02},
+}
+"""The settings of the search that each control adds; `terms` requires the longest word of each reference."""
 PRECISIONS = {"ours": ("fp32", "bf16"), "ctranslate2": ("fp32", "int8")}
 """Precisions per engine; the others only have fp32."""
 
@@ -53,20 +70,35 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
 
 
 def _rounds(options: argparse.Namespace, bench: Bench, corpus: Corpus, job: dict[str, Any]) -> list[dict[str, Any]]:
-    cases = [(name, precision) for name in options.engines for precision in PRECISIONS.get(name, ("fp32",))]
-    results: dict[tuple[str, str], list[dict[str, Any]]] = {case: [] for case in cases}
+    cases = [
+        (name, precision, control)
+        for control in options.controls
+        for name in options.engines
+        for precision in PRECISIONS.get(name, ("fp32",))
+    ]
+    results: dict[Case, list[dict[str, Any]]] = {case: [] for case in cases}
+    terms = _longest_words(corpus, len(job["sources"])) if "terms" in options.controls else []
     for _ in range(options.rounds):
-        for (name, precision), rounds in results.items():
+        for (name, precision, control), rounds in results.items():
             if not rounds or "refused" not in rounds[-1]:
-                rounds.append(bench.run(name, {**job, "precision": precision}))
-    nmt_fp32 = results.get(("ours", "fp32"), [{}])[-1].get("hypotheses")
+                added = {"controls": CONTROLS[control], "terms": terms if control == "terms" else []}
+                rounds.append(bench.run(name, {**job, "precision": precision, **added}))
+    nmt_fp32 = results.get(("ours", "fp32", "plain"), [{}])[-1].get("hypotheses")
     return [_row(case, rounds, corpus, nmt_fp32) for case, rounds in results.items()]
 
 
+def _longest_words(corpus: Corpus, sentences: int) -> list[list[int]]:
+    """Return the tokens of the longest word of each reference."""
+    path = corpus.config.data_folder / f"test.{corpus.config.data.target_lang}"
+    references = path.read_text(encoding="utf-8").splitlines()[:sentences]
+    words = [re.findall(r"\w+", line) for line in references]
+    return corpus.tokenizer.encode_target([max(each, key=len, default="") for each in words])
+
+
 def _row(
-    case: tuple[str, str], rounds: Sequence[dict[str, Any]], corpus: Corpus, nmt_fp32: list[list[int]] | None
+    case: Case, rounds: Sequence[dict[str, Any]], corpus: Corpus, nmt_fp32: list[list[int]] | None
 ) -> dict[str, Any]:
-    row: dict[str, Any] = {"engine": case[0], "precision": case[1]}
+    row: dict[str, Any] = {"engine": case[0], "precision": case[1], "control": case[2]}
     if "refused" in rounds[-1]:
         return {**row, "refused": rounds[-1]["refused"]}
     translations, tokenizer = rounds[-1]["hypotheses"], corpus.tokenizer
@@ -90,13 +122,24 @@ def _differences(translations: list[list[int]], others: list[list[int]]) -> int:
 
 def render(rows: Sequence[dict[str, Any]]) -> str:
     """Return a table, and below it the reason of each engine that has no result."""
-    head = ("engine", "precision", "batches", "sentences/s", "sacreBLEU", "different from nmt in fp32", "memory")
-    refusals = [f"\n{ENGINES[row['engine']].title}: {row['refused']}" for row in rows if "refused" in row]
+    head = (
+        "engine",
+        "precision",
+        "control",
+        "batches",
+        "sentences/s",
+        "sacreBLEU",
+        "different from nmt in fp32",
+        "memory",
+    )
+    refusals = [
+        f"\n{ENGINES[row['engine']].title}, {row['control']}: {row['refused']}" for row in rows if "refused" in row
+    ]
     return "\n".join([table(head, [_cells(row) for row in rows]), *refusals])
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    first = [ENGINES[row["engine"]].title, row["precision"]]
+    first = [ENGINES[row["engine"]].title, row["precision"], row["control"]]
     if "refused" in row:
         return [*first, "", "no result", "", "", ""]
     different = "" if row["different"] is None else str(row["different"])

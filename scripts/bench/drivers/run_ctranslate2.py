@@ -7,19 +7,27 @@ from typing import Any
 
 import ctranslate2
 from protocol import Job, Result, serve
-from translating import MAX_EXTRA_PIECES, in_batches
+from translating import MAX_EXTRA_PIECES, in_batches, translated_controls
 from weights import read_weights
 
 from nmt.export import ctranslate2 as export
 from nmt.text.tokenizer import Tokenizer
 
 TINY_LENGTH_PENALTY = 1e-9
+CONTROLS = {
+    "no_repeat_ngram": "no_repeat_ngram_size",
+    "min_length": "min_decoding_length",
+    "suppress_unknown": "disable_unk",
+    "nbest": "num_hypotheses",
+}
+"""Arguments of `translate_batch` by the settings that they correspond to."""
 """Makes CTranslate2's scores sums of log-probabilities; with a penalty of 0 they would be means."""
 COMPUTE_TYPES = {"fp32": "float32", "int8": "int8"}
 
 
 def translate(job: Job) -> Result:
     """Translate batch by batch, from word pieces to word pieces."""
+    controls = translated_controls(job, CONTROLS)
     folder, tokenizer = Path(job["folder"]) / "model", Tokenizer.load(Path(job["checkpoint"]))
     folder.mkdir()
     compute_type = COMPUTE_TYPES[job["precision"]]
@@ -33,10 +41,10 @@ def translate(job: Job) -> Result:
             sources,
             max_batch_size=job["batch"],
             beam_size=job["beam"],
-            num_hypotheses=job["beam"],
             length_penalty=TINY_LENGTH_PENALTY,
             return_scores=True,
             max_decoding_length=max(map(len, sources)) + MAX_EXTRA_PIECES,
+            **{"num_hypotheses": job["beam"], **controls},
         )
         return [[ids[piece] for piece in _best(each, job["alpha"])] for each in results]
 

@@ -17,7 +17,7 @@ from eole.trainer import Trainer
 from protocol import Counts, FinishedError, Job, Measurement, RefusedError, Result, serve
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from translating import MAX_EXTRA_PIECES, in_batches
+from translating import MAX_EXTRA_PIECES, in_batches, translated_controls
 from weights import read_weights
 
 from nmt.config.schema import ModelConfig
@@ -45,6 +45,7 @@ def speed(job: Job) -> Result:
 
 def translate(job: Job) -> Result:
     """Translate batch by batch with nmt's weights, from word pieces to word pieces."""
+    translated_controls(job, {})
     if job["model"]["norm_placement"] != "pre":
         raise RefusedError("eole only supports pre-norm: measure a model trained with model.norm_placement=pre")
     torch.set_num_threads(job["threads"])

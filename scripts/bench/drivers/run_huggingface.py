@@ -12,7 +12,7 @@ from padded import IGNORE, PaddedBatch, held_out_batches, pad, training_batches
 from protocol import Job, Measurement, Result, serve
 from torch import Tensor
 from torch.nn import functional as F
-from translating import MAX_EXTRA_PIECES, in_batches, in_threads
+from translating import MAX_EXTRA_PIECES, in_batches, in_threads, translated_controls
 from weights import read_weights
 
 from nmt.config.schema import TrainingConfig
@@ -133,11 +133,15 @@ class Loop:
         return torch.autocast("cpu", torch.bfloat16, enabled=self.bf16)
 
 
+CONTROLS = {"no_repeat_ngram": "no_repeat_ngram_size", "min_length": "min_new_tokens", "nbest": "num_return_sequences"}
+"""Arguments of `generate` by the settings that they correspond to."""
+
+
 class Search:
     """Hugging Face's beam search over one batch."""
 
     def __init__(self, model: Any, job: Job) -> None:
-        self.model, self.job = model, job
+        self.model, self.job, self.controls = model, job, translated_controls(job, CONTROLS)
 
     def __call__(self, sources: list[list[int]]) -> list[list[int]]:
         """Return the best translation of each source, as ids without marks."""
@@ -151,8 +155,10 @@ class Search:
                 length_penalty=self.job["alpha"],
                 max_length=None,
                 max_new_tokens=ids.shape[1] + MAX_EXTRA_PIECES,
+                **self.controls,
             )
-        return [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in translations.tolist()]
+        best = translations[:: self.controls.get("num_return_sequences", 1)]
+        return [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in best.tolist()]
 
 
 def _settings(job: Job) -> Any:

@@ -14,7 +14,7 @@ from joeynmt.training import TrainManager
 from padded import pad
 from protocol import Counts, FinishedError, Job, Measurement, Result, serve
 from torch import Tensor
-from translating import MAX_EXTRA_PIECES, in_batches
+from translating import MAX_EXTRA_PIECES, in_batches, translated_controls
 from weights import read_weights
 
 from nmt.config.schema import ModelConfig
@@ -60,6 +60,7 @@ def speed(job: Job) -> Result:
 
 def translate(job: Job) -> Result:
     """Translate batch by batch with nmt's weights."""
+    translated_controls(job, {})
     torch.set_num_threads(job["threads"])
     config, weights = read_weights(job)
     arguments = parse_global_args(settings(job), mode="train")

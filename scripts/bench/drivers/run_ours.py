@@ -20,6 +20,7 @@ from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, Prefetcher, assemble, global_batches
 from nmt.data.store import PairStore
 from nmt.decoding import batches as decoding_batches
+from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.runs.checkpoints import load
 from nmt.text.tokenizer import Tokenizer
@@ -66,11 +67,17 @@ def translate(job: Job) -> Result:
     checkpoint = load(Path(job["checkpoint"]))
     model, tokenizer = load_model(checkpoint, from_yaml(checkpoint.config_text).model, torch.device("cpu"))
     precision = torch.bfloat16 if job["precision"] == "bf16" else torch.float32
-    decoding = DecodingConfig(beam=job["beam"], alpha=job["alpha"], batch_tokens=1 << 40)
+    decoding = DecodingConfig(beam=job["beam"], alpha=job["alpha"], batch_tokens=1 << 40, **job["controls"])
+    required = {
+        tuple(source): Constraints(terms=(tuple(term),))
+        for source, term in zip(job["sources"], job["terms"], strict=False)
+        if term
+    }
     translator = TorchEngine([model], tokenizer, decoding, torch.device("cpu"), precision)
 
     def translate_batch(sources: list[list[int]]) -> list[list[int]]:
-        return [hypotheses[0].tokens for hypotheses in translator.translate_ids(sources)]
+        constraints = [required.get(tuple(source), UNCONSTRAINED) for source in sources]
+        return [hypotheses[0].tokens for hypotheses in translator.translate_ids(sources, constraints)]
 
     def translate_parallel(inputs: list[list[list[int]]]) -> list[list[list[int]]]:
         indices = count()

@@ -1,13 +1,13 @@
 """Time translation in batches of sentences of similar length, in the same way for all engines."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import torch
-from protocol import Job, Result
+from protocol import Job, RefusedError, Result
 
 SAMPLE_SENTENCES = 64
 """Sentences to translate before the measurement: part of one batch, or several smaller batches."""
@@ -53,6 +53,14 @@ def in_batches(
         for index, pieces in zip(batch, translations, strict=True):
             results[index] = pieces[: len(job["sources"][index]) + MAX_EXTRA_PIECES]
     return {"seconds": seconds, "cpu_seconds": cpu_seconds, "batches": strategy, "hypotheses": results}
+
+
+def translated_controls(job: Job, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the job's controls of the search by the names that the engine gives them; refuse those it lacks."""
+    lacking = [*(name for name in job["controls"] if name not in names), *["terms"][: len(job["terms"])]]
+    if lacking:
+        raise RefusedError(f"it has no {', '.join(lacking)}")
+    return {names[name]: value for name, value in job["controls"].items()}
 
 
 def in_threads(job: Job, translate: TranslateBatch) -> TranslateBatches:

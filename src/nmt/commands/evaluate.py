@@ -6,7 +6,7 @@ from pathlib import Path
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.saved import flatten
-from nmt.config.schema import Config
+from nmt.config.schema import Config, DecodingConfig
 from nmt.data.corpora import split_languages
 from nmt.decoding.load_engine import LoadedEngine, check_languages, load_engine
 from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split
@@ -88,4 +88,12 @@ def _print(split: str, evaluation: Evaluation, loaded: LoadedEngine, folder: Pat
         print(f"repaired: {evaluation.repairs}")
     width = max(map(len, evaluation.scores), default=0)
     for name, score in evaluation.scores.items():
-        print(f"{name:<{max(width, 10) + 1}}{score.score:6.2f}  {score.signature}", flush=True)
+        line = f"{name:<{max(width, 10) + 1}}{score.score:6.2f}  {score.signature}"
+        print(f"{line}{_caution(name, loaded.engine.config)}", flush=True)
+
+
+def _caution(metric: str, decoding: DecodingConfig) -> str:
+    """Return a warning if the search has maximised this metric, or another one of its family."""
+    if decoding.strategy != "mbr" or not metric.startswith(decoding.utility):
+        return ""
+    return f"  (the search maximised {decoding.utility}, so judge it by other metrics)"

@@ -24,7 +24,7 @@ SHARES = (0.1, 0.5, 0.9)
 
 def run(config: Config) -> None:
     """Write the shards that are not there yet; each process translates its share of them."""
-    if config.engine == "ctranslate2" and config.decoding.strategy == "sample":
+    if config.engine == "ctranslate2" and config.decoding.search.strategy == "sample":
         raise UserError("engine=ctranslate2 draws samples that depend on interruptions: use engine=torch")
     with distributed.session(config.runtime) as machine, ExitStack() as stack:
         with distributed.together():

@@ -98,7 +98,7 @@ class CTranslate2Engine(Engine):
 
     def _search_options(self) -> dict[str, Any]:
         """Return the arguments of `translate_batch` for beam search or sampling."""
-        config = self.config
+        config = self.config.search
         if config.strategy == "sample":
             return {
                 "beam_size": 1,
@@ -119,7 +119,7 @@ class CTranslate2Engine(Engine):
             )
             for pieces, total in zip(hypotheses, log_probabilities, strict=True)
         ]
-        return sorted(found, key=lambda each: -each.score)[: self.config.nbest]
+        return sorted(found, key=lambda each: -each.score)[: self.config.search.nbest]
 
 
 def _pieces(pieces: list[str], ids: Sequence[int]) -> list[str]:

@@ -17,6 +17,8 @@ from nmt.decoding.constraints import UNCONSTRAINED, ConstraintEncoder, Constrain
 from nmt.decoding.glossary import Glossary
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.request import Request
+from nmt.decoding.risk import rank_by_utility
+from nmt.decoding.utilities import UTILITIES
 from nmt.errors import UserError
 from nmt.text.blocks import blocks
 from nmt.text.special import EOS
@@ -95,7 +97,7 @@ class Engine(ABC):
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """Return the best hypotheses of each source of a batch; sources end with EOS, hypotheses keep the constraints.
 
-        A sentence has no hypothesis if the model gives no finite scores.
+        They are the candidates if `config.strategy` is mbr. A sentence has none if the model gives no finite scores.
         """
 
     @abstractmethod
@@ -155,7 +157,8 @@ class Engine(ABC):
 
         def search(batch: list[int]) -> list[list[Hypothesis]]:
             batch_constraints = [constraints[index] if constraints else UNCONSTRAINED for index in batch]
-            return self.search([sentences[index] for index in batch], batch_constraints)
+            found = self.search([sentences[index] for index in batch], batch_constraints)
+            return [self._choose(candidates) for candidates in found] if self.config.strategy == "mbr" else found
 
         batches, executor = self.plan([len(sentence) for sentence in sentences])
         with closing(executor.run(search, batches)) as finished:
@@ -199,6 +202,12 @@ class Engine(ABC):
                 results[index] = scores
             done(len(batch))
         return results
+
+    def _choose(self, candidates: list[Hypothesis]) -> list[Hypothesis]:
+        """Return the candidates with the least Bayes risk."""
+        if not candidates:
+            return []
+        return rank_by_utility(candidates, self.tokenizer.decode, UTILITIES[self.config.utility], self.config.nbest)
 
     def _scores_of(
         self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]]

@@ -21,7 +21,7 @@ def sample(
     Args:
         scorer: scores the next tokens.
         max_lengths: (B,) longest translation of each sentence; its last token can only be EOS.
-        config: temperature, top_k, top_p, the number of samples and the length penalty.
+        config: temperature, epsilon, top_k, top_p, the number of samples and the length penalty.
         seeds: (B,) the seed of each sentence.
     """
     device, count = max_lengths.device, config.nbest
@@ -53,20 +53,26 @@ def _draw(scores: Tensor, at_limit: Tensor, config: DecodingConfig, noise: Seede
     """Draw a token for each row of scores (R, V), or EOS for rows at their limit; return it and its log-probability."""
     log_probabilities = scores.log_softmax(1, dtype=torch.float32)
     log_probabilities[:, [PAD, BOS]] = NEVER
-    chances = _narrow(log_probabilities / config.temperature, config.top_k, config.top_p)
+    chances = _narrow(log_probabilities / config.temperature, config)
     tokens = (chances + noise.draw(chances.shape[1])).argmax(1).where(~at_limit, EOS)
     return tokens, log_probabilities.gather(1, tokens[:, None]).squeeze(1)
 
 
-def _narrow(scores: Tensor, top_k: int, top_p: float) -> Tensor:
-    """Set scores (R, V) to -inf, except the `top_k` highest and the fewest whose probabilities reach `top_p`."""
-    if 0 < top_k < scores.shape[1]:
-        scores = scores.masked_fill(scores < scores.topk(top_k, 1).values[:, -1:], NEVER)
-    if top_p < 1:
+def _narrow(scores: Tensor, config: DecodingConfig) -> Tensor:
+    """Set scores (R, V) to -inf, except the `top_k` highest and the fewest whose probabilities reach `top_p`.
+
+    Those of probabilities below `epsilon` become -inf, too, except the highest.
+    """
+    if config.epsilon:
+        improbable = scores.softmax(1) < config.epsilon
+        scores = scores.masked_fill(improbable & (scores < scores.amax(1, keepdim=True)), NEVER)
+    if 0 < config.top_k < scores.shape[1]:
+        scores = scores.masked_fill(scores < scores.topk(config.top_k, 1).values[:, -1:], NEVER)
+    if config.top_p < 1:
         ordered, order = scores.sort(1, descending=True)
         probabilities = ordered.softmax(1)
         before = probabilities.cumsum(1) - probabilities
-        scores = scores.scatter(1, order, ordered.masked_fill(before >= top_p, NEVER))
+        scores = scores.scatter(1, order, ordered.masked_fill(before >= config.top_p, NEVER))
     return scores
 
 

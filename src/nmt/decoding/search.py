@@ -41,7 +41,7 @@ class ConfiguredSearch:
         config = self.config
         with_terms = any(each.terms for each in constraints)
         if with_terms and config.strategy != "beam":
-            raise UserError(f"terms need decoding.strategy=beam, not {config.strategy}")
+            raise UserError("terms need a beam: samples cannot have them")
         scorer = self._begun(self._controlled(scorer, max_lengths, constraints), constraints)
         if config.strategy == "sample":
             return sample(scorer, max_lengths, config, seeds)

@@ -56,14 +56,14 @@ class TorchEngine(Engine):
         self.models = [prepare(model, precision) for model in models]
         self.device = device
         self.seed = seed
-        self._search = ConfiguredSearch(config, tokenizer.vocabularies[1], device)
+        self._search = ConfiguredSearch(config.search, tokenizer.vocabularies[1], device)
         vocabularies = tokenizer.vocabularies if config.well_formed else ([], [])
         self._begins_word = torch.tensor([piece.startswith(SPACE_MARK) for piece in vocabularies[0]], device=device)
         self._tree_symbols = TreeSymbols.of(vocabularies[1], device) if config.well_formed else None
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`. A CPU decodes batches in parallel."""
-        config = self.config
+        config = self.config.search
         if self.device.type != "cpu":
             return serial_plan(lengths, config.batch_tokens)
         hypotheses = config.nbest if config.strategy == "sample" else config.beam

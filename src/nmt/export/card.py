@@ -139,4 +139,6 @@ def describe_search(decoding: DecodingConfig) -> str:
     """Return the search that produced translations, with its settings."""
     if decoding.strategy == "sample":
         return "sampled"
+    if decoding.strategy == "mbr":
+        return f"minimum Bayes risk ({decoding.utility}) of {decoding.candidates} candidates"
     return f"beam {decoding.beam}, GNMT's length penalty {decoding.alpha:g}"

@@ -1,6 +1,6 @@
 """Export a checkpoint; keep the export only if it translates as the model does."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import islice, repeat
 from pathlib import Path
 from typing import NamedTuple
@@ -62,8 +62,11 @@ def export_checkpoint(config: Config) -> ExportRecord:
 
 
 def _beam_search(config: Config) -> DecodingConfig:
-    """Return the search that `eval` scores with, reduced to what every export can do: one model, no sampling."""
-    return replace(config.decoding, nbest=1, strategy="beam", ensemble=[])
+    """Return the search that `eval` scores with, reduced to what every export can do: one model and a plain beam."""
+    usual = config.decoding
+    return DecodingConfig(
+        beam=usual.beam, alpha=usual.alpha, extra_length=usual.extra_length, batch_tokens=usual.batch_tokens
+    )
 
 
 def _compare_quality(

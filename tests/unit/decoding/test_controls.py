@@ -73,8 +73,8 @@ def test_every_hypothesis_keeps_every_control(strategy: str) -> None:
     toys, limits = [Toy(seed) for seed in range(30)], [seed % 7 + 4 for seed in range(30)]
     beginnings = [Constraints((B, C)), UNCONSTRAINED, Constraints((A,), word_ends=True), Constraints((B,), (A,))]
     constraints = [beginnings[seed % 4] for seed in range(30)]
-    settings = {"strategy": strategy, "no_repeat_ngram": 2, "min_length": 3, "suppress_unknown": True}
-    results = search(toys, limits, constraints, beam=4, nbest=3, **settings)
+    settings: dict[str, str | int] = {"no_repeat_ngram": 2, "min_length": 3, "suppress_unknown": True}
+    results = search(toys, limits, constraints, strategy=strategy, beam=4, nbest=3, **settings)
     for constraint, hypotheses in zip(constraints, results, strict=True):
         assert hypotheses
         for words in (tuple(each.tokens) for each in hypotheses):
@@ -177,7 +177,12 @@ def test_diverse_beams_differ_more_than_others() -> None:
     ("settings", "message"),
     [
         ({"beam": 4, "groups": 3}, "decoding.groups=3 does not divide decoding.beam=4"),
-        ({"strategy": "sample", "groups": 2}, "need decoding.strategy=beam"),
+        ({"strategy": "sample", "groups": 2}, "need a beam"),
+        ({"strategy": "mbr", "terms": "terms.tsv"}, "need a beam"),
+        ({"strategy": "mbr", "candidates": 6, "candidates_by": "beam", "groups": 4}, "divide decoding.candidates=6"),
+        ({"strategy": "mbr", "candidates": 3, "nbest": 4}, "decoding.nbest=4 is more than decoding.candidates=3"),
+        ({"epsilon": 1.0}, "decoding.epsilon=1.0 must be at least 0 and below 1"),
+        ({"utility": "ter"}, "decoding.utility=ter is not one of chrf, bleu"),
         ({"min_length": -1}, "decoding.min_length=-1 must be at least 0"),
         ({"well_formed": True, "no_repeat_ngram": 2}, "cannot be used with"),
     ],
@@ -188,7 +193,7 @@ def test_settings_that_no_search_offers_are_refused(settings: dict[str, int | bo
 
 
 def test_samples_cannot_have_terms() -> None:
-    with pytest.raises(UserError, match="terms need"):
+    with pytest.raises(UserError, match="terms need a beam"):
         search([Toy(1)], [5], [Constraints(terms=((A,),))], strategy="sample")
 
 

@@ -62,10 +62,12 @@ def test_frequencies_of_samples_are_their_probabilities() -> None:
         ({"top_k": 2}, {A: 4 / 7, B: 3 / 7}),
         ({"top_p": 0.6}, {A: 4 / 7, B: 3 / 7}),
         ({"top_p": 0.3}, {A: 1.0}),
+        ({"epsilon": 0.25}, {A: 4 / 7, B: 3 / 7}),
+        ({"epsilon": 0.9}, {A: 1.0}),
         ({"temperature": 0.5}, {EOS: 1 / 30, A: 16 / 30, B: 9 / 30, C: 4 / 30}),
     ],
 )
-def test_temperature_top_k_and_top_p_change_frequencies(settings: dict[str, float], expected: dict[int, float]) -> None:
+def test_narrowed_samples_have_the_expected_frequencies(settings: dict[str, float], expected: dict[int, float]) -> None:
     for hypotheses in drawn(4000, **settings):
         assert shares(hypotheses) == pytest.approx(expected, abs=0.03)
 

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from nmt.config.schema import DecodingConfig
+from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.export import ctranslate2
@@ -57,6 +59,35 @@ def test_ctranslate2_gives_the_same_scores_and_translations(tmp_path: Path, opti
                 assert [each.score for each in theirs_found] == pytest.approx(
                     [each.score for each in ours_found], rel=0.1 if ours.config.norm == "rms" else 0.01
                 )
+
+
+def test_controls_are_passed_on_to_ctranslate2_or_refused(tmp_path: Path) -> None:
+    from nmt.decoding.ctranslate2_engine import CTranslate2Engine
+
+    tokenizer = make_tokenizer()
+    ours = make_model(tokenizer)
+    ctranslate2.write(tmp_path, ours.config, ours.state_dict(), tokenizer, "float32")
+    requests = [Request(line, tokenizer.decode(tokenizer.encode_target([line])[0][:2])) for line in LINES]
+    settings: list[dict[str, Any]] = [
+        {"no_repeat_ngram": 1}, {"no_repeat_ngram": 2}, {"min_length": 20}, {"suppress_unknown": True},
+    ]  # fmt: skip
+    changed = 0
+    for controls in settings:
+        # Greedy search: of several hypotheses, CTranslate2 does not count what is forbidden as improbable.
+        config, plain = DecodingConfig(beam=1, extra_length=30, **controls), DecodingConfig(beam=1, extra_length=30)
+        theirs, native = CTranslate2Engine(tmp_path, config, CPU, 1), TorchEngine([ours], tokenizer, config, CPU)
+        expected = [each.text for each in native.translate(LINES)]
+        assert [each.text for each in theirs.translate(LINES)] == expected
+        changed += expected != [each.text for each in TorchEngine([ours], tokenizer, plain, CPU).translate(LINES)]
+    assert changed >= 2
+    engine = CTranslate2Engine(tmp_path, DecodingConfig(strategy="mbr", candidates=5), CPU, 1)
+    assert all(translation.text for translation in engine.translate(LINES))
+    for request, translation in zip(requests, engine.translate(requests), strict=True):
+        assert translation.text.startswith(request.beginning)
+    with pytest.raises(UserError, match="engine=ctranslate2 cannot require terms"):
+        list(engine.translate([Request(LINES[0], terms=("a",))]))
+    with pytest.raises(UserError, match="cannot end the beginning of a translation with a whole word"):
+        list(engine.translate([Request(LINES[0], "a ")]))
 
 
 def test_int8_has_a_quarter_of_the_size_and_similar_scores(tmp_path: Path) -> None:

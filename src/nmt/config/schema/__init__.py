@@ -104,10 +104,8 @@ class Config:
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"seed={self.seed} must be at least 0 and below 2^63")
         check_choice("engine", self.engine, ("torch", "ctranslate2"))
-        if self.engine == "ctranslate2" and self.decoding.ensemble:
-            raise ConfigError("engine=ctranslate2 translates with one model: remove decoding.ensemble")
-        if self.engine == "ctranslate2" and (self.decoding.groups > 1 or self.decoding.terms or self.decoding.noise):
-            raise ConfigError("engine=ctranslate2 has no decoding.groups, terms and noise: use engine=torch")
+        if self.engine == "ctranslate2":
+            self._check_ctranslate2()
         if self.model.tie_embeddings and not self.tokenizer.joint:
             raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: change one of the two")
         if self.tokenizer.folder and self.training.init_from and self.training.init_vocabulary != "new":
@@ -118,6 +116,15 @@ class Config:
         self._check_trees()
         self._check_averaging()
         self._check_longest_sentence()
+
+    def _check_ctranslate2(self) -> None:
+        """Refuse settings that CTranslate2 does not have."""
+        if self.decoding.ensemble:
+            raise ConfigError("engine=ctranslate2 translates with one model: remove decoding.ensemble")
+        for name, value in (("terms", self.decoding.terms), ("epsilon", self.decoding.epsilon),
+                            ("noise", self.decoding.noise), ("groups", self.decoding.groups > 1)):  # fmt: skip
+            if value:
+                raise ConfigError(f"engine=ctranslate2 has no decoding.{name}: use engine=torch")
 
     def _check_trees(self) -> None:
         """Make sure that settings for trees and settings for text are not mixed."""

@@ -1,17 +1,18 @@
 """The settings of translation and evaluation."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from nmt.config.checks import check_at_least, check_between, check_choice, check_plain_name
+from nmt.config.checks import check_at_least, check_between, check_choice, check_fraction, check_plain_name
 from nmt.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingConfig:
-    """Beam search, as in section 6.1 of the paper, or sampling."""
+    """Beam search, as in section 6.1 of the paper, sampling, or minimum Bayes risk."""
 
     strategy: str = "beam"
-    """beam (search), or sample (draw `nbest` random translations, which depend on `seed` and the sentence)."""
+    """beam (search), sample (draw `nbest` random translations, which depend on `seed` and the sentence), or mbr
+    (minimum Bayes risk: of several candidates the one that agrees best with all of them)."""
     beam: int = 4
     """Hypotheses per sentence; 1 is greedy search."""
     alpha: float = 0.6
@@ -33,6 +34,14 @@ class DecodingConfig:
     """Sample from this many most probable word pieces; 0 for all."""
     top_p: float = 1.0
     """Sample from the smallest set of word pieces whose probabilities sum to this; 1 for all."""
+    epsilon: float = 0.0
+    """Sample only word pieces of at least this probability; 0 for all."""
+    candidates: int = 64
+    """Candidates per sentence for minimum Bayes risk."""
+    candidates_by: str = "sample"
+    """How candidates are found: sample (narrowed by epsilon, top_k, top_p and temperature), or beam."""
+    utility: str = "chrf"
+    """Agreement of two candidates for minimum Bayes risk: chrf or bleu."""
     no_repeat_ngram: int = 0
     """No sequence of this many word pieces stands twice in a translation; 0 allows repetitions."""
     min_length: int = 0
@@ -49,10 +58,19 @@ class DecodingConfig:
     ensemble: list[str] = field(default_factory=list)
     """Further checkpoints, named like `checkpoint`, whose probabilities are averaged with those of `checkpoint`."""
 
+    @property
+    def search(self) -> "DecodingConfig":
+        """The settings of the search itself: for minimum Bayes risk, of the search for candidates."""
+        if self.strategy != "mbr":
+            return self
+        return replace(self, strategy=self.candidates_by, beam=self.candidates, nbest=self.candidates)
+
     def __post_init__(self) -> None:
         """Check the values."""
-        check_choice("decoding.strategy", self.strategy, ("beam", "sample"))
-        for name in ("beam", "nbest"):
+        check_choice("decoding.strategy", self.strategy, ("beam", "sample", "mbr"))
+        check_choice("decoding.candidates_by", self.candidates_by, ("sample", "beam"))
+        check_choice("decoding.utility", self.utility, ("chrf", "bleu"))
+        for name in ("beam", "nbest", "candidates"):
             check_between(f"decoding.{name}", getattr(self, name), 1, 10_000)
         check_at_least("decoding.batch_tokens", self.batch_tokens, 1)
         check_between("decoding.alpha", self.alpha, 0, 10)
@@ -62,21 +80,25 @@ class DecodingConfig:
             check_at_least(f"decoding.{name}", getattr(self, name), 0)
         if not self.temperature > 0:
             raise ConfigError(f"decoding.temperature={self.temperature} must be above 0")
-        if self.noise and self.strategy == "sample":
-            raise ConfigError("decoding.noise is noise for decoding.strategy=beam: set decoding.temperature to sample")
+        if self.noise and self.strategy != "beam":
+            raise ConfigError("decoding.noise is for decoding.strategy=beam: remove it; decoding.temperature is for samples")
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"decoding.top_p={self.top_p} must be above 0 and at most 1")
+        check_fraction("decoding.epsilon", self.epsilon)
         if self.strategy == "beam" and self.nbest > self.beam:
             raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.beam={self.beam}: widen the beam")
+        if self.strategy == "mbr" and self.nbest > self.candidates:
+            raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.candidates={self.candidates}")
         self._check_controls()
 
     def _check_controls(self) -> None:
         """Refuse combinations of strategies and controls that no search offers."""
         check_at_least("decoding.groups", self.groups, 1)
-        if self.beam % self.groups:
-            raise ConfigError(f"decoding.groups={self.groups} does not divide decoding.beam={self.beam}: change one")
-        if self.strategy != "beam" and (self.groups > 1 or self.terms):
-            raise ConfigError("decoding.groups and decoding.terms need decoding.strategy=beam")
+        width = "candidates" if self.strategy == "mbr" else "beam"
+        if getattr(self, width) % self.groups:
+            raise ConfigError(f"decoding.groups={self.groups} does not divide decoding.{width}={getattr(self, width)}")
+        if self.search.strategy == "sample" and (self.groups > 1 or self.terms):
+            raise ConfigError("decoding.groups and decoding.terms need a beam: samples cannot have them")
         controls = (self.no_repeat_ngram, self.min_length, self.suppress_unknown, self.groups > 1, self.terms)
         if self.well_formed and any(controls):
             raise ConfigError(
