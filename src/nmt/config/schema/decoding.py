@@ -81,7 +81,7 @@ class DecodingConfig:
         if not self.temperature > 0:
             raise ConfigError(f"decoding.temperature={self.temperature} must be above 0")
         if self.noise and self.strategy != "beam":
-            raise ConfigError("decoding.noise is for decoding.strategy=beam: remove it; decoding.temperature is for samples")
+            raise ConfigError("decoding.noise needs decoding.strategy=beam; for samples, set decoding.temperature")
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"decoding.top_p={self.top_p} must be above 0 and at most 1")
         check_fraction("decoding.epsilon", self.epsilon)
