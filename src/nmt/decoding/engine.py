@@ -7,7 +7,7 @@ from contextlib import closing
 from copy import copy
 from dataclasses import dataclass
 from itertools import count, islice, repeat
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 from tqdm import tqdm
 
@@ -77,6 +77,9 @@ class Likelihood(NamedTuple):
 
 class Engine(ABC):
     """Translates and scores lines. Subclasses search and score one batch of token ids."""
+
+    name: ClassVar[str]
+    """Its name in records; that of an engine which commands can choose is the value of the setting `engine`."""
 
     def __init__(
         self,

@@ -40,6 +40,8 @@ MAX_SCORED_ROWS = 512
 class TorchEngine(Engine):
     """Translates with a model, or with several as an ensemble."""
 
+    name = "torch"
+
     def __init__(
         self,
         models: Sequence[TranslationModel],
