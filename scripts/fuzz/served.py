@@ -119,7 +119,8 @@ class _Echo:
     def __init__(self) -> None:
         from nmt.serving.requests import ModelFacts  # noqa: PLC0415
 
-        self.facts, self.ready = ModelFacts("en", "de", "torch", attention=True, choices=True), True
+        self.facts = ModelFacts("en", "de", "torch", "cpu", attention=True, choices=True)
+        self.ready, self.parallel = True, 1
 
     async def run(self, batch: Any) -> list[Any]:
         if batch.task.choices:

@@ -3,9 +3,11 @@
     .venv/bin/python scripts/load_test --model outputs/multi30k --text valid.en --seconds 60
 
 It starts `nmt serve` on 127.0.0.1, and prints as JSON:
-  translate   sentences per second of `nmt translate` on the same sentences, without the time to load the model
+  translate   sentences per second of `nmt translate` on the same sentences, without the time to load the model, and
+              milliseconds of CPU time per sentence
   load        64 clients, each with a request at a time: sentences per second, their share of the above, p50, p95 and
-              p99 of the latency in seconds, and the number of errors
+              p99 of the latency in seconds, the number of errors, and the milliseconds of CPU time per sentence of the
+              server, of its models and of these clients, which share the machine
   overload    900 clients that try again at once: several times what the server can do; 429s, latency of accepted
               requests, memory of the server before and after
   bad clients the same load, while others vanish, send slowly or send junk
@@ -30,6 +32,8 @@ from pathlib import Path
 from typing import Any
 
 HOST = "127.0.0.1"
+Requests = Sequence[Sequence[str]]
+"""The sentences of each request."""
 CLIENTS = 64
 IMPATIENCE_SECONDS = 0.2
 """Seconds after which refused clients try again: sooner than they are asked to."""
@@ -42,6 +46,7 @@ class Measured:
     """What clients saw."""
 
     seconds: float = 0.0
+    sentences: int = 0
     latencies: list[float] = field(default_factory=list)
     statuses: Counter[str] = field(default_factory=Counter)
 
@@ -53,7 +58,7 @@ class Measured:
         }
         answered = sum(self.statuses.values())
         errors = answered - self.statuses["200"] - self.statuses["429"]
-        rate = round(len(ordered) / self.seconds, 1)
+        rate = round(self.sentences / self.seconds, 1)
         return {"sentences_per_second": rate, **quantiles, "statuses": dict(self.statuses), "errors": errors}
 
 
@@ -64,41 +69,52 @@ def main() -> None:
     words = [f"runtime.threads={arguments.threads}"] if arguments.threads else []
     found: dict[str, Any] = {"sentences": len(lines)}
     if "translate" in arguments.parts:
-        found["translate"] = {"sentences_per_second": round(translate_speed(arguments.model, lines, words), 1)}
-    asyncio.run(_measure_server(arguments, lines, words, found))
+        found["translate"] = translate_speed(arguments.model, lines, words)
+    size = arguments.request_sentences
+    requests = [lines[start : start + size] for start in range(0, len(lines), size)]
+    asyncio.run(_measure_server(arguments, requests, words, found))
     print(json.dumps(found, indent=2))
 
 
 async def _measure_server(
-    arguments: argparse.Namespace, lines: Sequence[str], words: Sequence[str], found: dict[str, Any]
+    arguments: argparse.Namespace, requests: Requests, words: Sequence[str], found: dict[str, Any]
 ) -> None:
     async with server(arguments.model, words) as (port, pid):
-        await load(port, lines, CLIENTS, min(5.0, arguments.seconds))  # the first batches are slower
+        await load(port, requests, CLIENTS, min(5.0, arguments.seconds))  # the first batches are slower
         if "load" in arguments.parts:
-            found["load"] = (await load(port, lines, CLIENTS, arguments.seconds)).report()
+            before = cpu_seconds(pid)
+            measured = await load(port, requests, CLIENTS, arguments.seconds)
+            spent = {who: seconds - before[who] for who, seconds in cpu_seconds(pid).items()}
+            per_sentence = {who: round(1000 * seconds / measured.sentences, 2) for who, seconds in spent.items()}
+            found["load"] = {**measured.report(), "cpu_ms_per_sentence": per_sentence}
             if "translate" in found:
                 ratio = found["load"]["sentences_per_second"] / found["translate"]["sentences_per_second"]
                 found["load"]["share_of_translate"] = round(ratio, 3)
         if "overload" in arguments.parts:
-            found["overload"] = await overload(port, pid, lines, arguments)
+            found["overload"] = await overload(port, pid, requests, arguments)
         if "bad" in arguments.parts:
-            found["bad clients"] = await with_bad_clients(port, pid, lines, arguments.seconds)
+            found["bad clients"] = await with_bad_clients(port, pid, requests, arguments.seconds)
 
 
-def translate_speed(model: str, lines: Sequence[str], words: Sequence[str]) -> float:
-    """Return the sentences per second of `nmt translate`: the difference between all lines and a single one."""
-    seconds = []
+def translate_speed(model: str, lines: Sequence[str], words: Sequence[str]) -> dict[str, float]:
+    """Return the speed of `nmt translate`: the difference between all lines and a single one."""
+    seconds, cpu = [], []
     with tempfile.TemporaryDirectory() as folder:
         for number, chosen in enumerate((lines[:1], lines)):
             text = Path(folder) / f"{number}.txt"
             text.write_text("".join(f"{line}\n" for line in chosen), encoding="utf-8")
-            began = time.monotonic()
+            began, before = time.monotonic(), _cpu(os.getpid())
             subprocess.run(
                 [sys.executable, "-m", "nmt", "translate", *run_of(model), *words, f"input={text}"],
                 check=True, stdout=subprocess.DEVNULL,
             )  # fmt: skip
             seconds.append(time.monotonic() - began)
-    return (len(lines) - 1) / (seconds[1] - seconds[0])
+            cpu.append(_cpu(os.getpid()) - before)
+    more = len(lines) - 1
+    return {
+        "sentences_per_second": round(more / (seconds[1] - seconds[0]), 1),
+        "cpu_ms_per_sentence": round(1000 * (cpu[1] - cpu[0]) / more, 2),
+    }
 
 
 def run_of(model: str) -> list[str]:
@@ -124,22 +140,22 @@ async def server(model: str, words: Sequence[str]) -> AsyncIterator[tuple[int, i
             raise SystemExit(f"the server ended with exit code {code}")
 
 
-async def load(port: int, lines: Sequence[str], clients: int, seconds: float) -> Measured:
-    """Let clients translate one sentence after the other for some time."""
+async def load(port: int, requests: Requests, clients: int, seconds: float) -> Measured:
+    """Let clients send one request after the other for some time."""
     measured, end = Measured(), time.monotonic() + seconds
-    sentences = cycle(lines)
+    waiting = cycle(requests)
     began = time.monotonic()
-    await asyncio.gather(*(_client(port, sentences, end, measured) for _ in range(clients)))
+    await asyncio.gather(*(_client(port, waiting, end, measured) for _ in range(clients)))
     measured.seconds = time.monotonic() - began
     return measured
 
 
-async def _client(port: int, sentences: Iterator[str], end: float, measured: Measured) -> None:
+async def _client(port: int, requests: Iterator[Sequence[str]], end: float, measured: Measured) -> None:
     reader, writer = await asyncio.open_connection(HOST, port)
     while time.monotonic() < end:
-        began = time.monotonic()
+        began, sentences = time.monotonic(), next(requests)
         try:
-            status = await ask(reader, writer, next(sentences))
+            status = await ask(reader, writer, sentences)
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
             measured.statuses[type(error).__name__] += 1
             reader, writer = await asyncio.open_connection(HOST, port)
@@ -147,14 +163,16 @@ async def _client(port: int, sentences: Iterator[str], end: float, measured: Mea
         measured.statuses[str(status)] += 1
         if status == 200:
             measured.latencies.append(time.monotonic() - began)
+            measured.sentences += len(sentences)
         elif status == 429:
             await asyncio.sleep(IMPATIENCE_SECONDS)
     writer.close()
+    await writer.wait_closed()
 
 
-async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sentence: str) -> int:
-    """Send a sentence; return the status of the answer."""
-    body = json.dumps({"text": sentence}).encode()
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sentences: Sequence[str]) -> int:
+    """Send sentences; return the status of the answer."""
+    body = json.dumps({"text": sentences}).encode()
     writer.write(f"POST /v1/translate HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
     await writer.drain()
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
@@ -163,19 +181,19 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, senten
     return int(head[0].split()[1])
 
 
-async def overload(port: int, pid: int, lines: Sequence[str], arguments: argparse.Namespace) -> dict[str, Any]:
+async def overload(port: int, pid: int, requests: Requests, arguments: argparse.Namespace) -> dict[str, Any]:
     """Offer many times what the server can do; compare its memory before and after."""
-    await load(port, lines, min(arguments.overload_clients, MAX_CLIENTS), 5)  # allocates what such a load needs once
+    await load(port, requests, min(arguments.overload_clients, MAX_CLIENTS), 5)  # allocates what such a load needs once
     before = memory(pid)
-    found = await load(port, lines, min(arguments.overload_clients, MAX_CLIENTS), arguments.seconds)
+    found = await load(port, requests, min(arguments.overload_clients, MAX_CLIENTS), arguments.seconds)
     return {**found.report(), "clients": arguments.overload_clients, "MiB_before": before, "MiB_after": memory(pid)}
 
 
-async def with_bad_clients(port: int, pid: int, lines: Sequence[str], seconds: float) -> dict[str, Any]:
+async def with_bad_clients(port: int, pid: int, requests: Requests, seconds: float) -> dict[str, Any]:
     """Load the server while 48 other clients misbehave without a pause."""
     before = memory(pid)
     bad = [asyncio.ensure_future(kind(port)) for kind in (_vanish, _send_slowly, _send_junk) for _ in range(16)]
-    found = await load(port, lines, CLIENTS, seconds)
+    found = await load(port, requests, CLIENTS, seconds)
     for each in bad:
         each.cancel()
     ended = await asyncio.gather(*bad, return_exceptions=True)
@@ -217,10 +235,25 @@ async def _send(port: int, content: bytes) -> None:
 
 
 def memory(pid: int) -> dict[str, int]:
-    """Return the resident memory of the server and of its model in MiB."""
+    """Return the resident memory of the server and of its models in MiB."""
+    return {"server": _resident(pid), "models": sum(map(_resident, _models(pid)))}
+
+
+def cpu_seconds(pid: int) -> dict[str, float]:
+    """Return the CPU time that the server, its models and this program have used."""
+    return {"server": _cpu(pid), "models": sum(map(_cpu, _models(pid))), "clients": time.process_time()}
+
+
+def _models(pid: int) -> list[int]:
+    """Return the processes of the server's models."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    models = [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
-    return {"server": _resident(pid), "model": sum(map(_resident, models))}
+    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def _cpu(pid: int) -> float:
+    """Return the CPU seconds of a process and of its children that have ended."""
+    times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
 def _resident(pid: int) -> int:
@@ -238,6 +271,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--text", required=True, help="file with a sentence per line")
     parser.add_argument("--seconds", type=float, default=60, help="seconds per measurement (60)")
     parser.add_argument("--threads", type=int, default=0, help="threads of the model; 0 is one per core")
+    parser.add_argument("--request-sentences", type=int, default=1, help="sentences per request (1)")
     parser.add_argument("--overload-clients", type=int, default=900, help="clients that are too many (900)")
     arguments = parser.parse_args()
     arguments.seconds = min(arguments.seconds, MAX_SECONDS)

@@ -64,7 +64,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(run_folder: Path) -> Iterator[Server]:
-    started = start(run_folder)
+    started = start(run_folder, "serve.processes=2")
     yield started
     started.process.kill()
     started.process.communicate()
@@ -93,12 +93,10 @@ def translate(server: Server, text: str) -> str:
     return translated
 
 
-def model_process(server: Server) -> int:
-    """Return the id of the child process that runs the model."""
+def model_processes(server: Server) -> set[int]:
+    """Return the ids of the child processes that run the model."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
-    spawned = [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    (found,) = spawned
-    return int(found)
+    return {int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()}
 
 
 def test_many_clients_at_the_same_time_get_the_translations_of_the_model(server: Server, expected: list[str]) -> None:
@@ -148,15 +146,29 @@ def test_slow_vanishing_and_junk_clients_disturb_nobody(server: Server, expected
 
 
 def test_load_with_bad_clients_has_no_errors(server: Server) -> None:
-    found = asyncio.run(load_test.with_bad_clients(server.address[1], server.process.pid, LINES, 1.0))
+    found = asyncio.run(
+        load_test.with_bad_clients(server.address[1], server.process.pid, [[line] for line in LINES], 1.0)
+    )
     assert set(found["statuses"]) == {"200"}
     assert (found["errors"], found["bad_clients_ended"]) == (0, 0)
     assert 0 < found["p50"] <= found["p99"]
 
 
-def test_a_model_process_that_is_killed_is_replaced(server: Server, expected: list[str]) -> None:
-    before = model_process(server)
-    os.kill(before, signal.SIGKILL)
+def test_while_a_model_process_is_replaced_the_other_one_answers(server: Server, expected: list[str]) -> None:
+    first, _ = model_processes(server)
+    with ThreadPoolExecutor(8) as pool:
+        found = [pool.submit(post, server, "/v1/translate", {"text": line}) for line in LINES * 4]
+        os.kill(first, signal.SIGKILL)
+        statuses = [status for status, _ in (each.result() for each in found)]
+    assert statuses.count(200) >= len(statuses) / 2
+    assert set(statuses) <= {200, 503}
+    assert translate(server, LINES[0]) == expected[0]
+
+
+def test_model_processes_that_are_killed_are_replaced(server: Server, expected: list[str]) -> None:
+    before = model_processes(server)
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
     answer: dict[str, Any] = {}
     statuses, end = set(), time.monotonic() + 120
     while time.monotonic() < end:
@@ -166,8 +178,8 @@ def test_a_model_process_that_is_killed_is_replaced(server: Server, expected: li
             break
         assert status in (200, 503), answer
         time.sleep(0.05)
-    assert model_process(server) != before
     assert answer["translations"][0]["text"] == expected[0]
+    assert not model_processes(server) & before
 
 
 def test_sigterm_finishes_open_requests_and_exits_with_0(server: Server, expected: list[str]) -> None:

@@ -49,16 +49,16 @@ class CTranslate2Engine(Engine):
         super().__init__(tokenizer, config, min(max_positions, MAX_SOURCE_TOKENS), max_positions)
         self.source_pieces, self.target_pieces = tokenizer.vocabularies
         self._ids = {piece: index for index, piece in enumerate(self.target_pieces)}
+        self.device = device if device.type == "cuda" else torch.device("cpu")  # it has no code for Apple's GPU
         try:
             self.model: Any = ctranslate2.Translator(
                 str(folder),
-                device="cuda" if device.type == "cuda" else "cpu",  # it has no code for Apple's GPU
-                device_index=device.index or 0,
+                device=self.device.type,
+                device_index=self.device.index or 0,
                 intra_threads=threads,
             )
         except (RuntimeError, ValueError) as error:
             raise UserError(f"CTranslate2 cannot load {folder} ({error}): run `make export` again") from error
-        self._on_cpu = device.type == "cpu"
         self._set_seed = ctranslate2.set_random_seed
         self._set_seed(seed)
 
@@ -69,7 +69,7 @@ class CTranslate2Engine(Engine):
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`."""
-        max_sentences = MAX_CPU_SENTENCES if self._on_cpu else sys.maxsize
+        max_sentences = MAX_CPU_SENTENCES if self.device.type == "cpu" else sys.maxsize
         return serial_plan(lengths, self.config.batch_tokens, max_sentences)
 
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:

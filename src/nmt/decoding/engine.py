@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import count, islice, repeat
 from typing import ClassVar, NamedTuple, Self
 
+import torch
 from tqdm import tqdm
 
 from nmt.config.schema import DecodingConfig
@@ -80,6 +81,8 @@ class Engine(ABC):
 
     name: ClassVar[str]
     """Its name in records; that of an engine which commands can choose is the value of the setting `engine`."""
+    device: torch.device
+    """Where it runs."""
 
     def __init__(
         self,

@@ -27,6 +27,7 @@ class MarianEngine(Engine):
     def __init__(self, folder: Path, tokenizer: Tokenizer, config: DecodingConfig) -> None:
         """Load the model from `folder`; our own tokenizer splits text, see `check_tokenizer`."""
         super().__init__(tokenizer, config, max_target_tokens=POSITIONS)
+        self.device = torch.device("cpu")
         transformers = import_optional("transformers")
         transformers.logging.disable_progress_bar()
         transformers.logging.set_verbosity_error()

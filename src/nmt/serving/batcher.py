@@ -47,12 +47,18 @@ class Batcher:
         config: ServeConfig,
         run: Callable[[Batch], Awaitable[list[Answer | Failure]]],
         metrics: Metrics,
+        parallel: int = 1,
     ) -> None:
-        """Pass batches to `run`, which returns an answer per sentence, or raises RequestError for all of them."""
-        self.config, self.run, self.metrics = config, run, metrics
+        """Pass batches to `run`, which returns an answer per sentence, or raises RequestError for all of them.
+
+        `parallel` is the number of batches that run at the same time.
+        """
+        self.config, self.run, self.metrics, self.parallel = config, run, metrics, parallel
         self._waiting_sentences = metrics.waiting.labels(name)
         self.waiting: list[Waiting] = []
         self.sentences_per_second = FIRST_RATE
+        """The speed of one batch; others run at the same time."""
+        self._running = 0
         self._arrived = asyncio.Event()
 
     def add(self, task: Task, requests: Sequence[Request]) -> list[asyncio.Future[Answer]]:
@@ -72,10 +78,15 @@ class Batcher:
 
     def retry_seconds(self) -> int:
         """Return after how many seconds half of the queue will be free again."""
-        return min(MAX_RETRY_SECONDS, max(1, math.ceil(len(self.waiting) / 2 / self.sentences_per_second)))
+        rate = self.sentences_per_second * self.parallel
+        return min(MAX_RETRY_SECONDS, max(1, math.ceil(len(self.waiting) / 2 / rate)))
 
     async def work(self) -> None:
-        """Translate what arrives, batch by batch, until cancelled."""
+        """Translate what arrives until cancelled."""
+        await asyncio.gather(*(self._work() for _ in range(self.parallel)))
+
+    async def _work(self) -> None:
+        """Translate batch by batch."""
         while True:
             await self._arrived.wait()
             self._forget_cancelled()
@@ -88,10 +99,15 @@ class Batcher:
                 self._arrived.clear()
 
     def take(self) -> list[Waiting]:
-        """Remove and return the sentence whose turn it is, with others of the same task and of similar length."""
+        """Remove and return the sentence whose turn it is, with others of the same task and of similar length.
+
+        Batches that run at the same time share the sentences equally.
+        """
         self._forget_cancelled()
         self.waiting.sort(key=lambda each: each.turn)
-        chosen = [each for each in self.waiting if _fits(each, self.waiting[0])][: self.config.batch]
+        share = math.ceil((len(self.waiting) + self._running) / self.parallel)
+        fitting = [each for each in self.waiting if _fits(each, self.waiting[0])]
+        chosen = fitting[: min(share, self.config.batch)]
         identities = set(map(id, chosen))
         self.waiting = [each for each in self.waiting if id(each) not in identities]
         self._waiting_sentences.set(len(self.waiting))
@@ -99,6 +115,7 @@ class Batcher:
 
     async def _translate(self, batch: list[Waiting]) -> None:
         began = time.monotonic()
+        self._running += len(batch)
         try:
             answers = await self.run(Batch(batch[0].task, [each.request for each in batch]))
         except RequestError as error:
@@ -106,6 +123,8 @@ class Batcher:
         except Exception as error:  # any error: the queue goes on
             report_error(error)
             answers = [Failure("the server failed", 500)] * len(batch)
+        finally:
+            self._running -= len(batch)
         for each, answer in zip(batch, answers, strict=True):
             _give(each.answer, answer)
         seconds = max(time.monotonic() - began, 1e-3)

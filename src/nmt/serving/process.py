@@ -1,12 +1,14 @@
-"""Start the process of a model, call it, and replace it if it ends."""
+"""Start the processes of a model, call them, and replace those that end."""
 
 import asyncio
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
+from nmt.compute.cores import usable_cores
 from nmt.errors import UserError
 from nmt.serving.errors import RequestError, log
 from nmt.serving.metrics import Metrics
@@ -16,6 +18,10 @@ RESTART_SECONDS = 5
 """Seconds that clients are asked to wait while the process of a model is replaced."""
 MAX_PAUSE_SECONDS = 30
 """The longest pause between two attempts to start a process."""
+MAX_PROCESSES = 4
+"""The most processes of a model unless the settings say otherwise: each needs memory of its own."""
+POLL_SECONDS = 0.02
+"""Seconds between two looks for a process that is free, while others are being replaced."""
 
 
 class LostError(Exception):
@@ -32,6 +38,8 @@ class ModelProcess:
         self.source = source
         self.ready = False
         """Whether the model is loaded."""
+        self.busy = False
+        """Whether it runs a batch."""
         self._facts: ModelFacts | None = None
         self._restarts = metrics.restarts.labels(source.name)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"model {source.name}")
@@ -65,14 +73,15 @@ class ModelProcess:
 
     async def run(self, batch: Batch) -> list[Answer | Failure]:
         """Return the answers for a batch; replace the process if it ends, or has no answer in time."""
-        if not self.ready:
-            raise self._unavailable()
+        self.busy = True
         try:
             async with asyncio.timeout(self.source.config.serve.timeout):
                 reply = await self._exchange(batch)
         except (LostError, TimeoutError) as error:
             self._replace()
-            raise self._unavailable() from error
+            raise unavailable() from error
+        finally:
+            self.busy = False
         assert isinstance(reply, list)
         return reply
 
@@ -86,9 +95,6 @@ class ModelProcess:
     async def _exchange(self, batch: Batch | None) -> object:
         """Send a batch, if there is one, and return what the process sends."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, _exchange, self._connection, batch)
-
-    def _unavailable(self) -> RequestError:
-        return RequestError(503, "the model is being restarted: try again", {"Retry-After": str(RESTART_SECONDS)})
 
     def _replace(self) -> None:
         """End the process, and start another one in the background."""
@@ -116,6 +122,61 @@ class ModelProcess:
             asyncio.get_running_loop().remove_reader(self._process.sentinel)
             self._process.kill()
             self._process.join()
+
+
+class ModelProcesses:
+    """The processes of a model. On a CPU there are several, because a single one cannot keep all cores busy."""
+
+    def __init__(self, source: ModelSource, metrics: Metrics) -> None:
+        runtime = source.config.runtime
+        cores = runtime.threads or usable_cores()
+        self._wanted = source.config.serve.processes or min(cores, MAX_PROCESSES)
+        share = replace(runtime, threads=max(1, cores // self._wanted))
+        self.source = replace(source, config=replace(source.config, runtime=share))
+        self.metrics = metrics
+        self.processes = [ModelProcess(self.source, metrics)]
+
+    @property
+    def parallel(self) -> int:
+        """How many batches run at the same time."""
+        return len(self.processes)
+
+    @property
+    def ready(self) -> bool:
+        """Whether a process takes batches."""
+        return any(process.ready for process in self.processes)
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What clients may know of the model, once it has been loaded."""
+        return self.processes[0].facts
+
+    async def start(self) -> None:
+        """Load the model; raise the UserError of a model that cannot be loaded."""
+        await self.processes[0].start()
+        if self.facts.device == "cpu" or self.source.config.serve.processes:
+            others = [ModelProcess(self.source, self.metrics) for _ in range(self._wanted - 1)]
+            self.processes += others
+            await asyncio.gather(*(process.start() for process in others))
+
+    async def run(self, batch: Batch) -> list[Answer | Failure]:
+        """Return the answers for a batch; while processes are being replaced, the others take all batches."""
+        while ready := [process for process in self.processes if process.ready]:
+            for process in ready:
+                if not process.busy:
+                    return await process.run(batch)
+            await asyncio.sleep(POLL_SECONDS)
+        raise unavailable()
+
+    def stop(self) -> None:
+        """End the processes."""
+        for process in self.processes:
+            process.stop()
+
+
+def unavailable() -> RequestError:
+    """Return the error for clients whose model has no process at the moment."""
+    return RequestError(503, "the model is being restarted: try again", {"Retry-After": str(RESTART_SECONDS)})
 
 
 def _run(connection: Connection, source: ModelSource) -> None:

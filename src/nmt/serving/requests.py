@@ -61,6 +61,8 @@ class ModelFacts:
     target: str
     engine: str
     """torch or ctranslate2."""
+    device: str
+    """The kind of device that it runs on."""
     attention: bool
     """Whether details include attention."""
     choices: bool

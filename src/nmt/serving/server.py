@@ -17,7 +17,7 @@ from nmt.serving.errors import log
 from nmt.serving.guard import Guard
 from nmt.serving.keys import read_keys
 from nmt.serving.metrics import Metrics
-from nmt.serving.process import ModelProcess
+from nmt.serving.process import ModelProcesses
 from nmt.serving.requests import ModelSource
 from nmt.serving.service import Model, Service
 
@@ -38,10 +38,10 @@ async def _serve(config: Config) -> None:
     metrics, keys = Metrics(), read_keys(config.serve.key_file)
     listening = _listen(config.serve)
     folders = config.serve.named_folders or [(config.name, "")]
-    processes = [ModelProcess(ModelSource(name, config, folder), metrics) for name, folder in folders]
+    runners = [ModelProcesses(ModelSource(name, config, folder), metrics) for name, folder in folders]
     try:
-        await asyncio.gather(*(process.start() for process in processes))
-        models = [Model(each.source.name, config.serve, each, metrics) for each in processes]
+        await asyncio.gather(*(runner.start() for runner in runners))
+        models = [Model(each.source.name, config.serve, each, metrics) for each in runners]
         app = application(Service(config.serve, models, metrics), keys)
         workers = [asyncio.ensure_future(model.batcher.work()) for model in models]
         print(f"serving {', '.join(model.name for model in models)} at {_address(listening)}", flush=True)
@@ -49,8 +49,8 @@ async def _serve(config: Config) -> None:
         for worker in workers:
             worker.cancel()
     finally:
-        for process in processes:
-            process.stop()
+        for runner in runners:
+            runner.stop()
 
 
 def _listen(config: ServeConfig) -> socket.socket:

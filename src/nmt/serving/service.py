@@ -20,9 +20,15 @@ Terms = Sequence[tuple[str, str]]
 
 
 class Runner(Protocol):
-    """Runs batches: the process of a model."""
+    """Runs batches: the processes of a model."""
 
-    ready: bool
+    @property
+    def parallel(self) -> int:
+        """How many batches it runs at the same time."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes batches."""
 
     @property
     def facts(self) -> ModelFacts:
@@ -60,7 +66,7 @@ class Model:
 
     def __init__(self, name: str, config: ServeConfig, runner: Runner, metrics: Metrics) -> None:
         self.name, self.runner, self.metrics = name, runner, metrics
-        self.batcher = Batcher(name, config, runner.run, metrics)
+        self.batcher = Batcher(name, config, runner.run, metrics, runner.parallel)
 
     @property
     def facts(self) -> ModelFacts:

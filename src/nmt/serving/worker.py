@@ -39,7 +39,13 @@ def load_source(source: ModelSource) -> LoadedModel:
 def facts_of(model: LoadedModel) -> ModelFacts:
     """Describe a model to clients."""
     is_torch = isinstance(model.engine, TorchEngine)
-    return ModelFacts(*model.languages, engine=model.engine.name, attention=is_torch, choices=is_torch)
+    return ModelFacts(
+        *model.languages,
+        engine=model.engine.name,
+        device=model.engine.device.type,
+        attention=is_torch,
+        choices=is_torch,
+    )
 
 
 def answer(model: LoadedModel, batch: Batch) -> list[Answer | Failure]:

@@ -26,6 +26,7 @@ class ThreadRunner:
         self.model = model
         self.facts: ModelFacts = facts_of(model)
         self.ready = True
+        self.parallel = 1
         self.batches: list[Batch] = []
         self.broken: Exception | None = None
         self.delay = 0.0

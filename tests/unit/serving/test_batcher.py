@@ -22,9 +22,11 @@ async def echo(batch: Batch) -> list[Answer | Failure]:
     return [{"text": request.text} for request in batch.requests]
 
 
-def batcher(run: Callable[[Batch], Awaitable[list[Answer | Failure]]] = echo, **settings: int) -> Batcher:
+def batcher(
+    run: Callable[[Batch], Awaitable[list[Answer | Failure]]] = echo, parallel: int = 1, **settings: int
+) -> Batcher:
     limits = replace(ServeConfig(queue=100, batch=8, max_sentences=100, wait_ms=0), **settings)  # type: ignore[arg-type]
-    return Batcher("test", limits, run, Metrics())
+    return Batcher("test", limits, run, Metrics(), parallel)
 
 
 def requests(*texts: str) -> list[Request]:
@@ -124,6 +126,39 @@ def test_answers_and_errors_reach_those_who_wait() -> None:
         with pytest.raises(RequestError, match="gone"):
             await bad[0]
         assert (await queue.add(PLAIN, requests("again"))[0])["text"] == "again"
+        work.cancel()
+
+    asyncio.run(scenario())
+
+
+def test_batches_that_run_at_the_same_time_share_the_sentences() -> None:
+    sizes: list[int] = []
+    both_run = asyncio.Event()
+
+    async def run(batch: Batch) -> list[Answer | Failure]:
+        sizes.append(len(batch.requests))
+        if len(sizes) == 2:
+            both_run.set()
+        await asyncio.wait_for(both_run.wait(), 5)
+        return await echo(batch)
+
+    async def scenario() -> None:
+        queue = batcher(run, parallel=2)
+        answers = queue.add(PLAIN, requests(*map(str, range(10))))
+        work = asyncio.ensure_future(queue.work())
+        assert [each["text"] for each in await asyncio.gather(*answers)] == [*map(str, range(10))]
+        work.cancel()
+
+    asyncio.run(scenario())
+    assert sizes == [5, 5]
+
+
+def test_a_single_sentence_does_not_wait_for_a_second_batch() -> None:
+    async def scenario() -> None:
+        queue = batcher(parallel=4)
+        work = asyncio.ensure_future(queue.work())
+        (answer,) = queue.add(PLAIN, requests("alone"))
+        assert (await asyncio.wait_for(answer, 5))["text"] == "alone"
         work.cancel()
 
     asyncio.run(scenario())

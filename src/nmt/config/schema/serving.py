@@ -17,6 +17,8 @@ class ServeConfig:
     models: list[str] = field(default_factory=list)
     """Models to serve, the default one first, each NAME:FOLDER or FOLDER (a run, a checkpoint or an export for
     CTranslate2, as in docs/python.md); empty is the model that `name`, `checkpoint` and `engine` choose."""
+    processes: int = 0
+    """Processes per model, which share the CPU's threads; 0 is one per core on a CPU, up to four, and one on a GPU."""
     key_file: str = ""
     """File with the API keys that are accepted, one per line; empty asks for none."""
     max_bytes: int = 200_000
@@ -41,6 +43,7 @@ class ServeConfig:
     def __post_init__(self) -> None:
         """Check the values."""
         check_between("serve.port", self.port, 0, 65_535)
+        check_between("serve.processes", self.processes, 0, 64)
         check_between("serve.max_bytes", self.max_bytes, 1, 100_000_000)
         for name in ("max_sentences", "queue", "batch", "connections"):
             check_between(f"serve.{name}", getattr(self, name), 1, 1_000_000)
