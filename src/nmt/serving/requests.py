@@ -62,6 +62,8 @@ class ModelFacts:
     engine: str
     """torch or ctranslate2."""
     attention: bool
-    """Whether details include attention."""
+    """Whether details include attention, and alignments are available."""
     choices: bool
     """Whether it can name the words that are likely to come next."""
+    terms: bool
+    """Whether it can require terms."""
