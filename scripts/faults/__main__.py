@@ -41,7 +41,7 @@ def main() -> int:
     prepare_pair(sandbox)
     seeds = range(arguments.seed, arguments.seed + arguments.seeds)
     trials = _chosen(arguments, plan(seeds, sandbox))
-    print(f"{len(trials):,} faults of {len(seeds)} seeds from {arguments.seed} on, in {folder}", flush=True)
+    print(f"{len(trials):,} faults, seeds {seeds[0]} to {seeds[-1]}, in {folder}", flush=True)
     results = _run_all(sandbox, trials, arguments.jobs)
     seconds = time.monotonic() - started
     print("", *table(results), "", *_exceptions(results), f"{total(results)}, in {seconds:,.0f} s", sep="\n")

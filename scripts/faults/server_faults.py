@@ -17,6 +17,7 @@ from busy_server import COMMAND, RECOVERY_SECONDS, STATUSES, TEXT, Server
 from recovery import LostError, NeverInjectedError, Outcome, Trial, Verdict
 from sandbox import Sandbox
 
+FULL_DISK_SECONDS = 5
 LARGE_TEXT = "\n".join([" ".join([TEXT] * 10)] * 400)
 
 
@@ -40,7 +41,7 @@ def faults_of_server(rng: random.Random) -> Iterator[Trial]:
     for size in (rng.randrange(1, 200) for _ in range(2)):
         what = f"with {size} MiB more than the server"
         yield _trial("no memory to load the model again", what, _without_memory_to_load(size))
-    yield Trial("server with a full disk", COMMAND, "no file may grow", _with_full_disk)
+    yield _trial("server with a full disk", "no file may grow", _with_full_disk)
 
 
 def _trial(kind: str, what: str, hurt: Callable[[Server, Path], None], *settings: str) -> Trial:
@@ -198,18 +199,16 @@ def _without_memory_to_load(mebibytes: int) -> Callable[[Server, Path], None]:
     return hurt
 
 
-def _with_full_disk(sandbox: Sandbox, folder: Path) -> Outcome:
-    """Kill the model's process while no file may grow: the server serves again, although it cannot log that."""
-    with Server(sandbox, folder) as server:
-        for pid in (server.process.pid, server.model()):
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, 0))
-        _, text = server.ask()
-        with server.busy():
-            before = server.model()
-            os.kill(before, signal.SIGKILL)
-            _wait_until(lambda: not _alive(before), "the process was not replaced")
-            server.expect(text)
-        server.stop()
+def _with_full_disk(server: Server, _: Path) -> None:
+    """Kill the model's process while no file may grow: none can be loaded then, and the server cannot even log that."""
+    before = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (0, before[1]))
+    os.kill(server.model(), signal.SIGKILL)
+    end = time.monotonic() + FULL_DISK_SECONDS
+    while time.monotonic() < end:
+        if (found := server.ask()[0]) not in STATUSES:
+            raise LostError(f"clients got {found}")
+        time.sleep(0.2)
     if server.log.read_text():
         raise NeverInjectedError("the log could grow")
-    return Outcome(Verdict.RECOVERED, f"clients got {sorted(server.statuses)}")
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, before)
