@@ -168,7 +168,8 @@ def _mounted(folder: Path, free_kib: int) -> Iterator[Callable[[], None]]:
     folder.mkdir(parents=True, exist_ok=True)
     copy = folder.with_name(folder.name + ".copy")
     shutil.copytree(folder, copy, symlinks=True)
-    used = sum(-(-path.stat().st_size // 4096) * 4 + 4 for path in copy.rglob("*"))
+    files = (path for path in copy.rglob("*") if path.is_file() and not path.is_symlink())
+    used = sum(-(-path.stat().st_size // 4096) * 4 for path in files)
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={used + free_kib}k", "tmpfs", folder], check=False)
     try:
         shutil.copytree(copy, folder, symlinks=True, dirs_exist_ok=True)
