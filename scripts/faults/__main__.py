@@ -3,9 +3,11 @@
     .venv/bin/python scripts/faults
     .venv/bin/python scripts/faults --only "flipped bit" --command eval
     .venv/bin/python scripts/faults --trials 12 --seed 3
+    .venv/bin/python scripts/faults --seeds 4 --record faults.json
 
 After each fault the final files must equal those of an uninterrupted chain, bit for bit; no temporary file may
-remain, and no traceback may appear. Linux only; trials that mount file systems need root.
+remain, and no traceback may appear. A fault that the command never met is listed, but not counted. Linux only; trials
+that mount file systems need root.
 """
 
 import argparse
@@ -19,10 +21,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from busy_server import COMMAND as SERVE
 from process_pairs import prepare_pair
 from recovery import Outcome, Trial, Verdict
 from sandbox import Sandbox
-from server_faults import COMMAND as SERVE
+from summary import table, total, write_record
 from trials import judge, plan
 
 ROOT_ONLY = ("file system full",)
@@ -36,26 +39,29 @@ def main() -> int:
     started = time.monotonic()
     sandbox = Sandbox(folder)
     prepare_pair(sandbox)
-    trials = _chosen(arguments, plan(arguments.seed, sandbox))
-    print(f"{len(trials)} faults with seed {arguments.seed}, in {folder}", flush=True)
+    seeds = range(arguments.seed, arguments.seed + arguments.seeds)
+    trials = _chosen(arguments, plan(seeds, sandbox))
+    print(f"{len(trials):,} faults, seeds {seeds[0]} to {seeds[-1]}, in {folder}", flush=True)
     results = _run_all(sandbox, trials, arguments.jobs)
-    print("", *_table(results), sep="\n")
-    lost = [(trial, outcome) for trial, outcome in results if outcome.verdict is Verdict.LOST]
-    for trial, outcome in lost:
-        print(f"LOST: {trial.kind}, {trial.command}, {trial.what}: {outcome.note}")
-    print(f"\n{time.monotonic() - started:.0f} s")
+    seconds = time.monotonic() - started
+    print("", *table(results), "", *_exceptions(results), f"{total(results)}, in {seconds:,.0f} s", sep="\n")
+    if arguments.record:
+        write_record(Path(arguments.record), results, seeds, seconds)
+    lost = any(outcome.verdict is Verdict.LOST for _, outcome in results)
     if not lost:
         shutil.rmtree(folder)
-    return int(bool(lost))
+    return int(lost)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1, help="seed of the moments and places of the faults")
+    parser.add_argument("--seeds", type=int, default=1, help="number of consecutive seeds, for a larger campaign")
     parser.add_argument("--trials", type=int, default=0, help="run only this many trials, of as many kinds as possible")
     parser.add_argument("--only", nargs="+", default=[], metavar="KIND", help="run only these kinds")
     parser.add_argument("--command", default="", help="run only faults of this command")
     parser.add_argument("--jobs", type=int, default=2, help="number of parallel trials")
+    parser.add_argument("--record", help="file for all outcomes, as JSON")
     parser.add_argument("--folder", help="parent of the working folder (some megabytes)")
     return parser.parse_args()
 
@@ -116,24 +122,21 @@ def _run_worker(sandbox: Sandbox, trials: list[Trial], numbers: range, note: Pat
                 file.write(json.dumps([number, outcome.verdict, outcome.note]) + "\n")
                 trial = trials[number]
                 print(
-                    f"{outcome.verdict:9} {trial.kind}, {trial.command}, {trial.what}  {outcome.note[:160]}", flush=True
+                    f"{outcome.verdict:14} {trial.kind}, {trial.command}, {trial.what}  {outcome.note[:160]}",
+                    flush=True,
                 )
     finally:
         sys.stdout.flush()
         os._exit(0)
 
 
-def _table(results: list[tuple[Trial, Outcome]]) -> list[str]:
-    """Return a table of outcomes with one row per kind of fault."""
-    kinds = list(dict.fromkeys(trial.kind for trial, _ in results))
-    counts = Counter((trial.kind, outcome.verdict) for trial, outcome in results)
-    totals = Counter(outcome.verdict for _, outcome in results)
-    lines = [f"{'fault':<32}{'tried':>7}{'recovered':>11}{'refused with a clear line':>27}{'lost':>6}"]
-    rows = [(kind, {verdict: counts[kind, verdict] for verdict in Verdict}) for kind in kinds]
-    for name, row in [*rows, ("all", {verdict: totals[verdict] for verdict in Verdict})]:
-        recovered, refused, lost = (row[verdict] for verdict in Verdict)
-        lines.append(f"{name:<32}{recovered + refused + lost:>7}{recovered:>11}{refused:>27}{lost:>6}")
-    return lines
+def _exceptions(results: list[tuple[Trial, Outcome]]) -> list[str]:
+    """Return a line for each fault that was lost or never injected."""
+    return [
+        f"{outcome.verdict.upper()}: {trial.kind}, {trial.command}, {trial.what}: {outcome.note}"
+        for trial, outcome in results
+        if outcome.verdict in (Verdict.LOST, Verdict.MISSED)
+    ]
 
 
 if __name__ == "__main__":

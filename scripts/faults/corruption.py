@@ -18,6 +18,8 @@ CORRUPTED_FILES = {
     "average": ("model.safetensors", "tokenizer.model", "config.yaml", "meta.json"),
     "eval": ("data/toy/test.en", "data/toy/test.de", "outputs/toy/checkpoints/averaged/model.safetensors",
              "outputs/toy/checkpoints/averaged/meta.json", "outputs/toy/checkpoints/averaged/tokenizer.model"),
+    "translate": ("outputs/toy/checkpoints/averaged/model.safetensors",
+                  "outputs/toy/checkpoints/averaged/tokenizer.model"),
     "export": ("outputs/toy/checkpoints/averaged/model.safetensors", "outputs/toy/checkpoints/averaged/config.yaml",
                "outputs/toy/checkpoints/averaged/tokenizer.model"),
     "import": ("outputs/toy/export/safetensors-float32/model.safetensors",
@@ -35,7 +37,9 @@ def corruptions(rng: random.Random) -> Iterator[Trial]:
         command = "train" if name == "resume" else name
         for file in files:
             for kind in ("truncated file", "flipped bit", "swapped file"):
-                yield Trial(kind, command, file, _corrupted(name, command, file, kind, rng.random()))
+                where = rng.random()
+                what = file if kind == "swapped file" else f"{file}, at {where:.1%}"
+                yield Trial(kind, command, what, _corrupted(name, command, file, kind, where))
 
 
 def _corrupted(name: str, command: str, file: str, kind: str, where: float) -> TrialFunction:

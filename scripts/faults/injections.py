@@ -7,6 +7,7 @@ import resource
 import signal
 import time
 from collections.abc import Callable
+from mmap import mmap
 from typing import Any
 
 import torch
@@ -40,12 +41,14 @@ def count_file_calls(report: int) -> tuple[Injection, Callable[[], None]]:
     return lambda: _wrap_file_calls(count), lambda: (os.write(report, str(next(counter)).encode()), None)[1]
 
 
-def at_file_call(number: int, act: Callable[[], None], *, after: bool) -> Injection:
-    """Return an injection that calls `act` before or after the n-th file operation."""
+def at_file_call(number: int, act: Callable[[], None], *, after: bool, met: mmap) -> Injection:
+    """Return an injection that calls `act` before or after the n-th file operation, and sets the byte `met` first."""
     counter = itertools.count()
 
     def meet(call: Callable[[], Any]) -> Any:
         due = next(counter) == number
+        if due:
+            met[0] = 1
         if due and not after:
             act()
         result = call()

@@ -21,6 +21,8 @@ class Verdict(StrEnum):
     """The command refused with one clear line; following it reached the same result."""
     LOST = "lost"
     """Any other result."""
+    MISSED = "never injected"
+    """The command never met the fault, so the trial says nothing."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,10 @@ class Trial:
 
 class LostError(Exception):
     """A fault had a forbidden consequence."""
+
+
+class NeverInjectedError(Exception):
+    """A command never met the fault."""
 
 
 def check_messages(done: Result) -> None:

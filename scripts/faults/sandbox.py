@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +22,7 @@ from nmt.cli import main
 from nmt.commands import COMMANDS
 from nmt.storage.files import PARTIAL
 
-CHAIN = ("data", "train", "average", "eval", "export", "import", "synthesize")
+CHAIN = ("data", "train", "average", "eval", "translate", "export", "import", "synthesize")
 STEPS, SAVE_EVERY, VALID_EVERY = 12, 3, 6
 HANG_SECONDS = 900
 """Seconds after which a command counts as hung; on a shared machine, commands of seconds may take minutes."""
@@ -37,6 +38,7 @@ SETTINGS = (
 )  # fmt: skip
 
 OWN_SETTINGS = {
+    "translate": ("input={text}/more.en", "output={outputs}/translated.txt"),
     "import": ("name=imported", "source={outputs}/toy/export/safetensors-float32"),
     "synthesize": ("input={text}/train.en", "synthesize.shard_lines=80", "synthesize.folder={outputs}/made"),
 }
@@ -109,6 +111,8 @@ class Sandbox:
         self._write_corpus()
         self.seconds: dict[str, float] = {}
         self.file_calls: dict[str, int] = {}
+        self.written: dict[str, list[int]] = {}
+        """The sizes of the files that each command writes, smallest first."""
         for length in range(len(CHAIN)):
             self._make_state(length)
         self.products = self.products_of(self.folder / "states" / str(len(CHAIN)))
@@ -161,7 +165,7 @@ class Sandbox:
                 (text / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in lines))
 
     def _make_state(self, length: int) -> None:
-        """Run the next command without a fault, and measure its time and file operations."""
+        """Run the next command without a fault, and measure its time, file operations and files."""
         command, before = CHAIN[length], self.folder / "states" / str(length)
         before.mkdir(parents=True, exist_ok=True)
         after = self.folder / "states" / str(length + 1)
@@ -172,6 +176,8 @@ class Sandbox:
         if done.code:
             raise RuntimeError(f"{command} fails even without a fault: {done.errors}")
         self.seconds[command], self.file_calls[command] = done.seconds, int(os.read(reading, 100))
+        new = (path for path in after.rglob("*") if path.is_file() and not (before / path.relative_to(after)).exists())
+        self.written[command] = sorted(path.stat().st_size for path in new)
         os.close(reading)
         os.close(writing)
 
@@ -199,13 +205,15 @@ class Sandbox:
                 os.dup2(os.open(logs / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
             sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
             faulthandler.enable()
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
             sys.modules["__main__"] = ModuleType("__main__")  # worker processes need not import this script
             injection()
             code = _exit_code(lambda: main([command, *self.overrides(command, folder), *more]))
             after()
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError):  # the injected limit of files is also that of these
+                    stream.flush()
             os._exit(code)
 
     @staticmethod
@@ -218,7 +226,7 @@ class Sandbox:
             f"outputs/toy/checkpoints/step-{STEPS:08}/model.safetensors",
             *("outputs/toy/checkpoints/averaged/model.safetensors", "outputs/toy/eval/test.hyp.txt"),
             *("outputs/toy/export/*/model.safetensors", "outputs/imported/checkpoints/averaged/model.safetensors"),
-            "outputs/made/train-*",
+            *("outputs/translated.txt", "outputs/made/train-*"),
         ):
             found |= {str(path.relative_to(folder)): path.read_bytes() for path in folder.glob(pattern)}
         metrics, scores = folder / "outputs/toy/metrics.jsonl", folder / "outputs/toy/eval/test.json"
@@ -257,8 +265,8 @@ def _exit_code(command: Callable[[], int]) -> int:
 
 def _maker(product: str) -> str:
     """Return the command that writes a file."""
-    makers = {"data/": "data", "/imported/": "import", "/made/": "synthesize", "averaged": "average", "/eval/": "eval",
-              "/export/": "export"}  # fmt: skip
+    makers = {"data/": "data", "translated": "translate", "/imported/": "import", "/made/": "synthesize",
+              "averaged": "average", "/eval/": "eval", "/export/": "export"}  # fmt: skip
     return next((command for folder, command in makers.items() if folder in product), "train")
 
 

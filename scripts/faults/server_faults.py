@@ -1,106 +1,24 @@
 """Faults of the server: each ends with the translation that it gave before, on the same port."""
 
-import json
 import os
 import random
 import re
 import resource
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from recovery import LostError, Outcome, Trial, Verdict
-from sandbox import SETTINGS, Sandbox
+from busy_server import COMMAND, RECOVERY_SECONDS, STATUSES, TEXT, Server
+from recovery import LostError, NeverInjectedError, Outcome, Trial, Verdict
+from sandbox import Sandbox
 
-COMMAND = "serve"
-TEXT = "the man sees the old tree"
-CLIENTS = 4
-START_SECONDS = RECOVERY_SECONDS = 240
-"""A shared machine may need minutes to start a process."""
-STATUSES = (200, 429, 500, 503)
-"""What clients may get while there is a fault."""
-
-
-class Server:
-    """A server, and clients that send requests to it all the time."""
-
-    def __init__(self, folder: Path, *settings: str, port: int = 0) -> None:
-        overrides = [*SETTINGS, f"paths.data={folder}/data", f"paths.outputs={folder}/outputs", *settings]
-        self.log = folder / "serve.log"
-        with self.log.open("a") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "nmt", COMMAND, *overrides, f"serve.port={port}"],
-                stdout=subprocess.PIPE, stderr=errors, text=True,
-            )  # fmt: skip
-        assert self.process.stdout
-        found = re.search(r":(\d+)$", self.process.stdout.readline().strip())
-        if not found:
-            raise LostError(f"the server does not start: {self.log.read_text()}")
-        self.port = int(found[1])
-        self.statuses: set[int] = set()
-        self._stopped = threading.Event()
-        self._clients = [threading.Thread(target=self._ask_all_the_time, daemon=True) for _ in range(CLIENTS)]
-
-    def ask(self, **fields: Any) -> tuple[int, str]:
-        """Return the status and the translation or the error; status 0 without an answer."""
-        body = json.dumps({"text": TEXT, **fields}).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/v1/translate", body)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as response:
-                return response.status, json.load(response)["translations"][0]["text"]
-        except urllib.error.HTTPError as error:
-            return error.code, json.load(error)["error"]
-        except (OSError, ValueError):
-            return 0, ""
-
-    def expect(self, text: str) -> None:
-        """Wait until the server translates as before."""
-        end = time.monotonic() + RECOVERY_SECONDS
-        while (found := self.ask()) != (200, text):
-            if time.monotonic() > end or found[0] not in (*STATUSES, 0):
-                raise LostError(f"the server does not recover: {found}")
-            time.sleep(0.2)
-
-    def model(self) -> int:
-        """Return the id of the process of the model."""
-        for child in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
-            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
-                return int(child)
-        raise LostError("the model has no process")
-
-    @contextmanager
-    def busy(self) -> Iterator[None]:
-        """Send requests from several clients during this block."""
-        for client in self._clients:
-            client.start()
-        yield
-        self._stopped.set()
-        for client in self._clients:
-            client.join()
-        if odd := self.statuses - {*STATUSES, 0}:
-            raise LostError(f"clients got {odd}")
-
-    def stop(self) -> None:
-        """End the server by SIGTERM; make sure that it exits cleanly and has logged no text and no traceback."""
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(RECOVERY_SECONDS)
-        log = self.log.read_text()
-        if code or "Traceback" in log or TEXT in log:
-            raise LostError(f"exit code {code}: {log}")
-
-    def _ask_all_the_time(self) -> None:
-        while not self._stopped.is_set():
-            self.statuses.add(self.ask()[0])
+FULL_DISK_SECONDS = 5
+LARGE_TEXT = "\n".join([" ".join([TEXT] * 10)] * 400)
 
 
 def faults_of_server(rng: random.Random) -> Iterator[Trial]:
@@ -118,21 +36,24 @@ def faults_of_server(rng: random.Random) -> Iterator[Trial]:
         yield Trial("server gets SIGTERM", COMMAND, f"after {moment:.2f} s", _terminated(moment))
     for place in (rng.uniform(0.1, 0.9) for _ in range(2)):
         yield _trial("model replaced under the server", f"damaged at {place:.0%}", _replaced(place))
-    for size in (rng.randrange(1, 60) for _ in range(2)):
-        yield _trial("memory of the model runs out", f"with {size} MiB left", _without_memory(size))
-    yield Trial("server with a full disk", COMMAND, "no file may grow", _with_full_disk)
+    for size in (rng.randrange(0, 1000) for _ in range(2)):
+        yield _trial("memory of the model runs out", f"with {size} KiB left", _without_memory(size))
+    for size in (rng.randrange(1, 200) for _ in range(2)):
+        what = f"with {size} MiB more than the server"
+        yield _trial("no memory to load the model again", what, _without_memory_to_load(size))
+    yield _trial("server with a full disk", "no file may grow", _with_full_disk)
 
 
 def _trial(kind: str, what: str, hurt: Callable[[Server, Path], None], *settings: str) -> Trial:
     """Return a trial that hurts a busy server, which must then translate as before."""
 
-    def run_trial(_: Sandbox, folder: Path) -> Outcome:
-        server = Server(folder, *settings)
-        _, text = server.ask()
-        with server.busy():
-            hurt(server, folder)
-            server.expect(text)
-        server.stop()
+    def run_trial(sandbox: Sandbox, folder: Path) -> Outcome:
+        with Server(sandbox, folder, *settings) as server:
+            _, text = server.ask()
+            with server.busy():
+                hurt(server, folder)
+                server.expect(text)
+            server.stop()
         return Outcome(Verdict.RECOVERED, f"clients got {sorted(server.statuses)}")
 
     return Trial(kind, COMMAND, what, run_trial)
@@ -143,13 +64,17 @@ def _signalled(number: signal.Signals, moment: float) -> Callable[[Server, Path]
         time.sleep(moment)
         before = server.model()
         os.kill(before, number)
-        end = time.monotonic() + RECOVERY_SECONDS
-        while _alive(before):
-            if time.monotonic() > end:
-                raise LostError("the process was not replaced")
-            time.sleep(0.1)
+        _wait_until(lambda: not _alive(before), "the process was not replaced")
 
     return hurt
+
+
+def _wait_until(true: Callable[[], bool], otherwise: str) -> None:
+    end = time.monotonic() + RECOVERY_SECONDS
+    while not true():
+        if time.monotonic() > end:
+            raise LostError(otherwise)
+        time.sleep(0.1)
 
 
 def _alive(pid: int) -> bool:
@@ -162,22 +87,18 @@ def _alive(pid: int) -> bool:
 def _killed(moment: float) -> Callable[[Sandbox, Path], Outcome]:
     """Kill the server itself: its model ends too, and the same port serves again."""
 
-    def run_trial(_: Sandbox, folder: Path) -> Outcome:
-        server = Server(folder)
-        _, text = server.ask()
-        with server.busy():
-            time.sleep(moment)
-            model = server.model()
-            server.process.kill()
-            server.process.wait()
-        end = time.monotonic() + RECOVERY_SECONDS
-        while _alive(model):
-            if time.monotonic() > end:
-                raise LostError("the process of the model outlives the server")
-            time.sleep(0.1)
-        again = Server(folder, port=server.port)
-        again.expect(text)
-        again.stop()
+    def run_trial(sandbox: Sandbox, folder: Path) -> Outcome:
+        with Server(sandbox, folder) as server:
+            _, text = server.ask()
+            with server.busy():
+                time.sleep(moment)
+                model = server.model()
+                server.process.kill()
+                server.process.wait()
+        _wait_until(lambda: not _alive(model), "the process of the model outlives the server")
+        with Server(sandbox, folder, port=server.port) as again:
+            again.expect(text)
+            again.stop()
         return Outcome(Verdict.RECOVERED)
 
     return run_trial
@@ -186,18 +107,21 @@ def _killed(moment: float) -> Callable[[Sandbox, Path], Outcome]:
 def _terminated(moment: float) -> Callable[[Sandbox, Path], Outcome]:
     """Send SIGTERM while clients wait: requests that were accepted are answered."""
 
-    def run_trial(_: Sandbox, folder: Path) -> Outcome:
-        server = Server(folder)
+    def run_trial(sandbox: Sandbox, folder: Path) -> Outcome:
         answers: list[tuple[int, str]] = []
-        waiting = threading.Thread(target=lambda: answers.append(server.ask(text="\n".join([TEXT] * 400))))
-        _, text = server.ask()
-        waiting.start()
-        _wait_for_request(server.port)
-        time.sleep(moment / 4)
-        server.stop()
-        waiting.join()
+        with Server(sandbox, folder) as server:
+            waiting = threading.Thread(target=lambda: answers.append(server.ask(text="\n".join([TEXT] * 400))))
+            _, text = server.ask()
+            waiting.start()
+            _wait_for_request(server.port)
+            time.sleep(moment / 4)
+            answered_before = not waiting.is_alive()
+            server.stop()
+            waiting.join()
         if answers != [(200, "\n".join([text] * 400))]:
             raise LostError(f"an accepted request got {answers[0][0]}: {answers[0][1][:200]}")
+        if answered_before:
+            raise NeverInjectedError("the request was answered before the signal")
         return Outcome(Verdict.RECOVERED)
 
     return run_trial
@@ -226,42 +150,65 @@ def _replaced(place: float) -> Callable[[Server, Path], None]:
         if (found := server.ask()[0]) != 200:
             raise LostError(f"the loaded model does not answer: {found}")
         os.kill(server.model(), signal.SIGKILL)
-        end = time.monotonic() + RECOVERY_SECONDS
-        while str(file.name) not in server.log.read_text():
-            if time.monotonic() > end:
-                raise LostError(f"the damaged file is not named: {server.log.read_text()}")
-            time.sleep(0.2)
+        _wait_until(lambda: file.name in server.log.read_text(), "the damaged file is not named")
         Path(good).replace(file)
 
     return hurt
 
 
-def _without_memory(megabytes: int) -> Callable[[Server, Path], None]:
-    """Limit the memory of the model's process while it gets its largest requests; then lift the limit."""
+def _without_memory(kibibytes: int) -> Callable[[Server, Path], None]:
+    """Let the memory of the model's process grow hardly at all while it gets its largest requests."""
 
     def hurt(server: Server, _: Path) -> None:
         pid = server.model()
-        used = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize()
-        before = resource.prlimit(pid, resource.RLIMIT_AS)
-        resource.prlimit(pid, resource.RLIMIT_AS, (used + (megabytes << 20), before[1]))
-        found = {server.ask(text="\n".join([TEXT * 10] * 400), beam=16)[0] for _ in range(3)}
-        if odd := found - {*STATUSES}:
+        before = resource.prlimit(pid, resource.RLIMIT_DATA)
+        resource.prlimit(pid, resource.RLIMIT_DATA, (_data_bytes(pid) + (kibibytes << 10), before[1]))
+        found = [server.ask(text=LARGE_TEXT, beam=16) for _ in range(3)]
+        if odd := {status for status, _ in found} - {*STATUSES}:
             raise LostError(f"large requests got {odd}")
+        if not any(status in (500, 503) for status, _ in found):
+            raise NeverInjectedError("the largest requests had memory enough")
         if _alive(pid):
-            resource.prlimit(pid, resource.RLIMIT_AS, before)
+            resource.prlimit(pid, resource.RLIMIT_DATA, before)
 
     return hurt
 
 
-def _with_full_disk(_: Sandbox, folder: Path) -> Outcome:
-    """Serve while no file may grow: the server writes none."""
-    server = Server(folder)
-    for pid in (server.process.pid, server.model()):
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, 0))
-    _, text = server.ask()
-    with server.busy():
-        server.expect(text)
-    server.stop()
-    if server.statuses - {200}:
-        raise LostError(f"clients got {server.statuses}")
-    return Outcome(Verdict.RECOVERED)
+def _data_bytes(pid: int) -> int:
+    """Return what the limit RLIMIT_DATA counts: memory that the process can write and shares with no other."""
+    found = re.search(r"^VmData:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert found
+    return int(found[1]) << 10
+
+
+def _without_memory_to_load(mebibytes: int) -> Callable[[Server, Path], None]:
+    """Kill the model's process, and give its successors, which inherit the server's limits, too little memory."""
+
+    def hurt(server: Server, _: Path) -> None:
+        before = resource.prlimit(server.process.pid, resource.RLIMIT_DATA)
+        size = _data_bytes(server.process.pid) + (mebibytes << 20)
+        resource.prlimit(server.process.pid, resource.RLIMIT_DATA, (size, before[1]))
+        os.kill(server.model(), signal.SIGKILL)
+        end = time.monotonic() + RECOVERY_SECONDS
+        while not re.search("cannot be loaded|while it loaded the model", server.log.read_text()):
+            if server.ask()[0] == 200 or time.monotonic() > end:
+                raise NeverInjectedError("the model had memory enough")
+            time.sleep(0.1)
+        resource.prlimit(server.process.pid, resource.RLIMIT_DATA, before)
+
+    return hurt
+
+
+def _with_full_disk(server: Server, _: Path) -> None:
+    """Kill the model's process while no file may grow: none can be loaded then, and the server cannot even log that."""
+    before = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (0, before[1]))
+    os.kill(server.model(), signal.SIGKILL)
+    end = time.monotonic() + FULL_DISK_SECONDS
+    while time.monotonic() < end:
+        if (found := server.ask()[0]) not in STATUSES:
+            raise LostError(f"clients got {found}")
+        time.sleep(0.2)
+    if server.log.read_text():
+        raise NeverInjectedError("the log could grow")
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, before)

@@ -1,5 +1,6 @@
 """List all trials, define those that apply to every command, and run one."""
 
+import errno
 import os
 import random
 import shutil
@@ -8,15 +9,19 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from mmap import mmap
 from pathlib import Path
 
 import injections
 from corruption import corruptions
 from injections import Injection
-from recovery import LostError, Outcome, Trial, TrialFunction, Verdict, check_messages, recover
-from sandbox import CHAIN, Sandbox
+from recovery import LostError, NeverInjectedError, Outcome, Trial, TrialFunction, Verdict, check_messages, recover
+from sandbox import CHAIN, Result, Sandbox
 from server_faults import faults_of_server
 from training_faults import faults_of_pairs, faults_of_training
+
+MESSAGE_BYTES = 500
+"""Enough for the message of an error, which also goes to a file."""
 
 
 def judge(sandbox: Sandbox, trial: Trial, folder: Path) -> Outcome:
@@ -24,6 +29,8 @@ def judge(sandbox: Sandbox, trial: Trial, folder: Path) -> Outcome:
     sandbox.copy(trial.command, folder)
     try:
         outcome = trial.run_trial(sandbox, folder)
+    except NeverInjectedError as reason:
+        outcome = Outcome(Verdict.MISSED, str(reason))
     except LostError as lost:
         return Outcome(Verdict.LOST, str(lost))
     except Exception as error:  # an unexpected error means that the fault was not handled
@@ -34,9 +41,13 @@ def judge(sandbox: Sandbox, trial: Trial, folder: Path) -> Outcome:
     return outcome
 
 
-def plan(seed: int, sandbox: Sandbox) -> list[Trial]:
-    """Return all trials, which depend only on the seed and the number of file operations."""
-    rng = random.Random(seed)
+def plan(seeds: range, sandbox: Sandbox) -> list[Trial]:
+    """Return the trials of these seeds, without repetitions; they depend only on seed and number of file operations."""
+    trials = [trial for seed in seeds for trial in _plan(random.Random(seed), sandbox)]
+    return list({(trial.kind, trial.command, trial.what): trial for trial in trials}.values())
+
+
+def _plan(rng: random.Random, sandbox: Sandbox) -> list[Trial]:
     during = [trial for command in CHAIN for trial in _faults_during(rng, sandbox, command)]
     return [*during, *corruptions(rng), *faults_of_training(rng), *faults_of_pairs(rng), *faults_of_server(rng)]
 
@@ -44,33 +55,36 @@ def plan(seed: int, sandbox: Sandbox) -> list[Trial]:
 def _faults_during(rng: random.Random, sandbox: Sandbox, command: str) -> Iterator[Trial]:
     """Yield faults at random moments of a command."""
     weight = {"train": 3, "data": 2}.get(command, 1)
-    calls = sandbox.file_calls[command]
+    yield from _faults_of_writing(rng, sandbox, command, weight)
+    yield from _signals(rng, command, weight)
+    yield Trial("read-only folder", command, "all folders", _read_only(command))
+    yield Trial("clock set back", command, "by 400 days", _broken(command, injections.clock_back, lambda _: True))
+
+
+def _faults_of_writing(rng: random.Random, sandbox: Sandbox, command: str, weight: int) -> Iterator[Trial]:
+    calls, written = sandbox.file_calls[command], sandbox.written[command]
     for number in _spread(rng, calls, 4 * weight):
         after = rng.random() < 0.5
         what = f"{'after' if after else 'before'} operation {number} of {calls}"
-        yield _broken(
-            "killed at a file operation", command, what, injections.at_file_call(number, injections.kill, after=after)
-        )
+        yield Trial("killed at a file operation", command, what, _at_operation(command, number, injections.kill, after))
     for number in _spread(rng, calls, 2 + weight):
-        yield _broken(
-            "disk full",
-            command,
-            f"operation {number}",
-            injections.at_file_call(number, injections.disk_full, after=False),
-        )
+        run_trial = _at_operation(command, number, injections.disk_full)
+        yield Trial("disk full", command, f"operation {number}", run_trial)
     for number in _spread(rng, calls, 1 + weight):
-        yield _broken(
-            "disk error",
-            command,
-            f"operation {number}",
-            injections.at_file_call(number, injections.disk_broken, after=False),
-        )
-    for size in (rng.randrange(1, 12_000) for _ in range(2 + weight)):
-        yield _broken("killed within a write", command, f"at byte {size}", injections.largest_file(size, deadly=True))
-    for size in (rng.randrange(1, 12_000) for _ in range(1 + weight)):
-        yield _broken("file too large", command, f"at byte {size}", injections.largest_file(size, deadly=False))
-    for size in (rng.randrange(40, 200) for _ in range(weight)):
+        run_trial = _at_operation(command, number, injections.disk_broken)
+        yield Trial("disk error", command, f"operation {number}", run_trial)
+    largest = min(12_000, written[-1])
+    for size in (rng.randrange(1, largest) for _ in range(2 + weight)):
+        run_trial = _broken(command, injections.largest_file(size, deadly=True), _failed)
+        yield Trial("killed within a write", command, f"at byte {size}", run_trial)
+    for size in (rng.randrange(MESSAGE_BYTES, largest) for _ in range(1 + weight)):
+        run_trial = _broken(command, injections.largest_file(size, deadly=False), _says(errno.EFBIG))
+        yield Trial("file too large", command, f"at byte {size}", run_trial)
+    for size in (int(rng.uniform(0.1, 0.9) * sum(written)) >> 10 for _ in range(weight)):
         yield Trial("file system full", command, f"{size} KiB", _full_file_system(command, size))
+
+
+def _signals(rng: random.Random, command: str, weight: int) -> Iterator[Trial]:
     for kind, signals, count in (
         ("killed at any moment", [signal.SIGKILL], 1 + 2 * weight),
         ("SIGTERM", [signal.SIGTERM], 1 + weight),
@@ -79,9 +93,7 @@ def _faults_during(rng: random.Random, sandbox: Sandbox, command: str) -> Iterat
         ("SIGUSR1", [signal.SIGUSR1], 2 if command == "train" else 0),
     ):
         for moment in (rng.uniform(0.05, 0.9) for _ in range(count)):
-            yield Trial(kind, command, f"at {moment:.0%} of its time", _signalled(command, signals, moment))
-    yield Trial("read-only folder", command, "all folders", _read_only(command))
-    yield _broken("clock set back", command, "by 400 days", injections.clock_back)
+            yield Trial(kind, command, f"at {moment:.1%} of its time", _signalled(command, signals, moment))
 
 
 def _spread(rng: random.Random, total: int, count: int) -> list[int]:
@@ -89,12 +101,35 @@ def _spread(rng: random.Random, total: int, count: int) -> list[int]:
     return [min(total - 1, int((interval + rng.random()) * total / count)) for interval in range(count)]
 
 
-def _broken(kind: str, command: str, what: str, injection: Injection) -> Trial:
+def _broken(command: str, injection: Injection, met: Callable[[Result], bool]) -> TrialFunction:
+    """Run the command with a fault, make sure that it met the fault, and repeat it."""
+
     def run_trial(sandbox: Sandbox, folder: Path) -> Outcome:
-        check_messages(sandbox.run(command, folder, injection=injection))
+        done = sandbox.run(command, folder, injection=injection)
+        _check_injected(done, met)
+        check_messages(done)
         return recover(sandbox, folder, command)
 
-    return Trial(kind, command, what, run_trial)
+    return run_trial
+
+
+def _at_operation(command: str, number: int, act: Callable[[], None], after: bool = False) -> TrialFunction:
+    flag = mmap(-1, 1)  # memory that is shared with the command
+    return _broken(command, injections.at_file_call(number, act, after=after, met=flag), lambda _: flag[0] == 1)
+
+
+def _failed(done: Result) -> bool:
+    return done.code != 0
+
+
+def _says(code: int) -> Callable[[Result], bool]:
+    """Return a function that tells whether a command failed, or went on and mentioned this error of the system."""
+    return lambda done: _failed(done) or os.strerror(code) in done.errors
+
+
+def _check_injected(done: Result, met: Callable[[Result], bool]) -> None:
+    if not met(done):
+        raise NeverInjectedError(f"the command ended with exit code {done.code} before the fault")
 
 
 def _signalled(command: str, signals: Sequence[signal.Signals], moment: float) -> TrialFunction:
@@ -105,7 +140,9 @@ def _signalled(command: str, signals: Sequence[signal.Signals], moment: float) -
             if running.poll() is None:
                 os.kill(running.pid, number)
                 time.sleep(0.05)
-        check_messages(running.wait())
+        done = running.wait()
+        _check_injected(done, _failed)
+        check_messages(done)
         return recover(sandbox, folder, command)
 
     return run_trial
@@ -116,7 +153,9 @@ def _full_file_system(command: str, size: int) -> TrialFunction:
 
     def run_trial(sandbox: Sandbox, folder: Path) -> Outcome:
         with _mounted(folder / ("data" if command == "data" else "outputs"), size) as grow:
-            check_messages(sandbox.run(command, folder))
+            done = sandbox.run(command, folder)
+            _check_injected(done, _says(errno.ENOSPC))
+            check_messages(done)
             grow()
             return recover(sandbox, folder, command)
 
@@ -129,7 +168,8 @@ def _mounted(folder: Path, free_kib: int) -> Iterator[Callable[[], None]]:
     folder.mkdir(parents=True, exist_ok=True)
     copy = folder.with_name(folder.name + ".copy")
     shutil.copytree(folder, copy, symlinks=True)
-    used = sum(-(-path.stat().st_size // 4096) * 4 + 4 for path in copy.rglob("*"))
+    files = (path for path in copy.rglob("*") if path.is_file() and not path.is_symlink())
+    used = sum(-(-path.stat().st_size // 4096) * 4 for path in files)
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={used + free_kib}k", "tmpfs", folder], check=False)
     try:
         shutil.copytree(copy, folder, symlinks=True, dirs_exist_ok=True)

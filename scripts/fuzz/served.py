@@ -18,6 +18,8 @@ from scripts.fuzz.prepared import tiny_run
 from scripts.fuzz.strategies import FRAGMENTS, altered, damaged, json_values, texts
 
 KEY = b"the key of the server"
+ORIGIN = b"https://example.org"
+"""The origin whose pages may use the server with keys."""
 TRANSLATE = {"text": ["A dog. A cat!\n\nA house", ""], "model": "tiny", "nbest": 2, "beam": 4, "beginnings": ["", "x "]}
 GOOD: dict[str, dict[str, Any]] = {
     "/translate": {
@@ -54,7 +56,7 @@ class Call:
 def routes(_: Path) -> Attempt:
     """Try requests: each gets an answer of one of the known statuses, and an error is one line of JSON.
 
-    Every input is sent as each type of content, with and without keys: 14 requests.
+    Every input is sent as each type of content, to a server with keys and one without: 14 requests.
     """
     from nmt.serving.app import application  # noqa: PLC0415 - the packages of the server are optional
     from nmt.serving.metrics import Metrics  # noqa: PLC0415
@@ -67,7 +69,8 @@ def routes(_: Path) -> Attempt:
     )
     models = [Model("tiny", config, _Echo(), metrics)]
     works = [loop.create_task(model.batcher.work()) for model in models]
-    apps = [application(Service(config, models, metrics), keys) for keys in ((), (KEY,))]
+    with_keys = application(Service(replace(config, origins=[ORIGIN.decode()]), models, metrics), [KEY])
+    apps = [application(Service(config, models, metrics)), with_keys]
 
     def check(call: Call) -> None:
         for app in apps:
@@ -119,7 +122,7 @@ class _Echo:
     def __init__(self) -> None:
         from nmt.serving.requests import ModelFacts  # noqa: PLC0415
 
-        self.facts = ModelFacts("en", "de", "torch", "cpu", attention=True, choices=True)
+        self.facts = ModelFacts("en", "de", "torch", "cpu", attention=True, choices=True, terms=True)
         self.ready, self.parallel = True, 1
 
     async def run(self, batch: Any) -> list[Any]:
@@ -213,4 +216,5 @@ def _headers(length: int) -> SearchStrategy[list[tuple[bytes, bytes]]]:
         st.sampled_from([b"authorization", b"x-api-key", b"host", b"cookie", b"transfer-encoding"]),
         st.sampled_from(keys) | st.binary(max_size=9),
     )
-    return st.lists(one, max_size=3)
+    origin = st.tuples(st.just(b"origin"), st.sampled_from([ORIGIN, ORIGIN, b"null", b"\xff", b""]))
+    return st.lists(one | origin, max_size=3)

@@ -1,5 +1,6 @@
 """The fault campaign loses nothing: a short selection of faults by seed, and, if slow tests run, all of them."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,18 +18,19 @@ def campaign(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def row(done: subprocess.CompletedProcess[str], name: str) -> list[int]:
-    """Return the counts of a campaign: tried, recovered, refused, lost."""
+    """Return the counts of a campaign: injected, recovered, refused, lost, and never injected, which do not count."""
     line = next(line for line in done.stdout.splitlines() if line.startswith(f"{name} "))
-    return [int(word) for word in line.removeprefix(name).split()]
+    return [int(word.replace(",", "")) for word in line.removeprefix(name).split()]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="faults are injected by means of Linux")
 def test_short_fault_campaign_loses_nothing(tmp_path: Path) -> None:
     done = campaign(tmp_path, "--trials=12", "--seed=1")
     assert done.returncode == 0, done.stdout + done.stderr
-    tried, recovered, refused, lost = row(done, "all")
-    assert (tried, lost) == (12, 0)
-    assert recovered + refused == 12
+    injected, recovered, refused, lost, missed = row(done, "all")
+    assert (injected + missed, lost) == (12, 0)
+    assert recovered + refused == injected >= 8
+    assert f"{injected} injected, 0 lost; {missed} never injected" in done.stdout
     assert not list(tmp_path.iterdir())
 
 
@@ -37,28 +39,48 @@ def test_short_fault_campaign_loses_nothing(tmp_path: Path) -> None:
 def test_whole_fault_campaign_loses_nothing(tmp_path: Path) -> None:
     done = campaign(tmp_path, "--seed=2")
     assert done.returncode == 0, done.stdout + done.stderr
-    tried, *_, lost = row(done, "all")
-    assert tried >= 200
+    injected, *_, lost, _ = row(done, "all")
+    assert injected >= 200
     assert lost == 0
+
+
+def sabotaged(folder: Path, sabotage: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a campaign after a statement that changes the code under test, or the campaign itself."""
+    faults = str(TOP / "scripts" / "faults")
+    program = (
+        f"import runpy, sys; sys.path.insert(0, {faults!r}); import injections, nmt.runs.checkpoints, "
+        f"nmt.runs.checkpoint_files; from nmt import runs; {sabotage}; "
+        f"sys.argv = {['faults', f'--folder={folder}', *options]}; runpy.run_path({faults!r}, run_name='__main__')"
+    )
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("sabotage", "said"),
+    ("sabotage", "only", "said"),
     [
-        ("runs.checkpoints.Checkpoints.remove_leftovers = lambda self: None", "is left over"),
-        ("runs.format.checksum = lambda path: 'always the same'", "step-00000012/model.safetensors differs"),
+        ("runs.checkpoints.Checkpoints.remove_leftovers = lambda self: None", "killed at a file operation", "leftover"),
+        ("runs.checkpoint_files.checksum = lambda path: 'always the same'", "flipped bit", "model.safetensors differs"),
     ],
 )
-def test_campaign_notices_a_disabled_safeguard(tmp_path: Path, sabotage: str, said: str) -> None:
-    arguments = ["faults", f"--folder={tmp_path}", "--stage=train"]
-    arguments += ["--only=killed at a file operation"] if "left" in said else ["--only=flipped bit"]
-    program = (
-        f"import runpy, sys; from nmt import runs; import nmt.runs.checkpoints, nmt.runs.checkpoint_files; {sabotage}; "
-        f"sys.argv = {arguments}; runpy.run_path({str(TOP / 'scripts' / 'faults')!r}, run_name='__main__')"
+def test_campaign_notices_a_disabled_safeguard(tmp_path: Path, sabotage: str, only: str, said: str) -> None:
+    done = sabotaged(tmp_path, sabotage, "--command=train", f"--only={only}")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert any(line.startswith("LOST: ") and said in line for line in done.stdout.splitlines()), done.stdout
+
+
+@pytest.mark.slow
+def test_campaign_does_not_count_faults_that_are_never_injected(tmp_path: Path) -> None:
+    sabotage = "injections.at_file_call = lambda *_, **__: injections.nothing"
+    done = sabotaged(
+        tmp_path, sabotage, "--command=average", "--only=disk full", f"--record={tmp_path / 'record.json'}"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment()
-    )
-    assert done.returncode == 1
-    assert any(line.startswith("LOST: ") and said in line for line in done.stdout.splitlines())
+    assert done.returncode == 0, done.stdout + done.stderr
+    injected, *_, lost, missed = row(done, "all")
+    assert (injected, lost) == (0, 0)
+    assert missed > 0
+    assert f"0 injected, 0 lost; {missed} never injected" in done.stdout
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert (record["injected"], record["never_injected"]) == (0, missed)
+    assert {each["verdict"] for each in record["faults"]} == {"never injected"}

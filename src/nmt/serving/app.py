@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from nmt.serving import libretranslate, v1
 from nmt.serving.errors import RequestError
@@ -15,7 +17,7 @@ from nmt.serving.page import HEADERS, load_page
 from nmt.serving.service import Service
 
 
-def application(service: Service, keys: Sequence[bytes] = ()) -> Guard:
+def application(service: Service, keys: Sequence[bytes] = ()) -> ASGIApp:
     """Return the application. It opens no file that a request names; the page is read now."""
     files = load_page()
 
@@ -38,7 +40,21 @@ def application(service: Service, keys: Sequence[bytes] = ()) -> Guard:
     )
     app.state.keys = list(keys)
     app.router.redirect_slashes = False
-    return Guard(app, service.config, service.metrics, frozenset(route.path for route in routes))
+    guard = Guard(app, service.config, service.metrics, frozenset(route.path for route in routes))
+    return _shared(guard, service.config.origins)
+
+
+def _shared(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    """Let pages of other origins read all answers, also refusals by the guard; without origins, change nothing."""
+    if not origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=origins,
+        allow_methods=("GET", "POST"),
+        allow_headers=("Authorization", "X-API-Key"),
+        expose_headers=("Retry-After",),
+    )
 
 
 async def _refuse(_: Request, error: Exception) -> JSONResponse:

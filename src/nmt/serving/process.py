@@ -16,6 +16,8 @@ from nmt.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource
 
 RESTART_SECONDS = 5
 """Seconds that clients are asked to wait while the process of a model is replaced."""
+MAX_REASON = 500
+"""The largest number of characters of an unexpected error that is shown; torch adds pages to some."""
 MAX_PAUSE_SECONDS = 30
 """The longest pause between two attempts to start a process."""
 MAX_PROCESSES = 4
@@ -184,9 +186,17 @@ def _run(connection: Connection, source: ModelSource) -> None:
     # the server finishes open requests first, and then ends this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    from nmt.serving.worker import run_worker  # noqa: PLC0415 - only this process needs torch
+    try:
+        from nmt.serving.worker import answer_batches, load_source  # noqa: PLC0415 - only this process needs torch
 
-    run_worker(connection, source)
+        model = load_source(source)
+    except UserError as error:
+        connection.send(Failure(str(error)))
+    except Exception as error:  # such as too little memory to import torch
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        connection.send(Failure(f"model {source.name} cannot be loaded: {reason[:MAX_REASON]}"))
+    else:
+        answer_batches(connection, model)
 
 
 def _exchange(connection: Connection | None, batch: Batch | None) -> object:

@@ -64,6 +64,8 @@ class ModelFacts:
     device: str
     """The kind of device that it runs on."""
     attention: bool
-    """Whether details include attention."""
+    """Whether details include attention, and alignments are available."""
     choices: bool
     """Whether it can name the words that are likely to come next."""
+    terms: bool
+    """Whether it can require terms."""

@@ -8,13 +8,13 @@ import socket
 from collections.abc import Iterator
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt.config.schema import Config, ServeConfig
 from nmt.errors import UserError
 from nmt.serving.app import application
 from nmt.serving.errors import log
-from nmt.serving.guard import Guard
 from nmt.serving.keys import read_keys
 from nmt.serving.metrics import Metrics
 from nmt.serving.process import ModelProcesses
@@ -69,7 +69,7 @@ def _address(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _uvicorn_config(app: Guard, config: ServeConfig) -> uvicorn.Config:
+def _uvicorn_config(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=_protocol(config.read_timeout),

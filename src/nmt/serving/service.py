@@ -110,6 +110,8 @@ class Service:
         html: bool = False,
     ) -> list[TextAnswer]:
         """Translate texts, sentence by sentence."""
+        _check_offered(model, "aligns no words", asked=task.alignments, offered=model.facts.attention)
+        _check_offered(model, "cannot require terms", asked=bool(terms), offered=model.facts.terms)
         split = [_html_sentences(text) if html else list(sentences(text)) for text in texts]
         self._check_sentences(sum(map(len, split)))
         requests, glossary = [], Glossary(dict(terms))
@@ -129,8 +131,7 @@ class Service:
 
     async def choices(self, model: Model, sentence: str, beginning: str, count: int) -> list[Answer]:
         """Return the words that are likely to come next."""
-        if not model.facts.choices:
-            raise RequestError(400, f"model {model.name} cannot name its next words: it is an export")
+        _check_offered(model, "cannot name its next words", asked=True, offered=model.facts.choices)
         (found,) = await model.ask(Task(choices=count), [Request(sentence, beginning)])
         choices: list[Answer] = found["choices"]
         return choices
@@ -138,6 +139,11 @@ class Service:
     def _check_sentences(self, count: int) -> None:
         if count > self.config.max_sentences:
             raise RequestError(413, f"{count} sentences are more than the {self.config.max_sentences} of a request")
+
+
+def _check_offered(model: Model, refusal: str, *, asked: bool, offered: bool) -> None:
+    if asked and not offered:
+        raise RequestError(400, f"model {model.name} {refusal}: it is an export for CTranslate2; ask another model")
 
 
 def _html_sentences(html: str) -> list[Span]:

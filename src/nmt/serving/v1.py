@@ -62,6 +62,7 @@ def _describe(model: Model, default: Model) -> dict[str, Any]:
         "engine": facts.engine,
         "attention": facts.attention,
         "choices": facts.choices,
+        "terms": facts.terms,
     }
 
 

@@ -1,5 +1,6 @@
 """The process of a model: it loads the model, and answers one batch after the other."""
 
+from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from nmt.compute.machine import prepare_machine
@@ -14,18 +15,13 @@ from nmt.serving.errors import report_error
 from nmt.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource, Task
 
 
-def run_worker(connection: Connection, source: ModelSource) -> None:
+def answer_batches(connection: Connection, model: LoadedModel) -> None:
     """Send the facts of the model, then an answer for each batch that is received, until the server has ended."""
-    try:
-        model = load_source(source)
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         connection.send(facts_of(model))
         while True:
             batch: Batch = connection.recv()
             connection.send(answer(model, batch))
-    except UserError as error:
-        connection.send(Failure(str(error), 500))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        return
 
 
 def load_source(source: ModelSource) -> LoadedModel:
@@ -45,6 +41,7 @@ def facts_of(model: LoadedModel) -> ModelFacts:
         device=model.engine.device.type,
         attention=is_torch,
         choices=is_torch,
+        terms=is_torch,
     )
 
 

@@ -16,6 +16,7 @@ pytest.importorskip("python_multipart", reason="needs the extra serve")
 import nmt
 from nmt.config.schema import ServeConfig
 from nmt.decoding.loaded_model import LoadedModel
+from nmt.errors import ConfigError
 from tests.unit.export.models import LINES
 from tests.unit.serving.harness import Client, ThreadRunner, running
 from tests.unit.tiny_run import write_tiny_run
@@ -256,6 +257,57 @@ def test_keys_are_asked_for_and_compared(model: LoadedModel) -> None:
         ):
             assert client.post("/translate", **options).status_code == 200
         assert client.get("/health").status_code == 200
+
+
+def preflight(client: Client, origin: str) -> Any:
+    """Ask what a browser asks before a page sends JSON and a key."""
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type,authorization"}
+    return client.request("OPTIONS", "/translate", headers={"Origin": origin, **asked})
+
+
+PAGE, OTHER_PAGE = "https://example.org", "https://example.com"
+ALLOWED = "Access-Control-Allow-Origin"
+
+
+def test_pages_of_other_origins_are_not_allowed_by_default(client: Client) -> None:
+    refused = preflight(client, PAGE)
+    assert refused.status_code == 405
+    plain = client.get("/languages", headers={"Origin": PAGE})
+    assert not [name for each in (refused, plain) for name in each.headers if name.startswith("access-control")]
+
+
+def test_pages_of_allowed_origins_may_read_answers_and_refusals(model: LoadedModel) -> None:
+    config = replace(CONFIG, origins=[PAGE, "http://localhost:8080"])
+    with running(Client({"tiny": ThreadRunner(model)}, config, [KEY.encode()])) as client:
+        allowed, refused = preflight(client, PAGE), preflight(client, OTHER_PAGE)
+        assert (allowed.status_code, allowed.headers[ALLOWED]) == (200, PAGE)
+        assert {"authorization", "content-type"} <= set(
+            allowed.headers["Access-Control-Allow-Headers"].lower().split(", ")
+        )
+        assert (refused.status_code, ALLOWED in refused.headers) == (400, False)
+        for key, origin, status in ((KEY, PAGE, 200), ("", PAGE, 401), (KEY, OTHER_PAGE, 200), ("", OTHER_PAGE, 401)):
+            values = {"q": LINES[0], "source": "en", "target": "de", "api_key": key}
+            answer = client.post("/translate", json=values, headers={"Origin": origin})
+            assert answer.status_code == status
+            assert answer.headers.get(ALLOWED) == (PAGE if origin == PAGE else None)
+            assert "Origin" in answer.headers["Vary"]
+        too_large = client.post("/translate", content=b"x" * 20_001, headers={"Origin": PAGE})
+        assert (too_large.status_code, too_large.headers[ALLOWED]) == (413, PAGE)
+
+
+def test_pages_of_all_origins_are_allowed_only_explicitly(model: LoadedModel) -> None:
+    with running(Client({"tiny": ThreadRunner(model)}, replace(CONFIG, origins=["*"]))) as client:
+        for answer in (preflight(client, OTHER_PAGE), client.get("/languages", headers={"Origin": OTHER_PAGE})):
+            assert (answer.status_code, answer.headers[ALLOWED]) == (200, "*")
+            assert "Access-Control-Allow-Credentials" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "origin", ["example.org", "https://example.org/", "https://Example.org", "https://a b", "", "null"]
+)
+def test_origins_that_no_browser_sends_are_refused_as_settings(origin: str) -> None:
+    with pytest.raises(ConfigError, match=r"serve\.origins=.* must be an origin"):
+        replace(CONFIG, origins=[origin])
 
 
 def test_models_are_chosen_by_name_and_by_languages(model: LoadedModel, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The settings of the server."""
 
+import re
 from dataclasses import dataclass, field
 
 from nmt.config.checks import check_between, check_plain_name
@@ -21,6 +22,9 @@ class ServeConfig:
     """Processes per model, which share the CPU's threads; 0 is one per core on a CPU, up to four, and one on a GPU."""
     key_file: str = ""
     """File with the API keys that are accepted, one per line; empty asks for none."""
+    origins: list[str] = field(default_factory=list)
+    """Origins of web pages, such as https://example.org, that may use the server from a browser, besides the server's
+    own page (CORS); [*] is every page."""
     max_bytes: int = 200_000
     """Largest request in bytes."""
     max_sentences: int = 500
@@ -55,6 +59,12 @@ class ServeConfig:
                 f"serve.max_sentences={self.max_sentences} is more than serve.queue={self.queue}: "
                 "lower the first or raise the second"
             )
+        for origin in self.origins:
+            if origin != "*" and not _ORIGIN.fullmatch(origin):
+                raise ConfigError(
+                    f"serve.origins={origin} must be an origin in lower case, without a path, "
+                    "such as https://example.org or http://localhost:8080, or *"
+                )
         names = [name for name, _ in self.named_folders]
         for name in names:
             check_plain_name("serve.models", name)
@@ -65,6 +75,10 @@ class ServeConfig:
     def named_folders(self) -> list[tuple[str, str]]:
         """The name and the folder of each model of `models`; without a name, the folder's own."""
         return [_named_folder(entry) for entry in self.models]
+
+
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]_-]+")
+"""As browsers write it in the header Origin, which is compared letter by letter."""
 
 
 def _named_folder(entry: str) -> tuple[str, str]:
