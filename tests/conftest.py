@@ -1,4 +1,4 @@
-"""What every test stands on: the same random numbers, few threads, no network and no account."""
+"""What every test stands on: the same random numbers, one thread, no network and no account."""
 
 import random
 import tempfile
@@ -14,7 +14,7 @@ def _same_random_numbers() -> None:
     random.seed(1)
     np.random.seed(1)
     torch.manual_seed(1)
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)  # small tensors gain nothing from more; tests of threads set their number
 
 
 @pytest.fixture(scope="session")
