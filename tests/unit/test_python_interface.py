@@ -93,6 +93,11 @@ def test_options_change_one_call_only(model: LoadedModel) -> None:
     assert model.translate(["", "  "])[1].text == ""
 
 
+def test_text_that_the_tokenizer_drops_has_no_next_words(model: LoadedModel) -> None:
+    assert model.next_words("a dog")
+    assert model.next_words("\ufffd") == model.next_words(" ") == []
+
+
 def test_samples_depend_on_the_seed_and_on_nothing_else(model: LoadedModel) -> None:
     first, again = (texts(model.translate(LINES, strategy="sample", nbest=3, seed=5)) for _ in range(2))
     assert first == again != texts(model.translate(LINES, strategy="sample", nbest=3, seed=6))
