@@ -1,6 +1,7 @@
-"""What every test stands on: the same random numbers, few threads, no network and no account."""
+"""What every test stands on: the same random numbers, one thread, no network and no account."""
 
 import random
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +14,22 @@ def _same_random_numbers() -> None:
     random.seed(1)
     np.random.seed(1)
     torch.manual_seed(1)
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)  # small tensors gain nothing from more; tests of threads set their number
+
+
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of all homes; beside the tests' own folders, pytest would list thousands for each new one."""
+    return tmp_path_factory.mktemp("homes")
 
 
 @pytest.fixture(autouse=True)
-def _no_network(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    home: Path = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("HF_HOME", str(home))
+def _no_network(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tempfile.mkdtemp(dir=_homes)
+    monkeypatch.setenv("HF_HOME", home)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setenv("WANDB_DIR", str(home))
+    monkeypatch.setenv("WANDB_DIR", home)
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from types import ModuleType
 
 import numpy as np
 import torch
+import torch._dynamo  # optimizers import it, which takes a second in each copy
 from injections import Injection, count_file_calls, nothing
 
 from nmt.cli import main

@@ -1,9 +1,8 @@
-"""Train a tiny model in one of several processes, each at its own speed: python -m tests.integration.ranks FOLDER."""
+"""Train a tiny model in one of several processes, each at its own speed."""
 
 import json
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -80,8 +79,7 @@ def run(folder: Path, settings: dict[str, Any], signal_step: int) -> dict[str, A
     }  # fmt: skip
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    arguments = json.loads(sys.argv[2])
+def main(folder: Path, settings: dict[str, Any], signal_step: int) -> None:
+    """Train in this process, which is one of a group, and print what happened."""
     with distributed.session(RuntimeConfig(device="cpu", threads=1, timeout_minutes=1)):
-        print(json.dumps(run(Path(sys.argv[1]), **arguments)))
+        print(json.dumps(run(folder, settings, signal_step)))

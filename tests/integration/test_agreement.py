@@ -1,41 +1,21 @@
 """Processes of different speeds end at the same step, soon after one of them receives a signal, and resume exactly."""
 
 import json
-import os
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.toy import environment
-
-TOP = Path(__file__).parents[2]
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+from tests.integration import ranks
+from tests.quick_processes import start_group
 
 
 def train(folder: Path, processes: int, signal_step: int = 0, **settings: Any) -> list[dict[str, Any]]:
     """Train in several processes, and return what each reports."""
-    place = {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    arguments = json.dumps({"settings": settings, "signal_step": signal_step})
-    command = [sys.executable, "-m", "tests.integration.ranks", str(folder), arguments]
-    started = [
-        subprocess.Popen(
-            command, cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**environment(), **place, "RANK": str(rank), "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        for rank in range(processes)
-    ]  # fmt: skip
-    outputs = [process.communicate(timeout=120) for process in started]
-    assert all(process.returncode == 0 for process in started), [errors for _, errors in outputs]
-    return [json.loads(output.splitlines()[-1]) for output, _ in outputs]
+    started = start_group(ranks.main, folder, settings, signal_step, processes=processes)
+    ended = [process.wait() for process in started]
+    assert all(done.returncode == 0 for done in ended), [done.stderr for done in ended]
+    return [json.loads(done.stdout.splitlines()[-1]) for done in ended]
 
 
 NEVER = {"steps": 2000, "valid_every": 2000, "save_every": 2000}

@@ -11,7 +11,8 @@ from safetensors.torch import load_file
 
 from nmt.runs.layout import RunLayout
 from nmt.text.tokenizer import Tokenizer
-from tests.integration.toy import call, run
+from tests.integration.toy import call
+from tests.quick_processes import run_together
 
 
 @pytest.fixture
@@ -89,7 +90,8 @@ def test_frozen_weights_stay_equal_bit_by_bit(tuning: list[str], outputs: Path, 
     succeed("data", tuning)
     chosen = [*tuning, "training.freeze=[encoder,embeddings]", "training.steps=12", "training.save_every=6"]
     for steps in (6, 12):
-        done = run(["train", *chosen, f"training.steps={steps}"], processes)
+        command = ["train", *chosen, f"training.steps={steps}"]
+        done = run_together(command, processes) if processes > 1 else call(command)
         assert done.returncode == 0, done.stderr
     succeed("average", chosen)
     last = RunLayout(outputs / "tuned").last

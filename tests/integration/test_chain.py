@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from nmt.data.sources import demo
 from tests.integration.toy import call, environment, run
 
 
@@ -71,12 +72,14 @@ def test_eval_without_an_average_names_the_command_to_run(settings: list[str], t
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_demo_runs_the_whole_chain(tmp_path: Path) -> None:
+def test_demo_runs_the_whole_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "SIZES", {"train": 1000, "valid": 20, "test": 20})
     command = [
         "demo", f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs", "training.steps=2",
         "training.save_every=1", "training.log_every=1", "training.valid_sentences=2", "averaging.last=2",
         "model.layers=1", "model.d_model=16", "model.d_ff=16", "model.heads=2", "training.batch_tokens=512",
         "decoding.extra_length=0", "decoding.beam=1", "evaluation.splits=[unseen]", "runtime.device=cpu",
+        "tokenizer.vocab_size=300",
     ]  # fmt: skip
     done = call(command)
     assert done.returncode == 0, done.stderr

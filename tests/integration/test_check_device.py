@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import check_device
 import pytest
 import torch
 
@@ -68,9 +69,11 @@ def test_check_needs_only_torch_numpy_and_the_core(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_missing_gpu_is_reported_in_one_line() -> None:
+def test_missing_gpu_is_reported_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    done = check("--device", "cuda")
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
+    monkeypatch.setattr(sys, "argv", ["check_device.py", "--device", "cuda"])
+    assert check_device.main() == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

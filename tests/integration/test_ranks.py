@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.integration.test_training import wait_for
 from tests.integration.toy import call, environment
+from tests.quick_processes import wait_for
 
 TOP = Path(__file__).parents[2]
 TORCHRUN = [sys.executable, str(TOP / "scripts" / "torchrun"), "--standalone", "--nproc-per-node=2"]

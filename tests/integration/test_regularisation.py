@@ -9,7 +9,8 @@ from safetensors.torch import load_file
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import TRAINER
 from tests.integration.test_training import events, losses, weights
-from tests.integration.toy import call, run
+from tests.integration.toy import call
+from tests.quick_processes import run_together
 
 AVERAGED = ["training.optimizer=muon", "training.ema=0.8", "training.weight_decay=0.01"]
 EVERYTHING = [
@@ -49,7 +50,8 @@ def test_two_processes_train_the_same_average_as_one(settings: list[str], tmp_pa
     same = [*settings, *AVERAGED, "model.dropout=0", "runtime.precision=fp32", "training.adam_eps=1e-5"]
     for processes in (1, 2):
         chosen = ["training.steps=8", "training.valid_every=8", f"paths.outputs={tmp_path / str(processes)}"]
-        done = run(["train", *same, *chosen], processes=processes)
+        command = ["train", *same, *chosen]
+        done = run_together(command, processes) if processes > 1 else call(command)
         assert done.returncode == 0, done.stderr
     for first, second in zip(losses(tmp_path / "1"), losses(tmp_path / "2"), strict=True):
         assert second == pytest.approx(first, rel=1e-2)  # Muon multiplies in bf16

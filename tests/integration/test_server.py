@@ -27,7 +27,9 @@ pytest.importorskip("python_multipart", reason="needs the extra serve")
 from load_test import __main__ as load_test
 
 import nmt
+from nmt.cli import main
 from tests.integration.toy import environment
+from tests.quick_processes import Running
 from tests.unit.export.models import LINES
 from tests.unit.tiny_run import write_tiny_run
 
@@ -206,8 +208,7 @@ def test_what_cannot_be_served_is_refused_in_one_line(run_folder: Path, tmp_path
             ([f"serve.key_file={tmp_path / 'keys'}"], "must have a key of at least 8 characters"),
             ([f"serve.models=[a:{tmp_path / 'nothing'}]"], "there is no folder"),
         ):
-            command = [sys.executable, "-m", "nmt", "serve", f"serve.models=[tiny:{run_folder}]", *SETTINGS, *settings]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(), timeout=120)
+            done = Running(main, ["serve", f"serve.models=[tiny:{run_folder}]", *SETTINGS, *settings]).wait()
             assert done.returncode == 2
             assert words in done.stderr
             assert len(done.stderr.splitlines()) == 1

@@ -10,7 +10,8 @@ import pytest
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
 from nmt.decoding.load_engine import load_engine
-from tests.integration.toy import call, run
+from tests.integration.toy import call
+from tests.quick_processes import run_together
 
 LINES = ["12 the old man sees a stone", "", "the king finds a red tree 7", "   ", "77 the man sees a tree\twith a tab"]
 Words = list[str]
@@ -39,7 +40,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def made(words: Words, processes: int = 1) -> str:
-    done = run(["synthesize", *words], processes) if processes > 1 else call(["synthesize", *words])
+    command = ["synthesize", *words]
+    done = run_together(command, processes) if processes > 1 else call(command)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

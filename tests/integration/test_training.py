@@ -5,10 +5,7 @@ import math
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +13,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from nmt.cli import main
 from nmt.runs.checkpoints import resolve
-from tests.integration.toy import call, environment, run
+from tests.integration.toy import call, run
+from tests.quick_processes import Running, run_together, wait_for
 
 
 def events(outputs: Path, event: str = "train") -> list[dict[str, Any]]:
@@ -65,10 +64,10 @@ def test_finished_run_says_so_and_changes_nothing(settings: list[str], whole: Pa
 
 def test_killed_and_resumed_run_equals_an_uninterrupted_one(settings: list[str], whole: Path, tmp_path: Path) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "training.save_every=7"]
-    process = subprocess.Popen([sys.executable, "-m", "nmt", *command], env=environment(), stderr=subprocess.DEVNULL)
+    process = Running(main, command)
     wait_for((tmp_path / "toy" / "checkpoints" / "step-00000014").exists)
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    assert process.wait().returncode == -signal.SIGKILL
     assert events(tmp_path)[-1]["step"] < 40
     done = call(command)
     assert done.returncode == 0, done.stderr
@@ -83,15 +82,12 @@ def test_signal_saves_and_the_run_resumes_with_the_same_losses(
     number: signal.Signals, settings: list[str], whole: Path, tmp_path: Path
 ) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "training.log_every=4"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nmt", *command], env=environment(), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    process = Running(main, command)
     wait_for((tmp_path / "toy" / "checkpoints" / "step-00000010").exists)
     process.send_signal(number)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 143
-    assert "the same command goes on from here" in output
+    done = process.wait()
+    assert done.returncode == 143
+    assert "the same command goes on from here" in done.stdout
     done = call(command)
     assert done.returncode == 0, done.stderr
     resumed, expected = weights(tmp_path, 40), weights(whole, 40)
@@ -99,45 +95,57 @@ def test_signal_saves_and_the_run_resumes_with_the_same_losses(
     assert [line["step"] for line in events(tmp_path)] == list(range(4, 41, 4))
 
 
-def test_two_processes_train_the_same_weights_as_one(settings: list[str], tmp_path: Path) -> None:
-    same = [*settings, "model.dropout=0", "runtime.precision=fp32", "training.adam_eps=1e-5", "training.steps=20"]
-    for processes in (1, 2):
-        done = run(["train", *same, f"paths.outputs={tmp_path / str(processes)}"], processes=processes)
-        assert done.returncode == 0, done.stderr
-    one, two = losses(tmp_path / "1"), losses(tmp_path / "2")
+@pytest.fixture(scope="module")
+def comparable(settings: list[str]) -> list[str]:
+    """Return overrides for a run whose result is nearly the same on any number of processes."""
+    return [*settings, "model.dropout=0", "runtime.precision=fp32", "training.adam_eps=1e-5", "training.steps=20"]
+
+
+@pytest.fixture(scope="module")
+def pair(comparable: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the outputs of a run of two processes, which torchrun started."""
+    outputs = tmp_path_factory.mktemp("pair")
+    done = run(["train", *comparable, f"paths.outputs={outputs}"], processes=2)
+    assert done.returncode == 0, done.stderr
+    return outputs
+
+
+def test_two_processes_train_the_same_weights_as_one(comparable: list[str], pair: Path, tmp_path: Path) -> None:
+    done = call(["train", *comparable, f"paths.outputs={tmp_path}"])
+    assert done.returncode == 0, done.stderr
+    one, two = losses(tmp_path), losses(pair)
     assert [step for step, *_ in two] == list(range(1, 21))
     for first, second in zip(one, two, strict=True):
         assert second == pytest.approx(first, rel=1e-4)
-    valid = [[line["loss"] for line in events(tmp_path / str(processes), "valid")] for processes in (1, 2)]
+    valid = [[line["loss"] for line in events(outputs, "valid")] for outputs in (tmp_path, pair)]
     assert valid[1] == pytest.approx(valid[0], rel=1e-4)
-    alone, together = weights(tmp_path / "1", 20), weights(tmp_path / "2", 20)
+    alone, together = weights(tmp_path, 20), weights(pair, 20)
     for name in alone:
         torch.testing.assert_close(together[name], alone[name], rtol=1e-3, atol=1e-4)
 
 
-def test_gradients_reduced_in_bf16_give_nearly_the_same_weights(settings: list[str], tmp_path: Path) -> None:
-    same = [*settings, "model.dropout=0", "runtime.precision=fp32", "training.adam_eps=1e-5", "training.steps=20"]
-    for precision in ("fp32", "bf16"):
-        chosen = [f"training.reduce_precision={precision}", f"paths.outputs={tmp_path / precision}"]
-        done = run(["train", *same, *chosen], processes=2)
-        assert done.returncode == 0, done.stderr
-    exact, rounded = losses(tmp_path / "fp32"), losses(tmp_path / "bf16")
+def test_gradients_reduced_in_bf16_give_nearly_the_same_weights(
+    comparable: list[str], pair: Path, tmp_path: Path
+) -> None:
+    chosen = ["training.reduce_precision=bf16", f"paths.outputs={tmp_path}"]
+    done = run_together(["train", *comparable, *chosen], processes=2)
+    assert done.returncode == 0, done.stderr
+    exact, rounded = losses(pair), losses(tmp_path)
     for (step, loss, norm), (_, its_loss, its_norm) in zip(exact, rounded, strict=True):
         assert its_loss == pytest.approx(loss, rel=2e-3), step
         assert its_norm == pytest.approx(norm, rel=2e-2), step
     # in 8 bits of mantissa most sums are rounded
     assert sum(norm != its_norm for (*_, norm), (*_, its_norm) in zip(exact, rounded, strict=True)) > 10
-    alone, together = weights(tmp_path / "fp32", 20), weights(tmp_path / "bf16", 20)
+    alone, together = weights(pair, 20), weights(tmp_path, 20)
     assert all(torch.nn.functional.cosine_similarity(alone[name].flatten(), together[name].flatten(), dim=0) > 0.99
                for name in alone if alone[name].any())  # fmt: skip
 
 
-def test_run_of_two_processes_resumes_on_one(settings: list[str], tmp_path: Path) -> None:
-    same = [*settings, "model.dropout=0", "runtime.precision=fp32", f"paths.outputs={tmp_path}"]
-    assert run(["train", *same, "training.steps=10"], processes=2).returncode == 0
-    done = call(["train", *same, "training.steps=20"])
+def test_run_of_two_processes_resumes_on_one(comparable: list[str], pair: Path, tmp_path: Path) -> None:
+    shutil.copytree(pair, tmp_path, symlinks=True, dirs_exist_ok=True)
+    done = call(["train", *comparable, f"paths.outputs={tmp_path}", "training.steps=25"])
     assert done.returncode == 0, done.stderr
-    assert [step for step, *_ in losses(tmp_path)] == list(range(1, 21))
+    assert [step for step, *_ in losses(tmp_path)] == list(range(1, 26))
 
 
 @pytest.mark.parametrize(
@@ -250,15 +258,9 @@ def test_run_resumes_from_its_last_step_regardless_of_the_clock(
     assert events(tmp_path)[-1]["time"] == 86_400.0 < events(tmp_path)[0]["time"]
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
-
-
 def test_offline_wandb_run_is_written(settings: list[str], tmp_path: Path) -> None:
-    done = run(["train", *settings, f"paths.outputs={tmp_path}", "tracking.wandb=offline", "training.steps=3"])
+    command = ["train", *settings, f"paths.outputs={tmp_path}", "tracking.wandb=offline", "training.steps=3"]
+    done = Running(main, command).wait()
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "toy" / "wandb").glob("offline-run-*/run-*.wandb"))
     assert os.environ.get("WANDB_API_KEY") is None

@@ -1,15 +1,13 @@
 """The benchmark harness counts tokens correctly, measures nmt, and names a missing peer."""
 
 import json
-import os
-import subprocess
-import sys
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from tests.integration.toy import pairs
+from tests.quick_processes import Running, run_script
 
 BENCH = Path(__file__).parents[2] / "scripts" / "bench"
 
@@ -37,9 +35,7 @@ def test_nmt_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: l
     output = tmp_path / "figures.json"
     options = ["--shapes=tiny", "--batch-tokens=600", "--rounds=1", "--seconds=0.2", "--warmup=0", "--threads=1"]
     options += ["--engines=ours,joeynmt", "--precisions=fp32", f"--peers={tmp_path}", f"--output={output}"]
-    command = [sys.executable, str(BENCH), "train", *options, *settings]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=240)
+    result = Running(run_script, BENCH, "train", *options, *settings).wait()
     assert result.returncode == 0, result.stderr
     nmt, peer = json.loads(output.read_text(encoding="utf-8"))["shapes"]["tiny"]
     (measured,) = nmt["rounds"]
@@ -52,9 +48,7 @@ def test_nmt_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: l
 
 
 def test_unknown_engine_is_refused_by_name() -> None:
-    result = subprocess.run(
-        [sys.executable, str(BENCH), "train", "--engines=fairsec"], capture_output=True, text=True, check=False
-    )
+    result = Running(run_script, BENCH, "train", "--engines=fairsec").wait()
     assert result.returncode == 2
     assert "'fairsec' is not one of ours, huggingface" in result.stderr
 

@@ -53,6 +53,7 @@ def conf_folder() -> Path:
     return packaged if packaged.is_dir() else package.parents[1] / "conf"
 
 
+@cache
 def register_schema() -> None:
     """Register the schema with Hydra, under the name that conf/config.yaml uses."""
     ConfigStore.instance().store("schema", schema_tree(), provider="nmt")

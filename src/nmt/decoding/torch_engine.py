@@ -119,6 +119,8 @@ class TorchEngine(Engine):
         """Return the words that are most likely to follow the beginning of a translation."""
         begins_word = [piece.startswith(SPACE_MARK) for piece in self._target_pieces]
         source_ids = self._finish_source(self.tokenizer.encode_source([source])[0], 1)
+        if not source_ids:  # the tokenizer drops some characters
+            return []
         prefix = self.tokenizer.encode_target([beginning.rstrip()])[0][: self.max_target_tokens - MAX_PIECES]
         with self._inference():
             packed = Packed.from_sentences([source_ids]).to(self.device)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from importlib.metadata import version
 
 from sacrebleu.metrics.bleu import BLEU
-from sacremoses import MosesTokenizer
 
 from nmt.evaluation.metric import Score, Translated, corpus_score
 
@@ -31,6 +30,8 @@ def paper_tokenizer(language: str) -> Callable[[str], str]:
 
     Quotes become plain, Moses splits the line into tokens without splitting hyphens, and compounds are split after it.
     """
+    from sacremoses import MosesTokenizer  # noqa: PLC0415 - slow to import
+
     moses = MosesTokenizer(lang=language)
 
     def tokenize(line: str) -> str:

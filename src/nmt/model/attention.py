@@ -13,7 +13,6 @@ from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
-from torch.nn.attention.varlen import varlen_attn
 
 from nmt.model.cpu.dropout import dropout_mask
 from nmt.model.kernels.backend import sum_dtype
@@ -60,6 +59,8 @@ class FlashAttend:
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
         """See `Attend`."""
+        from torch.nn.attention.varlen import varlen_attn  # noqa: PLC0415 - as slow to import as torch
+
         assert bias is None
         heads, d_k, d_v = queries.shape[1], queries.shape[2], values.shape[2]
         width = -8 * (-max(d_k, d_v) // 8)  # flash attention needs one width, a multiple of 8; zeros change no product

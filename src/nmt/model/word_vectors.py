@@ -91,4 +91,7 @@ def _coordinates(values: Tensor) -> Tensor:
 
 def random_vectors(count: int, d_model: int) -> nn.Parameter:
     """Return random vectors of length about 1: scaled by sqrt(d_model), their coordinates match the sinusoids'."""
-    return nn.Parameter(torch.empty(count, d_model).normal_(std=d_model**-0.5))
+    vectors = torch.empty(count, d_model)
+    if not vectors.is_meta:  # for tensors without values, normal_ would import PyTorch's compiler, which takes a second
+        vectors.normal_(std=d_model**-0.5)
+    return nn.Parameter(vectors)

@@ -6,8 +6,6 @@ import re
 import resource
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +22,7 @@ from nmt.errors import UserError
 from nmt.runs import checkpoint_files as checkpoint_format
 from nmt.runs.checkpoints import Checkpoints, DamagedError, check_weights, load, load_last_good, resolve
 from nmt.storage.files import checksum, seal
+from tests.quick_processes import Running, wait_for
 
 FILES = ("model.safetensors", "trainer.pt", "tokenizer.model", "config.yaml", "meta.json")
 Save = Callable[..., Path]
@@ -402,33 +401,36 @@ def test_a_read_only_folder_is_reported_in_one_line(ordinary_user: None) -> None
         assert names(Path(folder)) == []
 
 
-KILLED = """
-import sys, torch
-from pathlib import Path
-from nmt.runs.checkpoints import Checkpoints
-run, start = Path(sys.argv[1]), int(sys.argv[2])
-checkpoints = Checkpoints(run)
-checkpoints.remove_leftovers()
-for step in range(start, start + 100_000):
-    checkpoints.save(step, weights={"w": torch.full((20_000,), float(step))}, trainer={"step": step},
-                     tokenizer_files=[run.parent / "tokenizer.model"], config_text="", valid={"loss": float(-step % 7)})
-    checkpoints.prune(2, 1)
-    print(step, flush=True)
-"""
+def save_without_end(run: Path, start: int) -> None:
+    checkpoints = Checkpoints(run)
+    checkpoints.remove_leftovers()
+    for step in range(start, start + 100_000):
+        checkpoints.save(
+            step,
+            weights={"w": torch.full((20_000,), float(step))},
+            trainer={"step": step},
+            tokenizer_files=[run.parent / "tokenizer.model"],
+            config_text="",
+            valid={"loss": float(-step % 7)},
+        )
+        checkpoints.prune(2, 1)
+        print(step, flush=True)
+
+
+def last_saved_before_kill(run: Path, start: int, wait: float) -> int:
+    """Kill a process that saves checkpoints, and return the last one that it reported."""
+    saving = Running(save_without_end, run, start)
+    wait_for(lambda: saving.output.count("\n") >= 3)
+    time.sleep(wait)
+    saving.send_signal(signal.SIGKILL)
+    return max(int(line) for line in saving.wait().stdout.splitlines(keepends=True) if line.endswith("\n"))
 
 
 def test_a_kill_at_any_moment_loses_no_saved_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.model").write_bytes(b"pieces")
     run, start = tmp_path / "run", 1
     for wait in (0.0, 0.003, 0.011, 0.034):
-        command = [sys.executable, "-c", KILLED, str(run), str(start)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-            assert child.stdout is not None
-            lines = [child.stdout.readline() for _ in range(3)]
-            time.sleep(wait)
-            child.send_signal(signal.SIGKILL)
-            lines += child.stdout.readlines()
-        told = max(int(line) for line in lines if line.endswith("\n"))
+        told = last_saved_before_kill(run, start, wait)
 
         checkpoint = load_last_good(run)
 

@@ -55,7 +55,8 @@ def step(seed: int) -> GlobalBatch:
     return GlobalBatch([batch], len(target.tokens), 0, DataPosition())
 
 
-@pytest.mark.parametrize("precision", [pytest.param(torch.float32, marks=pytest.mark.slow), torch.bfloat16])
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 def test_the_trial_batch_compiles_the_graph_that_overlaps_reductions_with_the_backward_pass(
     precision: torch.dtype, one_of_several: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

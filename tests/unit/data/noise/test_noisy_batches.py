@@ -92,8 +92,8 @@ def test_batches_hold_the_pairs_that_noise_makes(store: PairStore, noise: Noise)
 
 @pytest.mark.parametrize("devices", [2, 8])
 def test_devices_share_the_same_noise(store: PairStore, noise: Noise, devices: int) -> None:
-    alone = islice(stream(store, noise), 12)
-    ranks = [islice(stream(store, noise, rank=rank, devices=devices), 12) for rank in range(devices)]
+    alone = islice(stream(store, noise), 6)
+    ranks = [islice(stream(store, noise, rank=rank, devices=devices), 6) for rank in range(devices)]
     for one, several in zip(alone, zip(*ranks, strict=True), strict=True):
         assert content([one]) == content(list(several))
         assert {batch[1:4] for batch in several} == {one[1:4]}
