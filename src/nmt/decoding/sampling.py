@@ -1,14 +1,16 @@
 """Sampling: draw translations at random, each with the probability that the model gives it.
 
-Shapes: B sentences in the batch, S sentences with unfinished samples, N samples per sentence, R = S * N rows,
-V tokens in the vocabulary.
+A sample is searched like a sentence, so each sentence stands N times in the batch, one after the other. A sample that
+has ended leaves the batch.
+
+Shapes: B samples of all sentences, N of each sentence, R of them still being drawn, V tokens in the vocabulary.
 """
 
 import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, length_penalty
+from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, length_penalty, remaining
 from nmt.decoding.noise import SeededNoise
 from nmt.text.special import BOS, EOS, PAD
 
@@ -19,34 +21,29 @@ def sample(
     """Draw `config.nbest` translations of each sentence, and return them with the best score first.
 
     Args:
-        scorer: scores the next tokens.
-        max_lengths: (B,) longest translation of each sentence; its last token can only be EOS.
+        scorer: scores the next tokens of the samples.
+        max_lengths: (B,) longest translation of each sample; its last token can only be EOS.
         config: temperature, epsilon, top_k, top_p, the number of samples and the length penalty.
-        seeds: (B,) the seed of each sentence.
+        seeds: (B,) the seed of each sample's sentence.
     """
-    device, count = max_lengths.device, config.nbest
-    sentences = torch.arange(len(max_lengths), device=device)
-    totals = torch.zeros(len(max_lengths), count, device=device)
-    drawn = torch.empty(len(max_lengths), count, 0, dtype=torch.int64, device=device)
-    scores = scorer(torch.full_like(max_lengths, BOS), sentences).repeat_interleave(count, 0)
-    parents = sentences.repeat_interleave(count)
-    noise = SeededNoise((seeds[:, None] + torch.arange(count, device=device)).flatten())
-    while True:
-        at_limit = (max_lengths == drawn.shape[2] + 1)[sentences].repeat_interleave(count)
+    count, device = config.nbest, max_lengths.device
+    samples = torch.arange(len(max_lengths), device=device)  # (R,) the sample of each row
+    tokens, parents = torch.full_like(max_lengths, BOS), samples
+    noise = SeededNoise(seeds + samples % count)
+    totals = torch.zeros(len(max_lengths), device=device)
+    drawn = torch.full((len(max_lengths), int(max_lengths.max())), EOS, device=device)
+    length = 0
+    while len(samples):
+        scores = scorer(tokens, parents)
+        at_limit = max_lengths[samples] == length + 1
         tokens, log_probabilities = _draw(scores, at_limit, config, noise)
-        unfinished = ~(drawn[sentences] == EOS).any(2)
-        totals[sentences] += log_probabilities.view(-1, count).where(unfinished, 0)
-        column = torch.full_like(totals, EOS, dtype=torch.int64)
-        column[sentences] = tokens.view(-1, count).where(unfinished, EOS)
-        drawn = torch.cat([drawn, column[:, :, None]], 2)
-        kept = (column[sentences] != EOS).any(1).nonzero().squeeze(1)
-        if not len(kept):
-            return _hypotheses(drawn, totals, config.alpha)
-        rows = (kept[:, None] * count + torch.arange(count, device=device)).flatten()
-        scores = scorer(tokens[rows], parents[rows])
-        noise.extend(tokens[rows], rows)
-        sentences = sentences[kept]
-        parents = torch.arange(len(rows), device=device)
+        totals[samples] += log_probabilities
+        drawn[samples, length] = tokens
+        parents = remaining(tokens == EOS)
+        samples, tokens = samples[parents], tokens[parents]
+        noise.extend(tokens, parents)
+        length += 1
+    return _hypotheses(drawn.unflatten(0, (-1, count)), totals.view(-1, count), config.alpha)
 
 
 def _draw(scores: Tensor, at_limit: Tensor, config: DecodingConfig, noise: SeededNoise) -> tuple[Tensor, Tensor]:
@@ -77,7 +74,7 @@ def _narrow(scores: Tensor, config: DecodingConfig) -> Tensor:
 
 
 def _hypotheses(drawn: Tensor, totals: Tensor, alpha: float) -> list[list[Hypothesis]]:
-    """Return the samples (B, N, t), given their log-probabilities (B, N), with the best score first."""
+    """Return the samples (S, N, t) of S sentences, given their log-probabilities (S, N), with the best score first."""
     found = []
     for samples, sums in zip(drawn.tolist(), totals.tolist(), strict=True):
         hypotheses = []

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -10,8 +11,10 @@ from torch import Tensor
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis, NextTokenScorer, beam_search
 from nmt.decoding.beginnings import force_prefixes
+from nmt.decoding.noise import SeededNoise
 from nmt.decoding.sampling import sample
-from nmt.text.special import EOS
+from nmt.text.special import BOS, EOS, PAD
+from tests.unit.decoding.toys import Prefix, Toy, ToyScorer
 
 A, B, C = 4, 5, 6
 FIRST = {EOS: 0.1, A: 0.4, B: 0.3, C: 0.2}
@@ -34,10 +37,16 @@ class OneToken:
         return scores
 
 
-def drawn(count: int, **settings: float) -> list[list[Hypothesis]]:
+def draw(
+    scorer: NextTokenScorer, limits: Sequence[int], seeds: Sequence[int], count: int, **settings: float
+) -> list[list[Hypothesis]]:
     config = DecodingConfig(strategy="sample", nbest=count, **settings)  # type: ignore[arg-type]
-    limits = torch.full((2,), 5)
-    return sample(OneToken(), limits, config, torch.tensor([3, 4]))
+    limits_of_samples, seeds_of_samples = (torch.tensor(each).repeat_interleave(count) for each in (limits, seeds))
+    return sample(scorer, limits_of_samples, config, seeds_of_samples)
+
+
+def drawn(count: int, **settings: float) -> list[list[Hypothesis]]:
+    return draw(OneToken(), [5, 5], [3, 4], count, **settings)
 
 
 def shares(hypotheses: list[Hypothesis]) -> dict[int, float]:
@@ -73,14 +82,40 @@ def test_narrowed_samples_have_the_expected_frequencies(settings: dict[str, floa
 
 
 def test_samples_depend_only_on_the_seed_of_the_sentence() -> None:
-    config = DecodingConfig(strategy="sample", nbest=50)
-
     def found(*seeds: int) -> list[list[Hypothesis]]:
-        return sample(OneToken(), torch.full((len(seeds),), 5), config, torch.tensor(seeds))
+        return draw(OneToken(), [5] * len(seeds), seeds, 50)
 
     first, second = found(3, 4)
     assert first != second
     assert found(9, 4, 3, 4) == [*found(9), second, first, second]
+
+
+def plain_sample(toy: Toy, seed: int, limit: int) -> tuple[Prefix, float]:
+    """Draw one sample on its own: the most probable token after adding the noise, token by token."""
+    noise, tokens, total = SeededNoise(torch.tensor([seed])), list[int](), 0.0
+    while True:
+        log_probabilities = toy.logits(tuple(tokens)).log_softmax(0)
+        chances = log_probabilities + noise.draw(len(log_probabilities))[0]
+        chances[[PAD, BOS]] = -math.inf
+        token = EOS if len(tokens) == limit - 1 else int(chances.argmax())
+        total += float(log_probabilities[token])
+        if token == EOS:
+            return tuple(tokens), pytest.approx(total, rel=1e-4)
+        noise.extend(torch.tensor([token]), torch.tensor([0]))
+        tokens.append(token)
+
+
+def test_samples_are_those_that_are_drawn_one_by_one_and_finished_ones_leave() -> None:
+    toys, limits, seeds, count = [Toy(seed, 1.0) for seed in range(4)], [9, 5, 2, 9], [7, 3, 3, 10**6], 6
+    scorer = ToyScorer([toy for toy in toys for _ in range(count)])
+    found = draw(scorer, limits, seeds, count)
+    for toy, limit, seed, hypotheses in zip(toys, limits, seeds, found, strict=True):
+        expected = [plain_sample(toy, seed + number, limit) for number in range(count)]
+        drawn = [(tuple(each.tokens), each.log_probability) for each in hypotheses]
+        assert sorted(drawn) == sorted(expected, key=lambda each: each[0])
+    lengths = [len(each.tokens) + 1 for hypotheses in found for each in hypotheses]
+    assert len(set(lengths)) > 4
+    assert scorer.calls == [sum(length >= step for length in lengths) for step in range(1, max(lengths) + 1)]
 
 
 def test_samples_end_at_their_limits() -> None:
@@ -89,8 +124,7 @@ def test_samples_end_at_their_limits() -> None:
         scores[:, A], scores[:, EOS] = 0.0, -50.0
         return scores
 
-    config = DecodingConfig(strategy="sample", nbest=2)
-    found = sample(endless, torch.tensor([3, 5]), config, torch.tensor([3, 4]))
+    found = draw(endless, [3, 5], [3, 4], 2)
     assert [[each.tokens for each in hypotheses] for hypotheses in found] == [[[A] * 2] * 2, [[A] * 4] * 2]
 
 
@@ -108,8 +142,9 @@ def test_a_forced_prefix_has_probability_one_and_the_rest_is_searched() -> None:
     limits = torch.tensor([4, 4, 4])
     prefixes = [[C, C], [], [B]]
 
-    def forced() -> NextTokenScorer:
-        return force_prefixes(Chain(), prefixes, torch.device("cpu"))
+    def forced(copies: int = 1) -> NextTokenScorer:
+        copied = [prefix for prefix in prefixes for _ in range(copies)]
+        return force_prefixes(Chain(), copied, torch.device("cpu"))
 
     found = beam_search(forced(), limits, beam=3, alpha=0.0)
     free = beam_search(Chain(), limits[:1], beam=3, alpha=0.0)
@@ -119,6 +154,5 @@ def test_a_forced_prefix_has_probability_one_and_the_rest_is_searched() -> None:
     # The best hypothesis ends right after the prefix: 0.1 for EOS is more than 0.6 * 0.1.
     assert found[0][0].tokens == [C, C]
     assert found[0][0].log_probability == pytest.approx(math.log(0.1))
-    config = DecodingConfig(strategy="sample", nbest=5)
-    for prefix, hypotheses in zip(prefixes, sample(forced(), limits, config, torch.arange(3)), strict=True):
+    for prefix, hypotheses in zip(prefixes, draw(forced(5), [4, 4, 4], [0, 1, 2], 5), strict=True):
         assert all(each.tokens[: len(prefix)] == prefix for each in hypotheses)

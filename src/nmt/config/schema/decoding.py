@@ -65,6 +65,11 @@ class DecodingConfig:
             return self
         return replace(self, strategy=self.candidates_by, beam=self.candidates, nbest=self.candidates)
 
+    @property
+    def copies(self) -> int:
+        """How often each sentence stands in a batch: once per sample, or once per group of the beam."""
+        return self.search.nbest if self.search.strategy == "sample" else self.groups
+
     def __post_init__(self) -> None:
         """Check the values."""
         check_choice("decoding.strategy", self.strategy, ("beam", "sample", "mbr"))
