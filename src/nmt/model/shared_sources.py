@@ -18,6 +18,7 @@ class SharedSources:
 
     def arrange(self, sentence_of_row: Tensor) -> Tensor:
         """Place the rows, given the sentence (R,) of each; return which of the sources before still have rows (G,)."""
+        kept: Tensor
         kept, sources, counts = self.of_sentence[sentence_of_row].unique(return_inverse=True, return_counts=True)
         self.of_sentence = torch.searchsorted(kept, self.of_sentence)
         largest, firsts = int(counts.max()), counts.cumsum(0) - counts

@@ -110,7 +110,7 @@ def test_a_search_without_controls_calls_the_model_itself(
 
     monkeypatch.setattr("nmt.decoding.search.beam_search", record)
     monkeypatch.setattr("nmt.decoding.search.sample", record)
-    search([Toy(1)], [5], **settings)
+    search([Toy(1)], [5], [UNCONSTRAINED], **settings)
     assert [isinstance(scorer, ToyScorer) for scorer in scorers] == [plain]
 
 

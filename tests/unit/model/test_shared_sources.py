@@ -1,5 +1,7 @@
 """Copies of a sentence that share its source while they are decoded, compared with full forward passes in float64."""
 
+from typing import TypeVar
+
 import pytest
 import torch
 
@@ -10,6 +12,7 @@ from nmt.model.packed import Packed
 VOCABULARY = 11
 SOURCES = [[5, 6, 7, 3], [8], [9, 10, 4, 5, 6, 7], [4, 4]]
 COPIES = 5
+T = TypeVar("T")
 SHAPE = {"layers": 2, "d_model": 16, "d_ff": 24, "heads": 4, "dropout": 0.0}
 CONFIGS = {
     "paper": ModelConfig(**SHAPE),  # type: ignore[arg-type]
@@ -17,6 +20,11 @@ CONFIGS = {
     "relative": ModelConfig(**SHAPE, positions="relative"),  # type: ignore[arg-type]
     "decoder only": ModelConfig(**SHAPE, architecture="decoder_only", positions="alibi"),  # type: ignore[arg-type]
 }
+
+
+def replace_by_last(items: list[T], place: int) -> None:
+    items[place] = items[-1]
+    items.pop()
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -44,9 +52,9 @@ def test_copies_are_decoded_like_different_sentences(config: ModelConfig, rows: 
             blocks = [parents[first : first + width] for first in range(0, len(parents), width)]
             for _ in range(min(leave, len(owners) - 1)):
                 gone = int(torch.randint(len(owners), (), generator=random))
-                for items in (owners, extended, blocks):
-                    items[gone] = items[-1]  # type: ignore[index]
-                    items.pop()  # type: ignore[attr-defined]
+                replace_by_last(owners, gone)
+                replace_by_last(extended, gone)
+                replace_by_last(blocks, gone)
             parents = [parent for block in blocks for parent in block]
         prefixes = extended
         flat = [prefix for block in prefixes for prefix in block]
