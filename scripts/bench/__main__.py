@@ -141,6 +141,7 @@ def _add_decoding_command(add_command: Callable[..., argparse.ArgumentParser]) -
     command.add_argument("--beam", type=int, default=5)
     command.add_argument("--alpha", type=float, default=0.6, help="exponent of the length penalty")
     command.add_argument("--controls", type=_some_of(decoding.CONTROLS), default=("plain",))
+    command.add_argument("--precisions", type=_some_of((*PRECISIONS, "int8")), default=(*PRECISIONS, "int8"))
     command.add_argument("--rounds", type=int, default=3)
     command.add_argument("--sentences", type=int, help="largest number of test sentences")
 

@@ -5,7 +5,7 @@ With `--controls`, each engine also searches with the controls of the search tha
 Batches hold sentences of similar length. All threads share a batch, or each thread has a batch of its own if the engine
 supports it, whichever is faster. nmt, CTranslate2, JoeyNMT and eole rank with the same length penalty; Hugging Face
 only offers division by length^alpha. An engine refuses models that it cannot represent: Hugging Face pre-norm, eole
-post-norm.
+post-norm. "Choosing" is the share of the time in which minimum Bayes risk chooses among its candidates.
 """
 
 import argparse
@@ -20,6 +20,8 @@ from typing import Any
 from corpus import Corpus, open_corpus, write_text
 from engines import ENGINES, Bench
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 from tables import table
 
 from nmt.config.saved import from_yaml
@@ -35,12 +37,17 @@ CONTROLS: dict[str, dict[str, Any]] = {
     "suppress_unknown": {"suppress_unknown": True},
     "groups": {"groups": 5},
     "terms": {},
-    "sample": {"strategy": "sample", "nbest": 64, "epsilon": 0.02},
+    "sample": {"strategy": "sample", "nbest": 64, "top_k": 10},
     "mbr": {"strategy": "mbr", "candidates": 64, "epsilon": 0.02},
+    "mbr_bleu": {"strategy": "mbr", "candidates": 64, "epsilon": 0.02, "utility": "bleu"},
+    "mbr_16": {"strategy": "mbr", "candidates": 16, "epsilon": 0.02},
+    "mbr_bleu_16": {"strategy": "mbr", "candidates": 16, "epsilon": 0.02, "utility": "bleu"},
+    "mbr_beam": {"strategy": "mbr", "candidates": 16, "candidates_by": "beam"},
 }
 """The settings of the search that each control adds; `terms` requires the longest word of each reference."""
 PRECISIONS = {"ours": ("fp32", "bf16"), "ctranslate2": ("fp32", "int8")}
 """Precisions per engine; the others only have fp32."""
+METRICS = {"bleu": BLEU(), "chrf": CHRF(), "ter": TER()}
 
 
 def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
@@ -75,6 +82,7 @@ def _rounds(options: argparse.Namespace, bench: Bench, corpus: Corpus, job: dict
         for control in options.controls
         for name in options.engines
         for precision in PRECISIONS.get(name, ("fp32",))
+        if precision in options.precisions
     ]
     results: dict[Case, list[dict[str, Any]]] = {case: [] for case in cases}
     terms = _longest_words(corpus, len(job["sources"])) if "terms" in options.controls else []
@@ -110,7 +118,8 @@ def _row(
         "sentences_per_second": len(translations) / median(each["seconds"] for each in rounds),
         "seconds": [each["seconds"] for each in rounds],
         "batches": rounds[-1]["batches"],
-        "bleu": float(BLEU().corpus_score(hypotheses, [references]).score),
+        **{name: float(metric.corpus_score(hypotheses, [references]).score) for name, metric in METRICS.items()},
+        "choosing": rounds[-1].get("choosing"),
         "different": _differences(translations, nmt_fp32) if nmt_fp32 else None,
         "memory": max(each["memory"] for each in rounds),
     }
@@ -128,7 +137,10 @@ def render(rows: Sequence[dict[str, Any]]) -> str:
         "control",
         "batches",
         "sentences/s",
-        "sacreBLEU",
+        "choosing",
+        "BLEU",
+        "chrF",
+        "TER",
         "different from nmt in fp32",
         "memory",
     )
@@ -141,13 +153,14 @@ def render(rows: Sequence[dict[str, Any]]) -> str:
 def _cells(row: dict[str, Any]) -> list[str]:
     first = [ENGINES[row["engine"]].title, row["precision"], row["control"]]
     if "refused" in row:
-        return [*first, "", "no result", "", "", ""]
+        return [*first, "", "no result", *[""] * 6]
     different = "" if row["different"] is None else str(row["different"])
     return [
         *first,
         row["batches"],
         f"{row['sentences_per_second']:,.1f}",
-        f"{row['bleu']:.2f}",
+        "" if row["choosing"] is None else f"{row['choosing']:.1%}",
+        *(f"{row[name]:.2f}" for name in METRICS),
         different,
         f"{row['memory'] / 1e9:.2f} GB",
     ]

@@ -14,14 +14,16 @@ from nmt.export import ctranslate2 as export
 from nmt.text.tokenizer import Tokenizer
 
 TINY_LENGTH_PENALTY = 1e-9
-CONTROLS = {
+"""Makes CTranslate2's scores sums of log-probabilities; with a penalty of 0 they would be means."""
+CONTROLS: dict[str, str | dict[str, Any]] = {
     "no_repeat_ngram": "no_repeat_ngram_size",
     "min_length": "min_decoding_length",
     "suppress_unknown": "disable_unk",
     "nbest": "num_hypotheses",
+    "strategy": {"beam_size": 1},
+    "top_k": "sampling_topk",
 }
-"""Arguments of `translate_batch` by the settings that they correspond to."""
-"""Makes CTranslate2's scores sums of log-probabilities; with a penalty of 0 they would be means."""
+"""Arguments of `translate_batch` by the settings that they correspond to; see `translated_controls`."""
 COMPUTE_TYPES = {"fp32": "float32", "int8": "int8"}
 
 
@@ -40,11 +42,10 @@ def translate(job: Job) -> Result:
         results = translator.translate_batch(
             sources,
             max_batch_size=job["batch"],
-            beam_size=job["beam"],
             length_penalty=TINY_LENGTH_PENALTY,
             return_scores=True,
             max_decoding_length=max(map(len, sources)) + MAX_EXTRA_PIECES,
-            **{"num_hypotheses": job["beam"], **controls},
+            **{"beam_size": job["beam"], "num_hypotheses": job["beam"], **controls},
         )
         return [[ids[piece] for piece in _best(each, job["alpha"])] for each in results]
 

@@ -133,8 +133,14 @@ class Loop:
         return torch.autocast("cpu", torch.bfloat16, enabled=self.bf16)
 
 
-CONTROLS = {"no_repeat_ngram": "no_repeat_ngram_size", "min_length": "min_new_tokens", "nbest": "num_return_sequences"}
-"""Arguments of `generate` by the settings that they correspond to."""
+CONTROLS: dict[str, str | dict[str, Any]] = {
+    "no_repeat_ngram": "no_repeat_ngram_size",
+    "min_length": "min_new_tokens",
+    "nbest": "num_return_sequences",
+    "strategy": {"do_sample": True, "num_beams": 1},
+    "top_k": "top_k",
+}
+"""Arguments of `generate` by the settings that they correspond to; see `translated_controls`."""
 
 
 class Search:
@@ -151,11 +157,10 @@ class Search:
             translations = self.model.generate(
                 input_ids=ids,
                 attention_mask=mask,
-                num_beams=self.job["beam"],
                 length_penalty=self.job["alpha"],
                 max_length=None,
                 max_new_tokens=ids.shape[1] + MAX_EXTRA_PIECES,
-                **self.controls,
+                **{"num_beams": self.job["beam"], **self.controls},
             )
         best = translations[:: self.controls.get("num_return_sequences", 1)]
         return [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in best.tolist()]

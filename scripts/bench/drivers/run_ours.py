@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import torch
 from protocol import Counts, Job, Measurement, Result, serve
+from times import Times
 from translating import in_batches
 
 from nmt.compute.machine import keep_memory, prepare_machine
@@ -88,7 +89,13 @@ def translate(job: Job) -> Result:
             translations = iter(translate_batch([source for batch in inputs for source in batch]))
         return [list(islice(translations, len(batch))) for batch in inputs]
 
-    return in_batches(job, translate_batch, translate_parallel)
+    times = Times()
+    times.wrap(translator, "search", "search")
+    times.wrap(translator, "_choose", "choose")
+    result = in_batches(job, translate_batch, translate_parallel)
+    if decoding.strategy == "mbr" and times["search"]:  # forks keep their times for themselves
+        result["choosing"] = times["choose"] / (times["choose"] + times["search"])
+    return result
 
 
 def prepared_trainer(job: Job) -> tuple[Config, Trainer]:

@@ -1,13 +1,11 @@
 """Profile nmt's training step, and measure its data pipeline and its scaling over processes."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import torch
 from protocol import Job, Measurement, Result, serve
 from run_ours import batches_of, counts, prepared_trainer
+from times import Times
 from torch.profiler import ProfilerActivity, profile
 
 from nmt.compute import distributed
@@ -19,30 +17,6 @@ from nmt.training.build import build_trainer
 PROFILED_STEPS = 10
 """Steps under the profiler. They are not timed, because the profiler slows them."""
 MAX_OPERATORS = 25
-
-
-class Times(dict[str, float]):
-    """The seconds that each phase has taken."""
-
-    def __missing__(self, phase: str) -> float:
-        return 0.0
-
-    @contextmanager
-    def of(self, phase: str) -> Iterator[None]:
-        """Add the time of the block to a phase."""
-        began = time.perf_counter()
-        yield
-        self[phase] += time.perf_counter() - began
-
-    def wrap(self, owner: Any, name: str, phase: str) -> None:
-        """Replace a function or method by one that adds its time to a phase."""
-        original: Callable[..., Any] = getattr(owner, name)
-
-        def timed(*arguments: Any, **named: Any) -> Any:
-            with self.of(phase):
-                return original(*arguments, **named)
-
-        setattr(owner, name, timed)
 
 
 def breakdown(job: Job) -> Result:

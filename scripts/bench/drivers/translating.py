@@ -55,12 +55,19 @@ def in_batches(
     return {"seconds": seconds, "cpu_seconds": cpu_seconds, "batches": strategy, "hypotheses": results}
 
 
-def translated_controls(job: Job, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the job's controls of the search by the names that the engine gives them; refuse those it lacks."""
-    lacking = [*(name for name in job["controls"] if name not in names), *["terms"][: len(job["terms"])]]
+def translated_controls(job: Job, arguments: Mapping[str, str | dict[str, Any]]) -> dict[str, Any]:
+    """Return the job's controls of the search as arguments of the engine; refuse those that it lacks.
+
+    `arguments` has the name of the argument for each control, or the arguments themselves.
+    """
+    lacking = [*(name for name in job["controls"] if name not in arguments), *["terms"][: len(job["terms"])]]
     if lacking:
         raise RefusedError(f"it has no {', '.join(lacking)}")
-    return {names[name]: value for name, value in job["controls"].items()}
+    translated: dict[str, Any] = {}
+    for name, value in job["controls"].items():
+        argument = arguments[name]
+        translated |= {argument: value} if isinstance(argument, str) else argument
+    return translated
 
 
 def in_threads(job: Job, translate: TranslateBatch) -> TranslateBatches:

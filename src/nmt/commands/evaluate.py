@@ -8,9 +8,9 @@ from nmt.compute.machine import Machine
 from nmt.config.saved import flatten
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.corpora import split_languages
+from nmt.decoding import comet
 from nmt.decoding.load_engine import check_languages, load_engine
 from nmt.decoding.loaded_model import LoadedModel
-from nmt.evaluation import comet
 from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
@@ -31,7 +31,7 @@ def run(config: Config) -> None:
             loaded = load_engine(config, machine)
             check_languages(loaded, config)
             if config.evaluation.comet:
-                comet.load(comet.find_checkpoint(config.evaluation.comet))  # fails before hours of translation
+                comet.load(config.evaluation.comet, "evaluation.comet")  # fails before hours of translation
         for split in splits:
             language = split_languages(config.data, split.name)[1]
             evaluation = evaluate(loaded.engine, split, language, config.evaluation.comet)

@@ -158,7 +158,7 @@ class Search:
         self.open, tokens, parents = (each[:, : self.beam] for each in (totals, tokens, parents))
         done = self._done(stop_early)
         if done.any():
-            kept = _without(done)
+            kept = remaining(done)
             self.open, self.limits, self.sentences = self.open[kept], self.limits[kept], self.sentences[kept]
             tokens, parents = tokens[kept], parents[kept]
         self.history.append((tokens.flatten(), parents.flatten()))
@@ -220,8 +220,8 @@ class Search:
         ]
 
 
-def _without(done: Tensor) -> Tensor:
-    """Return the indices of sentences that are not done. The last ones fill the gaps, so that few have to move."""
+def remaining(done: Tensor) -> Tensor:
+    """Return the indices of the items that are not done (N,). The last ones fill the gaps, so that few have to move."""
     kept = (~done).nonzero().squeeze(1)
     places = torch.arange(len(kept), device=done.device)
     places[done[: len(kept)]] = kept[kept >= len(kept)]

@@ -98,13 +98,14 @@ class Engine(ABC):
         self.config = config
         self.max_source_tokens = max_source_tokens
         self.max_target_tokens = min(max_target_tokens, MAX_TARGET_TOKENS)
+        self._utility = UTILITIES[config.utility](config)
         self._glossary = Glossary.read(config.terms)
         self._constraints = ConstraintEncoder(tokenizer, self._glossary, self.max_target_tokens)
 
     def with_search(self, config: DecodingConfig, seed: int) -> Self:
         """Return an engine with the same model and other settings; both may translate at the same time."""
         engine = copy(self)
-        engine.config = config
+        engine.config, engine._utility = config, UTILITIES[config.utility](config)
         if config.terms != self.config.terms:
             engine._glossary = Glossary.read(config.terms)
         # a new one, because it remembers the terms of all requests
@@ -176,7 +177,10 @@ class Engine(ABC):
         def search(batch: list[int]) -> list[list[Hypothesis]]:
             batch_constraints = [constraints[index] if constraints else UNCONSTRAINED for index in batch]
             found = self.search([sentences[index] for index in batch], batch_constraints)
-            return [self._choose(candidates) for candidates in found] if self.config.strategy == "mbr" else found
+            if self.config.strategy != "mbr":
+                return found
+            by_sentence = zip(batch, found, strict=True)
+            return [self._choose(candidates, sentences[index]) for index, candidates in by_sentence]
 
         batches, executor = self.plan([len(sentence) for sentence in sentences])
         with closing(executor.run(search, batches)) as finished:
@@ -221,11 +225,14 @@ class Engine(ABC):
             done(len(batch))
         return results
 
-    def _choose(self, candidates: list[Hypothesis]) -> list[Hypothesis]:
+    def _choose(self, candidates: list[Hypothesis], source: Sequence[int]) -> list[Hypothesis]:
         """Return the candidates with the least Bayes risk."""
         if not candidates:
             return []
-        return rank_by_utility(candidates, self.tokenizer.decode, UTILITIES[self.config.utility], self.config.nbest)
+        text = self.tokenizer.decode_source(source)
+        return rank_by_utility(
+            candidates, self.tokenizer.decode, lambda translations: self._utility(translations, text), self.config.nbest
+        )
 
     def _scores_of(
         self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]]

@@ -5,8 +5,10 @@ or process that decodes it. A sentence that occurs twice is translated in the sa
 """
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cache
 from hashlib import blake2b
+from typing import Self
 
 import numpy as np
 import torch
@@ -35,13 +37,23 @@ class SeededNoise:
         """Begin a hypothesis per seed (R,), without tokens."""
         self._states = mix(seeds)
 
+    def split(self, rows: int) -> list[Self]:
+        """Return the hypotheses in parts of this many."""
+        parts = []
+        for states in self._states.split(rows):
+            parts.append(copy(self))
+            parts[-1]._states = states
+        return parts
+
     def extend(self, tokens: Tensor, parents: Tensor) -> None:
         """Replace the hypotheses: the new row r extends the old row `parents[r]` by `tokens[r]`."""
         self._states = mix(self._states[parents] ^ tokens)
 
-    def draw(self, vocabulary: int) -> Tensor:
-        """Return the noise (R, V) for the next token of each hypothesis."""
+    def draw(self, vocabulary: int, tokens: Tensor | None = None) -> Tensor:
+        """Return the noise (R, V) for the next token of each hypothesis, or (R, C) for these tokens (R, C) only."""
         table = _table(vocabulary, self._states.device)
+        if tokens is not None:
+            return table[(self._states % TABLE_SIZE)[:, None] + tokens]
         # A row is a stretch of the table, which is much faster than computing random numbers for each token.
         return table.unfold(0, vocabulary, 1)[self._states % TABLE_SIZE]
 

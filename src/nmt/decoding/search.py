@@ -33,10 +33,11 @@ class ConfiguredSearch:
         """Return the best hypotheses of each sentence, which keep its constraints.
 
         Args:
-            scorer: scores the next tokens. With `groups` above 1, each sentence stands that many times in the batch.
-            max_lengths: (B,) longest translation of each sentence.
-            constraints: the constraints of each sentence.
-            seeds: (B,) the seed of each sentence, for sampling and noise.
+            scorer: scores the next tokens. Each sentence stands `config.copies` times in the batch, and so in the other
+                arguments, one after the other.
+            max_lengths: (B,) longest translation of each copy of a sentence.
+            constraints: the constraints of each copy.
+            seeds: (B,) the seed of each copy, for sampling and noise.
         """
         config = self.config
         with_terms = any(each.terms for each in constraints)

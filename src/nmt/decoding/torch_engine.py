@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Self, TypeVar
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -32,7 +32,6 @@ from nmt.runs.checkpoints import Checkpoint, check_weights
 from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
-T = TypeVar("T")
 MAX_SCORED_ROWS = 512
 """Rows of scores of the whole vocabulary in memory at a time when given translations are scored."""
 
@@ -86,20 +85,26 @@ class TorchEngine(Engine):
 
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
-        found = self._search_batch(_repeated(sources, self.config.groups), _repeated(constraints, self.config.groups))
+        found = self._search_batch(sources, constraints)
         return self._without_noise(found, sources, constraints) if self.config.noise else found
 
     def _search_batch(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
-        """Search a batch in which each sentence stands once per group of the beam."""
-        source = Packed.from_sentences(sources).to(self.device)
-        max_lengths = self._max_lengths(source, constraints)
+        """Search for translations of each source, with the scores of the search."""
+        copies, source = self.config.copies, Packed.from_sentences(sources).to(self.device)
+        max_lengths = self._max_lengths(source, constraints).repeat_interleave(copies)
+        seeds = sentence_seeds(sources, self.seed, self.device).repeat_interleave(copies)
         with self._inference():
-            scorer = ensemble_scorers([partial(model.advance, state=model.start(source)) for model in self.models])
+            caches = [model.start(source) for model in self.models]
+            for cache in caches:
+                cache.repeat(copies)
+            advances = zip(self.models, caches, strict=True)
+            scorer = ensemble_scorers([partial(model.advance, state=cache) for model, cache in advances])
             if self._tree_symbols is not None:
                 words = [int(self._begins_word[tokens].sum()) for tokens in sources]
-                counts = torch.tensor(words, device=self.device)
+                counts = torch.tensor(words, device=self.device).repeat_interleave(copies)
                 scorer = only_trees(scorer, self._tree_symbols, counts, max_lengths)
-            return self._search(scorer, max_lengths, constraints, sentence_seeds(sources, self.seed, self.device))
+            copied = [constraint for constraint in constraints for _ in range(copies)]
+            return self._search(scorer, max_lengths, copied, seeds)
 
     def _without_noise(
         self, found: list[list[Hypothesis]], sources: list[list[int]], constraints: list[Constraints]
@@ -156,11 +161,6 @@ class TorchEngine(Engine):
                 raise UserError(
                     "the device has too little memory to decode: lower decoding.batch_tokens or decoding.beam"
                 ) from error
-
-
-def _repeated(sentences: list[T], times: int) -> list[T]:
-    """Return a list with each sentence several times, one after the other."""
-    return [sentence for sentence in sentences for _ in range(times)]
 
 
 def _label_scores(model: TranslationModel, output: Tensor, labels: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """How good each of several translations is if another one is the reference: the utilities of minimum Bayes risk.
 
-They equal sacreBLEU's scores of sentences, but compare all pairs by matrix products of n-gram counts. To add one, write
-a function and register it in `UTILITIES`, under the name of the metric of `eval`.
+chrF and BLEU equal sacreBLEU's scores of sentences, but compare all pairs by matrix products of n-gram counts. To add a
+utility, write a function and register it in `UTILITIES`, under the name of the metric of `eval`.
 
 Shapes: N translations; a result (N, N) has a row per hypothesis and a column per reference.
 """
@@ -12,8 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.comet import comet_utility
+
 Matrix = NDArray[np.float64]
-Utility = Callable[[Sequence[str]], Matrix]
+Utility = Callable[[Sequence[str], str], Matrix]
+"""`utility(translations, source)` compares all pairs of translations of a source sentence."""
 
 CHRF_ORDER = 6
 """Characters of the longest n-grams that chrF compares."""
@@ -23,7 +27,7 @@ BLEU_ORDER = 4
 """Words of the longest n-grams that BLEU compares."""
 
 
-def chrf(texts: Sequence[str]) -> Matrix:
+def chrf(texts: Sequence[str], _: str) -> Matrix:
     """Return sentence chrF with sacreBLEU's default settings."""
     characters = ["".join(text.split()).encode("utf-32-le") for text in texts]
     matches, counts = _matches([np.frombuffer(each, np.uint32).astype(np.int64) for each in characters], CHRF_ORDER)
@@ -36,7 +40,7 @@ def chrf(texts: Sequence[str]) -> Matrix:
     return 100 * _ratio((1 + CHRF_BETA**2) * precision * recall, weighted, weighted > 0)
 
 
-def bleu(texts: Sequence[str]) -> Matrix:
+def bleu(texts: Sequence[str], _: str) -> Matrix:
     """Return sentence BLEU with sacreBLEU's default settings for sentences."""
     tokenize = Tokenizer13a()  # type: ignore[no-untyped-call]
     numbers: dict[str, int] = {}
@@ -53,8 +57,12 @@ def bleu(texts: Sequence[str]) -> Matrix:
     return np.where(matches.any(0), 100 * np.exp(mean + brevity), 0.0)
 
 
-UTILITIES: Mapping[str, Utility] = {"chrf": chrf, "bleu": bleu}
-"""By the value of `decoding.utility`, which is also the name of the metric."""
+UTILITIES: Mapping[str, Callable[[DecodingConfig], Utility]] = {
+    "chrf": lambda _: chrf,
+    "bleu": lambda _: bleu,
+    "comet": lambda config: comet_utility(config.comet, "decoding.comet"),
+}
+"""Functions that make a utility, by the value of `decoding.utility`, which is also the name of the metric."""
 
 
 def _matches(texts: Sequence[NDArray[np.int64]], max_order: int) -> tuple[Matrix, Matrix]:

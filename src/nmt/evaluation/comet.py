@@ -1,67 +1,21 @@
-"""COMET, a learned metric: the similarity of meaning of source, translation and reference (extra `comet`)."""
+"""COMET as a metric of `eval`."""
 
-from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import torch
-import yaml
 
-from nmt.errors import UserError
+from nmt.decoding.comet import BATCH_SENTENCES, load
 from nmt.evaluation.metric import Score, Translated
 from nmt.storage.files import checksum
-
-BATCH_SENTENCES = 16
 
 
 def comet_score(text: Translated) -> Score:
     """Return COMET, as a percentage, of the translations compared with the first reference."""
-    checkpoint = find_checkpoint(text.comet)
-    model, library = load(checkpoint)
+    comet = load(text.comet, "evaluation.comet")
     rows = zip(text.sources, text.hypotheses, text.references[0], strict=True)
     data = [{"src": source, "mt": hypothesis, "ref": reference} for source, hypothesis, reference in rows]
     gpus = int(torch.cuda.is_available())
-    found = model.predict(data, batch_size=BATCH_SENTENCES, gpus=gpus, progress_bar=False, num_workers=0)
+    found = comet.model.predict(data, batch_size=BATCH_SENTENCES, gpus=gpus, progress_bar=False, num_workers=0)
     name = Path(text.comet).name if Path(text.comet).is_dir() else text.comet
-    signature = f"nrefs:1|model:{name}|weights:{checksum(checkpoint)[:8]}|version:comet-{library}"
+    signature = f"nrefs:1|model:{name}|weights:{checksum(comet.checkpoint)[:8]}|version:comet-{comet.library}"
     return Score(100 * float(found.system_score), signature)
-
-
-def find_checkpoint(name: str) -> Path:
-    """Return the checkpoint of a model: in a folder, or, by the model's name, in the cache of Hugging Face."""
-    folder = Path(name)
-    if not folder.is_dir():
-        from huggingface_hub import snapshot_download  # noqa: PLC0415 - slow to import
-
-        try:
-            folder = Path(snapshot_download(name, local_files_only=True))
-        except (OSError, ValueError) as error:
-            raise UserError(
-                f"evaluation.comet={name} is neither a folder nor a model in the cache of Hugging Face: download it "
-                f"with `hf download {name}`, or name the folder with its checkpoints/model.ckpt and hparams.yaml"
-            ) from error
-    checkpoint = folder / "checkpoints" / "model.ckpt"
-    for file in (checkpoint, folder / "hparams.yaml"):
-        if not file.is_file():
-            raise UserError(f"evaluation.comet={name}: there is no {file}, so this is no model of COMET")
-    return checkpoint
-
-
-@lru_cache(maxsize=1)
-def load(checkpoint: Path) -> tuple[Any, str]:
-    """Return the model and the version of its library; only weights are read, so no code in the file can run."""
-    try:
-        from comet.models import str2model  # noqa: PLC0415 - slow to import, and optional
-    except ImportError as error:
-        command = '.venv/bin/pip install unbabel-comet "setuptools<81"'
-        raise UserError(f"evaluation.comet needs unbabel-comet, in an environment of its own: {command}") from error
-    try:
-        settings = yaml.safe_load((checkpoint.parent.parent / "hparams.yaml").read_text(encoding="utf-8"))
-        kind = str2model[settings.pop("class_identifier")]
-        model = kind(**{**settings, "load_pretrained_weights": False, "local_files_only": True})
-        model.load_state_dict(torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"], strict=False)
-    except Exception as error:  # unpickling, YAML, missing keys, sizes that do not fit, an encoder that is not there
-        reason = " ".join(str(error).split())
-        raise UserError(f"{checkpoint} cannot be loaded as a model of COMET ({reason}): download it again") from error
-    return model.eval(), version("unbabel-comet")

@@ -4,7 +4,8 @@ The rows (hypotheses) of a sentence share one block of slots. Every token that o
 mask says which slots each row can see: those of its own prefix. So selecting hypotheses moves no keys and values.
 
 Shapes: S sentences still being decoded, n rows per sentence, R = S * n rows; L longest source sentence, P slots per
-sentence; h query heads, h_kv key and value heads.
+sentence; h query heads, h_kv key and value heads. If copies of a sentence share its source (`KVCache.repeat`), they
+count as different sentences here, except in `cross` and `source_mask`.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from nmt.model.attention import Attend, AttendSource
 from nmt.model.packed import Packed
 from nmt.model.padding import Padding
 from nmt.model.positions.base import ScoreBias
+from nmt.model.shared_sources import SharedSources
 
 SPARE_STEPS = 4
 """The number of steps for which slots are allocated. When they are used up, slots that no row can see are reused."""
@@ -63,6 +65,28 @@ class KVCache:
         slots = torch.arange(self.used, device=keys.device)
         self.slot_positions = slots - self.source_lengths[:, None]  # (S, P) counted from the first target token
         self.mask = self.source_mask[:, : self.used]  # (R, P): 0 if the row can see the slot, else -inf
+        self.shared: SharedSources | None = None
+
+    def repeat(self, copies: int) -> None:
+        """Let each sentence stand several times in the batch, one after the other; call it before the first step.
+
+        The copies are decoded like different sentences, but share the keys and values of cross-attention.
+        """
+        if copies == 1:
+            return
+
+        def repeated(block: Tensor) -> Tensor:
+            return block.repeat_interleave(copies, 0)
+
+        if self.cross:
+            self.shared = SharedSources(repeated(self.sentence_of_row))
+        else:
+            self.source_mask = repeated(self.source_mask)
+        self.sentences *= copies
+        self.sentence_of_row = torch.arange(self.sentences, device=self.mask.device)
+        self.past = [(repeated(keys), repeated(values)) for keys, values in self.past]
+        self.mask, self.slot_positions = repeated(self.mask), repeated(self.slot_positions)
+        self.source_lengths = repeated(self.source_lengths)
 
     def begin_step(self, parents: Tensor) -> None:
         """Let row r continue row `parents[r]` with a new token; sentences without any rows left are dropped."""
@@ -70,6 +94,7 @@ class KVCache:
         if not torch.equal(sentence_of_row, self.sentence_of_row):
             kept, self.sentence_of_row = torch.unique_consecutive(sentence_of_row, return_inverse=True)
             self._keep_sentences(kept)
+            self._keep_shared_sources()
         rows = parents.shape[0] // self.sentences
         self.mask = self.mask.index_select(0, parents)
         if self.used + rows > self.mask.shape[1]:
@@ -100,7 +125,10 @@ class KVCache:
 
     def _attend_source(self, layer: int, queries: Tensor, _: Callable[[Tensor], KeysValues]) -> Tensor:
         """Attend from the new token of each row to its source sentence."""
-        return _attend(queries, *self.cross[layer], self.source_mask[:, None, None])
+        cross, mask = self.cross[layer], self.source_mask[:, None, None]
+        if self.shared is None:
+            return _attend(queries, *cross, mask)
+        return self.shared.unpad(_attend(self.shared.pad(queries), *cross, mask))
 
     def _keep_sentences(self, kept: Tensor) -> None:
         """Drop all sentences except `kept`, which move to the front."""
@@ -114,10 +142,22 @@ class KVCache:
         def keep(block: Tensor) -> Tensor:
             return block[: len(kept)].index_copy_(0, to, block.index_select(0, moved))
 
-        self.cross = [(keep(keys), keep(values)) for keys, values in self.cross]
+        if self.shared is None:
+            self.cross = [(keep(keys), keep(values)) for keys, values in self.cross]
+            self.source_mask = keep(self.source_mask)
+        else:
+            self.shared.of_sentence = keep(self.shared.of_sentence)
         self.past = [(keep(keys), keep(values)) for keys, values in self.past]
-        self.source_mask, self.slot_positions = keep(self.source_mask), keep(self.slot_positions)
-        self.source_lengths = keep(self.source_lengths)
+        self.slot_positions, self.source_lengths = keep(self.slot_positions), keep(self.source_lengths)
+
+    def _keep_shared_sources(self) -> None:
+        """Drop the shared sources that no row attends to any more."""
+        if self.shared is None:
+            return
+        kept = self.shared.arrange(self.sentence_of_row)
+        if len(kept) < len(self.source_mask):
+            self.cross = [(keys[kept], values[kept]) for keys, values in self.cross]
+            self.source_mask = self.source_mask[kept]
 
     def _compact_and_extend(self, rows: int) -> None:
         """Drop the slots that no row can see, and append empty slots for at least `SPARE_STEPS` steps."""

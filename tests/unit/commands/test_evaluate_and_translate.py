@@ -381,3 +381,16 @@ def test_translate_names_a_missing_input_file(run: Run, capsys: pytest.CaptureFi
     _, overrides = run
     assert main(["translate", *overrides, "input=nowhere.txt"]) == 2
     assert "input=nowhere.txt does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("utility", "marked"), [("chrf", {"chrf", "chrfpp"}), ("bleu", {"bleu", "bleu_paper"})])
+def test_scores_that_the_search_has_maximised_are_marked(
+    run: Run, utility: str, marked: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, overrides = run
+    search = ["decoding.strategy=mbr", "decoding.candidates=4", f"decoding.utility={utility}"]
+    for settings, expected in (([], set[str]()), (search, marked)):
+        assert main(["eval", *overrides, *settings]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert {line.split()[0] for line in lines if "the search maximised" in line} == expected
+        assert {"bleu", "bleu_paper", "chrf", "chrfpp", "ter"} <= {line.split()[0] for line in lines}

@@ -27,10 +27,11 @@ def search(
     toys: Sequence[Toy], limits: Sequence[int], constraints: Sequence[Constraints] = (), **settings: float | str | bool
 ) -> list[list[Hypothesis]]:
     config = DecodingConfig(**settings)  # type: ignore[arg-type]
-    toys, limits = ([each for each in items for _ in range(config.groups)] for items in (toys, limits))  # type: ignore[assignment]
-    constraints = [each for each in constraints or [UNCONSTRAINED] * len(toys) for _ in range(config.groups)]
     run = ConfiguredSearch(config, VOCABULARY, torch.device("cpu"))
-    return run(ToyScorer(toys), torch.tensor(limits), constraints, torch.arange(len(limits)))
+    sentences = zip(toys, limits, constraints or [UNCONSTRAINED] * len(toys), range(len(toys)), strict=True)
+    copied = [sentence for sentence in sentences for _ in range(config.copies)]
+    toys, limits, constraints, seeds = zip(*copied, strict=True)
+    return run(ToyScorer(toys), torch.tensor(limits), constraints, torch.tensor(seeds))
 
 
 def repeats(words: Prefix, size: int) -> bool:
@@ -83,6 +84,34 @@ def test_every_hypothesis_keeps_every_control(strategy: str) -> None:
             assert not repeats(words, 2)
             assert spelled(words).startswith(spelled(constraint.beginning))
             assert not constraint.word_ends or words[1] != B
+
+
+@pytest.mark.parametrize(
+    ("settings", "plain"),
+    [
+        ({}, True),
+        ({"nbest": 3}, True),
+        ({"strategy": "sample", "nbest": 3, "epsilon": 0.1}, True),
+        ({"no_repeat_ngram": 2}, False),
+        ({"min_length": 2}, False),
+        ({"suppress_unknown": True}, False),
+        ({"noise": 0.5}, False),
+    ],
+)
+def test_a_search_without_controls_calls_the_model_itself(
+    settings: dict[str, int | float | str | bool], plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scorers: list[object] = []
+
+    def record(scorer: object, *_: object, choose: object = None, **__: object) -> list[list[Hypothesis]]:
+        scorers.append(scorer)
+        assert choose is None
+        return []
+
+    monkeypatch.setattr("nmt.decoding.search.beam_search", record)
+    monkeypatch.setattr("nmt.decoding.search.sample", record)
+    search([Toy(1)], [5], [UNCONSTRAINED], **settings)
+    assert [isinstance(scorer, ToyScorer) for scorer in scorers] == [plain]
 
 
 def test_the_result_of_a_sentence_does_not_depend_on_its_batch() -> None:

@@ -66,9 +66,9 @@ def test_every_hypothesis_of_a_search_is_a_tree_over_the_words(seed: int) -> Non
 @pytest.mark.parametrize("seed", range(5))
 def test_every_sample_is_a_tree_over_the_words(seed: int) -> None:
     words = [1, 3, 12]
-    scorer, max_lengths = restricted(words, [20, 20, 20], seed)
+    scorer, max_lengths = restricted([count for count in words for _ in range(4)], [20] * 12, seed)
     config = DecodingConfig(strategy="sample", nbest=4)
-    found = sample(scorer, max_lengths, config, torch.arange(3) + 10 * seed)
+    found = sample(scorer, max_lengths, config, (torch.arange(3) + 10 * seed).repeat_interleave(4))
     for count, hypotheses in zip(words, found, strict=True):
         assert all(is_tree(line(each.tokens), count) for each in hypotheses)
 

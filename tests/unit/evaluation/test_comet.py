@@ -4,17 +4,26 @@ import importlib.util
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import yaml
 
-from nmt.errors import UserError
+from nmt.compute.machine import prepare_machine
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.comet import comet_utility
+from nmt.decoding.engine import Candidate
+from nmt.decoding.load_engine import load_engine
+from nmt.decoding.utilities import UTILITIES
+from nmt.errors import ConfigError, UserError
 from nmt.evaluation.comet import comet_score
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import score_text
+from scripts.fuzz.prepared import tiny_run
 
 SOURCES = ["the small cat sees a dog", "a dog", "it is a very small dog"]
 REFERENCES = ["die kleine Katze sieht einen Hund", "ein Hund", "es ist ein sehr kleiner Hund"]
@@ -26,7 +35,6 @@ needs_library = pytest.mark.skipif(importlib.util.find_spec("comet") is None, re
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a model with random weights in the layout of COMET's: hparams.yaml and checkpoints/model.ckpt."""
-    from comet.models import str2model
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import XLMRobertaConfig, XLMRobertaTokenizerFast
 
@@ -45,9 +53,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "pretrained_model": str(folder / "encoder"), "encoder_model": "XLM-RoBERTa", "hidden_sizes": [16, 8],
         "layer_norm": False, "load_pretrained_weights": False,
     }  # fmt: skip
+    return make_model(folder, "regression_metric", settings)
+
+
+def make_model(folder: Path, kind: str, settings: dict[str, Any]) -> Path:
+    """Write a model with random weights that reads sentences by the encoder of these settings."""
+    from comet.models import str2model
+
     torch.manual_seed(1)
-    made = str2model["regression_metric"](**settings, local_files_only=True)
-    (folder / "hparams.yaml").write_text(yaml.safe_dump({"class_identifier": "regression_metric", **settings}))
+    made = str2model[kind](**settings, local_files_only=True)
+    (folder / "hparams.yaml").write_text(yaml.safe_dump({"class_identifier": kind, **settings}))
     (folder / "checkpoints").mkdir()
     content = {"state_dict": made.state_dict(), "hyper_parameters": settings, "pytorch-lightning_version": "2.0.0"}
     torch.save(content, folder / "checkpoints" / "model.ckpt")
@@ -92,6 +107,54 @@ def test_comet_equals_the_librarys_own_functions(model: Path) -> None:
 
 
 @needs_library
+def test_the_utility_compares_all_pairs_as_the_library_does(model: Path) -> None:
+    from comet import load_from_checkpoint
+
+    translations = [*HYPOTHESES, *REFERENCES]
+    pairs = [(one, other) for one in translations for other in translations]
+    data = [{"src": SOURCES[0], "mt": one, "ref": other} for one, other in pairs]
+    theirs = load_from_checkpoint(str(model / "checkpoints" / "model.ckpt")).predict(data, gpus=0, num_workers=0)
+    settings = DecodingConfig(strategy="mbr", utility="comet", comet=str(model))
+    found = UTILITIES["comet"](settings)(translations, SOURCES[0])
+    expected = 100 * np.array(theirs.scores).reshape(len(translations), -1)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert np.ptp(expected) > 1e-2
+    assert not np.allclose(expected, UTILITIES["comet"](settings)(translations, SOURCES[1]), atol=1e-3)
+
+
+@needs_library
+def test_minimum_bayes_risk_by_comet_chooses_the_sample_with_the_best_mean(model: Path, tmp_path: Path) -> None:
+    from comet import load_from_checkpoint
+
+    config = tiny_run(tmp_path)
+    machine, lines = prepare_machine(config.runtime), ["the small cat sees", "a dog"]
+
+    def translate(**settings: str | int | float) -> list[list[Candidate]]:
+        decoding = replace(config.decoding, **settings)  # type: ignore[arg-type]
+        engine = load_engine(replace(config, decoding=decoding), machine).engine
+        return [each.candidates for each in engine.translate(lines)]
+
+    drawn = translate(strategy="sample", nbest=6, temperature=0.7)
+    chosen = translate(strategy="mbr", candidates=6, temperature=0.7, utility="comet", comet=str(model))
+    library = load_from_checkpoint(str(model / "checkpoints" / "model.ckpt"))
+    for source, candidates, (best,) in zip(lines, drawn, chosen, strict=True):
+        texts = [each.text for each in candidates]
+        data = [{"src": source, "mt": one, "ref": other} for one in texts for other in texts]
+        scores = np.array(library.predict(data, gpus=0, num_workers=0).scores).reshape(len(texts), -1).mean(1)
+        assert best.score == pytest.approx(100 * scores.max(), abs=1e-3)
+        assert 100 * scores[texts.index(best.text)] == pytest.approx(best.score, abs=1e-3)
+
+
+@needs_library
+def test_a_model_that_reads_translation_and_reference_together_is_no_utility(model: Path, tmp_path: Path) -> None:
+    settings = yaml.safe_load((model / "hparams.yaml").read_text())
+    del settings["class_identifier"]
+    make_model(tmp_path, "referenceless_regression_metric", settings)
+    with pytest.raises(UserError, match=r"decoding.comet=.*is a ReferencelessRegression, which cannot compare pairs"):
+        comet_utility(str(tmp_path), "decoding.comet")
+
+
+@needs_library
 def test_comet_is_computed_only_if_a_model_is_named(model: Path) -> None:
     assert "comet" not in score_text(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES))
     assert "comet" in score_text(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, str(model)))
@@ -114,6 +177,13 @@ def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch: py
     ):
         with pytest.raises(UserError, match=words):
             comet_score(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, name))
+        with pytest.raises(UserError, match=f"^decoding.comet={name}.*{words}"):
+            comet_utility(name, "decoding.comet")
+
+
+def test_the_utility_needs_a_model() -> None:
+    with pytest.raises(ConfigError, match=r"decoding\.utility=comet needs a model"):
+        DecodingConfig(utility="comet")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("comet") is not None, reason="unbabel-comet is installed")
@@ -121,5 +191,7 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "model.ckpt").touch()
     (tmp_path / "hparams.yaml").touch()
-    with pytest.raises(UserError, match="needs unbabel-comet"):
+    with pytest.raises(UserError, match="needs the package unbabel-comet"):
         comet_score(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, str(tmp_path)))
+    with pytest.raises(UserError, match="needs the package unbabel-comet"):
+        comet_utility(str(tmp_path), "decoding.comet")

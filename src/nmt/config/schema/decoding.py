@@ -41,7 +41,10 @@ class DecodingConfig:
     candidates_by: str = "sample"
     """How candidates are found: sample (narrowed by epsilon, top_k, top_p and temperature), or beam."""
     utility: str = "chrf"
-    """Agreement of two candidates for minimum Bayes risk: chrf or bleu."""
+    """Agreement of two candidates for minimum Bayes risk: chrf, bleu or comet."""
+    comet: str = ""
+    """Model of COMET for `utility=comet`: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging
+    Face. It needs the package unbabel-comet."""
     no_repeat_ngram: int = 0
     """No sequence of this many word pieces stands twice in a translation; 0 allows repetitions."""
     min_length: int = 0
@@ -65,11 +68,21 @@ class DecodingConfig:
             return self
         return replace(self, strategy=self.candidates_by, beam=self.candidates, nbest=self.candidates)
 
+    @property
+    def copies(self) -> int:
+        """How often each sentence stands in a batch: once per sample, or once per group of the beam."""
+        return self.search.nbest if self.search.strategy == "sample" else self.groups
+
     def __post_init__(self) -> None:
         """Check the values."""
         check_choice("decoding.strategy", self.strategy, ("beam", "sample", "mbr"))
         check_choice("decoding.candidates_by", self.candidates_by, ("sample", "beam"))
-        check_choice("decoding.utility", self.utility, ("chrf", "bleu"))
+        check_choice("decoding.utility", self.utility, ("chrf", "bleu", "comet"))
+        if self.utility == "comet" and not self.comet:
+            raise ConfigError(
+                "decoding.utility=comet needs a model: set decoding.comet to a folder or to a name such as "
+                "Unbabel/wmt22-comet-da"
+            )
         for name in ("beam", "nbest", "candidates"):
             check_between(f"decoding.{name}", getattr(self, name), 1, 10_000)
         check_at_least("decoding.batch_tokens", self.batch_tokens, 1)
