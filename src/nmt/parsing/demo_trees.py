@@ -121,7 +121,8 @@ def _merge_standards(parts: Sequence[ClausePart]) -> Iterator[Part]:
     standard = next((part for part in parts if part.role is Role.STANDARD), None)
     for part in parts:
         if part.role is Role.PREDICATE and standard is not None:
-            yield Node("ADJP", (_adjectives(spelled(part.phrase.english(Case.NOMINATIVE)), compared=True), _part(standard)))
+            more = _adjectives(spelled(part.phrase.english(Case.NOMINATIVE)), compared=True)
+            yield Node("ADJP", (more, _part(standard)))
         elif part.role is not Role.STANDARD:
             yield _part(part)
 
@@ -168,7 +169,8 @@ def _phrase(phrase: Phrase, case: Case) -> Node:  # noqa: PLR0911
         case There():
             return Node("NP", (Leaf("EX", "there"),))
         case Asked():
-            return Node("WHNP", (Leaf("WDT" if phrase.relative and not phrase.human else "WP", spelled(phrase.english(case))),))
+            tag = "WDT" if phrase.relative and not phrase.human else "WP"
+            return Node("WHNP", (Leaf(tag, spelled(phrase.english(case))),))
         case _:
             raise TypeError(f"a {type(phrase).__name__} has no tree")
 
