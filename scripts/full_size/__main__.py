@@ -26,7 +26,8 @@ from nmt.compute.processes import run_in_process
 from nmt.config.compose import compose
 from nmt.config.schema import Config
 from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.loader import DataPosition, Prefetcher, global_batches
+from nmt.data.loader import DataPosition, global_batches
+from nmt.data.prefetcher import Prefetcher
 from nmt.data.prepare import prepare
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore

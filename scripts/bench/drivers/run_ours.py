@@ -17,7 +17,8 @@ from nmt.config.compose import compose
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, Prefetcher, assemble, global_batches
+from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, assemble, global_batches
+from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import PairStore
 from nmt.decoding import batches as decoding_batches
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints

@@ -59,7 +59,7 @@ def _record(
         corpus=config.data.corpus,
         languages=split_languages(config.data, split.name),
         decoding=config.decoding,
-        engine="ctranslate2" if config.engine == "ctranslate2" else "torch",
+        engine=loaded.engine.name,
         machine=str(machine),
         processes=distributed.world_size(),
         checkpoint=loaded.checkpoint,

@@ -71,7 +71,7 @@ def _made_with(config: Config, machine: Machine, text: InputText, loaded: Loaded
         "checkpoint": checkpoint.sha256,
         "quantization": checkpoint.quantization,
         "machine": str(machine),
-        "engine": config.engine,
+        "engine": loaded.engine.name,
         "seed": config.seed,
         "synthesize.shard_lines": config.synthesize.shard_lines,
         **flatten({"decoding": decoding}),

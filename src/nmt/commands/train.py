@@ -10,8 +10,9 @@ from nmt.compute import distributed
 from nmt.compute.uptime import uptime
 from nmt.config.schema import Config
 from nmt.data.batches import micro_batch_tokens
-from nmt.data.loader import Prefetcher, global_batches
+from nmt.data.loader import global_batches
 from nmt.data.noise.noise import Noise, make_noise
+from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import Pairs
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, load
 from nmt.runs.layout import RunLayout

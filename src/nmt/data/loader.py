@@ -1,8 +1,6 @@
-"""Global batches as tensors, assembled in a background thread ahead of the training step that needs them."""
+"""Global batches as tensors."""
 
-import queue
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -30,8 +28,6 @@ from nmt.text.special import BOS, EOS, PAD
 if TYPE_CHECKING:  # scripts/check_device.py must run without the tokenizer's package
     from nmt.data.noise.noise import Noise
 
-PREFETCHED_BATCHES = 4
-"""Global batches assembled ahead of the one that is being trained on."""
 NO_LIMIT = (sys.maxsize, sys.maxsize)
 """The largest numbers of word pieces of a source and of a target sentence, if there is no limit."""
 CPU_SHAPES = Shapes()
@@ -261,52 +257,3 @@ def _micro_batches(
 ) -> list[IntArray]:
     """Split a global batch for devices that each run `threads` micro-batches in parallel."""
     return split_batch(sentences, lengths, devices * threads, device_tokens // threads)
-
-
-class Prefetcher(Iterator[GlobalBatch]):
-    """Assembles global batches in a background thread, a few ahead of the training that uses them.
-
-    Use it in a `with` block, whose end stops the thread.
-    """
-
-    def __init__(self, batches: Iterator[GlobalBatch], *, pin_memory: bool = False) -> None:
-        """Fetch from `batches`; `pin_memory` speeds up their copy to a GPU."""
-        self._queue: queue.Queue[GlobalBatch | Exception] = queue.Queue(maxsize=PREFETCHED_BATCHES)
-        self._stopped = threading.Event()
-        self._pin_memory = pin_memory
-        self._thread = threading.Thread(target=self._fill, args=(batches,), name="batches", daemon=True)
-
-    def __enter__(self) -> "Prefetcher":
-        """Start the thread."""
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop the thread."""
-        self._stopped.set()
-        self._thread.join()
-
-    def __next__(self) -> GlobalBatch:
-        """Return the next global batch, or raise the error met while assembling it."""
-        item = self._queue.get()
-        if isinstance(item, Exception):
-            raise item
-        return item
-
-    def _fill(self, batches: Iterator[GlobalBatch]) -> None:
-        try:
-            for batch in batches:
-                if not self._put(batch.pinned() if self._pin_memory else batch):
-                    return
-        except Exception as error:  # of any kind: it is raised again in the thread that waits for a batch
-            self._put(error)
-
-    def _put(self, item: GlobalBatch | Exception) -> bool:
-        """Put an item into the queue; return whether it was put before the thread was stopped."""
-        while not self._stopped.is_set():
-            try:
-                self._queue.put(item, timeout=0.1)
-            except queue.Full:
-                continue
-            return True
-        return False

@@ -29,9 +29,9 @@ class DecodingPlan(NamedTuple):
     executor: Executor
 
 
-def serial_plan(lengths: Sequence[int], batch_tokens: int) -> DecodingPlan:
+def serial_plan(lengths: Sequence[int], batch_tokens: int, max_sentences: int = sys.maxsize) -> DecodingPlan:
     """Plan to decode one batch after the other, given the sentences' lengths."""
-    return DecodingPlan(list(batches_by_length(lengths, batch_tokens)), Executor())
+    return DecodingPlan(list(batches_by_length(lengths, batch_tokens, max_sentences)), Executor())
 
 
 def cpu_plan(lengths: Sequence[int], batch_tokens: int, hypotheses: int) -> DecodingPlan:

@@ -9,6 +9,7 @@ Shapes: B sentences in the batch, R rows as in `NextTokenScorer`, V tokens in th
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -43,6 +44,12 @@ class Spellings:
         allowed = torch.zeros(self._size, dtype=torch.bool, device=self._device)
         allowed[shorter + [self._ids[piece] for piece in self._sorted[first:last]]] = True
         return allowed
+
+
+@lru_cache(maxsize=4)  # a server searches for every request anew; a vocabulary of 37,000 takes 60 ms
+def spellings_of(vocabulary: tuple[str, ...], device: torch.device) -> Spellings:
+    """Return the spellings of a vocabulary; those of the vocabularies used last are remembered."""
+    return Spellings(vocabulary, device)
 
 
 def _continues_word(piece: str) -> bool:

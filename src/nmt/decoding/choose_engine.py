@@ -26,9 +26,9 @@ def choose_engine(config: Config, device: torch.device) -> Config:
         return replace(config, engine="torch")
     export = replace(config.export, target="ctranslate2", quantization="int8")
     int8 = replace(config, engine="ctranslate2", export=export)
-    if not _is_usable(int8):
+    verified = _verified(int8)
+    if verified is None or not _is_better(verified):
         return replace(config, engine="torch")
-    verified = read_export_record(int8.export_folder).verified
     tqdm.write(
         f"translating with the int8 export in {int8.export_folder} ({verified.summary}); engine=torch for the model",
         file=sys.stderr,
@@ -43,17 +43,23 @@ def _searches_alike(config: Config) -> bool:
     return decoding.strategy == "beam" and not any((*torch_only, config.translate.prefix))
 
 
-def _is_usable(config: Config) -> bool:
-    """Return whether there is an export of the checkpoint that is faster than the model and about as good."""
+def _verified(config: Config) -> VerificationRecord | None:
+    """Return how the int8 export of the checkpoint compares with the model; None if there is no export to use."""
     if find_spec("ctranslate2") is None or not (config.export_folder / EXPORT_RECORD).is_file():
-        return False
+        return None
     record = read_export_record(config.export_folder)
     weights = read_meta(resolve(config.run_folder, config.checkpoint)).files[WEIGHTS]
-    return (
-        (record.target, record.quantization, record.checkpoint.sha256) == ("ctranslate2", "int8", weights)
-        and is_as_good(record.verified)
-        and (record.verified.speedup or 0) > 1
+    is_of_checkpoint = (record.target, record.quantization, record.checkpoint.sha256) == (
+        "ctranslate2",
+        "int8",
+        weights,
     )
+    return record.verified if is_of_checkpoint else None
+
+
+def _is_better(verified: VerificationRecord) -> bool:
+    """Return whether an export is faster than the model and about as good."""
+    return is_as_good(verified) and (verified.speedup or 0) > 1
 
 
 def is_as_good(verified: VerificationRecord) -> bool:

@@ -7,9 +7,8 @@ from typing import Any, Self
 
 import torch
 
-from nmt.compute.executor import Executor
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.batches import DecodingPlan, batches_by_length
+from nmt.decoding.batches import DecodingPlan, serial_plan
 from nmt.decoding.beam import Hypothesis, length_penalty
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.engine import Engine
@@ -26,6 +25,8 @@ NEUTRAL_LENGTH_PENALTY = 1e-9
 
 class CTranslate2Engine(Engine):
     """Translates with a model in CTranslate2's format and the tokenizer in the same folder."""
+
+    name = "ctranslate2"
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class CTranslate2Engine(Engine):
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`."""
         max_sentences = MAX_CPU_SENTENCES if self._on_cpu else sys.maxsize
-        return DecodingPlan(list(batches_by_length(lengths, self.config.batch_tokens, max_sentences)), Executor())
+        return serial_plan(lengths, self.config.batch_tokens, max_sentences)
 
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""

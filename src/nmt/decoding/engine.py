@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
 from itertools import chain, count, islice, repeat
-from typing import Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from tqdm import tqdm
 
@@ -44,7 +44,9 @@ Done = Callable[[int], object]
 class Engine(ABC):
     """Translates and scores lines. Subclasses search and score one batch of token ids."""
 
-    has_attention = False
+    name: ClassVar[str]
+    """Its name in records; that of an engine which commands can choose is the value of the setting `engine`."""
+    has_attention: ClassVar[bool] = False
     """Whether `cross_attention` returns anything."""
 
     def __init__(

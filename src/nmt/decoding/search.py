@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Choose, Hypothesis, NextTokenScorer, beam_search
-from nmt.decoding.beginnings import Spellings, finish_words, force_prefixes
+from nmt.decoding.beginnings import Spellings, finish_words, force_prefixes, spellings_of
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.controls import at_least, without_repeats, without_unknown
 from nmt.decoding.diverse import diverse_beam_search
@@ -94,4 +94,4 @@ class ConfiguredSearch:
 
     @cached_property
     def _spellings(self) -> Spellings:
-        return Spellings(self.vocabulary, self.device)
+        return spellings_of(tuple(self.vocabulary), self.device)

@@ -19,7 +19,7 @@ MadeWith = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class SynthesisFolder:
-    """The shards of a file of so many lines."""
+    """The shards into which the translations of a file are divided."""
 
     path: Path
     lines: int

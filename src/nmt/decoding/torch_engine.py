@@ -42,6 +42,7 @@ MAX_SCORED_ROWS = 512
 class TorchEngine(Engine):
     """Translates with a model, or with several as an ensemble."""
 
+    name = "torch"
     has_attention = True
 
     def __init__(

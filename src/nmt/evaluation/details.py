@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from nmt.evaluation.metric import Translated
+from nmt.evaluation.metric import Translated, corpus_score
 
 LENGTHS = (10, 20, 30, 50)
 """Upper ends of the groups of source lengths, in words."""
@@ -60,7 +60,7 @@ def parts(text: Translated, labels: Mapping[str, Sequence[str]]) -> list[Part]:
             hypotheses, *references = (
                 [lines[index] for index in chosen] for lines in (text.hypotheses, *text.references)
             )
-            bleu, chrf = (float(metric.corpus_score(hypotheses, references).score) for metric in (BLEU(), CHRF()))
+            bleu, chrf = (corpus_score(metric, hypotheses, references).score for metric in (BLEU(), CHRF()))
             found.append(Part(label, value, len(chosen), bleu, chrf))
     return found
 

@@ -118,6 +118,7 @@ def _record(
     speedup: float | None,
 ) -> ExportRecord:
     checked = "verified" if trained.quantization == "float32" else f"rounded to {trained.quantization}"
+    faster = f"{speedup:.1f} times as fast with single sentences" if speedup else None
     settings = trained.settings
     return ExportRecord(
         nmt=__version__,
@@ -132,13 +133,7 @@ def _record(
             same=verification.same,
             log_probability_difference=verification.difference,
             quality=None if quality is None else asdict(quality),
-            summary="; ".join(
-                [
-                    f"{checked}, {verification}",
-                    *([str(quality)] if quality else []),
-                    *([f"{speedup:.1f} times as fast with single sentences"] if speedup else []),
-                ]
-            ),
+            summary="; ".join(str(fact) for fact in (f"{checked}, {verification}", quality, faster) if fact),
             speedup=speedup,
         ),
     )

@@ -22,6 +22,8 @@ POSITIONS = 1536
 class MarianEngine(Engine):
     """A model in Marian's format and its tokenizer."""
 
+    name = "huggingface"
+
     def __init__(self, folder: Path, tokenizer: Tokenizer, config: DecodingConfig) -> None:
         """Load the model from `folder`; our own tokenizer splits text, see `check_tokenizer`."""
         super().__init__(tokenizer, config, max_target_tokens=POSITIONS)

@@ -38,9 +38,8 @@ def load_source(source: ModelSource) -> LoadedModel:
 
 def facts_of(model: LoadedModel) -> ModelFacts:
     """Describe a model to clients."""
-    torch_engine = isinstance(model.engine, TorchEngine)
-    engine = "torch" if torch_engine else "ctranslate2"
-    return ModelFacts(*model.languages, engine=engine, attention=torch_engine, choices=torch_engine)
+    is_torch = isinstance(model.engine, TorchEngine)
+    return ModelFacts(*model.languages, engine=model.engine.name, attention=is_torch, choices=is_torch)
 
 
 def answer(model: LoadedModel, batch: Batch) -> list[Answer | Failure]:

@@ -5,13 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.data.loader import (
-    DataPosition,
-    GlobalBatch,
-    Prefetcher,
-    assemble,
-    global_batches,
-)
+from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
+from nmt.data.prefetcher import Prefetcher
 from nmt.data.shapes import TOKEN_MULTIPLE, Shapes
 from nmt.data.store import PairStore, writing
 from nmt.text.special import BOS, EOS, PAD
