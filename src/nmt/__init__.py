@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nmt.decoding.attention import Attention
-    from nmt.decoding.engine import Candidate, Likelihood, ScoredToken, Translation
     from nmt.decoding.load_engine import load
     from nmt.decoding.loaded_model import LoadedModel
     from nmt.decoding.request import Request
+    from nmt.decoding.translation import Candidate, Likelihood, ScoredToken, Translation
     from nmt.decoding.word_details import WordProbability
     from nmt.errors import UserError
 
@@ -32,12 +32,12 @@ __all__ = [
 
 _HOMES = {
     "Attention": "nmt.decoding.attention",
-    "Candidate": "nmt.decoding.engine",
-    "Likelihood": "nmt.decoding.engine",
+    "Candidate": "nmt.decoding.translation",
+    "Likelihood": "nmt.decoding.translation",
     "LoadedModel": "nmt.decoding.loaded_model",
     "Request": "nmt.decoding.request",
-    "ScoredToken": "nmt.decoding.engine",
-    "Translation": "nmt.decoding.engine",
+    "ScoredToken": "nmt.decoding.translation",
+    "Translation": "nmt.decoding.translation",
     "UserError": "nmt.errors",
     "WordProbability": "nmt.decoding.word_details",
     "load": "nmt.decoding.load_engine",

@@ -11,6 +11,7 @@ from nmt.data.corpora import split_languages
 from nmt.decoding import comet
 from nmt.decoding.load_engine import check_languages, load_engine
 from nmt.decoding.loaded_model import LoadedModel
+from nmt.evaluation.alignments import chosen_score
 from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
@@ -65,6 +66,7 @@ def _record(
         repairs=evaluation.repairs,
         rates=evaluation.rates,
         parts=evaluation.parts,
+        alignments=evaluation.alignments,
     )
 
 
@@ -98,6 +100,9 @@ def _print(split: str, evaluation: Evaluation, loaded: LoadedModel, folder: Path
             f"of the translations {rates.hallucinated:.1%} hallucinated, {rates.copied:.1%} copied, "
             f"{rates.unknown:.1%} with an unknown word; length {rates.length_ratio:.2f} of the reference's"
         )
+    if evaluation.alignments:
+        chosen = chosen_score(evaluation.alignments, loaded.engine.config)
+        print(f"alignment error rate {chosen.text}; at best {evaluation.alignments[0].text}")
     width = max(map(len, evaluation.scores), default=0)
     for name, score in evaluation.scores.items():
         line = f"{name:<{max(width, 10) + 1}}{score.score:6.2f}  {score.signature}"

@@ -2,32 +2,49 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from itertools import repeat, tee
+from typing import BinaryIO
 
 from tqdm import tqdm
 
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
 from nmt.decoding.choose_engine import choose_engine
-from nmt.decoding.engine import WINDOW_LINES, Translation
+from nmt.decoding.engine import WINDOW_LINES
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.request import Request
+from nmt.decoding.translation import Candidate, Translation
 from nmt.errors import UserError
+from nmt.text.alignments import write_links
 from nmt.text.streams import is_interactive, open_output, read_input
 
 
 def run(config: Config) -> None:
     """Write a translation per line, in the order of the input; each block of lines is written as soon as it is done."""
     machine = prepare_machine(config.runtime)
+    if config.translate.alignments:
+        config = replace(config, decoding=replace(config.decoding, alignments=True))
     engine = load_engine(choose_engine(config, machine.device), machine).engine
     window, no_bar = (1, True) if is_interactive(config.input) else (WINDOW_LINES, None)
     sources, lines = tee(read_input(config.input))
-    with open_output(config.output) as output, tqdm(unit=" lines", leave=False, disable=no_bar) as bar:
+    with (
+        open_output(config.output) as output,
+        _open_alignments(config.translate.alignments) as links,
+        tqdm(unit=" lines", leave=False, disable=no_bar) as bar,
+    ):
         translations = engine.translate(_requests(config, sources), window=window, done=bar.update)
         for index, (line, translation) in enumerate(zip(lines, translations, strict=False)):
             for row in _rows(config, index, line, translation):
                 output.write(f"{row}\n".encode())
             output.flush()
+            if links:
+                links.write(f"{write_links(translation.candidates[0].alignment)}\n".encode())
+
+
+def _open_alignments(name: str) -> AbstractContextManager[BinaryIO | None]:
+    return open_output(name) if name else nullcontext()
 
 
 def _requests(config: Config, lines: Iterator[str]) -> Iterator[Request]:
@@ -41,6 +58,11 @@ def _requests(config: Config, lines: Iterator[str]) -> Iterator[Request]:
         yield Request(line, beginning)
 
 
+def _record(candidate: Candidate, alignments: bool) -> dict[str, object]:
+    found: dict[str, object] = {"translation": candidate.text, "score": candidate.score}
+    return {**found, "alignment": candidate.alignment} if alignments else found
+
+
 def _rows(config: Config, index: int, line: str, translation: Translation) -> Iterator[str]:
     """Yield the output rows of one input line.
 
@@ -48,7 +70,7 @@ def _rows(config: Config, index: int, line: str, translation: Translation) -> It
     """
     candidates = translation.candidates
     if config.translate.format == "jsonl":
-        listed = [{"translation": each.text, "score": each.score} for each in candidates]
+        listed = [_record(each, config.decoding.alignments) for each in candidates]
         yield json.dumps({"source": line, **listed[0], "candidates": listed}, ensure_ascii=False)
     elif config.translate.format == "tsv":
         source = line.replace("\t", " ")

@@ -9,6 +9,7 @@ from pathlib import Path
 from nmt.compute.cores import usable_cores
 from nmt.config.schema import TREES, Config, DataConfig
 from nmt.data import encode, filters, store
+from nmt.data.alignments import align
 from nmt.data.annotate import annotate
 from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
 from nmt.data.layout import CorpusLayout, text_names
@@ -50,6 +51,7 @@ def prepare(config: Config, say: Say = print, load_origin: LoadOrigin = lambda: 
         fingerprints = [_fingerprint(config, each) for each in splits]
         names = [_collect(config, tasks, *each) for each in zip(splits, fingerprints, strict=True)]
         names += chain.from_iterable(annotate(config, tasks, *each) for each in zip(splits, fingerprints, strict=True))
+        names += chain.from_iterable(align(config, tasks, *each) for each in zip(splits, fingerprints, strict=True))
         names.append(_count_overlap(config, tasks, splits))
         names.append(make_tokenizer(config, tasks, load_origin))
         names += [_encode(config, tasks, each) for each in splits]

@@ -52,7 +52,7 @@ def compute_attention(model: TranslationModel, tokenizer: Tokenizer, source: str
     stream = Packed.from_sentences([[*source_ids, EOS]]).to(device)
     prefix = Packed.from_sentences([[BOS, *target_ids]]).to(device)
     with torch.no_grad():
-        maps = model.attention(stream, prefix)
+        (maps,) = model.attention(stream, prefix)
     return Attention(
         [*tokenizer.source_pieces(source_ids), END],
         [START, *tokenizer.target_pieces(target_ids)],

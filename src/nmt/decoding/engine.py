@@ -5,14 +5,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
-from dataclasses import dataclass
-from itertools import count, islice, repeat
-from typing import ClassVar, NamedTuple, Self
+from itertools import chain, count, islice, repeat
+from typing import ClassVar, Self, TypeVar
 
 import torch
 from tqdm import tqdm
 
 from nmt.config.schema import DecodingConfig
+from nmt.decoding.alignments import PieceAttention
+from nmt.decoding.attention import Weights
 from nmt.decoding.batches import DecodingPlan, batches_by_length, serial_plan
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import UNCONSTRAINED, ConstraintEncoder, Constraints
@@ -20,60 +21,25 @@ from nmt.decoding.glossary import Glossary
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.request import Request
 from nmt.decoding.risk import rank_by_utility
+from nmt.decoding.translation import Candidate, Likelihood, ScoredToken, Translation
 from nmt.decoding.utilities import UTILITIES
+from nmt.decoding.word_pieces import spoken_pieces
 from nmt.errors import UserError
+from nmt.text.alignments import Link
 from nmt.text.blocks import blocks
-from nmt.text.special import EOS
+from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
 
 WINDOW_LINES = 2048
 """The largest number of lines to read ahead, so that sentences of similar length are decoded together."""
 WINDOW_CHARACTERS = 1 << 22
 """The largest number of characters to read ahead."""
+ATTENTION_TOKENS = 1024
+"""The largest number of tokens in a batch whose attention weights are kept."""
 
+T = TypeVar("T")
 Done = Callable[[int], object]
 """Called with the number of sentences that have just been finished."""
-
-
-class ScoredToken(NamedTuple):
-    """A token of a translation."""
-
-    piece: str
-    """The token as the vocabulary spells it."""
-    log_probability: float
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One translation of a line."""
-
-    text: str
-    score: float
-    mean_log_probability: float = 0.0
-    """The log-probability per token, EOS included."""
-    tokens: tuple[ScoredToken, ...] = ()
-    """Its tokens with their scores, if `translate` was asked for them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """The translations of a line, best first. An empty line has one, which is empty."""
-
-    candidates: list[Candidate]
-
-    @property
-    def text(self) -> str:
-        """The best translation."""
-        return self.candidates[0].text
-
-
-class Likelihood(NamedTuple):
-    """How probable a given translation is."""
-
-    log_probability: float
-    """Sum over its tokens."""
-    tokens: int
-    """Number of its tokens, EOS included."""
 
 
 class Engine(ABC):
@@ -83,6 +49,8 @@ class Engine(ABC):
     """Its name in records; that of an engine which commands can choose is the value of the setting `engine`."""
     device: torch.device
     """Where it runs."""
+    has_attention: ClassVar[bool] = False
+    """Whether `cross_attention` returns anything."""
 
     def __init__(
         self,
@@ -123,6 +91,10 @@ class Engine(ABC):
     def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         """Return the log-probability of each token of each target of a batch; sources and targets end with EOS."""
 
+    def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[Weights]:
+        """Return the attention of each target of a batch, which begins with BOS, to its source, which ends with EOS."""
+        raise UserError("only engine=torch aligns words: choose it, or leave decoding.alignments off")
+
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """Divide sentences of these lengths into batches, and choose how to run `search` over them."""
         return serial_plan(lengths, self.config.batch_tokens)
@@ -145,6 +117,8 @@ class Engine(ABC):
             token_scores: whether to fill `Candidate.tokens`; the translations are then scored once more.
             done: called after each batch.
         """
+        if self.config.alignments and not self.has_attention:
+            self.cross_attention([], [])  # refuses before anything is translated
         line_numbers = iter(numbers or count(1))
         requests = (Request(line) if isinstance(line, str) else line for line in lines)
         for block in blocks(requests, window, lambda request: len(request.text), WINDOW_CHARACTERS):
@@ -153,9 +127,10 @@ class Engine(ABC):
             block_numbers = islice(line_numbers, len(block))
             found = self.translate_ids(sources, self._constraints.encode(block), numbers=block_numbers, done=done)
             scores = self._scores_of(sources, found) if token_scores else repeat(repeat(()))
-            for hypotheses, tokens in zip(found, scores, strict=False):
-                candidates = zip(hypotheses, tokens, strict=False)
-                yield Translation([self._candidate(*candidate) for candidate in candidates])
+            texts = [[self.tokenizer.decode(each.tokens) for each in hypotheses] for hypotheses in found]
+            aligned = self._align(block, texts) if self.config.alignments else repeat(repeat(()))
+            for hypotheses, *details in zip(found, texts, scores, aligned, strict=False):
+                yield Translation(list(map(_candidate, hypotheses, *details)))
 
     def translate_ids(
         self,
@@ -225,6 +200,33 @@ class Engine(ABC):
             done(len(batch))
         return results
 
+    def attention(
+        self, sources: Sequence[str], targets: Sequence[str], read: Callable[[int, PieceAttention], T]
+    ) -> list[T]:
+        """Return what `read` makes of the index of each pair of lines and of the target's attention to the source.
+
+        Only the beginning of a sentence that is too long counts.
+        """
+        source_ids = [ids[: self.max_source_tokens - 1] for ids in self.tokenizer.encode_source(sources)]
+        target_ids = [ids[: self.max_target_tokens - 1] for ids in self.tokenizer.encode_target(targets)]
+        lengths = [1 + max(map(len, each)) for each in zip(source_ids, target_ids, strict=True)]
+        found: dict[int, T] = {}
+        for batch in batches_by_length(lengths, min(self.config.batch_tokens, ATTENTION_TOKENS)):
+            weights = self.cross_attention(
+                [[*source_ids[index], EOS] for index in batch], [[BOS, *target_ids[index]] for index in batch]
+            )
+            for index, each in zip(batch, weights, strict=True):
+                source_words = spoken_pieces(self.tokenizer.source_pieces(source_ids[index]), sources[index])
+                target_words = spoken_pieces(self.tokenizer.target_pieces(target_ids[index]), targets[index])
+                found[index] = read(index, PieceAttention(each, source_words, target_words))
+        return [found[index] for index in range(len(sources))]
+
+    def _align(self, block: Sequence[Request], texts: Sequence[Sequence[str]]) -> Iterator[Iterator[tuple[Link, ...]]]:
+        """Yield the alignments of the translations of each line."""
+        sources = [each.text for each, found in zip(block, texts, strict=True) for _ in found]
+        links = iter(self.attention(sources, list(chain(*texts)), lambda _, pair: pair.links(self.config)))
+        return (islice(links, len(found)) for found in texts)
+
     def _choose(self, candidates: list[Hypothesis], source: Sequence[int]) -> list[Hypothesis]:
         """Return the candidates with the least Bayes risk."""
         if not candidates:
@@ -249,10 +251,6 @@ class Engine(ABC):
             # The score of EOS, the last one, belongs to no piece.
             yield [tuple(map(ScoredToken, each, next(scores))) for each in pieces]
 
-    def _candidate(self, hypothesis: Hypothesis, tokens: tuple[ScoredToken, ...]) -> Candidate:
-        mean = hypothesis.log_probability / (len(hypothesis.tokens) + 1)
-        return Candidate(self.tokenizer.decode(hypothesis.tokens), hypothesis.score, mean, tokens)
-
     def _finish_source(self, source: Sequence[int], line: int) -> list[int]:
         """Append EOS to a source sentence, and cut the sentence if it is too long; leave an empty one empty."""
         limit = self.max_source_tokens - 1
@@ -262,6 +260,13 @@ class Engine(ABC):
                 "the rest is left out; split the line into sentences"
             )
         return [*source[:limit], EOS] if source else []
+
+
+def _candidate(
+    hypothesis: Hypothesis, text: str, tokens: tuple[ScoredToken, ...], alignment: tuple[Link, ...]
+) -> Candidate:
+    mean = hypothesis.log_probability / (len(hypothesis.tokens) + 1)
+    return Candidate(text, hypothesis.score, mean, tokens, alignment)
 
 
 def _warn(message: str) -> None:

@@ -8,9 +8,10 @@ from typing import TypedDict, Unpack
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.attention import Attention, compute_attention
-from nmt.decoding.engine import Engine, Likelihood, Translation
+from nmt.decoding.engine import Engine
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
+from nmt.decoding.translation import Likelihood, Translation
 from nmt.decoding.word_details import WordProbability
 from nmt.errors import UserError, nearest
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -35,6 +36,10 @@ class SearchOptions(TypedDict, total=False):
     groups: int
     diversity: float
     terms: str
+    alignments: bool
+    alignment_layer: int
+    alignment_head: int
+    alignment_state: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from torch.nn import functional as F
 
 from nmt.compute.machine import is_out_of_memory
 from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.decoding.alignments import AlignmentSource
+from nmt.decoding.attention import Weights
 from nmt.decoding.batches import DecodingPlan, cpu_plan, same_plan, serial_plan
 from nmt.decoding.beam import Hypothesis, ensemble_scorers, length_penalty
 from nmt.decoding.constraints import Constraints
@@ -40,6 +42,7 @@ class TorchEngine(Engine):
     """Translates with a model, or with several as an ensemble."""
 
     name = "torch"
+    has_attention = True
 
     def __init__(
         self,
@@ -69,6 +72,8 @@ class TorchEngine(Engine):
     def _prepare_search(self, seed: int) -> None:
         """Make what depends on the settings of the search."""
         self.seed, trees = seed, self.config.well_formed
+        shape = self.models[0].config
+        AlignmentSource.chosen(self.config, shape.decoder_depth, shape.heads)  # refuses what the model lacks
         self._search = ConfiguredSearch(self.config.search, self._target_pieces, self.device)
         begins_word = [piece.startswith(SPACE_MARK) for piece in (self.tokenizer.vocabularies[0] if trees else [])]
         self._begins_word = torch.tensor(begins_word, device=self.device)
@@ -141,6 +146,12 @@ class TorchEngine(Engine):
             members = torch.stack([_label_scores(model, model(source, target), labels) for model in self.models])
             scores = members.logsumexp(0) - math.log(len(self.models))
         return [each.tolist() for each in scores.split([len(tokens) for tokens in targets])]
+
+    def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[Weights]:
+        """See `Engine.cross_attention`. Of an ensemble, the first model attends."""
+        source, target = (Packed.from_sentences(each).to(self.device) for each in (sources, targets))
+        with self._inference():
+            return [maps.cross.float().cpu().numpy() for maps in self.models[0].attention(source, target)]
 
     def _max_lengths(self, source: Packed, constraints: list[Constraints]) -> Tensor:
         """Return the longest translation (B,) of each sentence, EOS included."""

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from nmt.decoding.alignments import membership
 from nmt.decoding.attention import Attention
-from nmt.decoding.engine import ScoredToken
+from nmt.decoding.translation import ScoredToken
+from nmt.decoding.word_pieces import group_pieces
 from nmt.text.tokenizer import SPACE_MARK
 
 
@@ -28,19 +30,6 @@ def words_of(tokens: Sequence[ScoredToken], text: str) -> list[WordProbability]:
     return [WordProbability(*each) for each in zip(spelled, probabilities, strict=True)]
 
 
-def group_pieces(pieces: Sequence[str]) -> list[range]:
-    """Return the indices of the pieces of each word; a word begins with the mark of a space, and has some text."""
-    starts, has_text = [0], False
-    for index, piece in enumerate(pieces):
-        if piece.startswith(SPACE_MARK) and has_text:
-            starts.append(index)
-            has_text = False
-        has_text = has_text or piece != SPACE_MARK
-    if not has_text and len(starts) > 1:  # a space at the end
-        starts.pop()
-    return [range(start, end) for start, end in zip(starts, [*starts[1:], len(pieces)], strict=True) if end > start]
-
-
 def spell(pieces: Sequence[str], text: str) -> list[str]:
     """Return the words of a text that has these pieces: as the text spells them, if it has the same number."""
     spelled = ["".join(pieces[index] for index in group).replace(SPACE_MARK, "") for group in group_pieces(pieces)]
@@ -53,10 +42,9 @@ def word_attention(attention: Attention) -> npt.NDArray[np.float32]:
     The weights of all layers and heads are averaged, over the steps that predict a word, and rows sum to 1. The marks
     at the ends of both sentences do not count.
     """
-    weights = attention.cross.mean(axis=(0, 1))[:-1, :-1]  # row i belongs to the step that predicts target piece i
-    rows = [weights[list(group)].mean(0) for group in group_pieces(attention.target[1:])]
-    columns = group_pieces(attention.source[:-1])
-    words = [[row[list(group)].sum() for group in columns] for row in rows]
-    found = np.array(words, dtype=np.float32).reshape(len(rows), len(columns))
+    weights = attention.cross.mean(axis=(0, 1))  # row i belongs to the step that predicts target piece i
+    groups = group_pieces(attention.target[1:]), group_pieces(attention.source[:-1])
+    rows, columns = (membership(*each) for each in zip(groups, weights.shape, strict=True))
+    found: npt.NDArray[np.float32] = rows @ weights @ columns.T
     found /= np.maximum(found.sum(1, keepdims=True), np.finfo(np.float32).tiny)
     return found

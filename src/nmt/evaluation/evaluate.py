@@ -12,15 +12,18 @@ from tqdm import tqdm
 from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
 from nmt.config.schema import TREES
+from nmt.data.alignments import alignments_of
 from nmt.data.annotations import Annotations, annotations_of
 from nmt.data.prepare import verify_task
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
+from nmt.evaluation.alignments import AlignmentScore, score_alignments
 from nmt.evaluation.details import Part, Rates, parts, rates
 from nmt.evaluation.metric import Score, Translated
 from nmt.evaluation.metrics import score, score_text
 from nmt.evaluation.tree_scores import check_references, repair_all
 from nmt.parsing.linearise import Repairs
+from nmt.text.alignments import GoldAlignment
 from nmt.text.lines import read_lines
 
 MAX_NLL = 700.0
@@ -36,6 +39,8 @@ class Split:
     references: list[str]
     """The first reference of each sentence."""
     annotations: Annotations = field(default_factory=Annotations)
+    alignments: list[GoldAlignment] = field(default_factory=list)
+    """The true word alignments with the first reference; none if they are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,8 @@ class Evaluation:
     rates: Rates | None = None
     """The shares of translations with typical faults, if the hypotheses are text."""
     parts: list[Part] = field(default_factory=list)
+    alignments: list[AlignmentScore] = field(default_factory=list)
+    """How well each layer and head aligns the references, if the true alignments are known; the best comes first."""
 
     @property
     def perplexity(self) -> float:
@@ -83,7 +90,7 @@ def read_split(folder: Path, name: str, languages: tuple[str, str]) -> Split:
         raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
     if languages[1] == TREES:
         check_references(sources, references, str(paths[1]))
-    return Split(name, sources, references, annotations_of(folder, name))
+    return Split(name, sources, references, annotations_of(folder, name), alignments_of(folder, name))
 
 
 def evaluate(engine: Engine, split: Split, target_lang: str, comet: str = "") -> Evaluation:
@@ -100,7 +107,15 @@ def evaluate(engine: Engine, split: Split, target_lang: str, comet: str = "") ->
         return Evaluation(hypotheses, score(hypotheses, split.references, target_lang), nll, seconds, repairs)
     text = Translated(hypotheses, references, target_lang, split.sources, comet)
     divided = parts(text, split.annotations.labels)
-    return Evaluation(hypotheses, score_text(text), nll, seconds, rates=rates(text), parts=divided)
+    aligned = _score_alignments(engine, split)
+    return Evaluation(hypotheses, score_text(text), nll, seconds, rates=rates(text), parts=divided, alignments=aligned)
+
+
+def _score_alignments(engine: Engine, split: Split) -> list[AlignmentScore]:
+    """Score the alignments of the references, if the true ones are known and the engine has any."""
+    if not (split.alignments and engine.has_attention):
+        return []
+    return score_alignments(engine, split.sources, split.references, split.alignments)
 
 
 def translate_together(

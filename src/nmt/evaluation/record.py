@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from nmt.config.schema import TREES, DecodingConfig
 from nmt.errors import UserError
+from nmt.evaluation.alignments import AlignmentScore
 from nmt.evaluation.details import Part, Rates
 from nmt.evaluation.metric import Score
 from nmt.parsing.linearise import Repairs
@@ -48,6 +49,8 @@ class EvaluationRecord:
     """The shares of translations with typical faults."""
     parts: list[Part] = field(default_factory=list)
     """The scores by length of the source, and by origin and domain where the data has them."""
+    alignments: list[AlignmentScore] = field(default_factory=list)
+    """How well each layer and head aligns the references; the best comes first."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -69,6 +72,7 @@ class EvaluationRecord:
             repairs=Repairs(**content["repairs"]) if content.get("repairs") else None,
             rates=Rates(**content["rates"]) if content.get("rates") else None,
             parts=[Part(**each) for each in content.get("parts", ())],
+            alignments=[AlignmentScore(**each) for each in content.get("alignments", ())],
             **{name: content[name] for name in plain if name in content},
         )
 
@@ -83,6 +87,7 @@ class EvaluationRecord:
             "repairs": None if self.repairs is None else asdict(self.repairs),
             "rates": None if self.rates is None else asdict(self.rates),
             "parts": [asdict(part) for part in self.parts] or None,
+            "alignments": [asdict(score) for score in self.alignments] or None,
         }
         del values["split"], values["scores"]
         return {"split": self.split, **scores, **{name: value for name, value in values.items() if value is not None}}

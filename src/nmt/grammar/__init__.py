@@ -1,9 +1,10 @@
 """The embedded demo corpus: English and German sentences from a grammar, which need no download.
 
 `lexicon` holds the words and which of them combine. `german` and `english` inflect words. `phrases`, `verbgroup`,
-`clauses` and `sentences` are the nodes of a sentence's tree; each renders itself in both languages. `choosing`,
-`things`, `dates`, `events`, `states`, `questions`, `reasons` and `discourse` build random trees: each extends the class
-of the one before, and the last is `Author`. `holdout` decides which combinations are kept out of the training text.
+`clauses` and `sentences` are the nodes of a sentence's tree; each renders itself in both languages, in `words` that
+know what they express, so that `alignment` can link them. `choosing`, `things`, `dates`, `events`, `states`,
+`questions`, `reasons` and `discourse` build random trees: each extends the class of the one before, and the last is
+`Author`. `holdout` decides which combinations are kept out of the training text.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from nmt.grammar.alignment import true_alignment
 from nmt.grammar.discourse import Author
 from nmt.grammar.holdout import is_unseen
 from nmt.grammar.lexicon import modifiers
@@ -19,8 +21,9 @@ from nmt.grammar.lexicon.entries import Adjective, Adverb, Noun
 from nmt.grammar.lexicon.nouns import NOUNS
 from nmt.grammar.lexicon.verbs import ALL as VERBS
 from nmt.grammar.sentences import Sentence
+from nmt.text.alignments import GoldAlignment
 
-__all__ = ["fingerprint", "generate", "generate_sentences", "lemma_counts"]
+__all__ = ["draw", "fingerprint", "generate", "generate_sentences", "lemma_counts"]
 
 MIN_WORDS, MAX_WORDS = 3, 25
 """Words in a sentence, in each language."""
@@ -32,7 +35,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class Drawn:
     """A random sentence."""
 
     sentence: Sentence
@@ -41,18 +44,24 @@ class _Drawn:
     unseen: bool
     """Whether it has a held-out combination."""
 
+    @property
+    def alignment(self) -> GoldAlignment:
+        """The true links from English to German words."""
+        return true_alignment(self.sentence)
+
 
 def generate(seed: int, train: int, valid: int, test: int) -> dict[str, list[Pair]]:
     """Generate distinct pairs per split; `unseen` is the half of test with combinations that training lacks."""
-    return {split: [each.pair for each in drawn] for split, drawn in _draw(seed, train, valid, test).items()}
+    return {split: [each.pair for each in drawn] for split, drawn in draw(seed, train, valid, test).items()}
 
 
 def generate_sentences(seed: int, train: int, valid: int, test: int) -> dict[str, list[Sentence]]:
     """Generate the sentences of `generate`, before they are put into words."""
-    return {split: [each.sentence for each in drawn] for split, drawn in _draw(seed, train, valid, test).items()}
+    return {split: [each.sentence for each in drawn] for split, drawn in draw(seed, train, valid, test).items()}
 
 
-def _draw(seed: int, train: int, valid: int, test: int) -> dict[str, list[_Drawn]]:
+def draw(seed: int, train: int, valid: int, test: int) -> dict[str, list[Drawn]]:
+    """Draw the sentences of `generate`."""
     stream = _distinct(seed)
     unseen = test // 2
     drawn = {"train": _take(stream, train, unseen=False)}
@@ -66,7 +75,7 @@ def _draw(seed: int, train: int, valid: int, test: int) -> dict[str, list[_Drawn
     return drawn
 
 
-def _distinct(seed: int) -> Iterator[_Drawn]:
+def _distinct(seed: int) -> Iterator[Drawn]:
     """Yield distinct sentences without end."""
     author = Author(Random(seed))
     seen: tuple[set[str], set[str]] = set(), set()
@@ -77,14 +86,12 @@ def _distinct(seed: int) -> Iterator[_Drawn]:
         if is_short and pair[0] not in seen[0] and pair[1] not in seen[1]:
             seen[0].add(pair[0])
             seen[1].add(pair[1])
-            yield _Drawn(sentence, pair, is_unseen(sentence.pairings()))
+            yield Drawn(sentence, pair, is_unseen(sentence.pairings()))
 
 
-def _take(
-    stream: Iterator[_Drawn], count: int, unseen: bool, known: tuple[set[str], ...] | None = None
-) -> list[_Drawn]:
+def _take(stream: Iterator[Drawn], count: int, unseen: bool, known: tuple[set[str], ...] | None = None) -> list[Drawn]:
     """Return the next sentences that are, or are not, unseen and, if `known` is given, use only known words."""
-    taken: list[_Drawn] = []
+    taken: list[Drawn] = []
     while len(taken) < count:
         each = next(stream)
         if each.unseen is unseen and (known is None or all(_words(each.pair[side]) <= known[side] for side in (0, 1))):
@@ -96,7 +103,7 @@ def _words(sentence: str) -> set[str]:
     return {word.strip(",.?").lower() for word in sentence.split()}
 
 
-def _vocabulary(drawn: list[_Drawn], side: int) -> set[str]:
+def _vocabulary(drawn: list[Drawn], side: int) -> set[str]:
     return set().union(*(_words(each.pair[side]) for each in drawn))
 
 

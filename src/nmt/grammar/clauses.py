@@ -1,15 +1,17 @@
 """Clauses: a subject, a verb group and parts, in the word order of each language."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 
 from nmt.grammar import english, german
 from nmt.grammar.determiners import HOW_MANY, NO, NOT_A, WHICH
 from nmt.grammar.features import Agreement, Case, Order
-from nmt.grammar.phrases import Nominal, NounPhrase, Owned, Phrase, Prepositional, RelativeClause, words
+from nmt.grammar.phrases import Nominal, NounPhrase, Owned, Phrase, Prepositional, RelativeClause
 from nmt.grammar.pronouns import Asked, There
 from nmt.grammar.verbgroup import LIKE_TO, VerbGroup
+from nmt.grammar.words import COMMA, Word, Words
 
 
 class Role(Enum):
@@ -75,14 +77,18 @@ class Part:
     phrase: Phrase
     case: Case = Case.ACCUSATIVE
 
-    def english(self) -> str:
+    def english(self, at: str = "") -> Words:
         """Return the phrase in English."""
-        text = self.phrase.english(Case.ACCUSATIVE if self.role is not Role.PREDICATE else Case.NOMINATIVE)
-        return f"to {text}" if self.role is Role.SHIFTED else text
+        words = self.phrase.english(Case.ACCUSATIVE if self.role is not Role.PREDICATE else Case.NOMINATIVE, at)
+        return (Word("to", (), f"{at}head"), *words) if self.role is Role.SHIFTED else words
 
-    def german(self) -> str:
+    def german(self, at: str = "") -> Words:
         """Return the phrase in German, without its relative clause."""
-        return self.phrase.german(self.case)
+        return self.phrase.german(self.case, at)
+
+
+NamedPart = tuple[str, Part]
+"""The path of a part, with a dot at its end, and the part."""
 
 
 def noun_phrase(phrase: Phrase) -> NounPhrase | Owned | None:
@@ -107,24 +113,28 @@ class Clause:
     front: Part | None = None
     """The part that opens the clause in both languages: an adverbial, a question word or a relative pronoun."""
 
-    def english(self, question: bool = False) -> str:
-        """Return the clause with the English order of words."""
+    def english(self, at: str = "", question: bool = False) -> Words:
+        """Return the clause with the English order of words; `at` is its path, with a dot at its end."""
         agreement = self.subject.agreement
         if isinstance(self.subject, There):
             agreement = Agreement(3, self.subject.plural)
-        chain = self.group.english_chain(agreement)
+        verbs = self.group.english_chain(agreement)
         inverted = question and not self.asks_for_subject
-        finite, rest = chain.finite, list(chain.rest)
-        adverbs = [part.english() for part in self.parts if part.role in BEFORE_MAIN_VERB]
-        negation = "not" if self.group.negated else ""
-        if chain.base and (inverted or negation):
-            finite, rest = english.do_support(self.group.tense, agreement), [chain.base, *rest]
-        operator = finite != chain.finite or not chain.base
-        subject = self.subject.english(Case.NOMINATIVE)
-        verb = (
-            words(finite, subject * inverted, negation, *adverbs, *rest) if operator else words(*adverbs, finite, *rest)
-        )
-        return words(self._english_front(), "" if inverted else subject, verb, self._english_tail())
+        forms = [verbs.finite, *verbs.rest]
+        supported = bool(verbs.base) and (inverted or self.group.negated)
+        if supported:
+            forms = [english.do_support(self.group.tense, agreement), verbs.base, *verbs.rest]
+        finite, *rest = self.group.name_english(forms, supported, at)
+        adverbs = _english(named for named in self._named_parts(at) if named[1].role in BEFORE_MAIN_VERB)
+        negation = (Word("not", (f"{at}negation",), f"{at}verb"),) if self.group.negated else ()
+        subject = self.subject.english(Case.NOMINATIVE, f"{at}subject.")
+        operator = forms[0] != verbs.finite or not verbs.base
+        verb = (finite, *subject * inverted, *negation, *adverbs, *rest) if operator else (*adverbs, finite, *rest)
+        return (*self._english_front(at), *subject * (not inverted), *verb, *self._english_tail(at))
+
+    def _named_parts(self, at: str) -> Iterator[NamedPart]:
+        """Yield each part with its path."""
+        return ((f"{at}part{index}.", part) for index, part in enumerate(self.parts))
 
     @property
     def asks_for_subject(self) -> bool:
@@ -138,68 +148,64 @@ class Clause:
         """Whether a question word opens the clause, so that the German verb stays second."""
         return self.front is not None or self.asks_for_subject
 
-    def _english_front(self) -> str:
+    def _english_front(self, at: str) -> Words:
         if self.front is None:
-            return ""
-        return self.front.english() + ("," if self.front.role is Role.COMMENT else "")
+            return ()
+        return (*self.front.english(f"{at}front."), *([COMMA] if self.front.role is Role.COMMENT else []))
 
-    def _english_tail(self) -> str:
-        particle = self.group.verb.particle
+    def _english_tail(self, at: str) -> Words:
+        particle = tuple(Word(word, (), f"{at}verb") for word in self.group.verb.particle.split())
         parts = sorted(
-            (part for part in self.parts if part.role not in BEFORE_MAIN_VERB),
-            key=lambda part: ENGLISH_RANK[part.role],
+            (named for named in self._named_parts(at) if named[1].role not in BEFORE_MAIN_VERB),
+            key=lambda named: ENGLISH_RANK[named[1].role],
         )
-        first = parts[0].phrase if parts else None
-        if particle in SEPARABLE_PARTICLES and first is not None and getattr(first, "light", False):
-            return words(parts[0].english(), particle, *(part.english() for part in parts[1:]))
-        return words(particle, *(part.english() for part in parts))
+        separates = self.group.verb.particle in SEPARABLE_PARTICLES
+        before = 1 if separates and parts and getattr(parts[0][1].phrase, "light", False) else 0
+        return (*_english(parts[:before]), *particle, *_english(parts[before:]))
 
-    def english_relative(self) -> str:
+    def english_relative(self, at: str = "") -> Words:
         """Return the clause as a relative clause."""
-        return self.english()
+        return self.english(at)
 
-    def english_infinitive(self) -> str:
+    def english_infinitive(self, at: str = "") -> Words:
         """Return the clause without its subject, as an infinitive with `to`."""
-        return words("to", self.group.verb.english[0], self._english_tail())
+        to, verb = Word("to", (f"{at}to",), f"{at}verb"), Word(self.group.verb.english[0], (f"{at}verb",))
+        return (to, verb, *self._english_tail(at))
 
-    def german(self, order: Order) -> str:
-        """Return the clause with the German order of words."""
-        opening, closing = self.group.german_order(self.subject.agreement, order)
-        middle = [text for _, text in sorted(self._middle(order), key=lambda item: item[0])]
-        front = self.front.german() if self.front else ""
+    def german(self, order: Order, at: str = "") -> Words:
+        """Return the clause with the German order of words; `at` is its path, with a dot at its end."""
+        opening, closing = self.group.german_order(self.subject.agreement, order, at)
+        middle = [words for _, words in sorted(self._middle(order, at), key=lambda item: item[0])]
+        front = self.front.german(f"{at}front.") if self.front else ()
         if order is Order.SECOND and self.front is None:
-            front = self._german_subject()
-        tails = [relative_of(part.phrase) for part in self.parts]
-        relatives = [f", {tail.german(Order.LAST)} ," for tail in tails if tail]
-        standards = [part.german() for part in self.parts if part.role is Role.STANDARD]
-        return words(front, opening, *middle, closing, *standards, *relatives)
+            front = self._german_subject(at)
+        relatives = [_german_relative(part.phrase, path) for path, part in self._named_parts(at)]
+        standards = [part.german(path) for path, part in self._named_parts(at) if part.role is Role.STANDARD]
+        return (*front, *opening, *chain(*middle), *closing, *chain(*standards, *relatives))
 
-    def _german_subject(self) -> str:
-        relative = relative_of(self.subject)
-        text = self.subject.german(Case.NOMINATIVE)
-        return f"{text} , {relative.german(Order.LAST)} ," if relative else text
+    def _german_subject(self, at: str) -> Words:
+        path = f"{at}subject."
+        return (*self.subject.german(Case.NOMINATIVE, path), *_german_relative(self.subject, path))
 
-    def _middle(self, order: Order) -> Iterator[tuple[float, str]]:
+    def _middle(self, order: Order, at: str) -> Iterator[tuple[float, Words]]:
         """Yield the words of the middle field, between the two parts of the German verb, each with its rank."""
         if order in (Order.FIRST, Order.LAST) or (order is Order.SECOND and self.front):
             early = self.subject.light or isinstance(self.subject, Asked)
             full = SUBJECT if self.subject.definite else UNKNOWN_SUBJECT
-            yield SUBJECT_PRONOUN if early else full, self._german_subject()
+            yield SUBJECT_PRONOUN if early else full, self._german_subject(at)
         if self.group.verb.reflexive:
             agreement = self.subject.agreement
-            yield REFLEXIVE, german.REFLEXIVE[agreement.person, agreement.plural]
+            yield REFLEXIVE, (Word(german.REFLEXIVE[agreement.person, agreement.plural], (), f"{at}verb"),)
         if self.group.modal is LIKE_TO:
-            yield LIKE, "gern"
-        if self.group.negated and not self._absorbs_negation:
-            yield NEGATION, "nicht"
-        for part in self.parts:
-            if part.role is not Role.STANDARD:
-                yield self._rank(part), part.german()
-
-    @property
-    def _absorbs_negation(self) -> bool:
-        phrases = (noun_phrase(part.phrase) for part in self.parts if part.role is Role.OBJECT)
-        return any(isinstance(phrase, NounPhrase) and phrase.determiner in (NOT_A, NO) for phrase in phrases)
+            yield LIKE, (Word("gern", (f"{at}modal",)),)
+        if self.group.negated and not any(map(_absorbs_negation, self.parts)):
+            yield NEGATION, (Word("nicht", (f"{at}negation",)),)
+        for path, part in self._named_parts(at):
+            if self.group.negated and _absorbs_negation(part):
+                first, *rest = part.german(path)  # kein
+                yield self._rank(part), (first._replace(expresses=(*first.expresses, f"{at}negation")), *rest)
+            elif part.role is not Role.STANDARD:
+                yield self._rank(part), part.german(path)
 
     def _rank(self, part: Part) -> float:
         rank = GERMAN_RANK[part.role]
@@ -232,3 +238,20 @@ class Clause:
             inner = noun_phrase(part.phrase)
             if inner and part.role is Role.OBJECT:
                 yield "object", name, inner.noun.english
+
+
+def _english(parts: Iterable[NamedPart]) -> Words:
+    """Return parts in English, one after the other."""
+    return tuple(chain.from_iterable(part.english(path) for path, part in parts))
+
+
+def _german_relative(phrase: Phrase, path: str) -> Words:
+    """Return the relative clause that modifies a phrase, between commas; nothing if there is none."""
+    relative = relative_of(phrase)
+    return (COMMA, *relative.german(Order.LAST, f"{path}relative."), COMMA) if relative else ()
+
+
+def _absorbs_negation(part: Part) -> bool:
+    """Return whether the article of an object expresses the negation of the clause."""
+    phrase = noun_phrase(part.phrase) if part.role is Role.OBJECT else None
+    return isinstance(phrase, NounPhrase) and phrase.determiner in (NOT_A, NO)

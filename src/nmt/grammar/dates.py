@@ -39,7 +39,7 @@ class Calendar(Supplier):
         """Draw an adverbial such as: three weeks ago."""
         number = self.random.choice(modifiers.NUMBER[:6])
         unit, einheit = self.random.choice((("days", "Tagen"), ("weeks", "Wochen"), ("months", "Monaten")))
-        return Fixed(f"{number.english} {unit} ago", f"vor {number.german} {einheit}")
+        return Fixed(f"{number.english} {unit} ago", f"vor {number.german} {einheit}", german_order=(2, 0, 1))
 
     def clock(self) -> Fixed:
         """Draw an adverbial such as: at eight o'clock."""

@@ -8,25 +8,29 @@ from nmt.grammar import english, german
 from nmt.grammar.determiners import BARE, NOT_A, Determiner
 from nmt.grammar.features import Agreement, Case, Gender, Order
 from nmt.grammar.lexicon.entries import Adjective, Noun
+from nmt.grammar.words import Word, Words, merged, say, spelled, with_ending
 
 
 class Phrase(Protocol):
-    """Anything that fills a place in a clause."""
+    """Anything that fills a place in a clause. `at` is the path of that place, with a dot at its end.
 
-    def english(self, case: Case) -> str:
+    The word that the other words of a phrase belong to expresses the element `head`.
+    """
+
+    def english(self, case: Case, at: str = "") -> Words:
         """Return the phrase in English."""
 
-    def german(self, case: Case) -> str:
+    def german(self, case: Case, at: str = "") -> Words:
         """Return the phrase in German, in this case."""
 
 
 class RelativeClause(Protocol):
     """A clause that modifies a noun; `nmt.grammar.clauses.Clause` is one."""
 
-    def english_relative(self) -> str:
+    def english_relative(self, at: str = "") -> Words:
         """Return the clause in English."""
 
-    def german(self, order: Order) -> str:
+    def german(self, order: Order, at: str = "") -> Words:
         """Return the clause in German, in this order."""
 
     def pairings(self, order: Order) -> Iterator[tuple[str, str, str]]:
@@ -47,11 +51,6 @@ class Nominal(Phrase, Protocol):
     @property
     def definite(self) -> bool:
         """Whether the phrase refers to something known, which German places before the unknown."""
-
-
-def words(*parts: str) -> str:
-    """Join the parts that are not empty."""
-    return " ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +79,22 @@ class NounPhrase:
         """The definiteness of the determiner."""
         return self.determiner.definite
 
-    def english(self, case: Case) -> str:
+    def english(self, case: Case, at: str = "") -> Words:
         """Return the phrase with its relative clause."""
-        noun = self.noun.english_plural if self.plural else self.noun.english
-        adjective = self.adjective.english if self.adjective else ""
+        noun = say(self.noun.english_plural if self.plural else self.noun.english, f"{at}head")
+        adjective = say(self.adjective.english if self.adjective else "", f"{at}adjective")
         if self.possessor:
-            owner = self.possessor.english(Case.GENITIVE)
-            head = words(owner + ("'" if owner.endswith("s") else "'s"), adjective, noun)
+            owner = self.possessor.english(Case.GENITIVE, f"{at}possessor.")
+            determiner = with_ending(owner, "'" if owner[-1].text.endswith("s") else "'s")
         else:
-            determiner = self._english_determiner(words(adjective, noun))
-            head = words(determiner, adjective, noun)
-        return words(head, self.relative.english_relative() if self.relative else "")
+            determiner = self._name_determiner(self._english_determiner(spelled((*adjective, *noun))), at)
+        relative = self.relative.english_relative(f"{at}relative.") if self.relative else ()
+        return (*determiner, *adjective, *noun, *relative)
+
+    def _name_determiner(self, text: str, at: str) -> Words:
+        if text.count(" ") == 1:  # how many, wie viele
+            return tuple(Word(word, (f"{at}determiner{place}",)) for place, word in enumerate(text.split()))
+        return say(text, f"{at}determiner", f"{at}head")
 
     def _english_determiner(self, rest: str) -> str:
         if self.plural:
@@ -99,16 +103,17 @@ class NounPhrase:
             return "any"
         return english.article(rest) if self.determiner.singular == "a" else self.determiner.singular
 
-    def german(self, case: Case) -> str:
+    def german(self, case: Case, at: str = "") -> Words:
         """Return the phrase without its relative clause, which the surrounding clause places."""
         gender = self.noun.gender
-        determiner = self.determiner.in_german(case, gender, self.plural)
+        determiner = self._name_determiner(self.determiner.in_german(case, gender, self.plural), at)
         adjective = ""
         if self.adjective:
             ending = german.adjective_ending(self.determiner.declension, case, gender, self.plural)
             adjective = german.adjective(self.adjective.german, ending)
-        owner = self.possessor.german(Case.GENITIVE) if self.possessor else ""
-        return words(determiner, adjective, self.german_noun(case), owner)
+        noun = say(self.german_noun(case), f"{at}head")
+        owner = self.possessor.german(Case.GENITIVE, f"{at}possessor.") if self.possessor else ()
+        return (*determiner, *say(adjective, f"{at}adjective"), *noun, *owner)
 
     def german_noun(self, case: Case) -> str:
         """Return the German noun in case and number."""
@@ -153,13 +158,15 @@ class Owned:
     def _phrase(self) -> NounPhrase:
         return NounPhrase(BARE, self.noun, self.plural, self.adjective)
 
-    def english(self, case: Case) -> str:
+    def english(self, case: Case, at: str = "") -> Words:
         """Return the owner, then the thing."""
-        return f"{self.owner.english(case)}'s {self._phrase().english(case)}"
+        owner = with_ending(self.owner.english(case, f"{at}possessor."), "'s")
+        return (*owner, *self._phrase().english(case, at))
 
-    def german(self, case: Case) -> str:
+    def german(self, case: Case, at: str = "") -> Words:
         """Return the owner, then the thing, with the adjective declined as without an article."""
-        return f"{self.owner.german(case)}s {self._phrase().german(case)}"
+        owner = with_ending(self.owner.german(case, f"{at}possessor."), "s")
+        return (*owner, *self._phrase().german(case, at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +192,13 @@ class Name:
         """A name is definite."""
         return True
 
-    def english(self, case: Case) -> str:
+    def english(self, case: Case, at: str = "") -> Words:
         """Return the name."""
-        return self.english_name
+        return say(self.english_name, f"{at}head")
 
-    def german(self, case: Case) -> str:
+    def german(self, case: Case, at: str = "") -> Words:
         """Return the name."""
-        return self.german_name
+        return say(self.german_name, f"{at}head")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,29 +223,42 @@ class Both:
         """Definite if both are."""
         return self.first.definite and self.second.definite
 
-    def english(self, case: Case) -> str:
+    def english(self, case: Case, at: str = "") -> Words:
         """Return both, joined by `and`."""
-        return f"{self.first.english(case)} and {self.second.english(case)}"
+        first, second = self.first.english(case, f"{at}first."), self.second.english(case, f"{at}second.")
+        return (*first, Word("and", (f"{at}and",)), *second)
 
-    def german(self, case: Case) -> str:
+    def german(self, case: Case, at: str = "") -> Words:
         """Return both, joined by `und`."""
-        return f"{self.first.german(case)} und {self.second.german(case)}"
+        first, second = self.first.german(case, f"{at}first."), self.second.german(case, f"{at}second.")
+        return (*first, Word("und", (f"{at}and",)), *second)
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """Words that do not change with the case: adverbs, clock times, numbers."""
+    """Words that do not change with the case: adverbs, clock times, numbers.
+
+    Word by word they mean the same if both languages have the same number of words; otherwise only as a whole.
+    """
 
     english_words: str
     german_words: str
+    german_order: tuple[int, ...] = ()
+    """The English place of each German word, if the languages order them differently."""
 
-    def english(self, case: Case) -> str:
+    def english(self, case: Case, at: str = "") -> Words:
         """Return the English words."""
-        return self.english_words
+        return self._named(self.english_words.split(), (), at)
 
-    def german(self, case: Case) -> str:
+    def german(self, case: Case, at: str = "") -> Words:
         """Return the German words."""
-        return self.german_words
+        return self._named(self.german_words.split(), self.german_order, at)
+
+    def _named(self, words: list[str], order: tuple[int, ...], at: str) -> Words:
+        if self.english_words.count(" ") != self.german_words.count(" "):
+            return tuple(Word(word, (), f"{at}head") for word in words)
+        places = order or range(len(words))
+        return tuple(Word(word, (f"{at}word{place}",)) for place, word in zip(places, words, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +270,16 @@ class Prepositional:
     governs: Case
     nominal: Phrase
 
-    def english(self, case: Case) -> str:
+    def english(self, case: Case, at: str = "") -> Words:
         """Return preposition and object form."""
-        return words(self.english_preposition, self.nominal.english(Case.ACCUSATIVE))
+        preposition = say(self.english_preposition, f"{at}preposition", f"{at}head")
+        return (*preposition, *self.nominal.english(Case.ACCUSATIVE, at))
 
-    def german(self, case: Case) -> str:
+    def german(self, case: Case, at: str = "") -> Words:
         """Return preposition and nominal in the case it governs, contracted with an article if German does so."""
-        return german.contract(self.german_preposition, self.nominal.german(self.governs))
+        (preposition,) = say(self.german_preposition, f"{at}preposition", f"{at}head")
+        nominal = self.nominal.german(self.governs, at)
+        first, *_ = german.contract(preposition.text, spelled(nominal)).split()
+        if first == preposition.text:
+            return (preposition, *nominal)
+        return (merged(first, preposition, nominal[0]), *nominal[1:])

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from nmt.grammar import german
 from nmt.grammar.features import Agreement, Case, Gender
+from nmt.grammar.words import Words, say
 
 ENGLISH_PRONOUNS = {
     (1, False): ("I", "me"),
@@ -30,17 +31,17 @@ class Pronoun:
         """A pronoun is definite."""
         return True
 
-    def english(self, case: Case) -> str:
+    def english(self, case: Case, at: str = "") -> Words:
         """Return the subject or the object form."""
         agreement = self.agreement
         forms = ENGLISH_PRONOUNS.get((agreement.person, agreement.plural)) or ENGLISH_THIRD[agreement.gender]
-        return forms[case is not Case.NOMINATIVE]
+        return say(forms[case is not Case.NOMINATIVE], f"{at}head")
 
-    def german(self, case: Case) -> str:
+    def german(self, case: Case, at: str = "") -> Words:
         """Return the form of the case."""
         agreement = self.agreement
         forms = german.PRONOUNS.get((agreement.person, agreement.plural)) or german.THIRD_PERSON[agreement.gender]
-        return forms[case]
+        return say(forms[case], f"{at}head")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,13 @@ class There:
         """The German one: es."""
         return Agreement(3, False, Gender.NEUTER)
 
-    def english(self, case: Case) -> str:
+    def english(self, case: Case, at: str = "") -> Words:
         """Return the English expletive."""
-        return "there"
+        return say("there", f"{at}head")
 
-    def german(self, case: Case) -> str:
+    def german(self, case: Case, at: str = "") -> Words:
         """Return the German expletive."""
-        return "es"
+        return say("es", f"{at}head")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +76,14 @@ class Asked:
     light: bool = False
     definite: bool = True
 
-    def english(self, case: Case) -> str:
+    def english(self, case: Case, at: str = "") -> Words:
         """Return who, whom, what or that."""
         if self.human:
-            return "who" if case is Case.NOMINATIVE else "whom"
-        return "that" if self.relative else "what"
+            return say("who" if case is Case.NOMINATIVE else "whom", f"{at}head")
+        return say("that" if self.relative else "what", f"{at}head")
 
-    def german(self, case: Case) -> str:
+    def german(self, case: Case, at: str = "") -> Words:
         """Return the relative pronoun of the agreement, or wer, wen, wem, was."""
         if self.relative:
-            return german.relative(case, self.agreement.gender, self.agreement.plural)
-        return ("wer", "wen", "wem")[case] if self.human else "was"
+            return say(german.relative(case, self.agreement.gender, self.agreement.plural), f"{at}head")
+        return say(("wer", "wen", "wem")[case] if self.human else "was", f"{at}head")

@@ -1,12 +1,11 @@
 """Sentences: one clause or several linked ones, with commas, capitals and a final mark."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nmt.grammar.clauses import Clause
 from nmt.grammar.features import Order
-from nmt.grammar.phrases import words
+from nmt.grammar.words import COMMA, Word, Words, merged, say, spelled, with_ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +44,26 @@ class Linked:
     second: "Clause | Linked"
     reversed: bool = False
 
-    def english(self, question: bool = False) -> str:
-        """Return both clauses in English."""
-        second = self.second.english()
+    def english(self, at: str = "", question: bool = False) -> Words:
+        """Return both clauses in English; `at` is the path of both, with a dot at its end."""
         if self.connector.order is Order.ZU and isinstance(self.second, Clause):
-            second = self.second.english_infinitive()
-        second = words(self.connector.english, second)
+            second = self.second.english_infinitive(f"{at}second.")
+        else:
+            second = self.second.english(f"{at}second.")
+        second = (*say(self.connector.english, f"{at}connector"), *second)
+        first = self.first.english(f"{at}first.", question)
         if self.reversed:
-            return f"{second} , {self.first.english(question)}"
-        return words(self.first.english(question), "," if self.connector.english_comma else "", second)
+            return (*second, COMMA, *first)
+        return (*first, *([COMMA] if self.connector.english_comma else []), *second)
 
-    def german(self, order: Order) -> str:
+    def german(self, order: Order, at: str = "") -> Words:
         """Return both clauses in German; `order` is that of the first."""
-        second = words(self.connector.german, self.second.german(self.connector.order))
+        connector = say(self.connector.german, f"{at}connector", f"{at}second.to")  # um belongs to zu
+        second = (*connector, *self.second.german(self.connector.order, f"{at}second."))
         if self.reversed:
-            return f"{second} , {self.first.german(Order.FIRST)}"
-        return words(self.first.german(order), "," if self.connector.german_comma else "", second)
+            return (*second, COMMA, *self.first.german(Order.FIRST, f"{at}first."))
+        first = self.first.german(order, f"{at}first.")
+        return (*first, *([COMMA] if self.connector.german_comma else []), *second)
 
     def pairings(self, order: Order) -> Iterator[tuple[str, str, str]]:
         """Yield the pairings of all clauses."""
@@ -68,10 +71,27 @@ class Linked:
         yield from self.second.pairings(self.connector.order)
 
 
-def spell(text: str, mark: str) -> str:
-    """Join tokens into a sentence: attach commas to words, and remove double and final ones."""
-    text = re.sub(r"(?: ,)+", ",", text + " ").strip().rstrip(",")
-    return text[0].upper() + text[1:] + mark
+def punctuate(words: Words, mark: str) -> Words:
+    """Attach commas to words, without double and final ones, and the final mark; write the first letter large."""
+    found: Words = ()
+    for word in words:
+        if word != COMMA:
+            found = (*found, word)
+        elif not found[-1].text.endswith(","):
+            found = with_ending(found, ",")
+    first, *rest = (*found[:-1], found[-1]._replace(text=found[-1].text.rstrip(",") + mark))
+    return (first._replace(text=first.text[0].upper() + first.text[1:]), *rest)
+
+
+def join_cannot(words: Words) -> Words:
+    """Write `can` before `not` as one word with it."""
+    found: list[Word] = []
+    for word in words:
+        if word.text == "not" and found and found[-1].text == "can":
+            found[-1] = merged("cannot", found[-1], word)
+        else:
+            found.append(word)
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +103,23 @@ class Sentence:
 
     def english(self) -> str:
         """Return the English sentence."""
-        text = self.body.english(self.question).replace("can not", "cannot")
-        return spell(text, "?" if self.question else ".")
+        return spelled(self.english_words())
 
     def german(self) -> str:
         """Return the German sentence."""
-        return spell(self.body.german(self._order), "?" if self.question else ".")
+        return spelled(self.german_words())
+
+    def english_words(self) -> Words:
+        """Return the words of the English sentence, with punctuation."""
+        return punctuate(join_cannot(self.body.english("", self.question)), self._mark)
+
+    def german_words(self) -> Words:
+        """Return the words of the German sentence, with punctuation."""
+        return punctuate(self.body.german(self._order), self._mark)
+
+    @property
+    def _mark(self) -> str:
+        return "?" if self.question else "."
 
     @property
     def _order(self) -> Order:

@@ -16,6 +16,7 @@ from nmt.grammar.phrases import Fixed, Nominal, NounPhrase, Prepositional
 from nmt.grammar.pronouns import Pronoun, There
 from nmt.grammar.things import SMALL_NUMERALS
 from nmt.grammar.verbgroup import WANT_TO, VerbGroup
+from nmt.grammar.words import Word, Words
 
 AS_A_JOB = Determiner("a", "", "", Declension.STRONG, inflects=False, definite=False)
 """He is a teacher: no article in German."""
@@ -53,13 +54,13 @@ class Than:
 
     standard: Nominal
 
-    def english(self, case: Case) -> str:
+    def english(self, case: Case, at: str = "") -> Words:
         """Return `than` and the standard of comparison."""
-        return f"than {self.standard.english(case)}"
+        return (Word("than", (f"{at}than",)), *self.standard.english(case, at))
 
-    def german(self, case: Case) -> str:
+    def german(self, case: Case, at: str = "") -> Words:
         """Return `als` and the standard, in the case of what is compared."""
-        return f"als {self.standard.german(case)}"
+        return (Word("als", (f"{at}than",)), *self.standard.german(case, at))
 
 
 class Describer(Narrator):

@@ -1,10 +1,12 @@
 """The verb of a clause with tense, modal and negation: the finite part and the rest, in both languages."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nmt.grammar import english, german
 from nmt.grammar.features import Agreement, Order, Tense
 from nmt.grammar.lexicon.entries import Verb
+from nmt.grammar.words import Word, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,22 @@ class VerbGroup:
         present = english.third_person(base) if agreement.third_singular else base
         return EnglishChain(modal.english_past if past else present, rest, base)
 
+    def name_english(self, forms: Sequence[str], supported: bool, at: str) -> Words:
+        """Return the English verb forms as words; `supported` if the first one is a form of do that they need."""
+        *before, verb = forms
+        named = []
+        for place, form in enumerate(before):
+            if not self.modal or (supported and place == 0):
+                named.append(self._auxiliary_word(form, at))
+            elif form == "to":
+                named.append(Word(form, (), f"{at}modal"))
+            else:
+                named.append(Word(form, (f"{at}modal",), f"{at}verb"))
+        return (*named, Word(verb, (f"{at}verb",)))
+
+    def _auxiliary_word(self, form: str, at: str) -> Word:
+        return Word(form, (f"{at}auxiliary",), f"{at}modal" if self.modal else f"{at}verb")
+
     def german_bracket(self, agreement: Agreement) -> GermanBracket:  # noqa: PLR0911
         """Return the German verb forms for a subject."""
         infinitive, third, participle = self.verb.german
@@ -147,11 +165,22 @@ class VerbGroup:
             return german.preterite(modal, agreement)
         return german.present(modal, "", "", agreement)
 
-    def german_order(self, agreement: Agreement, order: Order) -> tuple[str, str]:
+    def german_order(self, agreement: Agreement, order: Order, at: str = "") -> tuple[Words, Words]:
         """Return the words that open and close the German verb bracket."""
+        verb, to = f"{at}verb", f"{at}to"
         if order is Order.ZU:
-            return "", german.zu_infinitive(self.verb.german[0], self.verb.prefix)
+            *separate, infinitive = german.zu_infinitive(self.verb.german[0], self.verb.prefix).split()
+            return (), (*(Word(zu, (to,)) for zu in separate), Word(infinitive, (verb,) if separate else (verb, to)))
         bracket = self.german_bracket(agreement)
+        closing = tuple(Word(form, (verb,)) for form in bracket.closing)
         if order is Order.LAST:
-            return "", " ".join([*bracket.closing, bracket.prefix + bracket.finite])
-        return bracket.finite, " ".join(bracket.closing) or bracket.prefix
+            return (), (*closing, self._finite_word(bracket, bracket.prefix + bracket.finite, at))
+        prefix = (Word(bracket.prefix, (), verb),) if bracket.prefix else ()
+        return (self._finite_word(bracket, bracket.finite, at),), closing or prefix
+
+    def _finite_word(self, bracket: GermanBracket, form: str, at: str) -> Word:
+        if not bracket.closing:
+            return Word(form, (f"{at}verb",))
+        if self.modal and self.modal.german:
+            return Word(form, (f"{at}modal",), f"{at}verb")
+        return self._auxiliary_word(form, at)

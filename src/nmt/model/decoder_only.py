@@ -45,16 +45,22 @@ class DecoderOnly(BaseModel):
         """See `TranslationModel.build_position_tables`; positions count through the source and the translation."""
         super().build_position_tables(2 * longest)
 
-    def attention(self, source: Packed, target: Packed) -> AttentionMaps:
+    def attention(self, source: Packed, target: Packed) -> list[AttentionMaps]:
         """See `TranslationModel.attention`."""
-        recorder, length = Recorder(), source.longest
+        recorder = Recorder()
         self._read(Joined(source, target), recorder)
-        weights = torch.cat(recorder.weights)
-        return AttentionMaps(
-            encoder=weights[..., :length, :length],
-            decoder=weights[..., length:, length:],
-            cross=weights[..., length:, :length],
-        )
+        weights = torch.stack(recorder.weights, 1)  # (sentences, layers, heads, queries, keys)
+        found = []
+        for each, read, said in zip(weights, source.lengths.tolist(), target.lengths.tolist(), strict=True):
+            of_target = each[..., read : read + said, :]
+            found.append(
+                AttentionMaps(
+                    encoder=each[..., :read, :read],
+                    decoder=of_target[..., read : read + said],
+                    cross=of_target[..., :read],
+                )
+            )
+        return found
 
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`; the cache begins with the source."""

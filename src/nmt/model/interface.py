@@ -28,7 +28,7 @@ class Stack(NamedTuple):
 
 
 class AttentionMaps(NamedTuple):
-    """Attention weights (layers, heads, queries, keys) of one sentence pair."""
+    """Attention weights (layers, heads, queries, keys) of one sentence pair, without padding."""
 
     encoder: Tensor
     """From source tokens to source tokens."""
@@ -79,8 +79,8 @@ class TranslationModel(Protocol):
         The rows of a sentence are adjacent, and every sentence still being decoded has the same number of rows.
         """
 
-    def attention(self, source: Packed, target: Packed) -> AttentionMaps:
-        """Return the attention weights for one sentence pair."""
+    def attention(self, source: Packed, target: Packed) -> list[AttentionMaps]:
+        """Return the attention weights of each sentence pair."""
 
     # The methods of nn.Module that callers use:
     def parameters(self) -> Iterator[nn.Parameter]: ...  # noqa: D102

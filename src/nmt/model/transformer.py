@@ -93,9 +93,17 @@ class Transformer(BaseModel):
         output: Tensor = self.decoder_norm(stream)
         return output
 
-    def attention(self, source: Packed, target: Packed) -> AttentionMaps:
+    def attention(self, source: Packed, target: Packed) -> list[AttentionMaps]:
         """See `TranslationModel.attention`."""
         encoder, decoder = Recorder(), Recorder()
         self.decode(source, self.encode(source, encoder), target, decoder)
-        kinds = (encoder.weights, decoder.weights[0::2], decoder.weights[1::2])
-        return AttentionMaps(*(torch.cat(layers) for layers in kinds))
+        inner, own, cross = (
+            torch.stack(layers, 1) for layers in (encoder.weights, decoder.weights[0::2], decoder.weights[1::2])
+        )  # each (sentences, layers, heads, queries, keys)
+        lengths = zip(source.lengths.tolist(), target.lengths.tolist(), strict=True)
+        return [
+            AttentionMaps(
+                inner[index, ..., :read, :read], own[index, ..., :said, :said], cross[index, ..., :said, :read]
+            )
+            for index, (read, said) in enumerate(lengths)
+        ]

@@ -14,6 +14,7 @@ from nmt.grammar.phrases import Both, Fixed, Name, NounPhrase, Owned, Phrase, Pr
 from nmt.grammar.pronouns import Asked, Pronoun, There
 from nmt.grammar.sentences import AND, BUT, Linked, Sentence
 from nmt.grammar.states import Than
+from nmt.grammar.words import spelled
 from nmt.parsing import demo_verbs
 from nmt.parsing.demo_verbs import is_operator, verb_forms, verb_phrase
 from nmt.parsing.trees import Leaf, Node, Part, leaves, with_leaves
@@ -120,7 +121,8 @@ def _merge_standards(parts: Sequence[ClausePart]) -> Iterator[Part]:
     standard = next((part for part in parts if part.role is Role.STANDARD), None)
     for part in parts:
         if part.role is Role.PREDICATE and standard is not None:
-            yield Node("ADJP", (_adjectives(part.phrase.english(Case.NOMINATIVE), compared=True), _part(standard)))
+            more = _adjectives(spelled(part.phrase.english(Case.NOMINATIVE)), compared=True)
+            yield Node("ADJP", (more, _part(standard)))
         elif part.role is not Role.STANDARD:
             yield _part(part)
 
@@ -163,11 +165,12 @@ def _phrase(phrase: Phrase, case: Case) -> Node:  # noqa: PLR0911
         case Than():
             return Node("PP", (Leaf("IN", "than"), _phrase(phrase.standard, case)))
         case Pronoun():
-            return Node("NP", (Leaf("PRP", phrase.english(case)),))
+            return Node("NP", (Leaf("PRP", spelled(phrase.english(case))),))
         case There():
             return Node("NP", (Leaf("EX", "there"),))
         case Asked():
-            return Node("WHNP", (Leaf("WDT" if phrase.relative and not phrase.human else "WP", phrase.english(case)),))
+            tag = "WDT" if phrase.relative and not phrase.human else "WP"
+            return Node("WHNP", (Leaf(tag, spelled(phrase.english(case))),))
         case _:
             raise TypeError(f"a {type(phrase).__name__} has no tree")
 

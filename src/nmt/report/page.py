@@ -19,6 +19,7 @@ from nmt.data.filter_counts import FilterCount, filter_counts
 from nmt.data.mixed_store import open_training_text
 from nmt.decoding.attention import compute_attention
 from nmt.errors import UserError
+from nmt.evaluation.alignments import AlignmentScore, notable
 from nmt.evaluation.details import Part, Rates
 from nmt.model.interface import TranslationModel
 from nmt.report import about, attention, charts, corpus, curves, translations, trees
@@ -106,6 +107,7 @@ class TranslationsSection:
     charts: Sequence[TitledChart]
     rates: Rates | None
     parts: Sequence[Part]
+    alignments: Sequence[AlignmentScore]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +205,7 @@ def _translations(run: Run, evaluated: Evaluated, found: Sequence[translations.S
         by_frequency = charts.bars(translations.by_frequency(evaluated, counts), "training sentences with that word")
         drawn.append(("Scores by the rarest word of the source", by_frequency))
     shown, scores = len(translations.sentences_to_show(found)), evaluated.scores
-    return TranslationsSection(len(found), shown, drawn, scores.rates, scores.parts)
+    return TranslationsSection(len(found), shown, drawn, scores.rates, scores.parts, notable(scores.alignments))
 
 
 def _attention(found: Mapping[str, Sequence[translations.Sentence]], load_model: LoadModel) -> list[EncodedAttention]:

@@ -31,7 +31,7 @@ class Task:
     details: bool = False
     """Whether to add words with their probabilities, and attention."""
     alignments: bool = False
-    """Whether to add the source word that each word attends to most."""
+    """Whether to add links between source words and words."""
     choices: int = 0
     """Instead of translating, return this many words that are likely to follow the beginning."""
 

@@ -4,11 +4,11 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from nmt.compute.machine import prepare_machine
-from nmt.decoding.engine import Candidate, Translation
 from nmt.decoding.load_engine import load, load_engine
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
+from nmt.decoding.translation import Candidate, Translation
 from nmt.decoding.word_details import spell, word_attention, words_of
 from nmt.errors import ConfigError, UserError
 from nmt.serving.errors import report_error
@@ -74,7 +74,13 @@ def _answers(model: LoadedModel, batch: Batch) -> list[Answer]:
 def _translate(model: LoadedModel, batch: Batch) -> list[Translation]:
     task = batch.task
     beam = task.beam or max(model.engine.config.beam, task.nbest)
-    return model.translate(batch.requests, nbest=task.nbest, beam=beam, token_scores=task.details)
+    return model.translate(
+        batch.requests,
+        nbest=task.nbest,
+        beam=beam,
+        token_scores=task.details,
+        alignments=task.alignments and model.engine.has_attention,
+    )
 
 
 def _translated(model: LoadedModel, task: Task, source: str, translation: Translation) -> Answer:
@@ -83,19 +89,16 @@ def _translated(model: LoadedModel, task: Task, source: str, translation: Transl
 
 def _candidate(model: LoadedModel, task: Task, source: str, candidate: Candidate) -> Answer:
     found: Answer = {"text": candidate.text, "score": candidate.score}
-    if not (task.details or task.alignments):
-        return found
-    tokenizer = model.engine.tokenizer
+    has_attention = model.engine.has_attention and source.strip() and candidate.text.strip()
     if task.details:
-        words = words_of(candidate.tokens, candidate.text)
+        tokenizer, words = model.engine.tokenizer, words_of(candidate.tokens, candidate.text)
         found["source_words"] = spell(tokenizer.source_pieces(tokenizer.encode_source([source])[0]), source)
         found["words"] = [{"text": word.text, "probability": word.probability} for word in words]
-    if isinstance(model.engine, TorchEngine) and source.strip() and candidate.text.strip():
+    if task.details and has_attention:
         weights = word_attention(model.attention(source, candidate.text))
-        if task.details:
-            found["attention"] = weights.astype("float64").round(4).tolist()
-        if task.alignments:
-            found["alignment"] = [[int(row.argmax()), index] for index, row in enumerate(weights)]
+        found["attention"] = weights.astype("float64").round(4).tolist()
+    if task.alignments and has_attention:
+        found["alignment"] = [list(link) for link in candidate.alignment]
     return found
 
 

@@ -98,6 +98,6 @@ def test_a_new_name_wins_over_an_old_one_in_saved_settings() -> None:
 
 def test_an_old_name_with_an_escaped_interpolation_stays_text() -> None:
     text = to_yaml(Config(translate=TranslateConfig(prefix="${oc.env:HOME}")))
-    moved = re.sub(r"translate:\n  format: text\n  (prefix: [^\n]+)\n", r"format: text\n\1\n", text)
+    moved = re.sub(r"translate:\n  format: text\n  (prefix: [^\n]+)\n", r"\1\ntranslate:\n  format: text\n", text)
     assert "\nprefix: " in moved
     assert from_yaml(moved).translate.prefix == "${oc.env:HOME}"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt.decoding.attention import END, START, Attention
-from nmt.decoding.engine import ScoredToken
+from nmt.decoding.translation import ScoredToken
 from nmt.decoding.word_details import spell, word_attention, words_of
 
 

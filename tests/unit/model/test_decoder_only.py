@@ -139,7 +139,7 @@ def test_beam_search_finds_what_exhaustive_search_finds(prefix: bool) -> None:
 @pytest.mark.parametrize("prefix", [False, True])
 def test_attention_maps_are_blocks_of_one_stream(prefix: bool) -> None:
     model = build(replace(TINY, prefix_attention=prefix))
-    maps = model.attention(Packed.from_sentences([SOURCES[0]]), Packed.from_sentences([TARGETS[3]]))
+    (maps,) = model.attention(Packed.from_sentences([SOURCES[0]]), Packed.from_sentences([TARGETS[3]]))
     assert [tuple(part.shape) for part in maps] == [(2, 4, 4, 4), (2, 4, 3, 3), (2, 4, 3, 4)]
     torch.testing.assert_close(maps.encoder.sum(-1), torch.ones(2, 4, 4, dtype=torch.float64))
     torch.testing.assert_close(maps.decoder.sum(-1) + maps.cross.sum(-1), torch.ones(2, 4, 3, dtype=torch.float64))

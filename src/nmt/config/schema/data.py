@@ -54,6 +54,8 @@ class DataConfig:
     """Columns of further references in the tables of test."""
     label_columns: list[str] = field(default_factory=list)
     """Columns of labels, such as domain or origin, in the tables of test; `eval` scores each value apart."""
+    test_alignments: str = ""
+    """File with the true word alignments of test in Pharaoh format, with which `eval` compares the model's."""
     hold_out: float = 0.0
     """Share of the training pairs held out as `valid`, and again as `test`, if these are empty."""
     pos_tags: str = "xx"
@@ -113,6 +115,8 @@ class DataConfig:
             raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source first")
         if (self.reference_columns or self.label_columns) and self.source != "files":
             raise ConfigError("data.reference_columns and data.label_columns need tables in files: data.source=files")
+        if self.test_alignments and (not self.test or self.source in ("trees", "demo")):
+            raise ConfigError("data.test_alignments needs a test set of your own: name it in data.test")
         check_at_least("data.max_words", self.max_words, 0)
         check_at_least("data.max_pieces", self.max_pieces, 2)
         for name in ("max_ratio", "max_character_ratio"):

@@ -58,6 +58,14 @@ class DecodingConfig:
     terms: str = ""
     """File with a term, a tab and its translation on each line. If a term stands in a source line, its translation
     must stand in the translation of the line."""
+    alignments: bool = False
+    """Align the words of each translation with those of its source, which takes one more pass over the translations."""
+    alignment_layer: int = 0
+    """Decoder layer whose cross-attention aligns, from 1; 0 is the mean of the last two."""
+    alignment_head: int = 0
+    """Head of alignment_layer that aligns, from 1; 0 is the mean of all."""
+    alignment_state: str = "output"
+    """The attention of a word is that of the decoder step that reads it (input) or that predicts it (output)."""
     ensemble: list[str] = field(default_factory=list)
     """Further checkpoints, named like `checkpoint`, whose probabilities are averaged with those of `checkpoint`."""
 
@@ -89,8 +97,11 @@ class DecodingConfig:
         check_between("decoding.alpha", self.alpha, 0, 10)
         check_between("decoding.noise", self.noise, 0, 10)
         check_between("decoding.extra_length", self.extra_length, 0, 1_000_000)
-        for name in ("top_k", "no_repeat_ngram", "min_length", "diversity"):
+        check_choice("decoding.alignment_state", self.alignment_state, ("input", "output"))
+        for name in ("top_k", "no_repeat_ngram", "min_length", "diversity", "alignment_layer", "alignment_head"):
             check_at_least(f"decoding.{name}", getattr(self, name), 0)
+        if self.alignment_head and not self.alignment_layer:
+            raise ConfigError(f"decoding.alignment_head={self.alignment_head} needs decoding.alignment_layer")
         if not self.temperature > 0:
             raise ConfigError(f"decoding.temperature={self.temperature} must be above 0")
         if self.noise and self.strategy != "beam":

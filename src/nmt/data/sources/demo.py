@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from nmt.config.schema import TREES, DataConfig
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages
 from nmt.data.sources.trees import tree_pair
 from nmt.errors import UserError
 from nmt.parsing.trees import Node
+from nmt.text.alignments import GoldAlignment
 
 SIZES = {"train": 30_000, "valid": 500, "test": 1000}
 """Pairs per split."""
@@ -32,14 +34,30 @@ def pairs(config: DataConfig, seed: int, split: str) -> Iterator[Pair]:
         return (tree_pair(tree, config) for tree in _generate_trees(seed)[split])
     if (source, target) not in (("en", "de"), ("de", "en")):
         raise UserError(f"the demo corpus is English and German, or English and {TREES}, not {source} and {target}.")
-    return (pair if source == "en" else pair[::-1] for pair in _generate(seed)[split])
+    return (pair if source == "en" else pair[::-1] for pair in _generate(seed)[split].pairs)
+
+
+def alignments(config: DataConfig, seed: int, split: str) -> list[GoldAlignment]:
+    """Return the true word alignments of a split other than train."""
+    found = _generate(seed)[split].alignments
+    return found if config.source_lang == "en" else [each.reversed() for each in found]
+
+
+class _Generated(NamedTuple):
+    """The English and German sentences of a split, and their alignments, which the training text does not need."""
+
+    pairs: list[Pair]
+    alignments: list[GoldAlignment]
 
 
 @lru_cache(maxsize=1)
-def _generate(seed: int) -> dict[str, list[Pair]]:
+def _generate(seed: int) -> dict[str, _Generated]:
     from nmt import grammar  # noqa: PLC0415 (only this source needs it)
 
-    return grammar.generate(seed, **SIZES)
+    return {
+        split: _Generated([each.pair for each in drawn], [each.alignment for each in drawn] if split != "train" else [])
+        for split, drawn in grammar.draw(seed, **SIZES).items()
+    }
 
 
 @lru_cache(maxsize=1)
@@ -51,4 +69,6 @@ def _generate_trees(seed: int) -> dict[str, list[Node]]:
     return {split: list(map(sentence_tree, drawn)) for split, drawn in sentences.items()}
 
 
-SOURCE = Source(fingerprint, pairs, splits=("test", "unseen", "valid", "train"), can_hold_out=False)
+SOURCE = Source(
+    fingerprint, pairs, alignments=alignments, splits=("test", "unseen", "valid", "train"), can_hold_out=False
+)

@@ -5,13 +5,15 @@ To add a source, write a module with a `SOURCE`, and name it in `nmt.config.choi
 
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from pathlib import Path
 
 from nmt.config.choices import CHOICES, find
-from nmt.config.schema import DataConfig
+from nmt.config.schema import TREES, DataConfig
 from nmt.data.annotations import Annotations
 from nmt.data.sources import sacrebleu_sets
 from nmt.data.sources.cells import on_one_line
 from nmt.data.sources.source import Fingerprint, Pair, Source
+from nmt.text.alignments import GoldAlignment, read_alignments
 
 SOURCES: dict[str, Source] = {name: find("data.source", name) for name in CHOICES["data.source"]}
 """Sources by the name that `data.source` has for them."""
@@ -49,6 +51,21 @@ def fingerprint(config: DataConfig, seed: int, split: str) -> Fingerprint:
 def annotations(config: DataConfig, split: str) -> Annotations:
     """Return the further references and the labels of a split."""
     return Annotations() if split in ("train", *held_out(config)) else _source(config, split).annotations(config, split)
+
+
+def has_alignments(config: DataConfig, split: str) -> bool:
+    """Return whether the true word alignments of a split are known."""
+    if split == "train" or config.target_lang == TREES:
+        return False
+    return bool(split == "test" and config.test_alignments) or _source(config, split).alignments is not None
+
+
+def alignments(config: DataConfig, seed: int, split: str) -> list[GoldAlignment]:
+    """Return the true word alignments of a split: those of the given file, or those that the source knows."""
+    if split == "test" and config.test_alignments:
+        return read_alignments(Path(config.test_alignments).expanduser())
+    read = _source(config, split).alignments
+    return read(config, seed, split) if read else []
 
 
 def _source(config: DataConfig, split: str) -> Source:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from nmt.config.schema import DataConfig
 from nmt.data.annotations import Annotations
 from nmt.errors import UserError
+from nmt.text.alignments import GoldAlignment
 
 Pair = tuple[str, str]
 """A sentence and its translation."""
@@ -52,6 +53,8 @@ class Source:
     """Yield the pairs of a split, source side first."""
     annotations: Callable[[DataConfig, str], Annotations] = lambda *_: Annotations()
     """Return further references and labels of a split."""
+    alignments: Callable[[DataConfig, int, str], list[GoldAlignment]] | None = None
+    """Return the true word alignments of a split other than train, if the source knows them."""
     settings: tuple[str, ...] = ()
     """Settings under `data.` that name the text; the manifest records them."""
     splits: tuple[str, ...] = ("test", "valid", "train")

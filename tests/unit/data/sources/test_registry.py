@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow
 import pyarrow.parquet
@@ -15,6 +15,7 @@ import pytest
 from nmt.config.schema import DataConfig
 from nmt.data.sources import demo, registry
 from nmt.errors import UserError
+from nmt.text.alignments import GoldAlignment, read_gold
 
 
 def shard(path: Path, name: str, rows: int = 3) -> None:
@@ -148,12 +149,19 @@ def test_fingerprint_of_files_is_their_content(tmp_path: Path, change: Callable[
     assert (registry.fingerprint(config, 2, "train") == before) is same
 
 
+class _Drawn(NamedTuple):
+    """A sentence of the grammar below."""
+
+    pair: tuple[str, str]
+    alignment: GoldAlignment = read_gold("0-1 1p0")
+
+
 @pytest.fixture
 def grammar(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the grammar by one with a single sentence."""
     module = ModuleType("nmt.grammar")
     module.fingerprint = lambda: "v1"  # type: ignore[attr-defined]
-    module.generate = lambda seed, **sizes: {split: [(f"{seed} en", f"{seed} de")] for split in (*sizes, "unseen")}  # type: ignore[attr-defined]
+    module.draw = lambda seed, **sizes: {split: [_Drawn((f"{seed} en", f"{seed} de"))] for split in (*sizes, "unseen")}  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "nmt.grammar", module)
     monkeypatch.setattr("nmt.grammar", module, raising=False)
     demo._generate.cache_clear()
@@ -169,6 +177,16 @@ def test_demo_gives_pairs_in_both_directions() -> None:
     assert registry.fingerprint(config, 7, "train") != registry.fingerprint(config, 8, "train")
     with pytest.raises(UserError, match="English and German, or English and trees, not en and fr"):
         registry.pairs(DataConfig(source="demo", target_lang="fr"), 7, "train")
+
+
+@pytest.mark.usefixtures("grammar")
+def test_demo_knows_alignments_in_both_directions() -> None:
+    config = DataConfig(source="demo")
+    assert registry.alignments(config, 7, "unseen") == [read_gold("0-1 1p0")]
+    german = DataConfig(source="demo", source_lang="de", target_lang="en")
+    assert registry.alignments(german, 7, "valid") == [read_gold("1-0 0p1")]
+    assert [registry.has_alignments(config, split) for split in registry.splits(config)] == [True, True, True, False]
+    assert not registry.has_alignments(DataConfig(source="demo", target_lang="trees"), "test")
 
 
 def test_schema_accepts_the_registered_sources() -> None:

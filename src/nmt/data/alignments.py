@@ -1,0 +1,74 @@
+"""The true word alignments of a split: a task of data preparation writes them, and `eval` reads them."""
+
+from pathlib import Path
+
+from nmt.config.schema import Config
+from nmt.data.corpora import CorpusSplit
+from nmt.data.layout import CorpusLayout
+from nmt.data.manifest import PreparationTasks, read_manifest
+from nmt.data.records import JsonObject, align_task
+from nmt.data.sources import registry
+from nmt.data.sources.source import Fingerprint
+from nmt.errors import UserError
+from nmt.storage.files import checksum, write_text
+from nmt.text.alignments import GoldAlignment, check_links, read_alignments, write_gold
+from nmt.text.lines import read_lines
+
+
+def align(config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerprint: Fingerprint) -> list[str]:
+    """Write the true alignments of a split, in Pharaoh format; return the name of the task, if they are known."""
+    if not registry.has_alignments(split.data, split.split):
+        return []
+    task, file = align_task(split.name), alignments_name(split.name)
+
+    def write() -> JsonObject:
+        tag_words = len(split.data.tag.split())
+        found = [each.after(tag_words) for each in registry.alignments(split.data, config.seed, split.split)]
+        _check(config.data_folder, split, found)
+        write_text(config.data_folder / file, "".join(f"{write_gold(each)}\n" for each in found))
+        return {"links": sum(len(each.possible) for each in found), "sure": sum(len(each.sure) for each in found)}
+
+    given = split.data.test_alignments
+    inputs: JsonObject = {
+        "source": fingerprint,
+        "languages": list(split.languages),
+        "tag": split.data.tag or None,
+        "sha256": checksum(_file(given)) if given else None,
+    }
+    tasks.run(task, inputs, [file], write)
+    return [task]
+
+
+def alignments_name(split: str) -> str:
+    """Return the name of the file with the true alignments of a split."""
+    return f"{split}.alignments"
+
+
+def alignments_of(folder: Path, split: str) -> list[GoldAlignment]:
+    """Return the true alignments of a split of prepared data; none if they are not known."""
+    record = read_manifest(folder).tasks.get(align_task(split))
+    if record is None:
+        return []
+    path = folder / alignments_name(split)
+    if not path.is_file() or checksum(path) != record.outputs.get(path.name):
+        raise UserError(f"{path} is not what was prepared: run `make data` with the same settings")
+    return read_alignments(path)
+
+
+def _file(name: str) -> Path:
+    path = Path(name).expanduser()
+    if not path.is_file():
+        raise UserError(f"{path} does not exist or is not a file: check data.test_alignments.")
+    return path
+
+
+def _check(folder: Path, split: CorpusSplit, found: list[GoldAlignment]) -> None:
+    """Refuse alignments that do not belong to the sentences of a split."""
+    sources, targets = (list(read_lines(path)) for path in CorpusLayout(folder).texts(split.name, split.languages))
+    if len(found) != len(sources):
+        raise UserError(f"data.test_alignments has {len(found):,} lines, but data.test has {len(sources):,} sentences")
+    for number, row in enumerate(zip(found, sources, targets, strict=True), 1):
+        try:
+            check_links(*row)
+        except ValueError as error:
+            raise UserError(f"data.test_alignments, line {number}, has {error}: align the text of data.test") from error

@@ -1,0 +1,75 @@
+"""Word alignments, and their text in Pharaoh format.
+
+`0-0 1-2` links the first source word to the first target word, and the second one to the third. In a gold alignment,
+`1p2` is a link that may be found but need not be.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.errors import UserError
+from nmt.text.lines import read_lines
+
+Link = tuple[int, int]
+"""The indices, from 0, of a source word and of a target word; spaces divide words."""
+LINK = re.compile(r"(\d{1,6})([-p])(\d{1,6})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class GoldAlignment:
+    """The true alignment of a sentence pair."""
+
+    sure: frozenset[Link]
+    """Links that must be found."""
+    possible: frozenset[Link]
+    """Links that are not wrong, which include the sure ones."""
+
+    def reversed(self) -> "GoldAlignment":
+        """Return the alignment of the other direction of translation."""
+        return GoldAlignment(*(frozenset((j, i) for i, j in links) for links in (self.sure, self.possible)))
+
+    def after(self, words: int) -> "GoldAlignment":
+        """Return the alignment of the same sentences with more words before the source."""
+        return GoldAlignment(*(frozenset((i + words, j) for i, j in links) for links in (self.sure, self.possible)))
+
+
+def write_links(links: Iterable[Link]) -> str:
+    """Return links in Pharaoh format."""
+    return " ".join(f"{source}-{target}" for source, target in links)
+
+
+def write_gold(gold: GoldAlignment) -> str:
+    """Return a gold alignment in Pharaoh format."""
+    return " ".join(f"{i}{'-' if (i, j) in gold.sure else 'p'}{j}" for i, j in sorted(gold.possible))
+
+
+def read_gold(line: str) -> GoldAlignment:
+    """Read a gold alignment; raise ValueError if the line is not in Pharaoh format."""
+    links: dict[str, set[Link]] = {"-": set(), "p": set()}
+    for text in line.split():
+        match = LINK.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text[:20]!r} is no link such as 0-0 (sure) or 0p0 (possible)")
+        links[match[2]].add((int(match[1]), int(match[3])))
+    return GoldAlignment(frozenset(links["-"]), frozenset(links["-"] | links["p"]))
+
+
+def check_links(gold: GoldAlignment, source: str, target: str) -> None:
+    """Raise ValueError if a link names a word that the sentences do not have."""
+    words = len(source.split()), len(target.split())
+    for link in sorted(gold.possible):
+        if not all(index < count for index, count in zip(link, words, strict=True)):
+            raise ValueError(f"a link {link[0]}-{link[1]}, but the sentences have {words[0]} and {words[1]} words")
+
+
+def read_alignments(path: Path) -> list[GoldAlignment]:
+    """Read a file with the gold alignment of a sentence pair on each line."""
+    found = []
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            found.append(read_gold(line))
+        except ValueError as error:
+            raise UserError(f"{path}, line {number}: {error}") from error
+    return found

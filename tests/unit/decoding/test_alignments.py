@@ -1,0 +1,117 @@
+"""Word alignments of an engine, compared with plain loops over the attention of single sentences."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.alignments import AlignmentSource, PieceAttention
+from nmt.decoding.attention import Attention, compute_attention
+from nmt.decoding.ctranslate2_engine import CTranslate2Engine
+from nmt.decoding.engine import Engine
+from nmt.decoding.torch_engine import TorchEngine
+from nmt.errors import UserError
+from nmt.text.alignments import Link
+from tests.unit.decoding.test_word_pieces import plain
+from tests.unit.export.models import LINES, make_model, make_tokenizer
+
+TOKENIZER = make_tokenizer()
+SEARCH = DecodingConfig(beam=3, nbest=2, extra_length=4, alignments=True, alignment_layer=2)
+TARGETS = [*LINES[1:], LINES[0]]
+
+
+@pytest.fixture(scope="module", params=["transformer", "decoder_only"])
+def engine(request: pytest.FixtureRequest) -> TorchEngine:
+    model = make_model(TOKENIZER, architecture=request.param, layers=3)
+    return TorchEngine([model], TOKENIZER, SEARCH, torch.device("cpu"))
+
+
+def plain_links(found: Attention, source: str, target: str, choice: AlignmentSource) -> Iterator[Link]:
+    """Link each target word to the source word with the largest sum of attention over pieces of both."""
+    layers, heads = found.cross.shape[:2]
+    chosen_layers = range(layers)[-2:] if choice.layer == 0 else [choice.layer - 1]
+    chosen_heads = range(heads) if choice.head == 0 else [choice.head - 1]
+    for index, target_pieces in enumerate(plain(TOKENIZER, target)):
+        sums = [
+            sum(
+                float(found.cross[layer, head, row + (choice.state == "input"), column])
+                for layer in chosen_layers for head in chosen_heads for row in target_pieces for column in source_pieces
+            )
+            for source_pieces in plain(TOKENIZER, source)
+        ]  # fmt: skip
+        yield sums.index(max(sums)), index
+
+
+@pytest.mark.parametrize("choice", [AlignmentSource(0, 0, "output"), AlignmentSource(1, 0, "input"),
+                                    AlignmentSource(3, 4, "output")])  # fmt: skip
+def test_a_word_is_linked_to_the_word_that_it_attends_to_most(engine: TorchEngine, choice: AlignmentSource) -> None:
+    settings = replace(SEARCH, alignment_layer=choice.layer, alignment_head=choice.head, alignment_state=choice.state)
+    found = engine.with_search(settings, 1).attention(LINES, TARGETS, lambda _, pair: pair.links(settings))
+    listed = engine.attention(LINES, TARGETS, lambda _, pair: dict(pair.links_by_source())[choice])
+    expected = [
+        tuple(plain_links(compute_attention(engine.models[0], TOKENIZER, *pair), *pair, choice))
+        for pair in zip(LINES, TARGETS, strict=True)
+    ]
+    assert found == listed == expected
+
+
+def test_every_candidate_has_the_alignment_of_its_text(engine: TorchEngine) -> None:
+    lines = [LINES[0], "", LINES[3], "  "]
+    for line, translation in zip(lines, engine.translate(lines), strict=True):
+        for candidate in translation.candidates:
+            pair = compute_attention(engine.models[0], TOKENIZER, line, candidate.text)
+            expected = plain_links(pair, line, candidate.text, AlignmentSource(2, 0, "output")) if line.split() else ()
+            assert candidate.alignment == tuple(expected)
+    assert next(engine.translate(LINES)).candidates[1].alignment
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 20, 4096])
+def test_batches_do_not_change_alignments(engine: TorchEngine, batch_tokens: int) -> None:
+    pairs = LINES * 3, TARGETS * 3
+    found = engine.with_search(replace(SEARCH, batch_tokens=batch_tokens), 1).attention(
+        *pairs, lambda _, pair: dict(pair.links_by_source())
+    )
+    assert found == engine.attention(*pairs, lambda _, pair: dict(pair.links_by_source()))
+
+
+def test_a_sentence_that_is_too_long_is_aligned_as_far_as_it_is_read() -> None:
+    model = make_model(TOKENIZER, positions="learned", max_positions=6)
+    engine = TorchEngine([model], TOKENIZER, SEARCH, torch.device("cpu"))
+    (pieces,) = TOKENIZER.encode_source([LINES[2]])
+    read = len(TOKENIZER.decode_source(pieces[:5]).split())
+    ((found,),) = [engine.attention([LINES[2]], [LINES[2]], lambda _, pair: pair.links(SEARCH))]
+    assert [target for _, target in found] == list(range(read))
+    assert all(source < read for source, _ in found)
+
+
+def test_attention_is_not_computed_if_alignments_are_off(engine: TorchEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("attention was computed")
+
+    monkeypatch.setattr(TorchEngine, "cross_attention", fail)
+    off = engine.with_search(replace(SEARCH, alignments=False), 1)
+    assert all(not each.alignment for found in off.translate(LINES) for each in found.candidates)
+    with pytest.raises(AssertionError, match="attention was computed"):
+        list(engine.translate(LINES))
+
+
+def test_translations_do_not_depend_on_alignments(engine: TorchEngine) -> None:
+    off = engine.with_search(replace(SEARCH, alignments=False), 1)
+    texts = [[[(each.text, each.score) for each in found.candidates] for found in each.translate(LINES)]
+             for each in (engine, off)]  # fmt: skip
+    assert texts[0] == texts[1]
+
+
+def test_an_engine_without_attention_refuses_before_it_translates() -> None:
+    engine = CTranslate2Engine.__new__(CTranslate2Engine)
+    Engine.__init__(engine, TOKENIZER, SEARCH)
+    with pytest.raises(UserError, match="only engine=torch aligns words"):
+        next(engine.translate(LINES))
+
+
+def test_words_without_pieces_have_no_links() -> None:
+    nothing = PieceAttention(torch.zeros(1, 1, 1, 1).numpy(), [], [])
+    assert nothing.links(DecodingConfig()) == ()
+    assert PieceAttention(torch.zeros(1, 1, 1, 1).numpy(), [[]], [[]]).links(DecodingConfig()) == ()
