@@ -1,11 +1,16 @@
 """The benchmark harness counts tokens correctly, measures nmt, and names a missing peer."""
 
 import json
+import re
+import subprocess
+import sys
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from nmt.config.compose import compose
+from nmt.data.prepare import prepare
 from tests.integration.toy import pairs
 from tests.quick_processes import Running, run_script
 
@@ -85,3 +90,14 @@ def test_measurement_counts_complete_updates_after_the_warmup(monkeypatch: pytes
     measurement = protocol.Measurement({"warmup": 2, "seconds": 2}, lambda: next(seconds))
     assert [measurement.update(protocol.Counts(1 << n, 100 << n)) for n in range(5)] == [False] * 4 + [True]
     assert measurement.result() == {"source_tokens": 8 + 16, "target_tokens": 800 + 1600, "seconds": 2.0, "updates": 2}
+
+
+def test_compared_versions_train_on_the_same_batches(settings: list[str]) -> None:
+    overrides = [*settings, "model.d_model=16", "model.heads=2", "model.d_ff=16", "training.batch_tokens=200"]
+    prepare(compose(overrides), print)
+    command = [sys.executable, str(BENCH.parent / "compare_steps.py"), "--rounds=2", "--turn=2", "--warmup=1"]
+    result = subprocess.run([*command, *overrides], capture_output=True, text=True, check=False, timeout=240)
+    assert result.returncode == 0, result.stderr
+    assert "cpu seconds, second divided by first" in result.stdout
+    first, second = re.findall(r"\d+\.\d{4}", result.stdout.splitlines()[-1])
+    assert first == second

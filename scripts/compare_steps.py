@@ -1,0 +1,130 @@
+"""Compare the time of a training step of two versions of the code, or from two checkpoints, which take turns.
+
+    git worktree add ../before HEAD~1
+    .venv/bin/python scripts/compare_steps.py --sources ../before/src src experiment=multi30k
+    .venv/bin/python scripts/compare_steps.py --steps 100 2500 experiment=multi30k
+
+Each of the two is a process, and both train on the same batches of the run's prepared corpus. In each round the first
+one makes a few steps, then the second one. On a machine that other programs share, the median of
+the rounds' ratios is much more precise than two separate measurements. CPU seconds are those of all threads.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+from statistics import median, quantiles
+from typing import IO, NamedTuple, cast
+
+
+class Turn(NamedTuple):
+    """What one turn took, and the mean loss of its steps."""
+
+    wall: float
+    cpu: float
+    loss: float
+
+
+class Variant:
+    """A process that trains when it is told to."""
+
+    def __init__(self, source: Path, step: int, options: argparse.Namespace) -> None:
+        counts = [f"--turn={options.turn}", f"--warmup={options.warmup}", f"--worker={step}"]
+        command = [sys.executable, __file__, *counts, *options.overrides]
+        environment = {**os.environ, "PYTHONPATH": str(source.absolute())}
+        self.process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.turn()  # waits until it is ready
+
+    def turn(self) -> Turn:
+        """Let it train for a turn."""
+        requests, answers = cast(IO[str], self.process.stdin), cast(IO[str], self.process.stdout)
+        requests.write("\n")
+        requests.flush()
+        answer = answers.readline()
+        return Turn(*json.loads(answer)) if answer else sys.exit("one of the two has failed: see above")
+
+
+def main() -> None:
+    """Compare two variants, or be the process of one."""
+    options = _parser().parse_args()
+    if options.worker is not None:
+        work(options)
+        return
+    first, second = (Variant(*each, options) for each in zip(options.sources, options.steps, strict=True))
+    try:
+        rounds = [(first.turn(), second.turn()) for _ in range(options.rounds)]
+    finally:
+        for each in (first, second):
+            each.process.terminate()
+    for name in ("wall", "cpu"):
+        times = [(getattr(one, name), getattr(other, name)) for one, other in rounds]
+        ratios = [other / one for one, other in times]
+        low, _, high = quantiles(ratios, n=4)
+        step = [1000 * median(each) / options.turn for each in zip(*times, strict=True)]
+        print(
+            f"{name} seconds, second divided by first: median {median(ratios):.3f}, half of the rounds between "
+            f"{low:.3f} and {high:.3f}; milliseconds per step {step[0]:.1f} and {step[1]:.1f}"
+        )
+    losses = [sum(turn.loss for turn in turns) / len(turns) for turns in zip(*rounds, strict=True)]
+    print(f"mean loss {losses[0]:.4f} and {losses[1]:.4f}: unless they are close, the times say nothing")
+
+
+def work(options: argparse.Namespace) -> None:
+    """Train for a turn whenever a line arrives."""
+    from nmt.compute.machine import prepare_machine  # noqa: PLC0415 - from the sources of this variant
+    from nmt.config.compose import compose  # noqa: PLC0415
+    from nmt.data.loader import DataPosition, global_batches  # noqa: PLC0415
+    from nmt.runs.checkpoints import load  # noqa: PLC0415
+    from nmt.training.build import build_state, open_data  # noqa: PLC0415
+
+    config = compose(options.overrides)
+    data, machine = open_data(config), prepare_machine(config.runtime)
+    folder = config.run_folder / "checkpoints" / f"step-{options.worker:08}"
+    checkpoint = load(folder, trainer=True) if options.worker else None
+    trainer = build_state(config, machine, data.tokenizer, checkpoint).trainer
+    stream = global_batches(
+        data.train,
+        batch_tokens=config.training.batch_tokens,
+        device_tokens=config.training.device_tokens,
+        seed=config.seed,
+        start=DataPosition(),
+        rank=0,
+        devices=1,
+        threads=trainer.concurrency,
+    )
+    for batch in islice(stream, options.warmup):
+        trainer.update(batch)
+    for _ in sys.stdin:
+        batches = list(islice(stream, options.turn))
+        wall, cpu = time.perf_counter(), time.process_time()
+        for batch in batches:
+            trainer.update(batch)
+        wall, cpu, statistics = time.perf_counter() - wall, time.process_time() - cpu, trainer.take_statistics()
+        if statistics.skipped:
+            raise SystemExit(f"{statistics.skipped} steps had no finite gradient, so that their time says nothing")
+        print(json.dumps(Turn(wall, cpu, statistics.loss)), flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    here = Path(__file__).parents[1] / "src"
+    parser.add_argument("--sources", type=Path, nargs=2, default=(here, here), help="the two folders with nmt's code")
+    parser.add_argument(
+        "--steps", type=int, nargs=2, default=(0, 0), help="the steps of two checkpoints; 0: a new model"
+    )
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--turn", type=int, default=6, help="steps per turn")
+    parser.add_argument("--warmup", type=int, default=24, help="steps before the first turn")
+    parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("overrides", nargs="*", default=["experiment=multi30k"], help="settings of the run")
+    return parser
+
+
+if __name__ == "__main__":
+    main()
