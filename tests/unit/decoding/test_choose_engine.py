@@ -85,7 +85,9 @@ def test_the_model_translates_if_the_export_is_of_other_weights(config: Config) 
     assert choose_engine(replace(config, checkpoint="7"), CPU).engine == "ctranslate2"
 
 
-@pytest.mark.parametrize("decoding", [{"strategy": "sample"}, {"ensemble": ["last"]}, {"groups": 2}, {"alignments": True}], ids=str)
+@pytest.mark.parametrize(
+    "decoding", [{"strategy": "sample"}, {"ensemble": ["last"]}, {"groups": 2}, {"alignments": True}], ids=str
+)
 def test_the_model_translates_where_the_export_would_search_differently(
     config: Config, decoding: dict[str, object]
 ) -> None:

@@ -16,8 +16,8 @@ import yaml
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.comet import comet_utility
-from nmt.decoding.engine import Candidate
 from nmt.decoding.load_engine import load_engine
+from nmt.decoding.translation import Candidate
 from nmt.decoding.utilities import UTILITIES
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.comet import comet_score
