@@ -39,7 +39,8 @@ SCALES: Mapping[str, Scale] = {
             "model.initialization=small",
             "training.batch_tokens=512",
             "training.schedule=cosine",
-            "training.learning_rate=1.5e-3",
+            "training.optimizer=muon",  # learns as much in a quarter of the steps
+            "training.learning_rate=3e-3",
         ),
     ),
     "small": Scale(
