@@ -24,12 +24,18 @@ class SearchOptions(TypedDict, total=False):
     beam: int
     nbest: int
     alpha: float
+    noise: float
     extra_length: int
     well_formed: bool
     batch_tokens: int
     temperature: float
     top_k: int
     top_p: float
+    epsilon: float
+    candidates: int
+    candidates_by: str
+    utility: str
+    comet: str
     no_repeat_ngram: int
     min_length: int
     suppress_unknown: bool
