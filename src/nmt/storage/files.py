@@ -47,7 +47,10 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         partial.mkdir()
         try:
             yield partial
+            mode = partial.stat().st_mode & 0o666  # as the umask says; safetensors lets only the owner read its files
             for file in partial.iterdir():
+                if file.is_file():
+                    file.chmod(mode)
                 sync(file)
             sync(partial)
             if path.exists():

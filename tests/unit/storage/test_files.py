@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from nmt.errors import UserError
 from nmt.storage import files
@@ -108,6 +110,14 @@ def fail_in_a_file(path: Path) -> None:
     with replacing(path) as partial:
         partial.write_text("new")
         raise OSError(28, "No space left on device")
+
+
+def test_weights_in_a_folder_can_be_read_by_those_who_may_read_the_folder(tmp_path: Path) -> None:
+    with replacing_folder(tmp_path / "made") as partial:
+        save_file({"weights": torch.ones(2)}, partial / "model.safetensors")  # which only its owner may read
+        (partial / "plain").touch()
+    weights, plain = ((tmp_path / "made" / name).stat().st_mode for name in ("model.safetensors", "plain"))
+    assert weights == plain
 
 
 def test_a_failed_write_leaves_a_folder_unchanged(tmp_path: Path) -> None:
