@@ -93,7 +93,14 @@ def test_measurement_counts_complete_updates_after_the_warmup(monkeypatch: pytes
 
 
 def test_compared_versions_train_on_the_same_batches(settings: list[str]) -> None:
-    overrides = [*settings, "model.d_model=16", "model.heads=2", "model.d_ff=16", "training.batch_tokens=200"]
+    overrides = [
+        *settings,
+        "model.d_model=16",
+        "model.heads=2",
+        "model.d_ff=16",
+        "data.max_pieces=100",
+        "training.batch_tokens=200",
+    ]
     prepare(compose(overrides), print)
     command = [sys.executable, str(BENCH.parent / "compare_steps.py"), "--rounds=2", "--turn=2", "--warmup=1"]
     result = subprocess.run([*command, *overrides], capture_output=True, text=True, check=False, timeout=240)

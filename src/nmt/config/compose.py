@@ -4,7 +4,9 @@ Every mistake in a setting becomes a ConfigError of one line.
 """
 
 import difflib
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -25,13 +27,24 @@ from nmt.errors import ConfigError
 
 def compose(overrides: Sequence[str]) -> Config:
     """Return the settings that `conf/` and these overrides (`training.steps=3`, `model=big`) give."""
-    overrides = rename_overrides(overrides)
-    for override in overrides:
-        _check_override(override)
-    register_schema()
-    overrides = adding_corpora(overrides)
-    with one_line_errors(overrides), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        return to_config(hydra.compose("config", overrides=overrides))
+    with _interrupts_at_the_end():
+        overrides = rename_overrides(overrides)
+        for override in overrides:
+            _check_override(override)
+        register_schema()
+        overrides = adding_corpora(overrides)
+        with one_line_errors(overrides), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            return to_config(hydra.compose("config", overrides=overrides))
+
+
+@contextmanager
+def _interrupts_at_the_end() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of this block: in the middle of Hydra's work it ends in all kinds of other errors."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def adding_corpora(overrides: Sequence[str]) -> list[str]:
