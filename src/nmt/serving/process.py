@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -190,13 +191,19 @@ def _run(connection: Connection, source: ModelSource) -> None:
         from nmt.serving.worker import answer_batches, load_source  # noqa: PLC0415 - only this process needs torch
 
         model = load_source(source)
-    except UserError as error:
-        connection.send(Failure(str(error)))
-    except Exception as error:  # such as too little memory to import torch
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        connection.send(Failure(f"model {source.name} cannot be loaded: {reason[:MAX_REASON]}"))
+    except BaseException as error:  # of any kind: with too little memory, imports fail in many ways
+        with suppress(Exception):  # there may be too little memory to say why, too
+            connection.send(Failure(_reason(source, error)))
     else:
         answer_batches(connection, model)
+
+
+def _reason(source: ModelSource, error: BaseException) -> str:
+    """Return in one line why a model cannot be loaded."""
+    if isinstance(error, UserError):
+        return str(error)
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"model {source.name} cannot be loaded: {reason[:MAX_REASON]}"
 
 
 def _exchange(connection: Connection | None, batch: Batch | None) -> object:
