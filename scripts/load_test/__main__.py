@@ -66,7 +66,7 @@ def main() -> None:
     """Run all measurements."""
     arguments = _arguments()
     lines = [line for line in Path(arguments.text).read_text(encoding="utf-8").splitlines() if line.strip()]
-    words = [f"runtime.threads={arguments.threads}"] if arguments.threads else []
+    words = [*arguments.setting, *([f"runtime.threads={arguments.threads}"] if arguments.threads else [])]
     found: dict[str, Any] = {"sentences": len(lines)}
     if "translate" in arguments.parts:
         found["translate"] = translate_speed(arguments.model, lines, words)
@@ -271,6 +271,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--text", required=True, help="file with a sentence per line")
     parser.add_argument("--seconds", type=float, default=60, help="seconds per measurement (60)")
     parser.add_argument("--threads", type=int, default=0, help="threads of the model; 0 is one per core")
+    parser.add_argument("--setting", action="append", default=[], help="of both, such as engine=ctranslate2")
     parser.add_argument("--request-sentences", type=int, default=1, help="sentences per request (1)")
     parser.add_argument("--overload-clients", type=int, default=900, help="clients that are too many (900)")
     arguments = parser.parse_args()
