@@ -14,8 +14,8 @@ from nmt.decoding.engine import Engine
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.text.alignments import Link
-from tests.unit.decoding.test_word_pieces import plain
 from tests.unit.export.models import LINES, make_model, make_tokenizer
+from tests.unit.text.test_word_pieces import plain
 
 TOKENIZER = make_tokenizer()
 SEARCH = DecodingConfig(beam=3, nbest=2, extra_length=4, alignments=True, alignment_layer=2)
