@@ -27,6 +27,8 @@ Token = TypeVar("Token", bound=np.integer[Any])
 
 SOURCE, TARGET, LINKS = range(3)
 """The columns of a store: ids of both sides, and links between their pieces, each as target piece and source piece."""
+BLOCK_PAIRS = 100_000
+"""Pairs whose links are checked together."""
 OFFSET_TYPE = np.dtype("<i8")
 TOKEN_TYPES = (np.dtype("<u2"), np.dtype("<u4"))
 
@@ -152,7 +154,7 @@ class PairStore:
 
     def gather(self, side: int, pairs: IntArray, limit: int) -> tuple[Ids, IntArray]:
         """Return the first `limit` ids of some sentences of a side, concatenated, and how many each one has."""
-        if side == LINKS and self.links is None:
+        if side == len(self.columns):
             return np.zeros(0, TOKEN_TYPES[0]), np.zeros(len(pairs), np.int64)
         tokens, offsets = self.columns[side]
         starts = offsets[pairs]
@@ -172,7 +174,7 @@ class PairStore:
         return ""
 
     def verify(self) -> None:
-        """Compare all files with the checksums taken when they were written; check that no length is negative."""
+        """Compare all files with the checksums taken when they were written; check lengths and links."""
         files = self.description.files
         for name, found in zip(files, checksums([self.folder / name for name in files]), strict=True):
             if found != files[name].sha256:
@@ -180,6 +182,18 @@ class PairStore:
         for name, (_, offsets) in zip(list(files)[1::2], self.columns, strict=True):
             if (offsets[1:] < offsets[:-1]).any():
                 raise _damaged(self.folder / name)
+        for start in range(0, len(self), BLOCK_PAIRS):
+            if not self._has_valid_links(np.arange(start, min(start + BLOCK_PAIRS, len(self)))):
+                raise _damaged(self.folder / list(files)[-2])
+
+    def _has_valid_links(self, pairs: IntArray) -> bool:
+        """Return whether the links of some pairs are between pieces that these have."""
+        numbers, counts = self.gather(LINKS, pairs, np.iinfo(np.int64).max)
+        if (counts % 2).any():
+            return False
+        targets, sources = numbers.reshape(-1, 2).T
+        limits = (np.repeat(offsets[pairs + 1] - offsets[pairs], counts // 2) for _, offsets in self.columns[:2])
+        return not any((index >= limit).any() for index, limit in zip((sources, targets), limits, strict=True))
 
 
 def in_memory(source: FlatSentences, target: FlatSentences) -> PairStore:

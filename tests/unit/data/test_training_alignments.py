@@ -14,7 +14,7 @@ from nmt.data.mixed_store import open_training_text
 from nmt.data.piece_links import piece_links
 from nmt.data.sources import registry
 from nmt.data.sources.source import LinkedPair
-from nmt.data.store import LINKS, Pairs, PairStore
+from nmt.data.store import LINKS, Pairs, PairStore, writing
 from nmt.errors import ConfigError, UserError
 from nmt.text.alignments import links_to_learn, read_gold
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
@@ -92,6 +92,16 @@ def test_links_of_a_mixture_are_those_of_its_corpora(tmp_path: Path) -> None:
     assert len(text) == 2 * len(PAIRS)
     check_links_of(text, tokenizer, 7, tag_words=1)
     assert text.gather(LINKS, np.array([len(PAIRS) + 7, 7]), 100)[1].tolist()[0] == 0
+
+
+@pytest.mark.parametrize("links", [[3, 0], [0, 2], [0, 0, 1], [65_535, 0]])
+def test_links_beyond_the_sentences_are_refused(tmp_path: Path, links: list[int]) -> None:
+    lengths, ids = np.array([2], np.int32), np.array([5, 6, 7], np.uint16)
+    with writing(tmp_path, "train", ("en", "de"), 60, aligned=True) as writer:
+        writer.append(ids[:2], lengths, ids, lengths + 1, np.array([2, 1], np.uint16), lengths)
+        writer.append(ids[:2], lengths, ids, lengths + 1, np.array(links, np.uint16), np.array([len(links)], np.int32))
+    with pytest.raises(UserError, match=r"train\.alignments\.tokens is missing, damaged"):
+        PairStore.open(tmp_path, "train").verify()
 
 
 def test_other_alignments_are_prepared_anew(tmp_path: Path) -> None:
