@@ -112,6 +112,7 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, noise: Noise | None
         threads=trainer.concurrency,
         shapes=trainer.shapes(config.training.device_tokens),
         noise=noise,
+        links=bool(config.training.guided_weight),
     )
     return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")
 

@@ -4,11 +4,12 @@ from pathlib import Path
 
 from nmt.config.schema import Config
 from nmt.data.corpora import CorpusSplit
-from nmt.data.layout import CorpusLayout
+from nmt.data.layout import CorpusLayout, alignments_name
 from nmt.data.manifest import PreparationTasks, read_manifest
 from nmt.data.records import JsonObject, align_task
 from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint
+from nmt.data.sources.training_links import alignments_file
 from nmt.errors import UserError
 from nmt.storage.files import checksum, write_text
 from nmt.text.alignments import GoldAlignment, check_links, read_alignments, write_gold
@@ -33,15 +34,10 @@ def align(config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerpri
         "source": fingerprint,
         "languages": list(split.languages),
         "tag": split.data.tag or None,
-        "sha256": checksum(_file(given)) if given else None,
+        "sha256": checksum(alignments_file(given, "data.test_alignments")) if given else None,
     }
     tasks.run(task, inputs, [file], write)
     return [task]
-
-
-def alignments_name(split: str) -> str:
-    """Return the name of the file with the true alignments of a split."""
-    return f"{split}.alignments"
 
 
 def alignments_of(folder: Path, split: str) -> list[GoldAlignment]:
@@ -52,14 +48,7 @@ def alignments_of(folder: Path, split: str) -> list[GoldAlignment]:
     path = folder / alignments_name(split)
     if not path.is_file() or checksum(path) != record.outputs.get(path.name):
         raise UserError(f"{path} is not what was prepared: run `make data` with the same settings")
-    return read_alignments(path)
-
-
-def _file(name: str) -> Path:
-    path = Path(name).expanduser()
-    if not path.is_file():
-        raise UserError(f"{path} does not exist or is not a file: check data.test_alignments.")
-    return path
+    return list(read_alignments(path))
 
 
 def _check(folder: Path, split: CorpusSplit, found: list[GoldAlignment]) -> None:

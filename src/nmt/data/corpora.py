@@ -32,6 +32,11 @@ class CorpusSplit:
         return languages(self.data)
 
     @property
+    def aligned(self) -> bool:
+        """Whether the word alignments of its pairs are prepared, too, to train on them."""
+        return self.is_training_text and bool(self.data.train_alignments)
+
+    @property
     def is_training_text(self) -> bool:
         """Whether models are trained on this split."""
         return self.split == "train"

@@ -1,6 +1,7 @@
 """Encode text files as token ids in parallel processes, which import this module: it must not import torch."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, compress, islice
 from pathlib import Path
@@ -9,7 +10,8 @@ import numpy as np
 
 from nmt.compute.processes import HelperProcesses
 from nmt.data.filters import PIECES
-from nmt.data.layout import CorpusLayout
+from nmt.data.layout import CorpusLayout, alignments_name
+from nmt.data.piece_links import encode_alignments
 from nmt.data.records import Encoded, EncodedSide
 from nmt.data.store import Ids, LengthArray, id_type, writing
 from nmt.errors import UserError
@@ -19,7 +21,8 @@ from nmt.text.tokenizer import Tokenizer
 CHUNK_PAIRS = 10_000
 """Pairs that a worker encodes together."""
 
-Chunk = tuple[bytes, bytes]
+Chunk = tuple[bytes, ...]
+"""The lines of the source side, of the target side, and, if they are known, the word alignments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class EncodedChunk:
     source_lengths: LengthArray
     target: Ids
     target_lengths: LengthArray
+    links: tuple[Ids, LengthArray] | None
+    """Links between pieces, and how many numbers each pair has; None if the alignments are not known."""
     dropped: int
 
 
@@ -81,16 +86,21 @@ class Encoder:
     max_pieces: int
 
     def encode(self, chunk: Chunk) -> EncodedChunk:
-        """Encode a chunk: the lines of the source side and those of the target side."""
-        source = self.tokenizer.encode_source(_lines(chunk[0]))
-        target = self.tokenizer.encode_target(_lines(chunk[1]))
+        """Encode a chunk."""
+        lines = list(map(_lines, chunk))
+        source, target = self.tokenizer.encode_source(lines[0]), self.tokenizer.encode_target(lines[1])
         dropped = 0
         if limit := self.max_pieces:
             kept = [len(left) <= limit and len(right) <= limit for left, right in zip(source, target, strict=True)]
             dropped = len(kept) - sum(kept)
             source, target = list(compress(source, kept)), list(compress(target, kept))
+            lines = [list(compress(column, kept)) for column in lines]
+        links = encode_alignments(self.tokenizer, (source, target), lines) if len(lines) > 2 else None
         return EncodedChunk(
-            *_flat(source, self.tokenizer.source_size), *_flat(target, self.tokenizer.target_size), dropped
+            *_flat(source, self.tokenizer.source_size),
+            *_flat(target, self.tokenizer.target_size),
+            None if links is None else _flat(links, self.max_pieces),
+            dropped,
         )
 
 
@@ -100,6 +110,7 @@ def encode_split(
     languages: tuple[str, str],
     *,
     max_pieces: int,
+    aligned: bool,
     workers: int,
     advance: Callable[[int], None],
 ) -> Encoded:
@@ -110,16 +121,19 @@ def encode_split(
         split: The split.
         languages: The source and the target language.
         max_pieces: Pairs with more word pieces on a side are dropped; 0 keeps all.
+        aligned: Whether the split has a file with word alignments.
         workers: How many processes to use.
         advance: Called with the number of pairs done since the last call.
     """
     encoder = Encoder(Tokenizer.load(folder), max_pieces)
     vocabulary = max(encoder.tokenizer.source_size, encoder.tokenizer.target_size)
     counts = SplitCounts()
-    chunks = _chunks(*CorpusLayout(folder).texts(split, languages))
-    with writing(folder, split, languages, vocabulary) as writer:
+    texts = CorpusLayout(folder).texts(split, languages)
+    chunks = _chunks(*texts, *([folder / alignments_name(split)] if aligned else []))
+    with writing(folder, split, languages, vocabulary, aligned=aligned) as writer:
         for chunk in _encode_all(chunks, encoder, folder, workers):
-            writer.append(chunk.source, chunk.source_lengths, chunk.target, chunk.target_lengths)
+            sides = chunk.source, chunk.source_lengths, chunk.target, chunk.target_lengths
+            writer.append(*sides, *(chunk.links or ()))
             counts.add(chunk)
             advance(len(chunk.source_lengths) + chunk.dropped)
         if not counts.pairs:
@@ -150,11 +164,12 @@ def _encode_chunk(chunk: Chunk) -> EncodedChunk:
     return _worker.encode(chunk)
 
 
-def _chunks(source: Path, target: Path) -> Iterator[Chunk]:
-    """Yield the lines of two text files in chunks, undecoded."""
-    with source.open("rb") as left, target.open("rb") as right:
-        while lines := b"".join(islice(left, CHUNK_PAIRS)):
-            yield lines, b"".join(islice(right, CHUNK_PAIRS))
+def _chunks(*paths: Path) -> Iterator[Chunk]:
+    """Yield the lines of text files with one line per pair in chunks, undecoded."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(path.open("rb")) for path in paths]
+        while (chunk := tuple(b"".join(islice(file, CHUNK_PAIRS)) for file in files))[0]:
+            yield chunk
 
 
 def _lines(content: bytes) -> list[str]:

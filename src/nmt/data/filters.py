@@ -158,7 +158,7 @@ def join_lines(chunk: list[Pair]) -> tuple[list[Pair], int]:
 
 def _on_one_line(pair: Pair) -> Pair:
     source, target = map(on_one_line, pair)
-    return ScoredPair.of(source, target, pair.score) if isinstance(pair, ScoredPair) else (source, target)
+    return pair.with_text(source, target) if isinstance(pair, ScoredPair) else (source, target)
 
 
 def breaks_lines(text: str) -> bool:

@@ -12,9 +12,18 @@ def text_names(split: str, languages: tuple[str, str]) -> list[str]:
     return [f"{split}.{language}" for language in languages]
 
 
-def array_names(split: str, languages: tuple[str, str]) -> list[str]:
-    """Return the names of a split's arrays: tokens and offsets of the source side, then of the target side."""
-    return [f"{text}.{array}" for text in text_names(split, languages) for array in ("tokens", "offsets")]
+def alignments_name(split: str) -> str:
+    """Return the name of the file with the word alignments of a split."""
+    return f"{split}.alignments"
+
+
+def array_names(split: str, languages: tuple[str, str], *, aligned: bool = False) -> list[str]:
+    """Return the names of a split's arrays: tokens and offsets of the source side, then of the target side.
+
+    If the split is `aligned`, those of its links follow.
+    """
+    files = [*text_names(split, languages), *([alignments_name(split)] if aligned else [])]
+    return [f"{file}.{array}" for file in files for array in ("tokens", "offsets")]
 
 
 def store_name(split: str) -> str:

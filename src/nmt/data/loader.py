@@ -20,6 +20,7 @@ from nmt.data.batches import (
     planned_batches,
     split_batch,
 )
+from nmt.data.links import Links, links_of, weight_of_links
 from nmt.data.shapes import Shapes
 from nmt.data.store import Ids, Pairs
 from nmt.model.packed import Packed
@@ -48,15 +49,19 @@ class MicroBatch:
     """(T,) expected output of the decoder: the translation, then an end mark. PAD is left out of the loss."""
     sentences: IntArray
     """Indices of these sentence pairs in the corpus."""
+    links: Links | None = None
+    """Word alignments to learn; None if there are none."""
 
     def to(self, device: torch.device) -> "MicroBatch":
         """Return this micro-batch on another device."""
         labels = self.labels.to(device, non_blocking=device.type == "cuda")
-        return MicroBatch(self.source.to(device), self.target.to(device), labels, self.sentences)
+        links = None if self.links is None else self.links.to(device)
+        return MicroBatch(self.source.to(device), self.target.to(device), labels, self.sentences, links)
 
     def pinned(self) -> "MicroBatch":
         """Return this micro-batch in page-locked memory."""
-        return MicroBatch(self.source.pinned(), self.target.pinned(), self.labels.pin_memory(), self.sentences)
+        links = None if self.links is None else self.links.pinned()
+        return MicroBatch(self.source.pinned(), self.target.pinned(), self.labels.pin_memory(), self.sentences, links)
 
 
 class DataPosition(NamedTuple):
@@ -102,7 +107,11 @@ class GlobalBatch(NamedTuple):
 
 
 def assemble(
-    store: Pairs, sentences: IntArray, max_pieces: tuple[int, int] = NO_LIMIT, shapes: Shapes = CPU_SHAPES
+    store: Pairs,
+    sentences: IntArray,
+    max_pieces: tuple[int, int] = NO_LIMIT,
+    shapes: Shapes = CPU_SHAPES,
+    link_weight: float = 0.0,
 ) -> MicroBatch:
     """Pack sentence pairs into a micro-batch.
 
@@ -111,7 +120,9 @@ def assemble(
         sentences: Indices of the pairs. If there are none, the micro-batch has no labels and adds nothing to the loss.
         max_pieces: Each source and each target sentence is cut after this many word pieces.
         shapes: The sizes that streams are filled up to.
+        link_weight: The weight of the links of each linked target token; 0 leaves out links. It needs whole sentences.
     """
+    links = None
     if len(sentences):
         source_pieces, source_lengths = store.gather(0, sentences, max_pieces[0])
         target_pieces, target_lengths = store.gather(1, sentences, max_pieces[1])
@@ -119,6 +130,8 @@ def assemble(
         target = _with_mark(target_pieces, target_lengths, BOS, at_end=False)
         labels = _with_mark(target_pieces, target_lengths, EOS, at_end=True)
         source_lengths, target_lengths = source_lengths + 1, target_lengths + 1
+        if link_weight:
+            links = links_of(store, sentences, target_lengths, link_weight)
     else:
         source, target, labels = torch.tensor([EOS]), torch.tensor([BOS]), torch.tensor([PAD])
         source_lengths = target_lengths = np.array([1])
@@ -128,6 +141,7 @@ def assemble(
         _packed(target, np.append(target_lengths, target_filler), shapes),
         _filled(labels, int(target_lengths.sum() + target_filler.sum())),
         sentences,
+        links,
     )
 
 
@@ -172,6 +186,7 @@ def global_batches(
     threads: int = 1,
     shapes: Shapes = CPU_SHAPES,
     noise: "Noise | None" = None,
+    links: bool = False,
 ) -> Iterator[GlobalBatch]:
     """Yield the global batches of training, endlessly.
 
@@ -186,6 +201,7 @@ def global_batches(
         threads: How many micro-batches a device runs in parallel.
         shapes: The sizes that the streams of a micro-batch are filled up to; the batches do not depend on them.
         noise: Changes the text of each global batch; None for the text as it is.
+        links: Whether micro-batches have word alignments.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     plan_of = store.planner(lengths, batch_tokens, seed, start.before)
@@ -202,7 +218,8 @@ def global_batches(
         tokens = target_tokens + int(sizes.source[pairs].sum())
         is_last = index + 1 == len(plan)
         after = DataPosition(epoch + 1, 0, plan.after) if is_last else DataPosition(epoch, index + 1, plan.before)
-        micro_batches = [assemble(text, each, shapes=shapes) for each in on_this_device]
+        weight = weight_of_links(store, sentences, target_tokens) if links else 0.0
+        micro_batches = [assemble(text, each, shapes=shapes, link_weight=weight) for each in on_this_device]
         if noise is not None:
             micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
         words = _distinct_words(text, pairs) if devices > 1 else None

@@ -12,7 +12,7 @@ from nmt.data import encode, filters, store
 from nmt.data.alignments import align
 from nmt.data.annotate import annotate
 from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
-from nmt.data.layout import CorpusLayout, text_names
+from nmt.data.layout import CorpusLayout, alignments_name, text_names
 from nmt.data.manifest import PreparationTasks, exclusive_corpus, read_manifest
 from nmt.data.overlap import count_overlap
 from nmt.data.progress import PairProgress
@@ -26,11 +26,12 @@ from nmt.data.records import (
     encode_task,
 )
 from nmt.data.sources import registry
-from nmt.data.sources.source import Fingerprint, Pair, languages
+from nmt.data.sources.source import Fingerprint, LinkedPair, Pair, languages
 from nmt.data.tags import TAGS_TASK, check_tags, tags_of
 from nmt.data.tokenizer_task import LoadOrigin, make_tokenizer, tokenizer_settings
 from nmt.errors import UserError
 from nmt.storage.files import checksum, replacing
+from nmt.text.alignments import write_gold
 
 Say = Callable[[str], None]
 """Takes a line of progress."""
@@ -98,7 +99,7 @@ def _collect(config: Config, tasks: PreparationTasks, split: CorpusSplit, finger
         tasks.run(
             name,
             {"source": fingerprint, **_collect_settings(split.data, split.split)},
-            text_names(split.name, split.languages),
+            [*text_names(split.name, split.languages), *([alignments_name(split.name)] if split.aligned else [])],
             lambda: asdict(_write_text(config, split)),
         )
     return name
@@ -115,6 +116,7 @@ def _collect_settings(data: DataConfig, split: str) -> JsonObject:
         "min_score": data.min_score if split == "train" and data.score_column else None,
         "columns": data.columns or None,  # None equals a missing key, as in records of earlier versions
         "pos_tags": data.pos_tags if data.target_lang == TREES else None,
+        "alignments": (split == "train" and bool(data.train_alignments)) or None,
         "hold_out": {"share": data.hold_out, "splits": held_out} if is_divided else None,
     }
 
@@ -128,11 +130,12 @@ def _filters(data: DataConfig, split: str) -> list[filters.Filter]:
 
 def _write_text(config: Config, corpus_split: CorpusSplit) -> Collected:
     data, split = corpus_split.data, corpus_split.split
-    starts = (f"{data.tag} " if data.tag else "", "")
     read = kept = line_breaks = 0
     with ExitStack() as stack:
         chosen = stack.enter_context(closing(filters.FilterChain(_filters(data, split), data, _workers(config))))
-        paths = CorpusLayout(config.data_folder).texts(corpus_split.name, corpus_split.languages)
+        paths = list(CorpusLayout(config.data_folder).texts(corpus_split.name, corpus_split.languages))
+        if corpus_split.aligned:
+            paths.append(config.data_folder / alignments_name(corpus_split.name))
         partials = [stack.enter_context(replacing(path)) for path in paths]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
         progress = stack.enter_context(PairProgress(collect_task(corpus_split.name)))
@@ -141,8 +144,8 @@ def _write_text(config: Config, corpus_split: CorpusSplit) -> Collected:
             pairs = chosen.apply(chunk)
             if not chosen.dropped:
                 _refuse_control_characters(pairs, read, corpus_split.name)
-            for side, file in enumerate(files):
-                file.write("".join(f"{starts[side]}{pair[side]}\n" for pair in pairs).encode())
+            for file, lines in zip(files, _columns(pairs, corpus_split), strict=True):
+                file.write("".join(f"{line}\n" for line in lines).encode())
             read += len(chunk)
             kept += len(pairs)
             line_breaks += broken
@@ -150,6 +153,17 @@ def _write_text(config: Config, corpus_split: CorpusSplit) -> Collected:
         if not kept:
             raise UserError(_no_pairs_message(corpus_split, read, chosen.dropped))
     return Collected(read, kept, chosen.dropped, line_breaks)
+
+
+def _columns(pairs: list[Pair], split: CorpusSplit) -> list[list[str]]:
+    """Return the source lines, the target lines, and, if they are known, the word alignments of pairs."""
+    tag = split.data.tag
+    start = f"{tag} " if tag else ""
+    columns = [[f"{start}{source}" for source, _ in pairs], [target for _, target in pairs]]
+    if split.aligned:
+        alignments = (pair.alignment for pair in pairs if isinstance(pair, LinkedPair))
+        columns.append([write_gold(each.after(len(tag.split()))) for each in alignments])
+    return columns
 
 
 def _workers(config: Config) -> int:
@@ -206,6 +220,7 @@ def _encode(config: Config, tasks: PreparationTasks, split: CorpusSplit) -> str:
                 split.name,
                 split.languages,
                 max_pieces=max_pieces,
+                aligned=split.aligned,
                 workers=_workers(config),
                 advance=progress.advance,
             )
@@ -218,7 +233,7 @@ def _encode(config: Config, tasks: PreparationTasks, split: CorpusSplit) -> str:
             "tokenizer": tasks.manifest.tokenizer().checksum,
             "max_pieces": max_pieces,
         },
-        store.file_names(split.name, split.languages),
+        store.file_names(split.name, split.languages, aligned=split.aligned),
         encode_split,
     )
     return name

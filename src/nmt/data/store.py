@@ -25,6 +25,10 @@ FlatSentences = tuple[IntArray, IntArray]
 
 Token = TypeVar("Token", bound=np.integer[Any])
 
+SOURCE, TARGET, LINKS = range(3)
+"""The columns of a store: ids of both sides, and links between their pieces, each as target piece and source piece."""
+BLOCK_PAIRS = 100_000
+"""Pairs whose links are checked together."""
 OFFSET_TYPE = np.dtype("<i8")
 TOKEN_TYPES = (np.dtype("<u2"), np.dtype("<u4"))
 
@@ -34,9 +38,9 @@ def id_type(vocabulary: int) -> np.dtype[Any]:
     return TOKEN_TYPES[vocabulary > 65_535]
 
 
-def file_names(split: str, languages: tuple[str, str]) -> list[str]:
+def file_names(split: str, languages: tuple[str, str], *, aligned: bool = False) -> list[str]:
     """Return the names of the files of a split's store; the last one is written last and describes the others."""
-    return [*array_names(split, languages), store_name(split)]
+    return [*array_names(split, languages, aligned=aligned), store_name(split)]
 
 
 class Pairs(Protocol):
@@ -66,7 +70,7 @@ class Pairs(Protocol):
     def gather(self, side: int, pairs: IntArray, limit: int) -> tuple[Ids, IntArray]:
         """Return the first `limit` ids of some sentences of a side, concatenated, and how many each one has.
 
-        Side 0 is the source.
+        The side is SOURCE, TARGET, or LINKS; pairs without a known alignment have no links.
         """
 
     def planner(self, lengths: PairLengths, batch_tokens: int, seed: int, before: tuple[int, ...] = ()) -> PlanOf:
@@ -92,6 +96,8 @@ class PairStore:
     source_offsets: Offsets
     target_tokens: Ids
     target_offsets: Offsets
+    links: Ids | None = None
+    link_offsets: Offsets | None = None
 
     @classmethod
     def open(cls, folder: Path, split: str) -> "PairStore":
@@ -105,8 +111,7 @@ class PairStore:
             store = cls(folder, description, *arrays)
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise _damaged(path) from error
-        sides = ((store.source_tokens, store.source_offsets), (store.target_tokens, store.target_offsets))
-        for name, (tokens, offsets) in zip(list(description.files)[1::2], sides, strict=True):
+        for name, (tokens, offsets) in zip(list(description.files)[1::2], store.columns, strict=True):
             agree = (
                 tokens.dtype in TOKEN_TYPES and offsets.dtype == OFFSET_TYPE and len(offsets) == description.pairs + 1
             )
@@ -117,6 +122,12 @@ class PairStore:
     def __len__(self) -> int:
         """Return the number of pairs."""
         return len(self.source_offsets) - 1
+
+    @property
+    def columns(self) -> list[tuple[Ids, Offsets]]:
+        """The arrays of the source, of the target, and of the links, if there are any."""
+        sides = [(self.source_tokens, self.source_offsets), (self.target_tokens, self.target_offsets)]
+        return sides if self.links is None or self.link_offsets is None else [*sides, (self.links, self.link_offsets)]
 
     @property
     def source_lengths(self) -> LengthArray:
@@ -143,9 +154,9 @@ class PairStore:
 
     def gather(self, side: int, pairs: IntArray, limit: int) -> tuple[Ids, IntArray]:
         """Return the first `limit` ids of some sentences of a side, concatenated, and how many each one has."""
-        tokens, offsets = (
-            (self.target_tokens, self.target_offsets) if side else (self.source_tokens, self.source_offsets)
-        )
+        if side == len(self.columns):
+            return np.zeros(0, TOKEN_TYPES[0]), np.zeros(len(pairs), np.int64)
+        tokens, offsets = self.columns[side]
         starts = offsets[pairs]
         lengths = np.minimum(offsets[pairs + 1] - starts, limit)
         return take(tokens, starts, lengths), lengths
@@ -163,14 +174,26 @@ class PairStore:
         return ""
 
     def verify(self) -> None:
-        """Compare all files with the checksums taken when they were written; check that no length is negative."""
+        """Compare all files with the checksums taken when they were written; check lengths and links."""
         files = self.description.files
         for name, found in zip(files, checksums([self.folder / name for name in files]), strict=True):
             if found != files[name].sha256:
                 raise _damaged(self.folder / name)
-        for name, offsets in zip(list(files)[1::2], (self.source_offsets, self.target_offsets), strict=True):
+        for name, (_, offsets) in zip(list(files)[1::2], self.columns, strict=True):
             if (offsets[1:] < offsets[:-1]).any():
                 raise _damaged(self.folder / name)
+        for start in range(0, len(self), BLOCK_PAIRS):
+            if not self._has_valid_links(np.arange(start, min(start + BLOCK_PAIRS, len(self)))):
+                raise _damaged(self.folder / list(files)[-2])
+
+    def _has_valid_links(self, pairs: IntArray) -> bool:
+        """Return whether the links of some pairs are between pieces that these have."""
+        numbers, counts = self.gather(LINKS, pairs, np.iinfo(np.int64).max)
+        if (counts % 2).any():
+            return False
+        targets, sources = numbers.reshape(-1, 2).T
+        limits = (np.repeat(offsets[pairs + 1] - offsets[pairs], counts // 2) for _, offsets in self.columns[:2])
+        return not any((index >= limit).any() for index, limit in zip((sources, targets), limits, strict=True))
 
 
 def in_memory(source: FlatSentences, target: FlatSentences) -> PairStore:
@@ -194,33 +217,40 @@ def take(tokens: npt.NDArray[Token], starts: IntArray, lengths: IntArray) -> npt
     return taken
 
 
+def column_types(ids: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
+    """Return the types of the columns of a store with ids of this type."""
+    return ids, ids, TOKEN_TYPES[0]  # DataConfig refuses links to later pieces
+
+
 class PairWriter:
     """Appends pairs to a store."""
 
     def __init__(self, files: list[BinaryIO], dtype: np.dtype[Any]) -> None:
-        """Write to four files: tokens and offsets of the source, then of the target."""
+        """Write to pairs of files, tokens and offsets: of the source, of the target, and of the links, if any."""
         self._tokens = files[0::2]
         self._offsets = files[1::2]
-        self._ends = [0, 0]
-        self._dtype = dtype
+        self._ends = [0] * len(self._tokens)
+        self._dtypes = column_types(dtype)
         self.pairs = 0
         for file in self._offsets:
             file.write(np.zeros(1, OFFSET_TYPE).tobytes())
 
-    def append(self, source: Ids, source_lengths: LengthArray, target: Ids, target_lengths: LengthArray) -> None:
-        """Append pairs: the concatenated ids of their sentences, and the sentences' lengths."""
-        for side, (ids, lengths) in enumerate(((source, source_lengths), (target, target_lengths))):
+    def append(self, *arrays: Ids | LengthArray) -> None:
+        """Append pairs: the concatenated ids and the lengths of their source sentences, of targets, and of links."""
+        for side, (ids, lengths) in enumerate(zip(arrays[0::2], arrays[1::2], strict=True)):
             offsets = self._ends[side] + np.cumsum(lengths, dtype=OFFSET_TYPE)
-            self._tokens[side].write(np.ascontiguousarray(ids, self._dtype).data)
+            self._tokens[side].write(np.ascontiguousarray(ids, self._dtypes[side]).data)
             self._offsets[side].write(offsets.data)
             self._ends[side] += len(ids)
-        self.pairs += len(source_lengths)
+        self.pairs += len(arrays[1])
 
 
 @contextmanager
-def writing(folder: Path, split: str, languages: tuple[str, str], vocabulary: int) -> Iterator[PairWriter]:
+def writing(
+    folder: Path, split: str, languages: tuple[str, str], vocabulary: int, *, aligned: bool = False
+) -> Iterator[PairWriter]:
     """Yield a writer of a split's store; the store is complete after the block, or missing if the block fails."""
-    *arrays, description = file_names(split, languages)
+    *arrays, description = file_names(split, languages, aligned=aligned)
     remove(folder / description)
     dtype = id_type(vocabulary)
     with ExitStack() as stack:
@@ -229,9 +259,10 @@ def writing(folder: Path, split: str, languages: tuple[str, str], vocabulary: in
             writer = PairWriter([files.enter_context(partial.open("wb")) for partial in partials], dtype)
             yield writer
     sums = checksums([folder / name for name in arrays])
+    kinds = [kind for column in column_types(dtype) for kind in (column, OFFSET_TYPE)]
     entries = {
         name: ArrayFile(kind.str, (folder / name).stat().st_size, sum_)
-        for name, kind, sum_ in zip(arrays, (dtype, OFFSET_TYPE, dtype, OFFSET_TYPE), sums, strict=True)
+        for name, kind, sum_ in zip(arrays, kinds, sums, strict=False)  # without links, there are fewer arrays
     }
     write_json(folder / description, asdict(StoreDescription(writer.pairs, entries)))
 

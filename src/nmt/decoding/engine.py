@@ -23,12 +23,12 @@ from nmt.decoding.request import Request
 from nmt.decoding.risk import rank_by_utility
 from nmt.decoding.translation import Candidate, Likelihood, ScoredToken, Translation
 from nmt.decoding.utilities import UTILITIES
-from nmt.decoding.word_pieces import spoken_pieces
 from nmt.errors import UserError
 from nmt.text.alignments import Link
 from nmt.text.blocks import blocks
 from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
+from nmt.text.word_pieces import spoken_pieces
 
 WINDOW_LINES = 2048
 """The largest number of lines to read ahead, so that sentences of similar length are decoded together."""

@@ -77,7 +77,7 @@ def _load_checkpoints(
     loaded = [load_model(member, each.model, machine.device) for member, each in zip(members, settings, strict=True)]
     models, tokenizers = [model for model, _ in loaded], [tokenizer for _, tokenizer in loaded]
     _check_same_vocabulary(members, tokenizers)
-    search = search or replace(settings[0].decoding, ensemble=[])
+    search = with_trained_head(search or replace(settings[0].decoding, ensemble=[]), settings[0])
     first, *others = map(CheckpointRecord.of, members)
     return LoadedModel(
         TorchEngine(models, tokenizers[0], search, *machine, seed=seed),
@@ -85,6 +85,18 @@ def _load_checkpoints(
         (settings[0].data.source_lang, settings[0].data.target_lang),
         members[0].files,
         replace(first, ensemble=tuple(others)),
+    )
+
+
+def with_trained_head(search: DecodingConfig, run: Config) -> DecodingConfig:
+    """Let the head that a run has trained on alignments align, unless the search names a layer."""
+    if search.alignment_layer or not run.training.guided_weight:
+        return search
+    return replace(
+        search,
+        alignment_layer=run.training.guided_decoder_layer(run.model.decoder_depth),
+        alignment_head=run.training.guided_head,
+        alignment_state=run.training.guided_state,
     )
 
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from nmt.decoding.alignments import membership
 from nmt.decoding.attention import Attention
 from nmt.decoding.translation import ScoredToken
-from nmt.decoding.word_pieces import group_pieces
 from nmt.text.tokenizer import SPACE_MARK
+from nmt.text.word_pieces import group_pieces
 
 
 @dataclass(frozen=True, slots=True)

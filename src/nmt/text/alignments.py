@@ -5,7 +5,7 @@
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,12 +64,16 @@ def check_links(gold: GoldAlignment, source: str, target: str) -> None:
             raise ValueError(f"a link {link[0]}-{link[1]}, but the sentences have {words[0]} and {words[1]} words")
 
 
-def read_alignments(path: Path) -> list[GoldAlignment]:
+def links_to_learn(gold: GoldAlignment) -> tuple[Link, ...]:
+    """Return the sure links, and the possible ones of target words without a sure one."""
+    linked = {target for _, target in gold.sure}
+    return tuple(sorted(gold.sure | {link for link in gold.possible if link[1] not in linked}))
+
+
+def read_alignments(path: Path) -> Iterator[GoldAlignment]:
     """Read a file with the gold alignment of a sentence pair on each line."""
-    found = []
     for number, line in enumerate(read_lines(path), 1):
         try:
-            found.append(read_gold(line))
+            yield read_gold(line)
         except ValueError as error:
             raise UserError(f"{path}, line {number}: {error}") from error
-    return found

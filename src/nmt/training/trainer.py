@@ -22,6 +22,7 @@ from nmt.model.working_weights import WorkingWeights
 from nmt.training.concurrency import concurrency_of
 from nmt.training.embedding_gradient import embedding_gradient
 from nmt.training.freeze import trainable
+from nmt.training.guided import GuidedHead
 from nmt.training.loss import Losses
 from nmt.training.moving_average import MovingAverage
 from nmt.training.objective import Objective
@@ -61,7 +62,8 @@ class Trainer:
     ) -> None:
         """Train `model`; see `runtime.parallel` and `runtime.loss_rows`."""
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
-        objective = Objective(model, config.label_smoothing, loss_rows, config.r_drop)
+        guided = GuidedHead.chosen(config, model.config)
+        objective = Objective(model, config.label_smoothing, loss_rows, config.r_drop, guided)
         self.objective = distributed.parallel(objective, rounded=config.reduce_precision == "bf16")
         self.working_weights = WorkingWeights(model, machine.precision)
         with self.working_weights.active():

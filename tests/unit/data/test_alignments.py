@@ -7,7 +7,8 @@ import pytest
 
 from nmt.config.schema import Config, DataConfig
 from nmt.data import prepare, tokenizer_task
-from nmt.data.alignments import alignments_name, alignments_of
+from nmt.data.alignments import alignments_of
+from nmt.data.layout import alignments_name
 from nmt.errors import ConfigError, UserError
 from nmt.text.alignments import read_gold
 from tests.unit.data.test_annotations import TEST, config_with, say_nothing, write

@@ -6,16 +6,18 @@ from dataclasses import replace
 import pytest
 import torch
 
+from nmt.config.compose import compose
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.alignments import AlignmentSource, PieceAttention
 from nmt.decoding.attention import Attention, compute_attention
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.engine import Engine
+from nmt.decoding.load_engine import with_trained_head
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.text.alignments import Link
-from tests.unit.decoding.test_word_pieces import plain
 from tests.unit.export.models import LINES, make_model, make_tokenizer
+from tests.unit.text.test_word_pieces import plain
 
 TOKENIZER = make_tokenizer()
 SEARCH = DecodingConfig(beam=3, nbest=2, extra_length=4, alignments=True, alignment_layer=2)
@@ -115,3 +117,15 @@ def test_words_without_pieces_have_no_links() -> None:
     nothing = PieceAttention(torch.zeros(1, 1, 1, 1).numpy(), [], [])
     assert nothing.links(DecodingConfig()) == ()
     assert PieceAttention(torch.zeros(1, 1, 1, 1).numpy(), [[]], [[]]).links(DecodingConfig()) == ()
+
+
+def test_the_head_that_a_run_has_trained_aligns_by_default() -> None:
+    usual = compose(["experiment=demo"])
+    settings = ["data.train_alignments=demo", "training.guided_weight=0.05", "training.guided_head=3"]
+    trained, plain_search = compose(["experiment=demo", *settings]), DecodingConfig(beam=2)
+    layers, heads = trained.model.decoder_depth, trained.model.heads
+    found = AlignmentSource.chosen(with_trained_head(plain_search, trained), layers, heads)
+    assert found == AlignmentSource(1, 3, "input")
+    assert with_trained_head(plain_search, trained).beam == 2
+    assert with_trained_head(plain_search, usual) == plain_search
+    assert with_trained_head(SEARCH, trained) == SEARCH

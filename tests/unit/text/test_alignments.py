@@ -34,7 +34,7 @@ def test_a_damaged_line_is_named(line: str, tmp_path: Path) -> None:
     path = tmp_path / "gold"
     path.write_text(f"0-0\n{line}\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"gold, line 2: .* is no link") as error:
-        read_alignments(path)
+        list(read_alignments(path))
     assert len(str(error.value)) < 300 + len(str(path))
 
 

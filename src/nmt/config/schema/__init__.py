@@ -126,6 +126,7 @@ class Config:
             raise ConfigError(f"training.r_drop={self.training.r_drop} needs dropout: set model.dropout above 0")
         self._check_trees()
         self._check_noise()
+        self._check_guidance()
         self._check_averaging()
         self._check_longest_sentence()
 
@@ -170,6 +171,29 @@ class Config:
             raise ConfigError(
                 f"noise.upper_case and noise.title_case need text on both sides, not {TREES}: set them to 0"
             )
+
+    def _check_guidance(self) -> None:
+        """Make sure that a head can be trained on alignments."""
+        training, model = self.training, self.model
+        if not training.guided_weight:
+            return
+        if not any(corpus.train_alignments for corpus in self.data.corpora().values()):
+            raise ConfigError("training.guided_weight needs word alignments: name their file in data.train_alignments")
+        for name, value, limit in (
+            ("layer", training.guided_layer, model.decoder_depth),
+            ("head", training.guided_head, model.heads),
+        ):
+            if value > limit:
+                raise ConfigError(f"training.guided_{name}={value}, but the model has {limit}: choose a lower one")
+        obstacles = {
+            "model.architecture=decoder_only, which has no cross-attention": model.architecture == "decoder_only",
+            "model.layer_drop, which may skip the layer": model.layer_drop,
+            "training.r_drop": training.r_drop,
+            "noise, which changes the words": self.noise != NoiseConfig(),
+            "runtime.compile=true": self.runtime.compile,
+        }
+        for obstacle in (name for name, is_set in obstacles.items() if is_set):
+            raise ConfigError(f"training.guided_weight cannot be used with {obstacle}: remove one of the two")
 
     def _check_averaging(self) -> None:
         """Make sure that training keeps the checkpoints to average."""

@@ -24,6 +24,10 @@ from nmt.config.schema.mixture import (
 )
 from nmt.errors import ConfigError
 
+MAX_LINKED_PIECES = 65_535
+"""The longest sentence, in word pieces, that can have a word alignment."""
+DEMO_ALIGNMENTS = "demo"
+"""The value of `data.train_alignments` that takes the true links of the demo's grammar."""
 TREES = "trees"
 """The target language of sentences paired with their constituency trees."""
 
@@ -56,6 +60,9 @@ class DataConfig:
     """Columns of labels, such as domain or origin, in the tables of test; `eval` scores each value apart."""
     test_alignments: str = ""
     """File with the true word alignments of test in Pharaoh format, with which `eval` compares the model's."""
+    train_alignments: str = ""
+    """File with the word alignment of each training pair in Pharaoh format, for training.guided_weight; demo takes the
+    true ones of data.source=demo. Empty for none."""
     hold_out: float = 0.0
     """Share of the training pairs held out as `valid`, and again as `test`, if these are empty."""
     pos_tags: str = "xx"
@@ -117,6 +124,7 @@ class DataConfig:
             raise ConfigError("data.reference_columns and data.label_columns need tables in files: data.source=files")
         if self.test_alignments and (not self.test or self.source in ("trees", "demo")):
             raise ConfigError("data.test_alignments needs a test set of your own: name it in data.test")
+        self._check_train_alignments()
         check_at_least("data.max_words", self.max_words, 0)
         check_at_least("data.max_pieces", self.max_pieces, 2)
         for name in ("max_ratio", "max_character_ratio"):
@@ -137,6 +145,17 @@ class DataConfig:
         if len(self.tag.split()) > 1 or self.tag.strip() != self.tag or not self.tag.isprintable():
             raise ConfigError(f"data.tag={self.tag!r} must be one word, such as <bt>")
         self._check_mixture()
+
+    def _check_train_alignments(self) -> None:
+        """Make sure that the training pairs can have word alignments."""
+        if not self.train_alignments:
+            return
+        if self.target_lang == TREES:
+            raise ConfigError(f"data.train_alignments needs text on both sides, not {TREES}: remove it")
+        if self.source == "demo" and self.train_alignments != DEMO_ALIGNMENTS:
+            raise ConfigError(f"data.source=demo has its own alignments: set data.train_alignments={DEMO_ALIGNMENTS}")
+        if self.max_pieces > MAX_LINKED_PIECES:
+            raise ConfigError(f"data.train_alignments needs data.max_pieces of at most {MAX_LINKED_PIECES:,}")
 
     def _check_mixture(self) -> None:
         """Check the corpora of the mixture and its stages."""

@@ -61,7 +61,8 @@ class DecodingConfig:
     alignments: bool = False
     """Align the words of each translation with those of its source, which takes one more pass over the translations."""
     alignment_layer: int = 0
-    """Decoder layer whose cross-attention aligns, from 1; 0 is the mean of the last two."""
+    """Decoder layer whose cross-attention aligns, from 1; 0 is the head that training.guided_weight has trained, or the
+    mean of the last two layers if there is none."""
     alignment_head: int = 0
     """Head of alignment_layer that aligns, from 1; 0 is the mean of all."""
     alignment_state: str = "output"

@@ -10,7 +10,10 @@ from nmt.errors import ConfigError, nearest
 MAIN = "main"
 """The name of the corpus of `data.train`."""
 MAX_WEIGHT = 1e6
-OWN = {"train": [], "valid": [], "test": [], "test_alignments": "", "hold_out": 0.0, "tag": "", "weight": 1.0}
+OWN = {
+    **{"train": [], "valid": [], "test": [], "test_alignments": "", "train_alignments": ""},
+    **{"hold_out": 0.0, "tag": "", "weight": 1.0},
+}
 """Settings of a corpus of a mixture that do not default to those of the main corpus."""
 OF_THE_MIXTURE = {"mixture": {}, "stages": [], "temperature": 0.0}
 """Settings of the whole mixture; one of its corpora cannot have them."""

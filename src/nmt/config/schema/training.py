@@ -34,6 +34,16 @@ class TrainingConfig:
     r_drop: float = 0.0
     """Weight of R-Drop: every batch is computed twice with different dropout masks, and this weight of the divergence
     between both predictions is added to the loss. The paper takes 5; 0 computes batches once."""
+    guided_weight: float = 0.0
+    """Weight of the loss of one cross-attention head on given word alignments (data.train_alignments), such as 0.05;
+    0 for none."""
+    guided_layer: int = 0
+    """Decoder layer of that head, from 1; 0 is the last but one, or the only one."""
+    guided_head: int = 1
+    """Head that learns the alignments, from 1."""
+    guided_state: str = "input"
+    """The decoder step whose attention learns the links of a word: input, which reads the word, or output, which
+    predicts it."""
     optimizer: str = "adam"
     """Optimizer."""
     adam_beta1: float = 0.9
@@ -95,7 +105,7 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        for name in ("steps", "batch_tokens", "warmup_steps", "log_every", "valid_every", "keep_last"):
+        for name in ("steps", "batch_tokens", "warmup_steps", "log_every", "valid_every", "keep_last", "guided_head"):
             check_at_least(f"training.{name}", getattr(self, name), 1)
         for name in (
             *(
@@ -103,6 +113,8 @@ class TrainingConfig:
                 "decay_steps",
                 "learning_rate",
                 "r_drop",
+                "guided_weight",
+                "guided_layer",
                 "weight_decay",
                 "clip_norm",
                 "valid_sentences",
@@ -115,6 +127,7 @@ class TrainingConfig:
             check_fraction(f"training.{name}", getattr(self, name))
         for name in ("schedule", "optimizer"):
             check_choice(f"training.{name}", getattr(self, name), CHOICES[f"training.{name}"])
+        check_choice("training.guided_state", self.guided_state, ("input", "output"))
         check_choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
         check_choice("training.init_vocabulary", self.init_vocabulary, VOCABULARIES)
         check_choice("training.best_by", self.best_by, ("loss", "bleu"))
@@ -141,6 +154,10 @@ class TrainingConfig:
             )
         if self.best_by == "bleu" and not self.valid_sentences:
             raise ConfigError("training.best_by=bleu needs training.valid_sentences above 0")
+
+    def guided_decoder_layer(self, layers: int) -> int:
+        """Return the layer with the guided head, from 1, of a decoder with this number of layers."""
+        return self.guided_layer or max(1, layers - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,28 +34,32 @@ def pairs(config: DataConfig, seed: int, split: str) -> Iterator[Pair]:
         return (tree_pair(tree, config) for tree in _generate_trees(seed)[split])
     if (source, target) not in (("en", "de"), ("de", "en")):
         raise UserError(f"the demo corpus is English and German, or English and {TREES}, not {source} and {target}.")
-    return (pair if source == "en" else pair[::-1] for pair in _generate(seed)[split].pairs)
+    aligned = bool(config.train_alignments)  # the same argument as in `alignments`, so that text is generated once
+    return (pair if source == "en" else pair[::-1] for pair in _generate(seed, aligned)[split].pairs)
 
 
 def alignments(config: DataConfig, seed: int, split: str) -> list[GoldAlignment]:
-    """Return the true word alignments of a split other than train."""
-    found = _generate(seed)[split].alignments
+    """Return the true word alignments of a split."""
+    found = _generate(seed, bool(config.train_alignments))[split].alignments
     return found if config.source_lang == "en" else [each.reversed() for each in found]
 
 
 class _Generated(NamedTuple):
-    """The English and German sentences of a split, and their alignments, which the training text does not need."""
+    """The English and German sentences of a split, and their alignments, if they are needed."""
 
     pairs: list[Pair]
     alignments: list[GoldAlignment]
 
 
 @lru_cache(maxsize=1)
-def _generate(seed: int) -> dict[str, _Generated]:
+def _generate(seed: int, aligned: bool) -> dict[str, _Generated]:
+    """Generate all splits; the training text has alignments only if it is to be `aligned`, which takes long."""
     from nmt import grammar  # noqa: PLC0415 (only this source needs it)
 
     return {
-        split: _Generated([each.pair for each in drawn], [each.alignment for each in drawn] if split != "train" else [])
+        split: _Generated(
+            [each.pair for each in drawn], [each.alignment for each in drawn] if aligned or split != "train" else []
+        )
         for split, drawn in grammar.draw(seed, **SIZES).items()
     }
 

@@ -13,6 +13,7 @@ from nmt.data.annotations import Annotations
 from nmt.data.sources import sacrebleu_sets
 from nmt.data.sources.cells import on_one_line
 from nmt.data.sources.source import Fingerprint, Pair, Source
+from nmt.data.sources.training_links import alignments_fingerprint, given_alignments, linked
 from nmt.text.alignments import GoldAlignment, read_alignments
 
 SOURCES: dict[str, Source] = {name: find("data.source", name) for name in CHOICES["data.source"]}
@@ -45,7 +46,8 @@ def held_out(config: DataConfig) -> list[str]:
 def fingerprint(config: DataConfig, seed: int, split: str) -> Fingerprint:
     """Return the fingerprint of the text from which a split is read."""
     read_from = "train" if split in held_out(config) else split
-    return _source(config, read_from).fingerprint(config, seed, read_from)
+    found = _source(config, read_from).fingerprint(config, seed, read_from)
+    return {**found, **alignments_fingerprint(config)} if split == "train" else found
 
 
 def annotations(config: DataConfig, split: str) -> Annotations:
@@ -63,7 +65,7 @@ def has_alignments(config: DataConfig, split: str) -> bool:
 def alignments(config: DataConfig, seed: int, split: str) -> list[GoldAlignment]:
     """Return the true word alignments of a split: those of the given file, or those that the source knows."""
     if split == "test" and config.test_alignments:
-        return read_alignments(Path(config.test_alignments).expanduser())
+        return list(read_alignments(Path(config.test_alignments).expanduser()))
     read = _source(config, split).alignments
     return read(config, seed, split) if read else []
 
@@ -76,12 +78,21 @@ def _source(config: DataConfig, split: str) -> Source:
 
 def pairs(config: DataConfig, seed: int, split: str) -> Iterator[Pair]:
     """Yield the pairs of a split, source side first."""
-    read = _source(config, split).pairs
     others = held_out(config)
     if split in others or (split == "train" and others):
-        training = SOURCES[config.source].pairs(config, seed, "train")
-        return (pair for pair in training if _split_of(pair, config.hold_out, others) == split)
-    return read(config, seed, split)
+        return (pair for pair in _training_pairs(config, seed) if _split_of(pair, config.hold_out, others) == split)
+    return _training_pairs(config, seed) if split == "train" else _source(config, split).pairs(config, seed, split)
+
+
+def _training_pairs(config: DataConfig, seed: int) -> Iterator[Pair]:
+    """Yield the training pairs, with their alignments if the settings name them."""
+    source = SOURCES[config.source]
+    training = source.pairs(config, seed, "train")
+    if not config.train_alignments:
+        return training
+    if source.alignments is not None:
+        return linked(training, iter(source.alignments(config, seed, "train")))
+    return linked(training, given_alignments(config))
 
 
 def _split_of(pair: Pair, share: float, held_out_splits: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """A source of parallel text, as the rest of data preparation sees it."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,28 @@ class ScoredPair(tuple[str, str]):
         pair.score = score
         return pair
 
+    def with_text(self, source: str, target: str) -> "ScoredPair":
+        """Return a pair of other sentences with the same score."""
+        return ScoredPair.of(source, target, self.score)
+
+
+class LinkedPair(ScoredPair):
+    """A pair with its word alignment; its score is not a number if its source has none."""
+
+    alignment: GoldAlignment
+
+    @classmethod
+    def linking(cls, pair: Pair, alignment: GoldAlignment) -> "LinkedPair":
+        """Return a pair with its alignment."""
+        found = cls(pair)
+        found.score = pair.score if isinstance(pair, ScoredPair) else math.nan
+        found.alignment = alignment
+        return found
+
+    def with_text(self, source: str, target: str) -> "LinkedPair":
+        """Return a pair of other sentences with the same score and alignment."""
+        return LinkedPair.linking(ScoredPair.of(source, target, self.score), self.alignment)
+
 
 @dataclass(frozen=True, slots=True)
 class Columns:
@@ -54,7 +77,7 @@ class Source:
     annotations: Callable[[DataConfig, str], Annotations] = lambda *_: Annotations()
     """Return further references and labels of a split."""
     alignments: Callable[[DataConfig, int, str], list[GoldAlignment]] | None = None
-    """Return the true word alignments of a split other than train, if the source knows them."""
+    """Return the true word alignments of a split, if the source knows them."""
     settings: tuple[str, ...] = ()
     """Settings under `data.` that name the text; the manifest records them."""
     splits: tuple[str, ...] = ("test", "valid", "train")

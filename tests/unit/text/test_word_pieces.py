@@ -2,8 +2,8 @@
 
 import pytest
 
-from nmt.decoding.word_pieces import pieces_of_words, spoken_pieces
 from nmt.text.tokenizer import Tokenizer
+from nmt.text.word_pieces import pieces_of_words, spoken_pieces
 from tests.unit.export.models import LINES, make_tokenizer
 
 

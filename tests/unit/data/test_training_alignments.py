@@ -1,0 +1,170 @@
+"""Word alignments of the training text: they follow their pairs through preparation, and become links of pieces."""
+
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.config.schema import Config, DataConfig
+from nmt.data import prepare, tokenizer_task
+from nmt.data.layout import alignments_name
+from nmt.data.mixed_store import open_training_text
+from nmt.data.piece_links import piece_links
+from nmt.data.sources import registry
+from nmt.data.sources.source import LinkedPair
+from nmt.data.store import LINKS, Pairs, PairStore, writing
+from nmt.errors import ConfigError, UserError
+from nmt.text.alignments import links_to_learn, read_gold
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer
+from tests.integration.toy import WORDS, pairs
+from tests.unit.data.test_annotations import config_with, say_nothing, write
+
+PAIRS = pairs(120, 1)
+TRANSLATED = {target: source for source, target in WORDS.items()}
+
+
+@pytest.fixture(autouse=True)
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
+
+
+def truth(source: str, target: str) -> list[tuple[int, int]]:
+    """The links of a pair of the toy language, in which every word has one translation, and a number is kept."""
+    words = source.split()
+    return [(words.index(TRANSLATED.get(word, word)), index) for index, word in enumerate(target.split())]
+
+
+def config_of(folder: Path, **data: object) -> Config:
+    """Return settings with a toy training text, and its alignments."""
+    lines = [" ".join(f"{i}-{j}" for i, j in truth(*pair)) for pair in PAIRS]
+    given = {"train_alignments": write(folder / "links", lines), **data}
+    test = [write(folder / f"test.{side}", [PAIRS[0][side]]) for side in (0, 1)]
+    return config_with(folder, test, **given)
+
+
+def words_of_pieces(pieces: list[str]) -> list[int]:
+    """The word of each piece; a word begins with a space."""
+    return [number - 1 for number in accumulate(piece.startswith(SPACE_MARK) for piece in pieces)]
+
+
+def check_links_of(store: Pairs, tokenizer: Tokenizer, index: int, tag_words: int = 0) -> None:
+    """Compare the links of a pair with the true ones of its text."""
+    source = tokenizer.source_pieces(store.source(index).tolist())
+    target = tokenizer.target_pieces(store.target(index).tolist())
+    numbers, counts = store.gather(LINKS, np.array([index]), 10_000)
+    assert counts.tolist() == [len(numbers)]
+    spelled = ["".join(pieces).replace(SPACE_MARK, " ").split() for pieces in (source, target)]
+    expected = {(i + tag_words, j) for i, j in truth(" ".join(spelled[0][tag_words:]), " ".join(spelled[1]))}
+    read, said = words_of_pieces(source), words_of_pieces(target)
+    every = {
+        (t, s)
+        for t, s in np.ndindex(len(target), len(source))
+        if (read[s], said[t]) in expected and target[t] != SPACE_MARK != source[s]
+    }
+    found = list(map(tuple, numbers.reshape(-1, 2).tolist()))
+    assert found == sorted(every)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_links_follow_their_pairs_through_the_filters(
+    tmp_path: Path, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.data.encode.CHUNK_PAIRS", 50)
+    config = config_of(tmp_path, max_words=7, max_pieces=20, deduplicate=True, hold_out=0.1, valid=[])
+    config = replace(config, runtime=replace(config.runtime, workers=workers))
+    prepare.prepare(config, say_nothing)
+    store, tokenizer = PairStore.open(config.data_folder, "train"), Tokenizer.load(config.data_folder)
+    store.verify()
+    assert 20 < len(store) < 110
+    for index in range(len(store)):
+        check_links_of(store, tokenizer, index)
+    assert PairStore.open(config.data_folder, "valid").links is None
+
+
+def test_links_of_a_mixture_are_those_of_its_corpora(tmp_path: Path) -> None:
+    config = config_of(tmp_path, tag="<a>")
+    more = {"train": config.data.train, "tag": "<b>"}
+    config = replace(config, data=replace(config.data, mixture={"more": more}))
+    prepare.prepare(config, say_nothing)
+    text, tokenizer = open_training_text(config.data_folder, config.data), Tokenizer.load(config.data_folder)
+    assert len(text) == 2 * len(PAIRS)
+    check_links_of(text, tokenizer, 7, tag_words=1)
+    assert text.gather(LINKS, np.array([len(PAIRS) + 7, 7]), 100)[1].tolist()[0] == 0
+
+
+@pytest.mark.parametrize("links", [[3, 0], [0, 2], [0, 0, 1], [65_535, 0]])
+def test_links_beyond_the_sentences_are_refused(tmp_path: Path, links: list[int]) -> None:
+    lengths, ids = np.array([2], np.int32), np.array([5, 6, 7], np.uint16)
+    with writing(tmp_path, "train", ("en", "de"), 60, aligned=True) as writer:
+        writer.append(ids[:2], lengths, ids, lengths + 1, np.array([2, 1], np.uint16), lengths)
+        writer.append(ids[:2], lengths, ids, lengths + 1, np.array(links, np.uint16), np.array([len(links)], np.int32))
+    with pytest.raises(UserError, match=r"train\.alignments\.tokens is missing, damaged"):
+        PairStore.open(tmp_path, "train").verify()
+
+
+def test_other_alignments_are_prepared_anew(tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+    prepare.prepare(config, say_nothing)
+    before = PairStore.open(config.data_folder, "train").checksums
+    write(tmp_path / "links", ["0-0"] * len(PAIRS))
+    prepare.prepare(config, say_nothing)
+    assert PairStore.open(config.data_folder, "train").checksums != before
+    prepare.require_prepared(config)
+    without = replace(config, data=replace(config.data, train_alignments=""))
+    with pytest.raises(UserError, match="was prepared with other settings"):
+        prepare.require_prepared(without)
+    prepare.prepare(without, say_nothing)
+    assert not list(config.data_folder.glob(f"{alignments_name('train')}*"))
+    assert PairStore.open(config.data_folder, "train").links is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["0-0"] * 119, "data.train_alignments has 119 lines, but data.train has 120 pairs"),
+        (["0-0"] * 121, "data.train_alignments has 121 lines, but data.train has 120 pairs"),
+        (["0-0", "99-0"], "data.train_alignments, line 2, has a link 99-0, but the sentences have"),
+        (["0-0", "0:0"], "links, line 2: '0:0' is no link"),
+    ],
+)
+def test_alignments_of_other_sentences_are_refused(tmp_path: Path, lines: list[str], message: str) -> None:
+    config = config_of(tmp_path)
+    write(tmp_path / "links", lines)
+    with pytest.raises(UserError, match=message):
+        prepare.prepare(config, say_nothing)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+    (tmp_path / "links").unlink()
+    with pytest.raises(UserError, match=r"links does not exist or is not a file: check data\.train_alignments"):
+        prepare.prepare(config, say_nothing)
+
+
+def test_trees_have_no_alignments() -> None:
+    with pytest.raises(ConfigError, match=r"data\.train_alignments needs text on both sides, not trees"):
+        DataConfig(target_lang="trees", source="demo", train_alignments="demo")
+
+
+def test_the_demo_has_true_alignments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.data.sources.demo.SIZES", {"train": 20, "valid": 2, "test": 2})
+    for languages in (("en", "de"), ("de", "en")):
+        config = DataConfig(source="demo", train_alignments="demo", source_lang=languages[0], target_lang=languages[1])
+        found = list(registry.pairs(config, 5, "train"))
+        assert all(isinstance(pair, LinkedPair) and pair.alignment.sure for pair in found)
+        bare = replace(config, train_alignments="")
+        assert list(map(tuple, found)) == list(registry.pairs(bare, 5, "train"))
+        assert not any(isinstance(pair, LinkedPair) for pair in registry.pairs(bare, 5, "train"))
+
+
+def test_possible_links_count_for_words_without_sure_ones() -> None:
+    assert links_to_learn(read_gold("0-0 1p0 1p1 2p1")) == ((0, 0), (1, 1), (2, 1))
+
+
+def test_a_word_link_becomes_links_of_all_its_pieces() -> None:
+    assert piece_links([(0, 1), (1, 0)], [[0, 1], [3]], [[0], [1, 2]]) == [0, 3, 1, 0, 1, 1, 2, 0, 2, 1]
+    assert piece_links([(0, 0)], [], [[0]]) == []
+    ordered = piece_links([(1, 0), (0, 0)], [[0], [1]], [[0]])
+    assert all(first <= second for first, second in pairwise(ordered[1::2]))

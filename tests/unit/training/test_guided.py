@@ -1,0 +1,171 @@
+"""A head that learns alignments, against autograd over the attention of single sentences in float64."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from nmt.config.compose import compose
+from nmt.config.schema import ModelConfig
+from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches
+from nmt.data.shapes import Shapes
+from nmt.data.store import LINKS, PairStore, writing
+from nmt.errors import ConfigError
+from nmt.model.build import build_model
+from nmt.model.interface import TranslationModel
+from nmt.model.packed import Packed
+from nmt.text.special import BOS, EOS
+from nmt.training.guided import GuidedHead
+from nmt.training.objective import Objective
+from nmt.training.schedule import learning_rate
+from tests.unit.training.test_trainer import CPU, START, TRAINING, VOCABULARY, trainer
+
+MODEL = ModelConfig(layers=2, d_model=16, d_ff=32, heads=4, kv_heads=2, dropout=0.0)
+GUIDED = replace(TRAINING, guided_weight=0.7, guided_layer=2, guided_head=3, guided_state="output")
+GPU_SHAPES = Shapes(full_tokens=64, token_step=16, buckets=True)
+"""Streams end with sentences without tokens."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PairStore:
+    """Return pairs with several links per word, words without links, and pairs without links."""
+    random = np.random.default_rng(1)
+    with writing(tmp_path, "train", ("en", "de"), VOCABULARY, aligned=True) as writer:
+        for pair in range(40):
+            source, target = (random.integers(4, VOCABULARY, random.integers(1, 12)) for _ in range(2))
+            linked = np.argwhere(random.random((len(target), len(source))) < (0 if pair % 5 == 0 else 0.3))
+            writer.append(
+                source.astype(np.uint16), np.array([len(source)], np.int32),
+                target.astype(np.uint16), np.array([len(target)], np.int32),
+                linked.flatten().astype(np.uint16), np.array([linked.size], np.int32),
+            )  # fmt: skip
+    return PairStore.open(tmp_path, "train")
+
+
+def batches(
+    store: PairStore, device_tokens: int = 0, rank: int = 0, devices: int = 1, shapes: Shapes = CPU_SHAPES
+) -> Iterator[GlobalBatch]:
+    return global_batches(
+        store, batch_tokens=TRAINING.batch_tokens, device_tokens=device_tokens,
+        seed=1, start=START, rank=rank, devices=devices, shapes=shapes, links=True,
+    )  # fmt: skip
+
+
+def plain_loss(model: TranslationModel, store: PairStore, sentences: list[int], state: str = "output") -> Tensor:
+    """The mean label-smoothed loss of all labels, and 0.7 times the mean over linked target pieces."""
+    losses, guided = [], []
+    for index in sentences:
+        source_ids, target_ids = store.source(index).tolist(), store.target(index).tolist()
+        source, target = Packed.from_sentences([[*source_ids, EOS]]), Packed.from_sentences([[BOS, *target_ids]])
+        logits, labels = model.logits(model(source, target)), torch.tensor([*target_ids, EOS])
+        losses.append(F.cross_entropy(logits, labels, label_smoothing=0.1, reduction="none"))
+        attention = model.attention(source, target)[0].cross[1, 2][1 if state == "input" else 0 :]
+        links = store.gather(LINKS, np.array([index]), 1000)[0].reshape(-1, 2).tolist()
+        for piece in {said for said, _ in links}:
+            linked = [read for said, read in links if said == piece]
+            guided.append(-torch.stack([attention[piece, read].log() for read in linked]).mean())
+    return torch.cat(losses).mean() + (0.7 * torch.stack(guided).mean() if guided else 0)
+
+
+def sentences_of(store: PairStore, count: int) -> list[list[int]]:
+    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
+    plan = plan_epoch(lengths, TRAINING.batch_tokens, seed=1, epoch=0)
+    return [plan[index].tolist() for index in range(count)]
+
+
+@pytest.mark.parametrize(("parallel", "device_tokens"), [(1, 0), (1, 20), (2, 30)])
+@pytest.mark.parametrize(("placement", "state"), [("post", "output"), ("pre", "input")])
+def test_updates_equal_a_plain_training_loop(
+    store: PairStore, parallel: int, device_tokens: int, placement: str, state: str
+) -> None:
+    config = replace(GUIDED, device_tokens=device_tokens, guided_state=state)
+    model = replace(MODEL, norm_placement=placement)
+    ours = trainer(config, model, parallel)
+    plain = build_model(model, VOCABULARY, VOCABULARY).double()
+    plain.load_state_dict(ours.model.state_dict())
+    adam = torch.optim.Adam(plain.parameters(), betas=(0.9, 0.98), eps=1e-5)
+    stream = batches(store, device_tokens)
+    for step, sentences in enumerate(sentences_of(store, 4), start=1):
+        ours.update(next(stream))
+        adam.param_groups[0]["lr"] = learning_rate(step, config, MODEL.d_model)
+        adam.zero_grad()
+        plain_loss(plain, store, sentences, state).backward()
+        adam.step()
+        for name, value in plain.state_dict().items():
+            # the weights of links are float32
+            torch.testing.assert_close(ours.model.state_dict()[name], value, rtol=1e-5, atol=1e-6, msg=name)
+
+
+@pytest.mark.parametrize(("devices", "shapes"), [(2, CPU_SHAPES), (5, CPU_SHAPES), (1, GPU_SHAPES)])
+def test_the_gradient_does_not_depend_on_devices_and_filler(store: PairStore, devices: int, shapes: Shapes) -> None:
+    torch.manual_seed(2)
+    model = build_model(MODEL, VOCABULARY, VOCABULARY).double()
+    objective = Objective(model, 0.1, guided=GuidedHead.chosen(GUIDED, MODEL))
+    streams = [batches(store, 20, rank, devices, shapes) for rank in range(devices)]
+    parameters = list(model.parameters())
+    for sentences in sentences_of(store, 4):
+        expected = torch.autograd.grad(plain_loss(model, store, sentences), parameters)
+        shares = [next(stream) for stream in streams]
+        losses = [objective(each).smoothed / share.target_tokens for share in shares for each in share.micro_batches]
+        found = torch.autograd.grad(torch.stack(losses).sum(), parameters)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_only_training_with_a_weight_learns_links(store: PairStore) -> None:
+    model = build_model(MODEL, VOCABULARY, VOCABULARY).double()
+    batch, head = next(batches(store)).micro_batches[0], GuidedHead.chosen(GUIDED, MODEL)
+    usual = Objective(model, 0.1)(batch)
+    guided = Objective(model, 0.1, guided=head)
+    assert guided(batch).smoothed > usual.smoothed
+    assert guided(batch).nll == usual.nll
+    assert guided.eval()(batch).smoothed == usual.smoothed
+    assert GuidedHead.chosen(TRAINING, MODEL) is None
+
+
+def test_a_store_without_links_trains_as_usual(tmp_path: Path, store: PairStore) -> None:
+    bare = replace(store, links=None, link_offsets=None)
+    assert all(each.links is None for each in next(batches(bare)).micro_batches)
+    assert all(each.links is not None for each in next(batches(store)).micro_batches)
+
+
+def test_links_follow_their_micro_batch_to_a_device(store: PairStore) -> None:
+    batch = next(batches(store)).micro_batches[0]
+    moved = batch.to(CPU.device)
+    assert batch.links is not None
+    assert moved.links is not None
+    assert torch.equal(moved.links.targets, batch.links.targets)
+
+
+def test_the_last_layer_but_one_is_the_default() -> None:
+    layers = [replace(GUIDED, guided_layer=0).guided_decoder_layer(layers) for layers in (1, 2, 6)]
+    assert layers == [1, 1, 5]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["data.train_alignments=''"], "needs word alignments: name their file in data.train_alignments"),
+        (["training.guided_layer=3"], "training.guided_layer=3, but the model has 2"),
+        (["training.guided_head=99"], "training.guided_head=99, but the model has"),
+        (["training.guided_head=0"], "training.guided_head"),
+        (["training.guided_state=both"], "training.guided_state"),
+        (["training.r_drop=5", "model.dropout=0.1"], "cannot be used with training.r_drop"),
+        (["model.layer_drop=0.1"], "cannot be used with model.layer_drop"),
+        (["noise.bpe_dropout_source=0.1"], "cannot be used with noise"),
+        (["model.architecture=decoder_only"], "cannot be used with model.architecture=decoder_only"),
+        (["runtime.compile=true"], "cannot be used with runtime.compile=true"),
+        (["data.train_alignments=links.txt"], "data.source=demo has its own alignments"),
+        (["data.max_pieces=70000"], "needs data.max_pieces of at most 65,535"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(overrides: list[str], message: str) -> None:
+    usual = ["experiment=demo", "data.train_alignments=demo", "training.guided_weight=0.05"]
+    compose(usual)
+    with pytest.raises(ConfigError, match=message):
+        compose([*usual, *overrides])
