@@ -5,6 +5,7 @@ Every mistake in a setting becomes a ConfigError of one line.
 
 import difflib
 import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -40,11 +41,17 @@ def compose(overrides: Sequence[str]) -> Config:
 @contextmanager
 def _interrupts_at_the_end() -> Iterator[None]:
     """Let Ctrl-C wait for the end of this block: in the middle of Hydra's work it ends in all kinds of other errors."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if threading.current_thread() is not threading.main_thread():  # only the main thread is interrupted
+        yield
+        return
+    interrupts: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before)
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)
 
 
 def adding_corpora(overrides: Sequence[str]) -> list[str]:
