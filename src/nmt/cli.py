@@ -28,17 +28,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _run(words)
         if sys.stdout:
             sys.stdout.flush()
-    except UserError as error:
-        _print_error(error)
-        return _USER_ERROR
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # exit immediately on a second interrupt
-        print("nmt: interrupted", file=sys.stderr)
-        return _INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # silence Python's flush at exit
         return _CLOSED_PIPE
+    except (Exception, KeyboardInterrupt) as error:
+        if _was_interrupted(error):
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # exit immediately on a second interrupt
+            print("nmt: interrupted", file=sys.stderr)
+            return _INTERRUPTED
+        if isinstance(error, UserError):
+            _print_error(error)
+            return _USER_ERROR
+        raise
     return 0
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Return whether an error is an interrupt, or arose after one: OmegaConf's clean-up fails on half-made objects."""
+    while error and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _replace_closed_streams() -> None:

@@ -103,6 +103,32 @@ def test_errors_have_their_exit_codes(raised: BaseException, code: int, fake_com
     assert cli.main(["train"]) == code
 
 
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("raised", [AttributeError("of a half-made object"), UserError("of a setting")])
+def test_errors_that_an_interrupt_causes_are_interrupts(
+    raised: Exception, fake_commands: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(_: Config) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise raised
+
+    fake_commands(run)
+    assert cli.main(["train"]) == 130
+    assert capsys.readouterr().err == "nmt: interrupted\n"
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_other_errors_of_any_kind_are_not_hidden(fake_commands: Fake) -> None:
+    def run(_: Config) -> None:
+        raise AttributeError("a mistake of ours")
+
+    fake_commands(run)
+    with pytest.raises(AttributeError, match="a mistake of ours"):
+        cli.main(["train"])
+
+
 def test_a_second_interrupt_ends_the_process_immediately() -> None:
     """After the first interrupt the process waits for its threads."""
     program = (

@@ -4,10 +4,7 @@ Every mistake in a setting becomes a ConfigError of one line.
 """
 
 import difflib
-import signal
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -28,30 +25,13 @@ from nmt.errors import ConfigError
 
 def compose(overrides: Sequence[str]) -> Config:
     """Return the settings that `conf/` and these overrides (`training.steps=3`, `model=big`) give."""
-    with _interrupts_at_the_end():
-        overrides = rename_overrides(overrides)
-        for override in overrides:
-            _check_override(override)
-        register_schema()
-        overrides = adding_corpora(overrides)
-        with one_line_errors(overrides), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            return to_config(hydra.compose("config", overrides=overrides))
-
-
-@contextmanager
-def _interrupts_at_the_end() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of this block: in the middle of Hydra's work it ends in all kinds of other errors."""
-    if threading.current_thread() is not threading.main_thread():  # only the main thread is interrupted
-        yield
-        return
-    interrupts: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if interrupts:
-            signal.raise_signal(signal.SIGINT)
+    overrides = rename_overrides(overrides)
+    for override in overrides:
+        _check_override(override)
+    register_schema()
+    overrides = adding_corpora(overrides)
+    with one_line_errors(overrides), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        return to_config(hydra.compose("config", overrides=overrides))
 
 
 def adding_corpora(overrides: Sequence[str]) -> list[str]:

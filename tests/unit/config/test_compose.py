@@ -1,12 +1,9 @@
 """Settings from conf/ and the command line, their saved form, and mistakes in them."""
 
 import dataclasses
-import os
-import signal
 from functools import cache
 from pathlib import Path
 
-import hydra
 import pytest
 import yaml
 
@@ -44,20 +41,6 @@ def error_message(*overrides: str) -> str:
 
 def test_without_overrides_settings_have_the_defaults_of_the_schema() -> None:
     assert compose([]) == Config()
-
-
-def test_an_interrupt_waits_until_the_settings_are_composed(monkeypatch: pytest.MonkeyPatch) -> None:
-    reached: list[bool] = []
-
-    def interrupted(*arguments: object, **options: object) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        reached.append(True)
-        raise AttributeError  # as OmegaConf does if an interrupt leaves one of its objects half made
-
-    monkeypatch.setattr(hydra, "compose", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        compose([])
-    assert reached
 
 
 def test_the_result_is_frozen() -> None:
