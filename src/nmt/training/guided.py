@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor
@@ -17,7 +17,16 @@ from nmt.model.kernels.backend import sum_dtype
 from nmt.model.packed import Packed
 from nmt.model.padding import Padding
 from nmt.model.positions.base import ScoreBias
-from nmt.model.transformer import Transformer
+
+
+class EncoderDecoder(Protocol):
+    """A model whose decoder attends to an encoder."""
+
+    def encode(self, source: Packed) -> Tensor:
+        """Return the encoder's output (T, d_model)."""
+
+    def decode(self, source: Packed, memory: Tensor, target: Packed, plan: Plan | None = None) -> Tensor:
+        """Return the decoder's output (T, d_model), which attends as the plan says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +53,9 @@ class GuidedHead:
 
     def decode(self, model: TranslationModel, batch: MicroBatch, links: Links) -> tuple[Tensor, Tensor]:
         """Return the decoder's output (T, d_model), and the weighted loss of the head."""
-        transformer, recorder = cast(Transformer, model), ProjectionRecorder(model.plan, batch.source)
-        output = transformer.decode(batch.source, transformer.encode(batch.source), batch.target, recorder)
+        recorder = ProjectionRecorder(model.plan, batch.source)
+        with_encoder = cast(EncoderDecoder, model)  # the settings refuse others
+        output = with_encoder.decode(batch.source, with_encoder.encode(batch.source), batch.target, recorder)
         queries, keys = recorder.projected[self.layer]
         shared_by = queries.shape[1] // keys.shape[1]  # query heads per key head
         log_attention = attention_of_head(queries[:, self.head], keys[:, self.head // shared_by], batch)

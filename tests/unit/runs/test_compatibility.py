@@ -44,6 +44,7 @@ def test_only_the_listed_settings_are_fixed() -> None:
         *("batch_tokens", "schedule", "warmup_steps", "learning_rate", "label_smoothing", "adam_beta1", "adam_beta2"),
         *("adam_eps", "weight_decay", "clip_norm", "optimizer", "decay_steps", "muon_momentum", "r_drop", "ema"),
         *("init_from", "init_vocabulary", "init_skip", "freeze"),
+        *("guided_weight", "guided_layer", "guided_head", "guided_state"),
     }
     groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model", "noise")}
     assert len(groups) > 25
