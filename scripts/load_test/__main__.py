@@ -236,15 +236,15 @@ async def _send(port: int, content: bytes) -> None:
 
 def memory(pid: int) -> dict[str, int]:
     """Return the resident memory of the server and of its models in MiB."""
-    return {"server": _resident(pid), "models": sum(map(_resident, _models(pid)))}
+    return {"server": _resident(pid), "models": sum(map(_resident, model_processes(pid)))}
 
 
 def cpu_seconds(pid: int) -> dict[str, float]:
     """Return the CPU time that the server, its models and this program have used."""
-    return {"server": _cpu(pid), "models": sum(map(_cpu, _models(pid))), "clients": time.process_time()}
+    return {"server": _cpu(pid), "models": sum(map(_cpu, model_processes(pid))), "clients": time.process_time()}
 
 
-def _models(pid: int) -> list[int]:
+def model_processes(pid: int) -> list[int]:
     """Return the processes of the server's models."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]

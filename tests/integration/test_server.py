@@ -97,8 +97,7 @@ def translate(server: Server, text: str) -> str:
 
 def model_processes(server: Server) -> set[int]:
     """Return the ids of the child processes that run the model."""
-    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
-    return {int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+    return set(load_test.model_processes(server.process.pid))
 
 
 def test_many_clients_at_the_same_time_get_the_translations_of_the_model(server: Server, expected: list[str]) -> None:

@@ -9,10 +9,10 @@ from nmt.data.manifest import PreparationTasks, read_manifest
 from nmt.data.records import JsonObject, align_task
 from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint
-from nmt.data.sources.training_links import alignments_file
+from nmt.data.sources.training_links import alignments_file, check_line
 from nmt.errors import UserError
 from nmt.storage.files import checksum, write_text
-from nmt.text.alignments import GoldAlignment, check_links, read_alignments, write_gold
+from nmt.text.alignments import GoldAlignment, read_alignments, write_gold
 from nmt.text.lines import read_lines
 
 
@@ -56,8 +56,5 @@ def _check(folder: Path, split: CorpusSplit, found: list[GoldAlignment]) -> None
     sources, targets = (list(read_lines(path)) for path in CorpusLayout(folder).texts(split.name, split.languages))
     if len(found) != len(sources):
         raise UserError(f"data.test_alignments has {len(found):,} lines, but data.test has {len(sources):,} sentences")
-    for number, row in enumerate(zip(found, sources, targets, strict=True), 1):
-        try:
-            check_links(*row)
-        except ValueError as error:
-            raise UserError(f"data.test_alignments, line {number}, has {error}: align the text of data.test") from error
+    for number, (alignment, source, target) in enumerate(zip(found, sources, targets, strict=True), 1):
+        check_line("test", number, alignment, (source, target))

@@ -182,7 +182,7 @@ class PairStore:
         for name, (_, offsets) in zip(list(files)[1::2], self.columns, strict=True):
             if (offsets[1:] < offsets[:-1]).any():
                 raise _damaged(self.folder / name)
-        for start in range(0, len(self), BLOCK_PAIRS):
+        for start in range(0, len(self), BLOCK_PAIRS) if self.links is not None else ():
             if not self._has_valid_links(np.arange(start, min(start + BLOCK_PAIRS, len(self)))):
                 raise _damaged(self.folder / list(files)[-2])
 

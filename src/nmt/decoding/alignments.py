@@ -8,12 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import DecodingConfig
+from nmt.config.schema.decoding import ALIGNMENT_STATES
 from nmt.decoding.attention import Weights
 from nmt.errors import UserError
 from nmt.text.alignments import Link
-
-STATES = ("input", "output")
-"""The decoder step that reads a word, and the one that predicts it."""
 
 
 class AlignmentSource(NamedTuple):
@@ -24,7 +22,7 @@ class AlignmentSource(NamedTuple):
     head: int
     """From 1; 0 is the mean of all."""
     state: str
-    """One of STATES."""
+    """One of ALIGNMENT_STATES."""
 
     @classmethod
     def chosen(cls, config: DecodingConfig, layers: int, heads: int) -> "AlignmentSource":
@@ -54,7 +52,7 @@ class PieceAttention:
 
     def links_by_source(self) -> Iterator[tuple[AlignmentSource, tuple[Link, ...]]]:
         """Yield the links by each layer, head and state."""
-        for state in STATES:
+        for state in ALIGNMENT_STATES:
             best = self._best(state)
             for layer, head in np.ndindex(best.shape[:2]):
                 if layer or not head:  # equal numbers do not make heads of two layers alike

@@ -49,12 +49,8 @@ def _verified(config: Config) -> VerificationRecord | None:
         return None
     record = read_export_record(config.export_folder)
     weights = read_meta(resolve(config.run_folder, config.checkpoint)).files[WEIGHTS]
-    is_of_checkpoint = (record.target, record.quantization, record.checkpoint.sha256) == (
-        "ctranslate2",
-        "int8",
-        weights,
-    )
-    return record.verified if is_of_checkpoint else None
+    exported = record.target, record.quantization, record.checkpoint.sha256
+    return record.verified if exported == ("ctranslate2", "int8", weights) else None
 
 
 def _is_better(verified: VerificationRecord) -> bool:

@@ -73,7 +73,9 @@ class Engine(ABC):
     def with_search(self, config: DecodingConfig, seed: int) -> Self:
         """Return an engine with the same model and other settings; both may translate at the same time."""
         engine = copy(self)
-        engine.config, engine._utility = config, UTILITIES[config.utility](config)
+        engine.config = config
+        if (config.utility, config.comet) != (self.config.utility, self.config.comet):
+            engine._utility = UTILITIES[config.utility](config)
         if config.terms != self.config.terms:
             engine._glossary = Glossary.read(config.terms)
         # a new one, because it remembers the terms of all requests

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field, replace
 from nmt.config.checks import check_at_least, check_between, check_choice, check_fraction, check_plain_name
 from nmt.errors import ConfigError
 
+ALIGNMENT_STATES = ("input", "output")
+"""The decoder step that reads a word, and the one that predicts it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingConfig:
@@ -98,7 +101,7 @@ class DecodingConfig:
         check_between("decoding.alpha", self.alpha, 0, 10)
         check_between("decoding.noise", self.noise, 0, 10)
         check_between("decoding.extra_length", self.extra_length, 0, 1_000_000)
-        check_choice("decoding.alignment_state", self.alignment_state, ("input", "output"))
+        check_choice("decoding.alignment_state", self.alignment_state, ALIGNMENT_STATES)
         for name in ("top_k", "no_repeat_ngram", "min_length", "diversity", "alignment_layer", "alignment_head"):
             check_at_least(f"decoding.{name}", getattr(self, name), 0)
         if self.alignment_head and not self.alignment_layer:

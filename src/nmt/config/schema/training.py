@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from nmt.config.checks import ADJUSTABLE, check_at_least, check_choice, check_fraction
 from nmt.config.choices import CHOICES
+from nmt.config.schema.decoding import ALIGNMENT_STATES
 from nmt.errors import ConfigError
 
 VOCABULARIES = ("old", "new", "extend")
@@ -127,7 +128,7 @@ class TrainingConfig:
             check_fraction(f"training.{name}", getattr(self, name))
         for name in ("schedule", "optimizer"):
             check_choice(f"training.{name}", getattr(self, name), CHOICES[f"training.{name}"])
-        check_choice("training.guided_state", self.guided_state, ("input", "output"))
+        check_choice("training.guided_state", self.guided_state, ALIGNMENT_STATES)
         check_choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
         check_choice("training.init_vocabulary", self.init_vocabulary, VOCABULARIES)
         check_choice("training.best_by", self.best_by, ("loss", "bleu"))

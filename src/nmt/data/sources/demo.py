@@ -53,7 +53,7 @@ class _Generated(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _generate(seed: int, aligned: bool) -> dict[str, _Generated]:
-    """Generate all splits; the training text has alignments only if it is to be `aligned`, which takes long."""
+    """Generate all splits. Alignments take time, so the training text has them only if `aligned` asks for them."""
     from nmt import grammar  # noqa: PLC0415 (only this source needs it)
 
     return {

@@ -13,7 +13,8 @@ from nmt.data.annotations import Annotations
 from nmt.data.sources import sacrebleu_sets
 from nmt.data.sources.cells import on_one_line
 from nmt.data.sources.source import Fingerprint, Pair, Source
-from nmt.data.sources.training_links import alignments_fingerprint, given_alignments, linked
+from nmt.data.sources.training_links import alignments_file, linked
+from nmt.storage.files import checksum
 from nmt.text.alignments import GoldAlignment, read_alignments
 
 SOURCES: dict[str, Source] = {name: find("data.source", name) for name in CHOICES["data.source"]}
@@ -47,7 +48,9 @@ def fingerprint(config: DataConfig, seed: int, split: str) -> Fingerprint:
     """Return the fingerprint of the text from which a split is read."""
     read_from = "train" if split in held_out(config) else split
     found = _source(config, read_from).fingerprint(config, seed, read_from)
-    return {**found, **alignments_fingerprint(config)} if split == "train" else found
+    if split == "train" and config.train_alignments and SOURCES[config.source].alignments is None:
+        found = {**found, "alignments": checksum(_file_of(config, "train"))}
+    return found
 
 
 def annotations(config: DataConfig, split: str) -> Annotations:
@@ -65,9 +68,15 @@ def has_alignments(config: DataConfig, split: str) -> bool:
 def alignments(config: DataConfig, seed: int, split: str) -> list[GoldAlignment]:
     """Return the true word alignments of a split: those of the given file, or those that the source knows."""
     if split == "test" and config.test_alignments:
-        return list(read_alignments(Path(config.test_alignments).expanduser()))
+        return list(read_alignments(_file_of(config, "test")))
     read = _source(config, split).alignments
     return read(config, seed, split) if read else []
+
+
+def _file_of(config: DataConfig, split: str) -> Path:
+    """Return the file with the alignments of a split, `train` or `test`, that the settings name."""
+    name = f"{split}_alignments"
+    return alignments_file(getattr(config, name), f"data.{name}")
 
 
 def _source(config: DataConfig, split: str) -> Source:
@@ -92,7 +101,7 @@ def _training_pairs(config: DataConfig, seed: int) -> Iterator[Pair]:
         return training
     if source.alignments is not None:
         return linked(training, iter(source.alignments(config, seed, "train")))
-    return linked(training, given_alignments(config))
+    return linked(training, read_alignments(_file_of(config, "train")))
 
 
 def _split_of(pair: Pair, share: float, held_out_splits: Sequence[str]) -> str:

@@ -1,13 +1,12 @@
 """The word alignments of the training text, from a file with a line per pair or from the source itself."""
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
-from nmt.config.schema import DataConfig
-from nmt.data.sources.source import Fingerprint, LinkedPair, Pair
+from nmt.data.sources.source import LinkedPair, Pair
 from nmt.errors import UserError
-from nmt.storage.files import checksum
-from nmt.text.alignments import GoldAlignment, check_links, read_alignments
+from nmt.text.alignments import GoldAlignment, check_links
 
 
 def alignments_file(name: str, setting: str) -> Path:
@@ -18,38 +17,26 @@ def alignments_file(name: str, setting: str) -> Path:
     return path
 
 
-def given_alignments(config: DataConfig) -> Iterator[GoldAlignment]:
-    """Yield the alignment of each training pair in the file that the settings name."""
-    return read_alignments(alignments_file(config.train_alignments, "data.train_alignments"))
-
-
-def alignments_fingerprint(config: DataConfig) -> Fingerprint:
-    """Identify the alignments of the training text by content; those of the demo follow from its text."""
-    if not config.train_alignments or config.source == "demo":
-        return {}
-    return {"alignments": checksum(alignments_file(config.train_alignments, "data.train_alignments"))}
+def check_line(split: str, number: int, alignment: GoldAlignment, pair: Pair) -> None:
+    """Refuse a line of a split's alignments that does not belong to its pair."""
+    try:
+        check_links(alignment, *pair)
+    except ValueError as error:
+        raise UserError(
+            f"data.{split}_alignments, line {number}, has {error}: align the text of data.{split}"
+        ) from error
 
 
 def linked(pairs: Iterator[Pair], alignments: Iterator[GoldAlignment]) -> Iterator[Pair]:
     """Yield pairs with their alignments; refuse alignments that do not belong to them."""
-    count = 0
-    while True:
-        pair, alignment = next(pairs, None), next(alignments, None)
-        if pair is None or alignment is None:
-            break
-        count += 1
-        try:
-            check_links(alignment, *pair)
-        except ValueError as error:
-            raise UserError(
-                f"data.train_alignments, line {count}, has {error}: align the text of data.train"
-            ) from error
-        yield LinkedPair.linking(pair, alignment)
-    counts = [
-        count + (last is not None) + sum(1 for _ in rest) for last, rest in ((alignment, alignments), (pair, pairs))
-    ]
-    if counts[0] != counts[1]:
+    lines = count = 0
+    for pair, alignment in zip_longest(pairs, alignments):
+        lines += alignment is not None
+        count += pair is not None
+        if pair is not None and alignment is not None:
+            check_line("train", count, alignment, pair)
+            yield LinkedPair.linking(pair, alignment)
+    if lines != count:
         raise UserError(
-            f"data.train_alignments has {counts[0]:,} lines, but data.train has {counts[1]:,} pairs: "
-            "it needs one line per pair"
+            f"data.train_alignments has {lines:,} lines, but data.train has {count:,} pairs: it needs one line per pair"
         )
