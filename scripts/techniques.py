@@ -1,0 +1,220 @@
+"""Measure what helps with little text: train a small model with each technique and several seeds, and print a table.
+
+    .venv/bin/python scripts/techniques.py multi30k=data/raw/multi30k tatoeba=data/raw/tatoeba
+
+Each corpus is a folder with training, development and test text in files such as train.en, val.de or test2016.en.xz.
+The models are trained on some pairs of it, chosen at random. What is done is not repeated, so the same command
+continues after an interruption. Several commands at the same time, each with other --rows, divide the work.
+"""
+
+import argparse
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.commands.report import read_groups
+from nmt.config.compose import compose
+from nmt.evaluation.metrics import METRICS
+from nmt.report.groups import GroupScore, compare_groups
+from nmt.runs.layout import RunLayout
+from nmt.storage.files import write_text
+from nmt.text.lines import read_lines
+
+LANGUAGES = ("en", "de")
+SPLITS = {"train": "train", "valid": "val", "test": "test"}
+"""The splits, and how the names of their files begin."""
+TEXT = Path("data/techniques")
+RUNS = Path("outputs/techniques")
+SMALL = ("model.d_model=128", "model.d_ff=512", "tokenizer.vocab_size=4000", "training.warmup_steps=100")
+DEEP = ("model.encoder_layers=6", "model.decoder_layers=6")
+SHALLOW = ("model.encoder_layers=6", "model.decoder_layers=2")
+
+
+class Technique(NamedTuple):
+    """A row of the table."""
+
+    title: str
+    settings: tuple[str, ...] = ()
+    """What differs from the base."""
+    first: tuple[tuple[str, ...], ...] = ()
+    """Commands that it needs before, each a stage of `nmt` and its settings."""
+    base: str = "base"
+    """The row with which it is compared."""
+
+
+class Corpus:
+    """A corpus, the settings of its runs, and the techniques to try on it."""
+
+    def __init__(self, name: str, folder: Path, options: argparse.Namespace) -> None:
+        self.name, self.folder, self.options = name, folder, options
+
+    def write_text(self) -> None:
+        """Write the text: pairs for training, all pairs, sentences without a translation, and the other splits."""
+        for split, beginning in SPLITS.items():
+            sides = [list(read_lines(self._find(beginning, language))) for language in LANGUAGES]
+            pairs = list(zip(*sides, strict=True))
+            if split == "train":
+                self._write("all", pairs)
+                random.Random(1).shuffle(pairs)
+                count = self.options.pairs
+                self._write("unpaired", pairs[count : 2 * count])
+                pairs = pairs[:count]
+            self._write(split, pairs)
+
+    def _find(self, beginning: str, language: str) -> Path:
+        found = sorted(self.folder.glob(f"{beginning}*.{language}*"))
+        return found[0] if found else sys.exit(f"{self.folder} has no file {beginning}*.{language}")
+
+    def _write(self, split: str, pairs: list[tuple[str, ...]]) -> None:
+        for language, lines in zip(LANGUAGES, zip(*pairs, strict=True), strict=True):
+            write_text(self._file(split, language), "".join(f"{line}\n" for line in lines))
+
+    def _file(self, split: str, language: str) -> Path:
+        return TEXT / f"{self.name}.{split}.{language}"
+
+    def files(self, setting: str, split: str, languages: tuple[str, ...] = LANGUAGES) -> str:
+        """Return the setting that names the two files of a split."""
+        return f"data.{setting}=[{','.join(str(self._file(split, language)) for language in languages)}]"
+
+    def base(self, steps: int) -> list[str]:
+        """Return the settings of the base, trained for some steps."""
+        splits = [self.files(split, split) for split in SPLITS]
+        prepared = f"data.corpus=techniques-{self.name}"
+        budget = [f"training.steps={steps}", f"training.valid_every={steps}", f"runtime.threads={self.options.threads}"]
+        return ["experiment=multi30k", prepared, *splits, *SMALL, *budget, "evaluation.splits=[valid,test]"]
+
+    def techniques(self) -> Iterator[tuple[str, Technique]]:
+        """Yield the rows of the table by name."""
+        yield "base", Technique("base")
+        noise = ("noise.bpe_dropout_source=0.1", "noise.bpe_dropout_target=0.1")
+        yield "bpe_dropout", Technique("BPE-dropout", noise)
+        yield "r_drop", Technique("R-Drop", ("training.r_drop=5",))
+        yield "ema", Technique("average of the weights (EMA)", ("training.ema=0.99",))
+        yield "attention_dropout", Technique("attention dropout", ("model.attention_dropout=0.1",))
+        smaller = ("tokenizer.vocab_size=2000", f"data.corpus=techniques-{self.name}-2000")
+        yield "vocabulary", Technique("smaller vocabulary", smaller)
+        yield "back_translation", self._back_translation()
+        yield "shallow", Technique("6 and 2 layers", SHALLOW)
+        yield "distillation", self._distillation()
+        if self.options.other not in ("", self.name):
+            yield "fine_tuning", self._fine_tuning(Corpus(self.options.other, self.folder, self.options))
+        yield "dropout", Technique("more dropout", ("model.dropout=0.2",))
+
+    def _back_translation(self) -> Technique:
+        corpus, reverse = f"data.corpus=techniques-{self.name}-back", f"{RUNS.name}/{self.name}/reverse"
+        synthetic = TEXT / f"{self.name}-back"
+        turned = [self.files(split, split, LANGUAGES[::-1]) for split in SPLITS]
+        languages = ("data.source_lang=de", "data.target_lang=en", f"data.corpus=techniques-{self.name}-reverse")
+        model = (*self.base(self.options.steps), *turned, *languages, f"name={reverse}")
+        settings = (
+            corpus, f"data.mixture.synthetic.train=[{synthetic}]", "data.mixture.synthetic.tag=@bt@",
+        )  # fmt: skip
+        monolingual = f"input={self._file('unpaired', 'de')}"
+        drawing = (f"name={reverse}", monolingual, f"synthesize.folder={synthetic}", "decoding.strategy=sample")
+        return Technique("back-translation", settings, (*_trained(model), ("synthesize", *drawing)))
+
+    def _distillation(self) -> Technique:
+        teacher, synthetic = f"{RUNS.name}/{self.name}/teacher", TEXT / f"{self.name}-distilled"
+        model = (*self.base(self.options.steps), *DEEP, f"name={teacher}")
+        decoding = (f"name={teacher}", f"input={self._file('train', 'en')}", f"synthesize.folder={synthetic}")
+        settings = (*SHALLOW, f"data.corpus=techniques-{self.name}-distilled", f"data.train=[{synthetic}]")
+        first = (*_trained(model), ("synthesize", *decoding))
+        return Technique("6 and 2 layers, distilled from 6 and 6", settings, first, base="shallow")
+
+    def _fine_tuning(self, other: "Corpus") -> Technique:
+        old = f"{RUNS.name}/{other.name}/all"
+        corpus, steps = f"data.corpus=techniques-{other.name}-all", 3 * self.options.steps
+        model = (*other.base(steps), corpus, other.files("train", "all"), f"name={old}")
+        settings = (
+            f"training.init_from={old}", "training.learning_rate=2e-3", f"data.corpus=techniques-{self.name}-tuned",
+        )  # fmt: skip
+        return Technique(f"begin from a model of all of {other.name}", settings, _trained(model))
+
+    def train(self, name: str, technique: Technique) -> None:
+        """Train and score the runs of a technique that are not done."""
+        for seed in range(1, self.options.seeds + 1):
+            run = f"{RUNS.name}/{self.name}/{name}-{seed}"
+            if (RunLayout(RUNS.parent / run).evaluation / "test.json").exists():
+                continue
+            if seed == 1:
+                for stage, *settings in technique.first:
+                    _run(stage, *settings)
+            settings = [*self.base(self.options.steps), *technique.settings, f"name={run}", f"seed={seed}"]
+            for stage in ("data", "train", "average", "eval"):
+                _run(stage, *settings, *(["seed=1"] if stage == "data" else []))
+
+    def print_table(self) -> None:
+        """Print mean, standard deviation and significance of each technique that is done."""
+        print(f"\n| {self.name}: technique | settings | BLEU, development | BLEU, test | p |\n|---|---|---|---|---|")
+        for name, technique in self.techniques():
+            if self._is_done(name):
+                found = self._scores(name, technique.base)
+                print(f"| {technique.title} | {_code(technique.settings)} | {' | '.join(found)} |", flush=True)
+
+    def _is_done(self, name: str) -> bool:
+        return all(
+            (RUNS / self.name / f"{name}-{seed}" / "eval" / "test.json").exists()
+            for seed in range(1, self.options.seeds + 1)
+        )
+
+    def _scores(self, name: str, base: str) -> list[str]:
+        """Return the scores on both splits, and how often chance makes the difference on the test set as large."""
+        names = list(dict.fromkeys([base, name]))
+        compared = compare_groups(
+            read_groups(compose([f"compare=[{','.join(f'{RUNS.name}/{self.name}/{each}-*' for each in names)}]"]))
+        )
+        scores = {each.split: each.scores[-1] for each in compared if each.metric == METRICS["bleu"].title}
+        p = scores["test"].p_value
+        return [_mean(scores["valid"]), _mean(scores["test"]), "" if p is None else f"{p:.3f} against {base}"]
+
+
+def main() -> None:
+    """Train what is left, and print the tables."""
+    options = _parser().parse_args()
+    corpora = [Corpus(name, Path(folder), options) for name, folder in options.corpora]
+    for corpus in corpora:
+        corpus.write_text()
+    for corpus in corpora:
+        for name, technique in corpus.techniques():
+            if not options.rows or name in options.rows:
+                corpus.train(name, technique)
+    for corpus in corpora:
+        corpus.print_table()
+
+
+def _trained(settings: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    return tuple((stage, *settings) for stage in ("data", "train", "average"))
+
+
+def _run(stage: str, *settings: str) -> None:
+    print(f"== nmt {stage} {' '.join(settings)}", flush=True)
+    if subprocess.run([sys.executable, "-m", "nmt", stage, *settings], check=False).returncode:
+        sys.exit(f"nmt {stage} failed")
+
+
+def _mean(score: GroupScore) -> str:
+    return f"{score.mean:.2f}" if score.spread is None else f"{score.mean:.2f} ± {score.spread:.2f}"
+
+
+def _code(settings: tuple[str, ...]) -> str:
+    return f"`{' '.join(settings)}`" if settings else ""
+
+
+def _parser() -> argparse.ArgumentParser:
+    assert __doc__
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("corpora", nargs="+", type=lambda text: text.split("=", 1), metavar="NAME=FOLDER")
+    parser.add_argument("--pairs", type=int, default=10_000, help="pairs of sentences to train on (10000)")
+    parser.add_argument("--steps", type=int, default=800, help="steps of training (800)")
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each technique (3)")
+    parser.add_argument("--threads", type=int, default=0, help="threads of each run (0: one per core)")
+    parser.add_argument("--other", default="", help="name of the corpus from whose model another row begins")
+    parser.add_argument("--rows", nargs="+", default=[], help="only these rows")
+    return parser
+
+
+if __name__ == "__main__":
+    main()
