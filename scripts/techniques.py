@@ -13,13 +13,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import NamedTuple
 
 from nmt.commands.report import read_groups
 from nmt.config.compose import compose
 from nmt.evaluation.metrics import METRICS
-from nmt.report.groups import GroupScore, compare_groups
-from nmt.runs.layout import RunLayout
+from nmt.evaluation.record import read_evaluation
+from nmt.report.groups import compare_groups
+from nmt.runs.layout import RunLayout, scores_file
 from nmt.storage.files import write_text
 from nmt.text.lines import read_lines
 
@@ -100,7 +102,7 @@ class Corpus:
         yield "shallow", Technique("6 and 2 layers", SHALLOW)
         yield "distillation", self._distillation()
         if self.options.other not in ("", self.name):
-            yield "fine_tuning", self._fine_tuning(Corpus(self.options.other, self.folder, self.options))
+            yield from self._fine_tuning(Corpus(self.options.other, self.folder, self.options))
         yield "dropout", Technique("more dropout", ("model.dropout=0.2",))
 
     def _back_translation(self) -> Technique:
@@ -124,25 +126,26 @@ class Corpus:
         first = (*_trained(model), ("synthesize", *decoding))
         return Technique("6 and 2 layers, distilled from 6 and 6", settings, first, base="shallow")
 
-    def _fine_tuning(self, other: "Corpus") -> Technique:
+    def _fine_tuning(self, other: "Corpus") -> Iterator[tuple[str, Technique]]:
         old = f"{RUNS.name}/{other.name}/all"
-        corpus, steps = f"data.corpus=techniques-{other.name}-all", 3 * self.options.steps
-        model = (*other.base(steps), corpus, other.files("train", "all"), f"name={old}")
-        settings = (
-            f"training.init_from={old}", "training.learning_rate=2e-3", f"data.corpus=techniques-{self.name}-tuned",
-        )  # fmt: skip
-        return Technique(f"begin from a model of all of {other.name}", settings, _trained(model))
+        corpus, steps = f"data.corpus=techniques-{other.name}-all", 2 * self.options.steps
+        first = _trained((*other.base(steps), corpus, other.files("train", "all"), f"name={old}"))
+        begun = (f"training.init_from={old}", "training.learning_rate=2e-3")
+        title = f"begin from a model of all of {other.name}"
+        yield "fine_tuning", Technique(title, (*begun, f"data.corpus=techniques-{self.name}-tuned"), first)
+        pieces = ("training.init_vocabulary=new", f"data.corpus=techniques-{self.name}-new")
+        yield "fine_tuning_new", Technique("the same, with a new vocabulary", (*begun, *pieces), first)
 
     def train(self, name: str, technique: Technique) -> None:
         """Train and score the runs of a technique that are not done."""
-        for seed in range(1, self.options.seeds + 1):
-            run = f"{RUNS.name}/{self.name}/{name}-{seed}"
-            if (RunLayout(RUNS.parent / run).evaluation / "test.json").exists():
+        for seed in self._seeds():
+            if self._scores_file(name, seed, "test").exists():
                 continue
             if seed == 1:
                 for stage, *settings in technique.first:
                     _run(stage, *settings)
-            settings = [*self.base(self.options.steps), *technique.settings, f"name={run}", f"seed={seed}"]
+            settings = [*self.base(self.options.steps), *technique.settings, f"seed={seed}"]
+            settings.append(f"name={RUNS.name}/{self.name}/{name}-{seed}")
             for stage in ("data", "train", "average", "eval"):
                 _run(stage, *settings, *(["seed=1"] if stage == "data" else []))
 
@@ -150,31 +153,40 @@ class Corpus:
         """Print mean, standard deviation and significance of each technique that is done."""
         print(f"\n| {self.name}: technique | settings | BLEU, development | BLEU, test | p |\n|---|---|---|---|---|")
         for name, technique in self.techniques():
-            if self._is_done(name):
-                found = self._scores(name, technique.base)
+            if all(self._scores_file(name, seed, "test").exists() for seed in self._seeds()):
+                found = [self._bleu(name, "valid"), self._bleu(name, "test"), self._significance(name, technique.base)]
                 print(f"| {technique.title} | {_code(technique.settings)} | {' | '.join(found)} |", flush=True)
 
-    def _is_done(self, name: str) -> bool:
-        return all(
-            (RUNS / self.name / f"{name}-{seed}" / "eval" / "test.json").exists()
-            for seed in range(1, self.options.seeds + 1)
-        )
+    def _seeds(self) -> range:
+        return range(1, self.options.seeds + 1)
 
-    def _scores(self, name: str, base: str) -> list[str]:
-        """Return the scores on both splits, and how often chance makes the difference on the test set as large."""
-        names = list(dict.fromkeys([base, name]))
-        compared = compare_groups(
-            read_groups(compose([f"compare=[{','.join(f'{RUNS.name}/{self.name}/{each}-*' for each in names)}]"]))
-        )
-        scores = {each.split: each.scores[-1] for each in compared if each.metric == METRICS["bleu"].title}
-        p = scores["test"].p_value
-        return [_mean(scores["valid"]), _mean(scores["test"]), "" if p is None else f"{p:.3f} against {base}"]
+    def _scores_file(self, name: str, seed: int, split: str) -> Path:
+        return scores_file(RunLayout(RUNS / self.name / f"{name}-{seed}").evaluation, split)
+
+    def _bleu(self, name: str, split: str) -> str:
+        """Return mean and standard deviation of the seeds."""
+        found = [read_evaluation(self._scores_file(name, seed, split)).scores["bleu"].score for seed in self._seeds()]
+        return f"{fmean(found):.2f}" + (f" ± {stdev(found):.2f}" if len(found) > 1 else "")
+
+    def _significance(self, name: str, base: str) -> str:
+        """Return how often chance makes the difference from the base on the test set at least as large."""
+        if name == base or self.options.seeds == 1:
+            return ""
+        patterns = [f"{RUNS.name}/{self.name}/{each}-*" for each in (base, name)]
+        compared = compare_groups(read_groups(compose([f"compare=[{','.join(patterns)}]"])))
+        p_values = {
+            each.split: each.scores[1].p_value for each in compared if each.metric == METRICS["bleu"].title
+        }  # fmt: skip
+        return f"{p_values['test']:.3f} against {base}"
 
 
 def main() -> None:
     """Train what is left, and print the tables."""
     options = _parser().parse_args()
     corpora = [Corpus(name, Path(folder), options) for name, folder in options.corpora]
+    rows = {name for corpus in corpora for name, _ in corpus.techniques()}
+    if unknown := [name for name in options.rows if name not in rows]:
+        sys.exit(f"there is no row {unknown[0]}: choose from {', '.join(sorted(rows))}")
     for corpus in corpora:
         corpus.write_text()
     for corpus in corpora:
@@ -193,10 +205,6 @@ def _run(stage: str, *settings: str) -> None:
     print(f"== nmt {stage} {' '.join(settings)}", flush=True)
     if subprocess.run([sys.executable, "-m", "nmt", stage, *settings], check=False).returncode:
         sys.exit(f"nmt {stage} failed")
-
-
-def _mean(score: GroupScore) -> str:
-    return f"{score.mean:.2f}" if score.spread is None else f"{score.mean:.2f} ± {score.spread:.2f}"
 
 
 def _code(settings: tuple[str, ...]) -> str:

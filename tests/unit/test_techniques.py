@@ -62,6 +62,12 @@ def test_a_folder_without_a_split_is_named(corpus: techniques.Corpus, folder: Pa
         corpus.write_text()
 
 
+def test_an_unknown_row_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["techniques", f"own={folder}", "--rows", "base", "emma"])
+    with pytest.raises(SystemExit, match=r"no row emma: choose from .*base, .*ema"):
+        techniques.main()
+
+
 @pytest.mark.slow
 def test_rows_are_trained_once_and_compared(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
