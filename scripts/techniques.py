@@ -98,6 +98,8 @@ class Corpus:
         yield "attention_dropout", Technique("attention dropout", ("model.attention_dropout=0.1",))
         smaller = ("tokenizer.vocab_size=2000", f"data.corpus=techniques-{self.name}-2000")
         yield "vocabulary", Technique("smaller vocabulary", smaller)
+        larger = ("tokenizer.vocab_size=8000", f"data.corpus=techniques-{self.name}-8000")
+        yield "larger_vocabulary", Technique("larger vocabulary", larger)
         yield "back_translation", self._back_translation()
         yield "shallow", Technique("6 and 2 layers", SHALLOW)
         yield "distillation", self._distillation()
