@@ -1,6 +1,6 @@
 """Measure what helps with little text: train a small model with each technique and several seeds, and print a table.
 
-    .venv/bin/python scripts/techniques.py multi30k=data/raw/multi30k tatoeba=data/raw/tatoeba
+    .venv/bin/python scripts/techniques.py multi30k:data/raw/multi30k tatoeba:data/raw/tatoeba
 
 Each corpus is a folder with training, development and test text in files such as train.en, val.de or test2016.en.xz.
 The models are trained on some pairs of it, chosen at random. What is done is not repeated, so the same command
@@ -213,10 +213,17 @@ def _code(settings: tuple[str, ...]) -> str:
     return f"`{' '.join(settings)}`" if settings else ""
 
 
+def _named_folder(text: str) -> tuple[str, str]:
+    name, colon, folder = text.partition(":")
+    if not colon:
+        raise argparse.ArgumentTypeError(f"{text} must be a name and a folder: NAME:FOLDER")
+    return name, folder
+
+
 def _parser() -> argparse.ArgumentParser:
     assert __doc__
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("corpora", nargs="+", type=lambda text: text.split("=", 1), metavar="NAME=FOLDER")
+    parser.add_argument("corpora", nargs="+", type=_named_folder, metavar="NAME:FOLDER")
     parser.add_argument("--pairs", type=int, default=10_000, help="pairs of sentences to train on (10000)")
     parser.add_argument("--steps", type=int, default=800, help="steps of training (800)")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each technique (3)")

@@ -63,7 +63,7 @@ def test_a_folder_without_a_split_is_named(corpus: techniques.Corpus, folder: Pa
 
 
 def test_an_unknown_row_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["techniques", f"own={folder}", "--rows", "base", "emma"])
+    monkeypatch.setattr(sys, "argv", ["techniques", f"own:{folder}", "--rows", "base", "emma"])
     with pytest.raises(SystemExit, match=r"no row emma: choose from .*base, .*ema"):
         techniques.main()
 
@@ -73,7 +73,7 @@ def test_rows_are_trained_once_and_compared(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     sizes = ["--pairs=20", "--steps=4", "--seeds=2", "--threads=1", "--rows", "base", "ema"]
-    monkeypatch.setattr(sys, "argv", ["techniques", f"own={folder}", *sizes])
+    monkeypatch.setattr(sys, "argv", ["techniques", f"own:{folder}", *sizes])
     monkeypatch.setattr(techniques, "SMALL", ("model.d_model=16", "model.d_ff=16", "tokenizer.vocab_size=100"))
     techniques.main()
     first = capfd.readouterr().out
