@@ -13,15 +13,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import NamedTuple
 
-from nmt.commands.report import read_groups
-from nmt.config.compose import compose
-from nmt.evaluation.metrics import METRICS
-from nmt.evaluation.record import read_evaluation
-from nmt.report.groups import compare_groups
-from nmt.runs.layout import RunLayout, scores_file
+from sacrebleu.metrics.bleu import BLEU
+
+from nmt.evaluation.seeds import GroupScores, group_scores, p_value
+from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
 from nmt.storage.files import write_text
 from nmt.text.lines import read_lines
 
@@ -141,7 +138,7 @@ class Corpus:
     def train(self, name: str, technique: Technique) -> None:
         """Train and score the runs of a technique that are not done."""
         for seed in self._seeds():
-            if self._scores_file(name, seed, "test").exists():
+            if self._is_done(name, seed):
                 continue
             if seed == 1:
                 for stage, *settings in technique.first:
@@ -155,31 +152,30 @@ class Corpus:
         """Print mean, standard deviation and significance of each technique that is done."""
         print(f"\n| {self.name}: technique | settings | BLEU, development | BLEU, test | p |\n|---|---|---|---|---|")
         for name, technique in self.techniques():
-            if all(self._scores_file(name, seed, "test").exists() for seed in self._seeds()):
-                found = [self._bleu(name, "valid"), self._bleu(name, "test"), self._significance(name, technique.base)]
-                print(f"| {technique.title} | {_code(technique.settings)} | {' | '.join(found)} |", flush=True)
+            if all(self._is_done(name, seed) for seed in self._seeds()):
+                found = [_mean(self._scores(name, split)) for split in ("valid", "test")]
+                p = "" if name == technique.base else self._significance(name, technique.base)
+                print(f"| {technique.title} | {_code(technique.settings)} | {' | '.join([*found, p])} |", flush=True)
 
     def _seeds(self) -> range:
         return range(1, self.options.seeds + 1)
 
-    def _scores_file(self, name: str, seed: int, split: str) -> Path:
-        return scores_file(RunLayout(RUNS / self.name / f"{name}-{seed}").evaluation, split)
+    def _evaluation(self, name: str, seed: int) -> Path:
+        return RunLayout(RUNS / self.name / f"{name}-{seed}").evaluation
 
-    def _bleu(self, name: str, split: str) -> str:
-        """Return mean and standard deviation of the seeds."""
-        found = [read_evaluation(self._scores_file(name, seed, split)).scores["bleu"].score for seed in self._seeds()]
-        return f"{fmean(found):.2f}" + (f" ± {stdev(found):.2f}" if len(found) > 1 else "")
+    def _is_done(self, name: str, seed: int) -> bool:
+        return scores_file(self._evaluation(name, seed), "test").exists()
+
+    def _scores(self, name: str, split: str) -> GroupScores:
+        """Return the BLEU of the seeds."""
+        files = [hypotheses_file(self._evaluation(name, seed), split) for seed in self._seeds()]
+        references = list(read_lines(self._file(split, LANGUAGES[1])))
+        return group_scores(BLEU(), [list(read_lines(file)) for file in files], [references])
 
     def _significance(self, name: str, base: str) -> str:
         """Return how often chance makes the difference from the base on the test set at least as large."""
-        if name == base or self.options.seeds == 1:
-            return ""
-        patterns = [f"{RUNS.name}/{self.name}/{each}-*" for each in (base, name)]
-        compared = compare_groups(read_groups(compose([f"compare=[{','.join(patterns)}]"])))
-        p_values = {
-            each.split: each.scores[1].p_value for each in compared if each.metric == METRICS["bleu"].title
-        }  # fmt: skip
-        return f"{p_values['test']:.3f} against {base}"
+        p = p_value(self._scores(base, "test"), self._scores(name, "test"))
+        return "" if p is None else f"{p:.3f} against {base}"
 
 
 def main() -> None:
@@ -207,6 +203,10 @@ def _run(stage: str, *settings: str) -> None:
     print(f"== nmt {stage} {' '.join(settings)}", flush=True)
     if subprocess.run([sys.executable, "-m", "nmt", stage, *settings], check=False).returncode:
         sys.exit(f"nmt {stage} failed")
+
+
+def _mean(scores: GroupScores) -> str:
+    return f"{scores.mean:.2f}" + ("" if scores.spread is None else f" ± {scores.spread:.2f}")
 
 
 def _code(settings: tuple[str, ...]) -> str:
