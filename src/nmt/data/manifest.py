@@ -126,11 +126,14 @@ def _read_record(record: dict[str, Any]) -> TaskRecord:
 
 
 @contextmanager
-def exclusive_corpus(folder: Path) -> Iterator[None]:
-    """Lock a corpus folder against other processes, create it if needed, and remove files of an interrupted run."""
-    with exclusive_folder(
-        folder, taken="is being prepared by another process: wait until it is done.", setting="paths.data"
-    ):
+def exclusive_corpus(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Lock a corpus folder, create it if needed, and remove files of an interrupted run.
+
+    If another process prepares the same corpus, wait for it: jobs that differ only in their training often begin
+    together.
+    """
+    taken = "is being prepared by another process: waiting until it is done"
+    with exclusive_folder(folder, taken=taken, setting="paths.data", wait=say):
         for leftover in folder.glob(f"*{PARTIAL}"):
             remove(leftover)
         yield

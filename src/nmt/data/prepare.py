@@ -37,7 +37,11 @@ Say = Callable[[str], None]
 """Takes a line of progress."""
 
 
-def prepare(config: Config, say: Say = print, load_origin: LoadOrigin = lambda: None) -> Manifest:
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
+def prepare(config: Config, say: Say = _print, load_origin: LoadOrigin = lambda: None) -> Manifest:
     """Bring the prepared corpus up to date with the settings; return its manifest.
 
     Args:
@@ -46,7 +50,7 @@ def prepare(config: Config, say: Say = print, load_origin: LoadOrigin = lambda: 
         load_origin: Loads the tokenizer to keep or extend, if the settings name one.
     """
     folder = config.data_folder
-    with exclusive_corpus(folder):
+    with exclusive_corpus(folder, say):
         tasks = PreparationTasks(folder, _about(config), say)
         splits = corpus_splits(config.data)
         fingerprints = [_fingerprint(config, each) for each in splits]

@@ -1,7 +1,7 @@
 """Let only one process at a time work in a folder; the lock ends with the process, however that ends."""
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -12,13 +12,16 @@ LOCK = ".lock"
 
 
 @contextmanager
-def exclusive_folder(folder: Path, *, taken: str, setting: str) -> Iterator[None]:
+def exclusive_folder(
+    folder: Path, *, taken: str, setting: str, wait: Callable[[str], None] | None = None
+) -> Iterator[None]:
     """Lock a folder during this block; create it if it does not exist.
 
     Args:
         folder: The folder.
-        taken: The rest of the error message, after the folder's name, if another process holds the lock.
+        taken: The rest of the message, after the folder's name, if another process holds the lock.
         setting: The setting to change if the folder is not writable.
+        wait: Takes this message before waiting for the other process. Without it, the message is an error.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -29,7 +32,10 @@ def exclusive_folder(folder: Path, *, taken: str, setting: str) -> Iterator[None
         ) from error
     with lock:
         if _is_held(lock):
-            raise UserError(f"{folder} {taken}")
+            if wait is None:
+                raise UserError(f"{folder} {taken}")
+            wait(f"{folder} {taken}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 

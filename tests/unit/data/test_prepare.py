@@ -10,9 +10,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
@@ -313,13 +315,16 @@ def test_corpus_does_not_depend_on_the_size_of_chunks(config: Config, monkeypatc
     assert content(other) == content(config)
 
 
-def test_second_process_is_refused(config: Config) -> None:
+def test_second_process_waits_for_the_first(config: Config) -> None:
     config.data_folder.mkdir(parents=True)
-    with (config.data_folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(UserError, match="toy is being prepared by another process"):
-            run(config)
-    assert run(config) == ALL
+    said: Queue[str] = Queue()
+    with ThreadPoolExecutor() as pool:
+        with (config.data_folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            preparing = pool.submit(prepare.prepare, config, said.put)
+            assert "toy is being prepared by another process: waiting" in said.get(timeout=60)
+            assert not list(config.data_folder.glob("*.json"))
+        assert list(preparing.result(timeout=60).tasks) == ALL
 
 
 def test_folder_that_cannot_be_created_is_named(config: Config, tmp_path: Path) -> None:
