@@ -3,6 +3,7 @@
     git worktree add ../before HEAD~1
     .venv/bin/python scripts/compare_steps.py --sources ../before/src src experiment=multi30k
     .venv/bin/python scripts/compare_steps.py --steps 100 2500 experiment=multi30k
+    .venv/bin/python scripts/compare_steps.py --warmup 1400 100 experiment=multi30k
 
 Each of the two is a process, and both train on the same batches of the run's prepared corpus. In each round the first
 one makes a few steps, then the second one. On a machine that other programs share, the median of
@@ -32,8 +33,8 @@ class Turn(NamedTuple):
 class Variant:
     """A process that trains when it is told to."""
 
-    def __init__(self, source: Path, step: int, options: argparse.Namespace) -> None:
-        counts = [f"--turn={options.turn}", f"--warmup={options.warmup}", f"--worker={step}"]
+    def __init__(self, source: Path, step: int, warmup: int, options: argparse.Namespace) -> None:
+        counts = [f"--turn={options.turn}", "--warmup", str(warmup), str(warmup), f"--worker={step}"]
         command = [sys.executable, __file__, *counts, *options.overrides]
         environment = {**os.environ, "PYTHONPATH": str(source.absolute())}
         self.process = subprocess.Popen(
@@ -56,7 +57,9 @@ def main() -> None:
     if options.worker is not None:
         work(options)
         return
-    first, second = (Variant(*each, options) for each in zip(options.sources, options.steps, strict=True))
+    first, second = (
+        Variant(*each, options) for each in zip(options.sources, options.steps, options.warmup, strict=True)
+    )
     try:
         rounds = [(first.turn(), second.turn()) for _ in range(options.rounds)]
     finally:
@@ -98,7 +101,7 @@ def work(options: argparse.Namespace) -> None:
         devices=1,
         threads=trainer.concurrency,
     )
-    for batch in islice(stream, options.warmup):
+    for batch in islice(stream, options.warmup[0]):
         trainer.update(batch)
     for _ in sys.stdin:
         batches = list(islice(stream, options.turn))
@@ -120,7 +123,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--turn", type=int, default=6, help="steps per turn")
-    parser.add_argument("--warmup", type=int, default=24, help="steps before the first turn")
+    parser.add_argument(
+        "--warmup", type=int, nargs=2, default=(24, 24), help="steps of each of the two before its first turn"
+    )
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     parser.add_argument("overrides", nargs="*", default=["experiment=multi30k"], help="settings of the run")
     return parser

@@ -102,7 +102,7 @@ def test_compared_versions_train_on_the_same_batches(settings: list[str]) -> Non
         "training.batch_tokens=200",
     ]
     prepare(compose(overrides), print)
-    command = [sys.executable, str(BENCH.parent / "compare_steps.py"), "--rounds=2", "--turn=2", "--warmup=1"]
+    command = [sys.executable, str(BENCH.parent / "compare_steps.py"), "--rounds=2", "--turn=2", "--warmup", "1", "1"]
     result = subprocess.run([*command, *overrides], capture_output=True, text=True, check=False, timeout=240)
     assert result.returncode == 0, result.stderr
     assert "cpu seconds, second divided by first" in result.stdout
