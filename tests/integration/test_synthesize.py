@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from nmt.cli import main
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
 from nmt.decoding.load_engine import load_engine
 from tests.integration.toy import call
-from tests.quick_processes import run_together
+from tests.quick_processes import start_group
 
 LINES = ["12 the old man sees a stone", "", "the king finds a red tree 7", "   ", "77 the man sees a tree\twith a tab"]
 Words = list[str]
@@ -39,9 +40,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.glob("train-*"))}
 
 
-def made(words: Words, processes: int = 1) -> str:
-    command = ["synthesize", *words]
-    done = run_together(command, processes) if processes > 1 else call(command)
+def made(words: Words) -> str:
+    done = call(["synthesize", *words])
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -109,7 +109,9 @@ def test_an_interruption_changes_nothing(
 def test_two_processes_make_the_same_shards(words: Words, tmp_path: Path) -> None:
     made([*words, "runtime.threads=2"])
     pair = [*words, f"synthesize.folder={tmp_path / 'pair'}", "runtime.threads=1"]
-    assert "35 pairs" in made(pair, processes=2)
+    ended = [each.wait() for each in start_group(main, ["synthesize", *pair], processes=2)]
+    assert [each.returncode for each in ended] == [0, 0], ended
+    assert "35 pairs" in "".join(each.stdout for each in ended)  # the last one to finish reports
     assert contents(tmp_path / "pair") == contents(tmp_path / "made")
 
 
