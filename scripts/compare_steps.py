@@ -3,7 +3,7 @@
     git worktree add ../before HEAD~1
     .venv/bin/python scripts/compare_steps.py --sources ../before/src src experiment=multi30k
     .venv/bin/python scripts/compare_steps.py --steps 100 2500 experiment=multi30k
-    .venv/bin/python scripts/compare_steps.py --warmup 1400 100 experiment=multi30k
+    .venv/bin/python scripts/compare_steps.py --warmup 100 1400 experiment=multi30k
 
 Each of the two is a process, and both train on the same batches of the run's prepared corpus. In each round the first
 one makes a few steps, then the second one. On a machine that other programs share, the median of
@@ -34,7 +34,7 @@ class Variant:
     """A process that trains when it is told to."""
 
     def __init__(self, source: Path, step: int, warmup: int, options: argparse.Namespace) -> None:
-        counts = [f"--turn={options.turn}", "--warmup", str(warmup), str(warmup), f"--worker={step}"]
+        counts = [f"--turn={options.turn}", "--worker", str(step), str(warmup)]
         command = [sys.executable, __file__, *counts, *options.overrides]
         environment = {**os.environ, "PYTHONPATH": str(source.absolute())}
         self.process = subprocess.Popen(
@@ -86,10 +86,11 @@ def work(options: argparse.Namespace) -> None:
     from nmt.runs.checkpoints import load  # noqa: PLC0415
     from nmt.training.build import build_state, open_data  # noqa: PLC0415
 
+    step, warmup = options.worker
     config = compose(options.overrides)
     data, machine = open_data(config), prepare_machine(config.runtime)
-    folder = config.run_folder / "checkpoints" / f"step-{options.worker:08}"
-    checkpoint = load(folder, trainer=True) if options.worker else None
+    folder = config.run_folder / "checkpoints" / f"step-{step:08}"
+    checkpoint = load(folder, trainer=True) if step else None
     trainer = build_state(config, machine, data.tokenizer, checkpoint).trainer
     stream = global_batches(
         data.train,
@@ -101,7 +102,7 @@ def work(options: argparse.Namespace) -> None:
         devices=1,
         threads=trainer.concurrency,
     )
-    for batch in islice(stream, options.warmup[0]):
+    for batch in islice(stream, warmup):
         trainer.update(batch)
     for _ in sys.stdin:
         batches = list(islice(stream, options.turn))
@@ -126,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--warmup", type=int, nargs=2, default=(24, 24), help="steps of each of the two before its first turn"
     )
-    parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", type=int, nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("overrides", nargs="*", default=["experiment=multi30k"], help="settings of the run")
     return parser
 
