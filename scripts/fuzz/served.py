@@ -62,26 +62,25 @@ def routes(_: Path) -> Attempt:
     from nmt.serving.metrics import Metrics  # noqa: PLC0415
     from nmt.serving.service import Model, Service  # noqa: PLC0415
 
-    loop, config, metrics = (
-        asyncio.new_event_loop(),
-        ServeConfig(max_bytes=2_000, max_sentences=20, wait_ms=0),
-        Metrics(),
-    )
-    models = [Model("tiny", config, _Echo(), metrics)]
-    works = [loop.create_task(model.batcher.work()) for model in models]
-    with_keys = application(Service(replace(config, origins=[ORIGIN.decode()]), models, metrics), [KEY])
-    apps = [application(Service(config, models, metrics)), with_keys]
+    config = ServeConfig(max_bytes=2_000, max_sentences=20, wait_ms=0)
 
     def check(call: Call) -> None:
-        for app in apps:
+        asyncio.run(send_all(call))
+
+    async def send_all(call: Call) -> None:
+        metrics = Metrics()
+        model = Model("tiny", config, _Echo(), metrics)
+        with_keys = application(Service(replace(config, origins=[ORIGIN.decode()]), [model], metrics), [KEY])
+        work = asyncio.ensure_future(model.batcher.work())
+        for app in (application(Service(config, [model], metrics)), with_keys):
             for kind in (*JSON_TYPES, *FORM_TYPES):
                 typed = replace(call, headers=[(b"content-type", kind.encode()), *call.headers])
-                check_answer(*loop.run_until_complete(asyncio.wait_for(_send(app, typed), TIME_LIMIT)))
+                check_answer(*await asyncio.wait_for(_send(app, typed), TIME_LIMIT))
+                assert not work.done(), "the queue has stopped"
+                assert not model.batcher.waiting, "a sentence is left in the queue"
 
     def check_answer(status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
         assert status in STATUSES, (status, body)
-        assert not any(work.done() for work in works), "the queue has stopped"
-        assert not models[0].batcher.waiting, "a sentence is left in the queue"
         if status != 200:
             error = json.loads(body)["error"]
             assert error == " ".join(error.split()) != "", error
