@@ -52,6 +52,18 @@ def test_nmt_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: l
     assert "joeynmt fp32: not installed" in result.stdout
 
 
+def test_phases_of_a_step_fill_its_time(tmp_path: Path, settings: list[str]) -> None:
+    output = tmp_path / "figures.json"
+    options = ["--shape=tiny", "--batch-tokens=600", "--seconds=0.2", "--warmup=0", "--threads=1"]
+    options += ["--precisions=fp32", f"--output={output}"]
+    result = Running(run_script, BENCH, "breakdown", *options, *settings).wait()
+    assert result.returncode == 0, result.stderr
+    figures = json.loads(output.read_text(encoding="utf-8"))
+    phases = figures["breakdown"]["fp32"]["milliseconds"]
+    assert all(milliseconds > 0 for milliseconds in phases.values()), phases
+    assert figures["pipeline"]["updates"] > 0
+
+
 def test_unknown_engine_is_refused_by_name() -> None:
     result = Running(run_script, BENCH, "train", "--engines=fairsec").wait()
     assert result.returncode == 2

@@ -11,7 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 from nmt.compute import distributed
 from nmt.config.compose import compose
 from nmt.text.tokenizer import Tokenizer
-from nmt.training import trainer as training_step
+from nmt.training import objective
 from nmt.training.build import build_trainer
 
 PROFILED_STEPS = 10
@@ -28,7 +28,7 @@ def breakdown(job: Job) -> Result:
     trainer.concurrency = 1
     times, steps, tokens = Times(), 0, 0
     times.wrap(trainer.objective, "forward", "forward and loss")
-    times.wrap(training_step, "smoothed_cross_entropy", "loss")
+    times.wrap(objective, "smoothed_cross_entropy", "loss")
     times.wrap(torch.Tensor, "backward", "backward")
     times.wrap(trainer.optimizer, "step", "optimizer")
     with batches_of(config) as batches:
