@@ -14,18 +14,15 @@ from synthetic import SyntheticText, peak_memory
 from nmt.commands.describe import describe
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
-from nmt.model.build import build_model
-from nmt.training.trainer import Trainer
+from nmt.training.new_trainer import new_trainer
 
 
 def main() -> None:
     """Train on a few sentences to warm up, then on a full batch, and print time and memory."""
     config = compose(sys.argv[1:])
     machine = prepare_machine(config.runtime)
-    torch.manual_seed(config.seed)
-    words = config.tokenizer.vocab_size
-    trainer = Trainer(build_model(config.model, words, words).to(machine.device), config.training, machine, config.seed)
-    training = config.training
+    words, training = config.tokenizer.vocab_size, config.training
+    trainer = new_trainer(config, machine, words, words)
     text = SyntheticText(words, training.batch_tokens, training.device_tokens, config.seed, trainer.concurrency)
     sentences, shapes = text.median_batch(), trainer.shapes(training.device_tokens)
     small, whole = text.step(sentences[:8], shapes), text.step(sentences, shapes)
