@@ -1,4 +1,4 @@
-"""What every test stands on: the same random numbers, one thread, no network and no account."""
+"""What every test stands on: the same random numbers, one thread, PyTorch's operations, no network and no account."""
 
 import random
 import tempfile
@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.model.kernels.c.library import use_operations
+
 
 @pytest.fixture(autouse=True)
 def _same_random_numbers() -> None:
@@ -15,6 +17,7 @@ def _same_random_numbers() -> None:
     np.random.seed(1)
     torch.manual_seed(1)
     torch.set_num_threads(1)  # small tensors gain nothing from more; tests of threads set their number
+    use_operations(False)  # until a test trains
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ COPIES.set_forkserver_preload(
     [
         *("nmt.config.compose", "nmt.commands.train", "nmt.commands.synthesize", "nmt.serving.server"),
         "torch._dynamo",  # optimizers import it
+        "tests.compiled_operations",
     ]
 )
 

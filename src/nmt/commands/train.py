@@ -6,6 +6,8 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import Any
 
+import torch
+
 from nmt.compute import distributed
 from nmt.compute.uptime import uptime
 from nmt.config.schema import Config
@@ -14,6 +16,7 @@ from nmt.data.loader import global_batches
 from nmt.data.noise.noise import Noise, make_noise
 from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import Pairs
+from nmt.model.kernels.c.library import uses_operations
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, load
 from nmt.runs.layout import RunLayout
 from nmt.runs.origin import describe_origin, find_origin
@@ -124,11 +127,14 @@ def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:
     device_tokens = micro_batch_tokens(training.batch_tokens, training.device_tokens, devices)
     micro_batches = -(-training.batch_tokens // (devices * device_tokens))
     threads = f" in {trainer.concurrency} threads" if trainer.concurrency > 1 else ""
+    operations = " with operations in C" if uses_operations(torch.get_num_threads() // trainer.concurrency) else ""
     _print(
         f"run {config.name} in {config.run_folder}: {parameters:,} parameters, {len(train):,} sentence pairs\n"
         f"batches of at most {training.batch_tokens:,} source and target tokens: {devices} x "
-        f"{device_tokens:,} on {trainer.machine}{threads}, accumulated {micro_batches} times"
+        f"{device_tokens:,} on {trainer.machine}{operations}{threads}, accumulated {micro_batches} times"
     )
+    if config.runtime.c_operations and trainer.machine.is_bf16_cpu and not uses_operations():
+        _print("no working C compiler (cc): training is slower without its operations in C")
     if distributed.is_main() and (warning := warmup_warning(training)):
         print(f"warning: {warning}", file=sys.stderr, flush=True)
     if trainer.step:

@@ -23,6 +23,11 @@ class Machine(NamedTuple):
     precision: torch.dtype
     """The type of matrix products and of the residual stream; parameters stay float32."""
 
+    @property
+    def is_bf16_cpu(self) -> bool:
+        """Whether this is a CPU that computes in bf16, for which there are operations in C."""
+        return self.device.type == "cpu" and self.precision == torch.bfloat16
+
     def __str__(self) -> str:
         return f"{self.device.type} in {'bf16' if self.precision == torch.bfloat16 else 'fp32'}"
 

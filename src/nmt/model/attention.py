@@ -16,6 +16,8 @@ from torch import Tensor
 
 from nmt.model.cpu.dropout import dropout_mask
 from nmt.model.kernels.backend import sum_dtype
+from nmt.model.kernels.c.attention import Sentences, attend
+from nmt.model.kernels.c.library import LANES
 from nmt.model.kernels.short_attention import short_attention
 from nmt.model.packed import Packed
 from nmt.model.padding import Padding
@@ -94,6 +96,27 @@ class ShortAttend:
             causal=self.causal, one_product=self.queries is self.keys,
         )  # fmt: skip
         return attended.flatten(-2)
+
+
+class AttendInC:
+    """Attention of a CPU in bf16, one sentence and head at a time: no padding."""
+
+    def __init__(self, queries: Packed, keys: Packed, *, causal: bool) -> None:
+        self.offsets, self.longest = (queries.offsets, keys.offsets), max(queries.longest, keys.longest)
+        self.causal = causal
+
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:
+        """See `Attend`."""
+        assert bias is None
+        d_k, d_v = queries.shape[2], values.shape[2]
+        key_width, value_width = (-LANES * (-width // LANES) for width in (d_k, d_v))
+        attended = attend(
+            _widen(queries, key_width),
+            _widen(keys, key_width),
+            _widen(values, value_width),
+            Sentences(*self.offsets, self.longest, self.causal, 1 / math.sqrt(d_k)),
+        )
+        return attended[..., :d_v].flatten(-2)
 
 
 def _widen(heads: Tensor, width: int) -> Tensor:

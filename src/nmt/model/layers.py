@@ -5,7 +5,6 @@ streams (`nmt.model.attention`) or to a KV cache (`nmt.model.kv_cache`).
 """
 
 from collections.abc import Callable
-from typing import cast
 
 from torch import Tensor, nn
 
@@ -13,7 +12,6 @@ from nmt.config.schema import ModelConfig
 from nmt.model.activations import activation_of
 from nmt.model.attention import Attend, AttendSource
 from nmt.model.cpu.dropout import Dropout
-from nmt.model.kernels.residual import dropout_add_norm
 from nmt.model.linear import Linear, activated, split_product
 from nmt.model.norms import norm_of
 from nmt.model.positions.base import Transform, positions_of
@@ -170,10 +168,7 @@ class Residual(nn.Module):
         """Add a sub-layer's output to the residual stream (..., d_model)."""
         if self.pre:
             return self.dropout.add(stream, sublayer(self.norm(stream)))
-        branch = sublayer(stream)
-        if stream.is_cuda and isinstance(self.norm, nn.LayerNorm):
-            return dropout_add_norm(stream, branch, self.norm.weight, self.norm.bias, *self.dropout.draw, self.norm.eps)
-        return cast(Tensor, self.norm(self.dropout.add(stream, branch)))
+        return self.dropout.add_norm(stream, sublayer(stream), self.norm)
 
 
 def _glorot(linear: nn.Linear, blocks: list[int] | None = None) -> None:

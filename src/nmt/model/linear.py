@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nmt.model.kernels.c.library import computes_in_c
+from nmt.model.kernels.c.rows import sum_rows, sums_in_c
 from nmt.model.kernels.rectifier import rectifier_gradient
 
 Copies = Mapping[str, Tensor]
@@ -60,7 +62,7 @@ class _Product(torch.autograd.Function):
         rows, weight, rectified = ctx.saved_tensors
         needs_rows, needs_weight, needs_bias = ctx.needs_input_grad[:3]
         bias_gradient = None
-        if rectified is not None and gradient.is_cuda:
+        if rectified is not None and (gradient.is_cuda or sums_in_c(gradient)):
             gradient, bias_gradient = rectifier_gradient(gradient, rectified)
         elif rectified is not None:
             gradient = torch.ops.aten.threshold_backward(gradient, rectified, 0)
@@ -78,13 +80,15 @@ def _float32_product(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _float32_sum(rows: Tensor) -> Tensor:
+    if sums_in_c(rows):
+        return sum_rows(rows)
     # a CPU would first copy all rows to float32
     return rows.sum(0, dtype=torch.float32) if rows.is_cuda else rows.sum(0).float()
 
 
 def split_product(product: Tensor, widths: list[int]) -> tuple[Tensor, ...]:
     """Return parts (T, width) of a product (T, sum of widths) whose gradient is not copied if it is in one piece."""
-    if not product.is_cuda or torch.compiler.is_compiling():
+    if not (product.is_cuda or computes_in_c(product)) or torch.compiler.is_compiling():
         return tuple(product.split(widths, -1))
     return cast(tuple[Tensor, ...], _Split.apply(product, widths))  # type: ignore[no-untyped-call]
 

@@ -16,6 +16,7 @@ from nmt import __version__
 from nmt.compute.cores import cpu_model, usable_cores
 from nmt.config.schema import Config
 from nmt.errors import UserError
+from nmt.model.kernels.c.library import uses_operations
 from nmt.storage.files import checksum, read_json
 
 PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "datasets", "safetensors", "hydra-core", "wandb")
@@ -57,6 +58,8 @@ class Environment:
     cpu_capability: str = ""
     cores: int | None = None
     threads: int = 1
+    c_operations: bool = False
+    """Whether training used the operations in C."""
     devices: list[str] = field(default_factory=list)
     """Names of the GPUs of the machine."""
     processes: int = 1
@@ -104,6 +107,7 @@ def environment(config: Config, data_manifest: Path, origin: Mapping[str, Any] |
         cpu_capability=torch.backends.cpu.get_cpu_capability(),
         cores=usable_cores(),
         threads=torch.get_num_threads(),
+        c_operations=uses_operations(),
         devices=_gpus(),
         processes=int(os.environ.get("WORLD_SIZE", "1")),
         data=_data_state(data_manifest),

@@ -10,6 +10,7 @@ from nmt.config.schema import Config
 from nmt.model.attention_plan import plan_for
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
+from nmt.model.kernels.c.library import use_operations
 from nmt.training.compiled import compile_model
 from nmt.training.freeze import freeze
 from nmt.training.memory_check import check_model_size
@@ -33,6 +34,7 @@ def new_trainer(
         freeze(model, config.training.freeze)
     model.to(machine.device)
     model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
+    use_operations(config.runtime.c_operations and machine.is_bf16_cpu)
     compile_model(model, config.runtime)
     runtime = config.runtime
     return Trainer(model, config.training, machine, config.seed, parallel=runtime.parallel, loss_rows=runtime.loss_rows)

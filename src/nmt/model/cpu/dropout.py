@@ -8,7 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.model.kernels.residual import dropout_add
+from nmt.model.kernels.c.library import LANES, trains_in_c
+from nmt.model.kernels.c.residual import Draws, add_dropped, add_norm, drop
+from nmt.model.kernels.residual import dropout_add, dropout_add_norm
 
 LEVELS = 1 << 16
 """Probabilities are rounded to this many levels on a CPU."""
@@ -50,6 +52,8 @@ class Dropout(nn.Module):
             return stream
         if not _on_cpu(stream):
             return F.dropout(stream, self.probability)
+        if _in_c(stream):
+            return drop(stream, self._draws_for(stream))
         return (stream * _mask(stream, self.probability)).mul_(1 / (1 - self.probability))
 
     @property
@@ -65,8 +69,21 @@ class Dropout(nn.Module):
             return dropout_add(stream, branch, *self.draw)
         if not _on_cpu(branch):
             return stream + self.forward(branch)
+        if _in_c(branch) and stream.dtype == branch.dtype:
+            return add_dropped(stream, branch, self._draws_for(branch))
         mask = _mask(branch, self.probability)
         return cast(Tensor, _AddMasked.apply(stream, branch, mask, 1 / (1 - self.probability)))  # type: ignore[no-untyped-call]
+
+    def add_norm(self, stream: Tensor, branch: Tensor, norm: nn.Module) -> Tensor:
+        """Return norm(stream + Dropout(branch)), both (..., d), in one pass if that is a LayerNorm."""
+        if isinstance(norm, nn.LayerNorm) and stream.is_cuda:
+            return dropout_add_norm(stream, branch, norm.weight, norm.bias, *self.draw, norm.eps)
+        if isinstance(norm, nn.LayerNorm) and self.training and self.probability and _norms_in_c(stream, norm):
+            return add_norm(stream, branch, norm, self._draws_for(branch))
+        return cast(Tensor, norm(self.add(stream, branch)))
+
+    def _draws_for(self, stream: Tensor) -> Draws:
+        return Draws(_random_numbers(stream), _first_kept(self.probability), 1 / (1 - self.probability))
 
 
 def dropout_mask(like: Tensor, probability: float) -> Tensor:
@@ -91,17 +108,34 @@ def _on_cpu(stream: Tensor) -> bool:
     return stream.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
+def _in_c(stream: Tensor) -> bool:
+    return trains_in_c(stream) and stream.numel() % LANES == 0
+
+
+def _norms_in_c(stream: Tensor, norm: nn.LayerNorm) -> bool:
+    return trains_in_c(stream) and stream.shape[-1] % LANES == 0 and norm.weight.dtype == torch.float32
+
+
 def _mask(stream: Tensor, probability: float) -> Tensor:
     """Return 0 with the given probability, rounded to 16 bits, else 1, for each coordinate.
 
     One 64-bit random number serves four coordinates; torch's own dropout draws one per coordinate. Random draws become
     0/1 masks by integer arithmetic: comparing to booleans and multiplying is several times slower.
     """
+    first = _first_kept(probability)
+    return _random_numbers(stream).clamp_(first - 1, first).sub_(first - 1).to(stream.dtype)
+
+
+def _random_numbers(stream: Tensor) -> Tensor:
+    """Return a random int16 for each coordinate."""
     count = stream.numel()
     words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None, generator=thread_generator())
-    draws = words.view(torch.int16)[:count].view(stream.shape)
-    first_kept = round(probability * LEVELS) - LEVELS // 2
-    return draws.clamp_(first_kept - 1, first_kept).sub_(first_kept - 1).to(stream.dtype)
+    return words.view(torch.int16)[:count].view(stream.shape)
+
+
+def _first_kept(probability: float) -> int:
+    """Return the smallest int16 that keeps a coordinate."""
+    return min(round(probability * LEVELS), LEVELS - 1) - LEVELS // 2
 
 
 class _AddMasked(torch.autograd.Function):

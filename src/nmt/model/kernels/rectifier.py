@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from nmt.model.kernels.backend import sum_dtype, uses_triton
+from nmt.model.kernels.c import rows
 
 
 def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
@@ -13,6 +14,8 @@ def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Ten
 
     The sum is in float32 or more.
     """
+    if rows.sums_in_c(gradient):
+        return rows.rectifier_gradient(gradient, rectified)
     masked, total = torch.ops.nmt.rectifier_gradient(gradient, rectified)
     return masked, total
 

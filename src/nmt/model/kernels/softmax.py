@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from nmt.model.kernels.backend import sum_dtype, uses_triton
+from nmt.model.kernels.c.library import LANES, computes_in_c, library
 
 LOGITS_IN_CACHE = 256 * 1024
 """The number of logits that a CPU replaces by their gradient at a time, so that they stay in its cache."""
@@ -26,6 +27,8 @@ def _softmax_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tupl
         return triton_softmax.softmax_gradient_(logits, labels, smoothing)
     exact = sum_dtype(logits)
     label_logit = logits.gather(-1, labels[:, None])[:, 0].to(exact, copy=True)
+    if computes_in_c(logits) and logits.is_contiguous():
+        return _in_c(logits, labels.contiguous(), smoothing), label_logit
     rows = max(1, LOGITS_IN_CACHE // logits.shape[-1]) if logits.device.type == "cpu" else len(logits)
     normalisers = []
     for chunk, chunk_labels in zip(logits.split(rows), labels[:, None].split(rows), strict=True):
@@ -35,6 +38,18 @@ def _softmax_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tupl
         probabilities.scatter_add_(-1, chunk_labels, probabilities.new_full(chunk_labels.shape, smoothing - 1))
         chunk.copy_(probabilities)
     return torch.cat(normalisers), label_logit
+
+
+def _in_c(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    """Replace logits in bf16 as `softmax_gradient_` does, by the operation in C; return the log-sum-exp of each row."""
+    largest, total = torch.empty(2, len(logits))
+    row = torch.empty(logits.shape[-1] + LANES)
+    library().softmax_gradient(
+        logits.data_ptr(), labels.data_ptr(), smoothing,
+        largest.data_ptr(), total.data_ptr(), row.data_ptr(), *logits.shape,
+    )  # fmt: skip
+    normaliser: Tensor = largest + total.log()
+    return normaliser
 
 
 @_softmax_gradient_.register_fake

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import ModelConfig
+from nmt.model.kernels.c.attention import rotate as rotate_in_c
+from nmt.model.kernels.c.library import LANES, trains_in_c
 from nmt.model.positions.base import Places, Positions, Transform
 from nmt.model.positions.sinusoidal import SinusoidTable
 
@@ -24,6 +26,8 @@ class Rotary(Positions):
 
 def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
     """Rotate pairs of coordinates of heads (T, h, d_k), given the sinusoids (T, d_k) of the tokens' positions."""
+    if trains_in_c(heads) and heads.dtype == rotation.dtype and heads.shape[-1] % LANES == 0:
+        return rotate_in_c(heads, rotation)
     if heads.dtype == torch.bfloat16 and heads.device.type == "cpu" and not torch.compiler.is_compiling():
         return _rotate_as_complex(heads, rotation)
     sine, cosine = rotation[:, None, 0::2].to(heads.dtype), rotation[:, None, 1::2].to(heads.dtype)

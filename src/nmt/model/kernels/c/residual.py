@@ -1,0 +1,103 @@
+"""Dropout, residual connections and their layer norm, in one pass each, by the operations in C."""
+
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+from nmt.model.kernels.c.library import Dropout, library
+
+
+class Draws(NamedTuple):
+    """The random numbers of a dropout, and which of them keep a coordinate."""
+
+    numbers: Tensor
+    """One int16 for each coordinate."""
+    first: int
+    """The smallest number that keeps a coordinate."""
+    scale: float
+    """The factor of the coordinates that are kept."""
+
+
+def drop(stream: Tensor, draws: Draws) -> Tensor:
+    """Return Dropout(stream)."""
+    return cast(Tensor, _Dropped.apply(stream, draws))  # type: ignore[no-untyped-call]
+
+
+def add_dropped(stream: Tensor, branch: Tensor, draws: Draws) -> Tensor:
+    """Return stream + Dropout(branch), both (..., d)."""
+    return cast(Tensor, _Added.apply(stream, branch, draws))  # type: ignore[no-untyped-call]
+
+
+def add_norm(stream: Tensor, branch: Tensor, norm: torch.nn.LayerNorm, draws: Draws) -> Tensor:
+    """Return LayerNorm(stream + Dropout(branch)), both (..., d)."""
+    arguments = stream, branch, norm.weight, norm.bias, norm.eps, draws
+    return cast(Tensor, _Normed.apply(*arguments))  # type: ignore[no-untyped-call]
+
+
+class _Dropped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, stream: Tensor, draws: Draws) -> Tensor:
+        ctx.draws = draws
+        return _dropped(stream, draws)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return _dropped(gradient, ctx.draws), None
+
+
+class _Added(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, stream: Tensor, branch: Tensor, draws: Draws) -> Tensor:
+        ctx.draws = draws
+        stream, branch = stream.contiguous(), branch.contiguous()
+        added = torch.empty_like(stream)
+        inputs = stream.data_ptr(), branch.data_ptr()
+        library().add_dropped(*inputs, _structure(draws), added.data_ptr(), stream.numel())
+        return added
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        return gradient, _dropped(gradient, ctx.draws), None
+
+
+class _Normed(torch.autograd.Function):
+    """Computes the normalised sum again in backward: both inputs exist anyway."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, stream: Tensor, branch: Tensor, gain: Tensor, bias: Tensor, eps: float, draws: Draws
+    ) -> Tensor:
+        stream, branch = stream.contiguous(), branch.contiguous()
+        ctx.save_for_backward(stream, branch, gain)
+        ctx.eps, ctx.draws = eps, draws
+        normed, row = torch.empty_like(stream), torch.empty_like(gain)
+        library().add_norm(
+            stream.data_ptr(), branch.data_ptr(), _structure(draws), gain.data_ptr(), bias.data_ptr(), eps,
+            normed.data_ptr(), row.data_ptr(), stream.numel() // len(gain), len(gain),
+        )  # fmt: skip
+        return normed
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        stream, branch, gain = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        to_stream, to_branch = torch.empty_like(stream), torch.empty_like(branch)
+        to_gain, to_bias, row = torch.empty_like(gain), torch.empty_like(gain), torch.empty_like(gain)
+        library().add_norm_backward(
+            gradient.data_ptr(), stream.data_ptr(), branch.data_ptr(), _structure(ctx.draws), gain.data_ptr(), ctx.eps,
+            to_stream.data_ptr(), to_branch.data_ptr(), to_gain.data_ptr(), to_bias.data_ptr(), row.data_ptr(),
+            stream.numel() // len(gain), len(gain),
+        )  # fmt: skip
+        return to_stream, to_branch, to_gain, to_bias, None, None
+
+
+def _structure(draws: Draws) -> Dropout:
+    return Dropout(draws.numbers.data_ptr(), draws.first, draws.scale)
+
+
+def _dropped(stream: Tensor, draws: Draws) -> Tensor:
+    stream = stream.contiguous()
+    dropped = torch.empty_like(stream)
+    library().drop(stream.data_ptr(), _structure(draws), dropped.data_ptr(), stream.numel())
+    return dropped

@@ -1,0 +1,28 @@
+"""Sums over the rows of a gradient, by the operations in C: in float32, without a copy of the rows."""
+
+import torch
+from torch import Tensor
+
+from nmt.model.kernels.c.library import LANES, computes_in_c, library
+
+
+def sums_in_c(gradient: Tensor) -> bool:
+    """Return whether the operations in C can sum up the rows of a gradient (T, d)."""
+    return computes_in_c(gradient) and gradient.dim() == 2 and gradient.shape[1] % LANES == 0
+
+
+def sum_rows(rows: Tensor) -> Tensor:
+    """Return the sum of the rows (T, d) in float32: (d,)."""
+    rows = rows.contiguous()
+    sums = torch.empty(rows.shape[1])
+    library().sum_rows(rows.data_ptr(), sums.data_ptr(), *rows.shape)
+    return sums
+
+
+def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
+    """See `nmt.model.kernels.rectifier.rectifier_gradient`."""
+    gradient, rectified = gradient.contiguous(), rectified.contiguous()
+    kept, sums = torch.empty_like(gradient), torch.empty(gradient.shape[1])
+    tensors = (each.data_ptr() for each in (gradient, rectified, kept, sums))
+    library().rectifier_gradient(*tensors, *gradient.shape)
+    return kept, sums
