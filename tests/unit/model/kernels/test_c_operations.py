@@ -224,9 +224,18 @@ def test_a_step_in_c_is_as_near_to_float32_as_one_in_pytorch(settings: dict[str,
     assert error(ours, exact.double()) < 1.1 * error(plain, exact.double()) < 0.1
 
 
-def test_without_a_compiler_pytorch_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@needs_compiler
+@pytest.mark.parametrize("compiler", ["", "cc -O1"])
+def test_the_compiler_may_have_options_or_be_left_open(compiler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "_compiled", library._compiled.__wrapped__)
-    monkeypatch.setenv("CC", "a-compiler-that-does-not-exist")
+    monkeypatch.setenv("CC", compiler)
+    assert library.use_operations(True)
+
+
+@pytest.mark.parametrize("compiler", ["a-compiler-that-does-not-exist", "false", "'"])
+def test_without_a_compiler_pytorch_computes_the_same(compiler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "_compiled", library._compiled.__wrapped__)
+    monkeypatch.setenv("CC", compiler)
     assert not library.use_operations(True)
     logits = torch.randn(7, 40, generator=torch.Generator().manual_seed(1)).to(BF16)
     labels = torch.arange(7)

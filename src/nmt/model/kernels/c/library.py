@@ -8,7 +8,7 @@ operation asks `computes_in_c` or `trains_in_c` before.
 import ctypes
 import functools
 import os
-import shutil
+import shlex
 import subprocess
 import tempfile
 from ctypes import POINTER, Structure, c_float, c_int16, c_int32, c_int64, c_void_p
@@ -71,7 +71,7 @@ def use_operations(wanted: bool) -> bool:
     """Use the operations from now on, or PyTorch's; return whether there is a working compiler for those wanted.
 
     They are compiled for this processor, which takes a second. The compiler is `cc`, or what the environment variable
-    CC names.
+    CC names, which may have options.
     """
     _Used.library = _compiled() if wanted else None
     return _Used.library is not None
@@ -111,17 +111,15 @@ def _has_operations(device: torch.device, precision: torch.dtype) -> bool:
 
 @functools.cache
 def _compiled() -> ctypes.CDLL | None:
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None:
+    try:
+        compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
+        with tempfile.TemporaryDirectory() as folder:
+            compiled = Path(folder) / "operations.so"
+            command = [*compiler, *OPTIONS, "-o", str(compiled), *map(str, SOURCES)]
+            subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_SECONDS)
+            return _declared(ctypes.CDLL(str(compiled)))
+    except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        compiled = Path(folder) / "operations.so"
-        command = [compiler, *OPTIONS, "-o", str(compiled), *map(str, SOURCES)]
-        try:
-            done = subprocess.run(command, check=False, capture_output=True, timeout=COMPILE_SECONDS)
-            return None if done.returncode else _declared(ctypes.CDLL(str(compiled)))
-        except (OSError, subprocess.TimeoutExpired):
-            return None
 
 
 def _declared(functions: ctypes.CDLL) -> ctypes.CDLL:
