@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt.model.kernels.c.library import computes_in_c
-from nmt.model.kernels.c.rows import sum_rows, sums_in_c
+from nmt.model.kernels.c.rows import computes_on_rows_in_c, sum_rows
 from nmt.model.kernels.rectifier import rectifier_gradient
 
 Copies = Mapping[str, Tensor]
@@ -62,7 +62,7 @@ class _Product(torch.autograd.Function):
         rows, weight, rectified = ctx.saved_tensors
         needs_rows, needs_weight, needs_bias = ctx.needs_input_grad[:3]
         bias_gradient = None
-        if rectified is not None and (gradient.is_cuda or sums_in_c(gradient)):
+        if rectified is not None and (gradient.is_cuda or computes_on_rows_in_c(gradient)):
             gradient, bias_gradient = rectifier_gradient(gradient, rectified)
         elif rectified is not None:
             gradient = torch.ops.aten.threshold_backward(gradient, rectified, 0)
@@ -80,7 +80,7 @@ def _float32_product(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _float32_sum(rows: Tensor) -> Tensor:
-    if sums_in_c(rows):
+    if computes_on_rows_in_c(rows):
         return sum_rows(rows)
     # a CPU would first copy all rows to float32
     return rows.sum(0, dtype=torch.float32) if rows.is_cuda else rows.sum(0).float()

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from nmt.model.kernels.backend import sum_dtype
+from nmt.model.kernels.c.rows import scaled_difference
 from nmt.model.kernels.softmax import softmax_gradient_
 
 LOGITS_PER_CHUNK = 8 * 1024 * 1024
@@ -78,7 +79,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         mean_word = projection.mean(0, dtype=exact)
         normaliser, label_logit = output.new_empty(2, len(output), dtype=exact)
         output_gradient = torch.empty_like(output) if ctx.needs_input_grad[0] else None
-        projection_gradient = torch.zeros_like(projection, dtype=exact) if ctx.needs_input_grad[1] else None
+        projection_product = None
         rows = rows or rows_per_chunk(output, words=len(projection))
         for start in range(0, len(output), rows):
             chunk = slice(start, start + rows)
@@ -86,14 +87,14 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             normaliser[chunk], label_logit[chunk] = softmax_gradient_(logits, labels[chunk], smoothing)
             if output_gradient is not None:
                 torch.mm(logits, working, out=output_gradient[chunk])
-            if projection_gradient is not None:
-                add_product(projection_gradient, logits.T, output[chunk] * counted[chunk, None].to(output.dtype))
+            if ctx.needs_input_grad[1]:
+                product = _product(logits.T, output[chunk] * counted[chunk, None].to(output.dtype), exact)
+                projection_product = product if projection_product is None else projection_product.to(exact) + product
         nll = normaliser - label_logit
         if output_gradient is not None:
             output_gradient.sub_(smoothing * mean_word).mul_(counted[:, None])
-        if projection_gradient is not None:
-            projection_gradient.sub_(smoothing / len(projection) * (counted @ output.to(exact)))
-        ctx.save_for_backward(output_gradient, projection_gradient)
+        evenly_spread = smoothing / len(projection) * (counted @ output.to(exact))
+        ctx.save_for_backward(output_gradient, projection_product, evenly_spread)
         ctx.mark_non_differentiable(nll)
         evenly = normaliser - output.to(exact) @ mean_word
         smoothed = (1 - smoothing) * nll + smoothing * evenly
@@ -101,9 +102,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, smoothed: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        output, projection = ctx.saved_tensors
+        output, product, evenly_spread = ctx.saved_tensors
         output_gradient = None if output is None else output * smoothed.to(output.dtype)
-        projection_gradient = None if projection is None else projection * smoothed
+        projection_gradient = None if product is None else scaled_difference(product, evenly_spread, smoothed)
         return output_gradient, projection_gradient, None, None, None, None, None
 
 
@@ -117,5 +118,11 @@ def rows_per_chunk(output: Tensor, words: int) -> int:
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
     """Add left @ right to `total`. On CUDA the product of bf16 matrices is not rounded to bf16 first."""
-    exact = left.is_cuda and torch.version.hip is None and left.dtype != total.dtype
-    total += torch.mm(left, right, out_dtype=total.dtype) if exact else left @ right
+    total += _product(left, right, total.dtype)
+
+
+def _product(left: Tensor, right: Tensor, exact: torch.dtype) -> Tensor:
+    """Return left @ right: on CUDA in the exact type, elsewhere in that of the factors."""
+    if left.is_cuda and torch.version.hip is None and left.dtype != exact:
+        return torch.mm(left, right, out_dtype=exact)
+    return left @ right

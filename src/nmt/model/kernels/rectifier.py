@@ -14,7 +14,7 @@ def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Ten
 
     The sum is in float32 or more.
     """
-    if rows.sums_in_c(gradient):
+    if rows.computes_on_rows_in_c(gradient):
         return rows.rectifier_gradient(gradient, rectified)
     masked, total = torch.ops.nmt.rectifier_gradient(gradient, rectified)
     return masked, total

@@ -166,6 +166,9 @@ def test_sums_of_rows_and_the_gradient_of_a_relu_equal_those_of_torch() -> None:
     random = torch.Generator().manual_seed(1)
     gradient, inner = (torch.randn(33, 48, generator=random).to(BF16) for _ in range(2))
     assert error(rows.sum_rows(gradient), gradient.double().sum(0)) < 1e-6
+    row = torch.randn(48, generator=random)
+    difference = rows.scaled_difference(gradient, row, torch.tensor(0.3))
+    assert error(difference, (gradient.double() - row.double()) * 0.3) < 1e-6
     kept, sums = rectifier_gradient(gradient, inner.relu())
     assert kept.equal(gradient * (inner > 0))
     assert error(sums, kept.double().sum(0)) < 1e-6

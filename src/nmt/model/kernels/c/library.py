@@ -136,6 +136,7 @@ def _declared(functions: ctypes.CDLL) -> ctypes.CDLL:
         "add_norm_backward": [
             *[address] * 3, Dropout, address, c_float, *[address] * 5, count, count
         ],
+        "scaled_difference": [address, address, c_float, address, count, count],
         "sum_rows": [address, address, count, count],
         "rectifier_gradient": [*[address] * 4, count, count],
     }  # fmt: skip

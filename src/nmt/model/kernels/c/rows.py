@@ -1,4 +1,4 @@
-"""Sums over the rows of a gradient, by the operations in C: in float32, without a copy of the rows."""
+"""Operations in C on the rows of a gradient, with results in float32, without a copy of the rows in float32."""
 
 import torch
 from torch import Tensor
@@ -6,8 +6,8 @@ from torch import Tensor
 from nmt.model.kernels.c.library import LANES, computes_in_c, library
 
 
-def sums_in_c(gradient: Tensor) -> bool:
-    """Return whether the operations in C can sum up the rows of a gradient (T, d)."""
+def computes_on_rows_in_c(gradient: Tensor) -> bool:
+    """Return whether the operations in C can compute on the rows of a gradient (T, d)."""
     return computes_in_c(gradient) and gradient.dim() == 2 and gradient.shape[1] % LANES == 0
 
 
@@ -17,6 +17,15 @@ def sum_rows(rows: Tensor) -> Tensor:
     sums = torch.empty(rows.shape[1])
     library().sum_rows(rows.data_ptr(), sums.data_ptr(), *rows.shape)
     return sums
+
+
+def scaled_difference(rows: Tensor, row: Tensor, scale: Tensor) -> Tensor:
+    """Return (rows - row) * scale in the precision of `row`, for rows (T, d), a row (d,) and a number."""
+    if not computes_on_rows_in_c(rows) or row.dtype != torch.float32:
+        return torch.sub(rows, row).mul_(scale)
+    rows, result = rows.contiguous(), row.new_empty(rows.shape)
+    library().scaled_difference(rows.data_ptr(), row.data_ptr(), float(scale), result.data_ptr(), *rows.shape)
+    return result
 
 
 def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:

@@ -81,6 +81,14 @@ void sum_rows(const uint16_t *rows, float *sums, int64_t count, int64_t width) {
             store_floats(sums + place, load_floats(sums + place) + load(rows + place));
 }
 
+// result = (rows - row) * scale, in float32
+void scaled_difference(const uint16_t *rows, const float *row, float scale, float *result, int64_t count,
+                       int64_t width) {
+    for (int64_t start = 0; start < count * width; start += width)
+        for (int64_t place = 0; place < width; place += LANES)
+            store_floats(result + start + place, (load(rows + start + place) - load_floats(row + place)) * scale);
+}
+
 // Keep the gradient where the ReLU's result is positive, and sum up its rows.
 void rectifier_gradient(const uint16_t *gradient, const uint16_t *rectified, uint16_t *kept, float *sums, int64_t rows,
                         int64_t width) {
