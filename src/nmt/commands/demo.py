@@ -69,5 +69,5 @@ def _show_files(config: Config) -> None:
     for name, path in files.items():
         print(f"  {name:<14} {path}")
     print(
-        '\nTranslate a sentence:  echo "The old man gives the girl a red book." | make translate ARGS="experiment=demo"'
+        '\nTranslate a sentence:  echo "The man has given the girl a red book." | make translate ARGS="experiment=demo"'
     )
