@@ -69,14 +69,15 @@ class _Product(torch.autograd.Function):
         if bias_gradient is None and needs_bias:
             bias_gradient = _float32_sum(gradient)
         rows_gradient = gradient @ weight if needs_rows else None
-        weight_gradient = _float32_product(gradient.t(), rows) if needs_weight else None
+        weight_gradient = exact_product(gradient.t(), rows, torch.float32).float() if needs_weight else None
         return rows_gradient, weight_gradient, bias_gradient, None, None, None
 
 
-def _float32_product(left: Tensor, right: Tensor) -> Tensor:
-    if left.is_cuda and torch.version.hip is None:
-        return torch.mm(left, right, out_dtype=torch.float32)
-    return (left @ right).float()
+def exact_product(left: Tensor, right: Tensor, exact: torch.dtype) -> Tensor:
+    """Return left @ right: on CUDA in the exact type, elsewhere in that of the factors."""
+    if left.is_cuda and torch.version.hip is None and left.dtype != exact:
+        return torch.mm(left, right, out_dtype=exact)
+    return left @ right
 
 
 def _float32_sum(rows: Tensor) -> Tensor:

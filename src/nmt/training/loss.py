@@ -14,6 +14,7 @@ from torch import Tensor
 from nmt.model.kernels.backend import sum_dtype
 from nmt.model.kernels.c.rows import scaled_difference
 from nmt.model.kernels.softmax import softmax_gradient_
+from nmt.model.linear import exact_product
 
 LOGITS_PER_CHUNK = 8 * 1024 * 1024
 """The largest number of logits in memory at a time on a CPU."""
@@ -88,7 +89,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             if output_gradient is not None:
                 torch.mm(logits, working, out=output_gradient[chunk])
             if ctx.needs_input_grad[1]:
-                product = _product(logits.T, output[chunk] * counted[chunk, None].to(output.dtype), exact)
+                product = exact_product(logits.T, output[chunk] * counted[chunk, None].to(output.dtype), exact)
                 projection_product = product if projection_product is None else projection_product.to(exact) + product
         nll = normaliser - label_logit
         if output_gradient is not None:
@@ -118,11 +119,4 @@ def rows_per_chunk(output: Tensor, words: int) -> int:
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
     """Add left @ right to `total`. On CUDA the product of bf16 matrices is not rounded to bf16 first."""
-    total += _product(left, right, total.dtype)
-
-
-def _product(left: Tensor, right: Tensor, exact: torch.dtype) -> Tensor:
-    """Return left @ right: on CUDA in the exact type, elsewhere in that of the factors."""
-    if left.is_cuda and torch.version.hip is None and left.dtype != exact:
-        return torch.mm(left, right, out_dtype=exact)
-    return left @ right
+    total += exact_product(left, right, total.dtype)

@@ -25,7 +25,7 @@ from nmt.model.positions.sinusoidal import sinusoids
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective
 from tests.unit.model.kernels import plain_only
-from tests.unit.model.kernels.test_short_attention import attend_one_by_one
+from tests.unit.model.kernels.test_short_attention import attend_one_by_one, heads_of
 
 needs_compiler = pytest.mark.skipif(not library.use_operations(True), reason="needs a C compiler")
 library.use_operations(False)
@@ -70,12 +70,7 @@ def test_attention_and_its_gradients_equal_those_of_torch(
     gradient = torch.randn(sum(lengths), heads * value_width, generator=random).to(BF16)
 
     def parts(product: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        queries, keys, values = product.split(widths, -1)
-        return (
-            queries.unflatten(1, (heads, -1)),
-            keys.unflatten(1, (key_heads, -1)),
-            values.unflatten(1, (key_heads, -1)),
-        )
+        return heads_of(product, widths, heads, key_heads)
 
     ours, exact, sentences = product.clone().requires_grad_(), product.double().requires_grad_(), packed(lengths)
     attended = AttendInC(sentences, sentences, causal=causal)(*parts(ours))

@@ -30,6 +30,16 @@ def attend_one_by_one(
     return torch.cat(parts)
 
 
+def heads_of(product: Tensor, widths: list[int], heads: int, key_heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return queries, keys and values of a product (T, sum of widths)."""
+    queries, keys, values = product.split(widths, -1)
+    return (
+        queries.unflatten(1, (heads, -1)),
+        keys.unflatten(1, (key_heads, -1)),
+        values.unflatten(1, (key_heads, -1)),
+    )
+
+
 def assert_close(ours: Tensor, expected: Tensor) -> None:
     error = (ours.double() - expected).norm() / expected.norm()
     assert error < (1e-5 if ours.dtype == torch.float32 else 1e-2), error
@@ -47,12 +57,7 @@ def test_self_attention_equals_that_of_torch(
     tile = tile_for(max(lengths))
 
     def parts(product: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        queries, keys, values = product.split(widths, -1)
-        return (
-            queries.unflatten(1, (heads, -1)),
-            keys.unflatten(1, (key_heads, -1)),
-            values.unflatten(1, (key_heads, -1)),
-        )
+        return heads_of(product, widths, heads, key_heads)
 
     for causal in (False, True):
         ours, exact = product.clone().requires_grad_(), product.double().requires_grad_()

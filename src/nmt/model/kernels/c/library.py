@@ -1,8 +1,8 @@
 """Operations in C for training on a CPU in bf16, if a C compiler is installed.
 
 PyTorch makes several passes over memory where one is enough, and rounds to bf16 between them. Each operation here reads
-its inputs once. Without a compiler, or in another precision, plain PyTorch takes their place, so whoever calls an
-operation asks `computes_in_c` or `trains_in_c` before.
+its inputs once. Without a compiler, or in another precision, plain PyTorch takes their place: ask `computes_in_c` or
+`trains_in_c` before you call an operation.
 """
 
 import ctypes
