@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from nmt.config.compose import compose
 from nmt.config.schema import Config
 from nmt.data.batches import PairLengths, plan_epoch
-from nmt.data.prepare import prepare, require_prepared
+from nmt.data.prepare import prepare
+from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError, UserError
 from nmt.text.tokenizer import Tokenizer

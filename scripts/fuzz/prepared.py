@@ -27,7 +27,7 @@ from nmt.config.schema import (
 )
 from nmt.data.layout import MANIFEST
 from nmt.data.manifest import PreparationTasks, read_manifest
-from nmt.data.prepare import require_prepared
+from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore, writing
 from nmt.decoding.torch_engine import load_model
 from nmt.model.build import build_model

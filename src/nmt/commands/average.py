@@ -8,7 +8,7 @@ from pathlib import Path
 from nmt.compute.machine import prepare_machine
 from nmt.config.saved import from_yaml
 from nmt.config.schema import AveragingConfig, Config
-from nmt.data.prepare import require_prepared
+from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore
 from nmt.decoding.torch_engine import load_model
 from nmt.errors import UserError

@@ -7,7 +7,7 @@ from nmt.data.batches import IntArray, PairLengths, PlanOf
 from nmt.data.loader import DataPosition
 from nmt.data.mixed_store import open_training_text
 from nmt.data.noise.noise import make_noise
-from nmt.data.prepare import require_prepared
+from nmt.data.prepared import require_prepared
 from nmt.data.store import Pairs
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer

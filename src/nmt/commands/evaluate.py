@@ -8,6 +8,7 @@ from nmt.compute.machine import Machine
 from nmt.config.saved import flatten
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.corpora import split_languages
+from nmt.data.prepared import require_text
 from nmt.decoding import comet
 from nmt.decoding.load_engine import check_languages, load_engine
 from nmt.decoding.loaded_model import LoadedModel
@@ -28,6 +29,7 @@ def run(config: Config) -> None:
     with distributed.session(config.runtime) as machine:
         with distributed.together():
             names = config.evaluation.splits
+            require_text(config, names)
             splits = [read_split(config.data_folder, name, split_languages(config.data, name)) for name in names]
             loaded = load_engine(config, machine)
             check_languages(loaded, config)

@@ -27,9 +27,11 @@ class PreparationTasks:
             say: Takes a line of progress.
         """
         self._folder = folder
-        self._about = about
         self._say = say
         self.manifest = read_manifest(folder)
+        self._new_about = about
+        # until all tasks are done, the manifest keeps the settings of the preparation that was finished last
+        self._about = self.manifest.about or about
 
     def run(self, name: str, inputs: JsonObject, outputs: Sequence[str], task: Callable[[], JsonObject]) -> None:
         """Run a task unless its record says that it is done.
@@ -62,6 +64,7 @@ class PreparationTasks:
         for name in set(self.manifest.tasks) - set(names):
             needed = {output for each in names for output in self.manifest.tasks[each].outputs}
             self._remove_outputs(self.manifest.tasks.pop(name), needed)
+        self._about = self._new_about
         self._save()
         return self.manifest
 
@@ -106,10 +109,10 @@ def read_manifest(folder: Path) -> Manifest:
     if not isinstance(content, dict) or not isinstance(content.get("steps"), dict):
         raise UserError(f"{path} is not a manifest of prepared data. Delete it and run again.")
     recorded_seal = content.pop("seal", None)  # manifests of earlier versions have none
-    records = content["steps"]
-    if recorded_seal not in (None, seal(content)) or not all(map(_is_record, records.values())):
+    records = content.pop("steps")
+    if recorded_seal not in (None, seal({**content, "steps": records})) or not all(map(_is_record, records.values())):
         raise UserError(f"{path} is damaged: its content is not what was written. Delete it and run again.")
-    return Manifest({name: _read_record(record) for name, record in records.items()})
+    return Manifest({name: _read_record(record) for name, record in records.items()}, content)
 
 
 def _is_record(record: Any) -> bool:

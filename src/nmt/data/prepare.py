@@ -4,21 +4,20 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from itertools import chain
-from pathlib import Path
 
 from nmt.compute.cores import usable_cores
-from nmt.config.schema import TREES, Config, DataConfig
+from nmt.config.schema import Config, DataConfig
 from nmt.data import encode, filters, store
 from nmt.data.alignments import align
 from nmt.data.annotate import annotate
 from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
 from nmt.data.layout import CorpusLayout, alignments_name, text_names
-from nmt.data.manifest import PreparationTasks, exclusive_corpus, read_manifest
+from nmt.data.manifest import PreparationTasks, exclusive_corpus
 from nmt.data.overlap import count_overlap
+from nmt.data.prepared import collect_settings, longest_sentence
 from nmt.data.progress import PairProgress
 from nmt.data.records import (
     OVERLAP_TASK,
-    TOKENIZER_TASK,
     Collected,
     JsonObject,
     Manifest,
@@ -26,11 +25,11 @@ from nmt.data.records import (
     encode_task,
 )
 from nmt.data.sources import registry
-from nmt.data.sources.source import Fingerprint, LinkedPair, Pair, languages
+from nmt.data.sources.source import Fingerprint, LinkedPair, Pair
 from nmt.data.tags import TAGS_TASK, check_tags, tags_of
-from nmt.data.tokenizer_task import LoadOrigin, make_tokenizer, tokenizer_settings
+from nmt.data.tokenizer_task import LoadOrigin, make_tokenizer
 from nmt.errors import UserError
-from nmt.storage.files import checksum, replacing
+from nmt.storage.files import replacing
 from nmt.text.alignments import write_gold
 
 Say = Callable[[str], None]
@@ -65,32 +64,6 @@ def prepare(config: Config, say: Say = _print, load_origin: LoadOrigin = lambda:
         return tasks.finish(names)
 
 
-def require_prepared(config: Config) -> None:
-    """Refuse to continue with a corpus that is not prepared, or was prepared with other settings."""
-    records = read_manifest(config.data_folder).tasks
-    wanted: dict[str, JsonObject] = {TOKENIZER_TASK: tokenizer_settings(config)}
-    for split in corpus_splits(config.data):
-        wanted[collect_task(split.name)] = _collect_settings(split.data, split.split)
-        wanted[encode_task(split.name)] = {"max_pieces": _max_pieces(split)}
-    for name, settings in wanted.items():
-        if name not in records:
-            raise UserError(f"{config.data_folder} is not prepared ({name}): run `make data` with the same settings.")
-        for key, value in settings.items():
-            if records[name].inputs.get(key) != value:
-                raise UserError(
-                    f"{config.data_folder} was prepared with other settings ({name}: {key}): run `make data` with "
-                    "these, or give this corpus a name of its own with data.corpus."
-                )
-
-
-def verify_task(folder: Path, name: str) -> None:
-    """Check that the files of a task are those that it wrote; a task without a record passes."""
-    record = read_manifest(folder).tasks.get(name)
-    for output, digest in record.outputs.items() if record else ():
-        if not (folder / output).is_file() or checksum(folder / output) != digest:
-            raise UserError(f"{folder / output} is not what was prepared: run `make data` with the same settings")
-
-
 def _fingerprint(config: Config, split: CorpusSplit) -> Fingerprint:
     with naming_corpus(split.corpus):
         return registry.fingerprint(split.data, config.seed, split.split)
@@ -102,27 +75,11 @@ def _collect(config: Config, tasks: PreparationTasks, split: CorpusSplit, finger
     with naming_corpus(split.corpus):
         tasks.run(
             name,
-            {"source": fingerprint, **_collect_settings(split.data, split.split)},
+            {"source": fingerprint, **collect_settings(split.data, split.split)},
             [*text_names(split.name, split.languages), *([alignments_name(split.name)] if split.aligned else [])],
             lambda: asdict(_write_text(config, split)),
         )
     return name
-
-
-def _collect_settings(data: DataConfig, split: str) -> JsonObject:
-    """Return the settings on which the text of a split depends."""
-    held_out = registry.held_out(data)
-    is_divided = held_out and split in ("train", *held_out)
-    return {
-        "languages": list(languages(data)),
-        "tag": data.tag or None,
-        "filters": filters.filter_settings(data) if split == "train" else {},
-        "min_score": data.min_score if split == "train" and data.score_column else None,
-        "columns": data.columns or None,  # None equals a missing key, as in records of earlier versions
-        "pos_tags": data.pos_tags if data.target_lang == TREES else None,
-        "alignments": (split == "train" and bool(data.train_alignments)) or None,
-        "hold_out": {"share": data.hold_out, "splits": held_out} if is_divided else None,
-    }
 
 
 def _filters(data: DataConfig, split: str) -> list[filters.Filter]:
@@ -215,7 +172,7 @@ def _check_tags(config: Config, tasks: PreparationTasks, splits: list[CorpusSpli
 
 def _encode(config: Config, tasks: PreparationTasks, split: CorpusSplit) -> str:
     name = encode_task(split.name)
-    max_pieces = _max_pieces(split)
+    max_pieces = longest_sentence(split)
 
     def encode_split() -> JsonObject:
         with PairProgress(name, tasks.manifest.collected(split.name).kept) as progress:
@@ -241,11 +198,6 @@ def _encode(config: Config, tasks: PreparationTasks, split: CorpusSplit) -> str:
         encode_split,
     )
     return name
-
-
-def _max_pieces(split: CorpusSplit) -> int:
-    """Return the largest number of word pieces on a side; 0, no limit, for development and test text."""
-    return split.data.max_pieces if split.is_training_text else 0
 
 
 def _about(config: Config) -> JsonObject:

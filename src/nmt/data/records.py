@@ -109,6 +109,14 @@ class Manifest:
     """The tasks recorded in a manifest, by name, with typed access to their results."""
 
     tasks: dict[str, TaskRecord] = field(default_factory=dict)
+    about: JsonObject = field(default_factory=dict)
+    """The head of the manifest: what the last preparation that was finished had as source and settings."""
+
+    @property
+    def settings(self) -> JsonObject:
+        """The settings of the preparation, by group; manifests of earlier versions may have none."""
+        found = self.about.get("settings")
+        return found if isinstance(found, dict) else {}
 
     def splits(self, task: str) -> list[str]:
         """Return the splits that a task ("collect" or "encode") was done for, in order."""

@@ -14,7 +14,7 @@ from nmt.compute.signals import Interruptible
 from nmt.config.schema import TREES
 from nmt.data.alignments import alignments_of
 from nmt.data.annotations import Annotations, annotations_of
-from nmt.data.prepare import verify_task
+from nmt.data.prepared import verify_task
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
 from nmt.evaluation.alignments import AlignmentScore, score_alignments

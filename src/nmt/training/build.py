@@ -11,7 +11,7 @@ from nmt.config.saved import flatten, to_yaml
 from nmt.config.schema import Config
 from nmt.data.corpora import corpus_splits
 from nmt.data.mixed_store import open_training_text
-from nmt.data.prepare import require_prepared, verify_task
+from nmt.data.prepared import require_prepared, verify_task
 from nmt.data.records import TOKENIZER_TASK, collect_task
 from nmt.data.store import Pairs, PairStore
 from nmt.model.interface import TranslationModel
@@ -41,8 +41,9 @@ class TrainingData(NamedTuple):
 
 
 def open_data(config: Config) -> TrainingData:
-    """Open the prepared data; the main process verifies its checksums."""
-    require_prepared(config)
+    """Open the prepared data; the main process verifies that it is what the settings name, and its checksums."""
+    if distributed.is_main():
+        require_prepared(config)
     train = open_training_text(config.data_folder, config.data)
     splits = [each for each in corpus_splits(config.data) if each.split == "valid"]
     valid = {each.name: PairStore.open(config.data_folder, each.name) for each in splits}

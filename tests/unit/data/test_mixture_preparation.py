@@ -14,6 +14,7 @@ from nmt.data import prepare, tokenizer_task
 from nmt.data.corpora import split_languages
 from nmt.data.manifest import read_manifest
 from nmt.data.mixed_store import open_training_text
+from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore
 from nmt.data.tokenizer_task import OriginTokenizer
 from nmt.errors import UserError
@@ -70,7 +71,7 @@ def test_each_corpus_has_its_own_tasks_filters_and_splits(mixed: Config) -> None
     assert (mixed.data_folder / "french.train.fr").is_file()
     assert split_languages(mixed.data, "french.train") == ("en", "fr")
     assert any(line.startswith("filter of more.train") for line in command.table(manifest))
-    prepare.require_prepared(mixed)
+    require_prepared(mixed)
     assert run(mixed) == []
 
 
@@ -102,7 +103,7 @@ def test_another_corpus_prepares_the_others_again_only_for_another_tokenizer(mix
     ran = {line.split(":")[0] for line in said if ": done" in line}
     assert ran == {"collect french.train", "overlap", "tokenizer", "encode french.train", "tags"}
     assert Tokenizer.load(mixed.data_folder).checksum == before.checksum
-    prepare.require_prepared(kept)
+    require_prepared(kept)
     again: list[str] = []
     prepare.prepare(both, again.append)
     assert any(line.startswith("tokenizer: running again") and "text" in line for line in again)
@@ -151,12 +152,12 @@ def test_overlap_with_the_text_of_any_corpus_is_counted(mixed: Config, tmp_path:
 
 def test_data_of_other_settings_of_a_corpus_is_refused(mixed: Config) -> None:
     run(mixed)
-    with pytest.raises(UserError, match=r"prepared with other settings \(collect more.train: filters\)"):
-        prepare.require_prepared(with_corpus(mixed, "more", max_words=24))
-    with pytest.raises(UserError, match=r"prepared with other settings \(collect french.train: tag\)"):
-        prepare.require_prepared(with_corpus(mixed, "french", tag="<x>"))
+    with pytest.raises(UserError, match=r"prepared with data\.mixture\.more\.max_words=25, not 24: "):
+        require_prepared(with_corpus(mixed, "more", max_words=24))
+    with pytest.raises(UserError, match=r"prepared with data\.mixture\.french\.tag=.*, not <x>: "):
+        require_prepared(with_corpus(mixed, "french", tag="<x>"))
     with pytest.raises(UserError, match=r"is not prepared \(collect third.train\)"):
-        prepare.require_prepared(with_corpus(mixed, "third", train=["a", "b"]))
+        require_prepared(with_corpus(mixed, "third", train=["a", "b"]))
     PairStore.open(mixed.data_folder, "more.train").verify()
     (mixed.data_folder / "more.train.store.json").write_text(json.dumps({"pairs": 1, "files": {}}))
     with pytest.raises(UserError, match="damaged"):

@@ -25,6 +25,7 @@ from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, To
 from nmt.data import encode, filters, overlap, prepare, tokenizer_task
 from nmt.data.corpora import corpus_splits
 from nmt.data.manifest import read_manifest
+from nmt.data.prepared import require_prepared
 from nmt.data.sources import registry
 from nmt.data.store import PairStore
 from nmt.errors import UserError
@@ -393,13 +394,13 @@ def test_damaged_manifest_is_named(config: Config) -> None:
 
 def test_corpus_of_other_settings_is_refused(config: Config) -> None:
     with pytest.raises(UserError, match=r"is not prepared .* run `make data`"):
-        prepare.require_prepared(config)
+        require_prepared(config)
     run(config)
-    prepare.require_prepared(config)
-    with pytest.raises(UserError, match=r"prepared with other settings \(tokenizer: settings\)"):
-        prepare.require_prepared(replace(config, tokenizer=replace(config.tokenizer, vocab_size=80)))
-    with pytest.raises(UserError, match=r"other settings \(encode train: max_pieces\)"):
-        prepare.require_prepared(with_data(config, max_pieces=41))
+    require_prepared(config)
+    with pytest.raises(UserError, match=r"prepared with tokenizer\.vocab_size=100, not 80: run `make data`"):
+        require_prepared(replace(config, tokenizer=replace(config.tokenizer, vocab_size=80)))
+    with pytest.raises(UserError, match=r"prepared with data\.max_pieces=40, not 41: "):
+        require_prepared(with_data(config, max_pieces=41))
 
 
 def test_two_files_and_hold_out_make_three_splits(config: Config) -> None:
@@ -408,10 +409,10 @@ def test_two_files_and_hold_out_make_three_splits(config: Config) -> None:
     kept = {split: records(held_out)[f"collect {split}"]["result"] for split in ("train", "valid", "test")}
     assert sum(result["read"] for result in kept.values()) == 303
     assert sum(result["dropped"]["empty"] for result in kept.values()) == 2
-    prepare.require_prepared(held_out)
+    require_prepared(held_out)
     assert run(held_out) == []
-    with pytest.raises(UserError, match=r"other settings \(collect test: hold_out\)"):
-        prepare.require_prepared(with_data(held_out, hold_out=0.2))
+    with pytest.raises(UserError, match=r"prepared with data\.hold_out=0\.1, not 0\.2: "):
+        require_prepared(with_data(held_out, hold_out=0.2))
     with pytest.raises(UserError, match=r"data\.hold_out=1e-06 takes no pair of the training text for test"):
         run(with_data(held_out, hold_out=1e-6))
 
@@ -484,8 +485,8 @@ def test_cells_with_line_breaks_are_one_line_each(
         assert [len(side.splitlines()) for side in sides] == [202, 202]
         assert records(own)[f"collect {split}"]["result"]["line_breaks"] == 2
     assert "2 sentences of test held line breaks, which became spaces" in capsys.readouterr().out
-    with pytest.raises(UserError, match=r"other settings \(collect test: columns\)"):
-        prepare.require_prepared(with_data(own, columns=[]))
+    with pytest.raises(UserError, match=r"prepared with data\.columns=\[src,tgt\], not \[\]: "):
+        require_prepared(with_data(own, columns=[]))
 
 
 def test_sentences_that_differ_in_line_breaks_stay_in_one_split(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from nmt.data import prepare, tokenizer_task
 from nmt.data.layout import alignments_name
 from nmt.data.mixed_store import open_training_text
 from nmt.data.piece_links import piece_links
+from nmt.data.prepared import require_prepared
 from nmt.data.sources import registry
 from nmt.data.sources.source import LinkedPair
 from nmt.data.store import LINKS, Pairs, PairStore, writing
@@ -111,10 +112,10 @@ def test_other_alignments_are_prepared_anew(tmp_path: Path) -> None:
     write(tmp_path / "links", ["0-0"] * len(PAIRS))
     prepare.prepare(config, say_nothing)
     assert PairStore.open(config.data_folder, "train").checksums != before
-    prepare.require_prepared(config)
+    require_prepared(config)
     without = replace(config, data=replace(config.data, train_alignments=""))
-    with pytest.raises(UserError, match="was prepared with other settings"):
-        prepare.require_prepared(without)
+    with pytest.raises(UserError, match=r"was prepared with data\.train_alignments=.*, not : "):
+        require_prepared(without)
     prepare.prepare(without, say_nothing)
     assert not list(config.data_folder.glob(f"{alignments_name('train')}*"))
     assert PairStore.open(config.data_folder, "train").links is None

@@ -14,6 +14,7 @@ from nmt.data.sources import sacrebleu_sets
 from nmt.data.sources.cells import on_one_line
 from nmt.data.sources.source import Fingerprint, Pair, Source
 from nmt.data.sources.training_links import alignments_file, linked
+from nmt.errors import UserError
 from nmt.storage.files import checksum
 from nmt.text.alignments import GoldAlignment, read_alignments
 
@@ -44,6 +45,13 @@ def held_out(config: DataConfig) -> list[str]:
     return [split for split, names in (("valid", config.valid), ("test", config.test)) if not names]
 
 
+def text_settings(config: DataConfig, split: str) -> list[str]:
+    """Return the settings under `data.` that name the text of a split."""
+    read_from = "train" if split in held_out(config) else split
+    names = [name for name in recorded_settings(config) if name not in ("train", "valid", "test") or name == read_from]
+    return ["source", *names, *(["train_alignments"] if split == "train" else [])]
+
+
 def fingerprint(config: DataConfig, seed: int, split: str) -> Fingerprint:
     """Return the fingerprint of the text from which a split is read."""
     read_from = "train" if split in held_out(config) else split
@@ -51,6 +59,16 @@ def fingerprint(config: DataConfig, seed: int, split: str) -> Fingerprint:
     if split == "train" and config.train_alignments and SOURCES[config.source].alignments is None:
         found = {**found, "alignments": checksum(_file_of(config, "train"))}
     return found
+
+
+def fingerprint_if_here(config: DataConfig, seed: int, split: str) -> Fingerprint | None:
+    """Return the fingerprint of a split; None if its files are gone, or if they might have to be downloaded."""
+    if _source(config, split) is sacrebleu_sets.SOURCE:
+        return None
+    try:
+        return fingerprint(config, seed, split)
+    except UserError:
+        return None
 
 
 def annotations(config: DataConfig, split: str) -> Annotations:
