@@ -8,11 +8,15 @@ from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nmt import __version__
 from nmt.commands import COMMANDS, Command
 from nmt.compute import uptime  # noqa: F401 - imported first because its fallback measures from its own import
 from nmt.errors import CommonError, UserError, nearest
+
+if TYPE_CHECKING:
+    from nmt.config.schema import Config
 
 _HELP = ("-h", "--help")
 _MULTIRUN = ("-m", "--multirun")
@@ -90,8 +94,6 @@ def _print_completion(words: list[str]) -> None:
 
 def _start(command: Command, overrides: list[str]) -> None:
     """Run a command once, or with -m once per combination of the given values."""
-    from nmt.config.compose import compose  # noqa: PLC0415 - slow to import, and `nmt --help` does not need it
-
     module, words = import_module(command.module), [word for word in overrides if word not in _MULTIRUN]
     words = [*command.defaults, *words]
     if command.composes:
@@ -101,14 +103,24 @@ def _start(command: Command, overrides: list[str]) -> None:
 
         multirun(partial(_run_composed, command.module), words)
     else:
-        module.run(compose(words))
+        module.run(_composed(words))
 
 
 def _run_composed(module: str, overrides: list[str]) -> None:
     """Do one run of a multirun, perhaps in another process."""
-    from nmt.config.compose import compose  # noqa: PLC0415
+    import_module(module).run(_composed(overrides))
 
-    import_module(module).run(compose(overrides))
+
+def _composed(overrides: list[str]) -> "Config":
+    """Return the settings that the overrides give, with the shape of the model to begin from, if there is one."""
+    from nmt.config.compose import compose, given_settings  # noqa: PLC0415 - slow, and `nmt --help` does not need it
+
+    config = compose(overrides)
+    if not config.training.init_from:
+        return config
+    from nmt.runs.origin import with_shape_of_origin  # noqa: PLC0415 - imports torch
+
+    return with_shape_of_origin(config, given_settings(overrides))
 
 
 def _print_error(error: UserError) -> None:

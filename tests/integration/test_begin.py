@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from nmt.config.saved import from_yaml
 from nmt.runs.layout import RunLayout
 from nmt.text.tokenizer import Tokenizer
 from tests.integration.toy import call
@@ -68,6 +69,51 @@ def test_a_run_begins_with_the_weights_and_the_tokenizer_of_another(tuning: list
     succeed("average", tuning)
     averaged = json.loads((RunLayout(tuned).averaged / "meta.json").read_text(encoding="utf-8"))
     assert averaged["origin"] == origin
+
+
+def test_init_from_alone_takes_the_shape_of_the_old_model(tuning: list[str], outputs: Path) -> None:
+    alone = [each for each in tuning if not each.startswith("model.")]
+    succeed("data", alone)
+    said = succeed("train", [*alone, "training.steps=2", "model.dropout=0.2"])
+    assert " weights, 0 left out" in said
+    settings = from_yaml(RunLayout(outputs / "tuned").settings.read_text(encoding="utf-8"))
+    assert (settings.model.layers, settings.model.d_model, settings.model.d_ff, settings.model.dropout) == (
+        1,
+        32,
+        64,
+        0.2,
+    )
+    shutil.rmtree(outputs / "toy")  # the run itself has the shape now
+    resumed = succeed("train", [*alone, "training.steps=3", "model.dropout=0.2"])
+    assert "step 3" in resumed
+    assert first_loss(outputs / "tuned") > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["model.d_model=64"], r"vectors.shared is \[120, 32\], not \[120, 64\]"),
+        (["model=big"], r"set .*model\.d_model=32"),
+    ],
+)
+def test_a_shape_that_the_user_gives_is_compared(tuning: list[str], changes: list[str], words: str) -> None:
+    alone = [each for each in tuning if not each.startswith("model.")]
+    succeed("data", alone)
+    assert re.search(words, refuse("train", [*alone, *changes]))
+
+
+def test_a_run_can_begin_on_the_corpus_of_its_origin(settings: list[str], outputs: Path, whole: Path) -> None:
+    tuning = [*settings, "name=tuned", f"paths.outputs={outputs}", "training.init_from=toy", "training.steps=1"]
+    assert " weights, 0 left out" in succeed("train", tuning)
+    assert "tokenizer: unchanged" in succeed("data", tuning)
+    assert "is finished" in succeed("train", [*settings, f"paths.outputs={outputs}"])
+
+
+def test_text_that_was_not_prepared_is_refused(settings: list[str], corpus: Path, whole: Path) -> None:
+    toy = [*settings, f"paths.outputs={whole}", "checkpoint=last"]
+    valid, test = (f"[{corpus}/{split}.en,{corpus}/{split}.de]" for split in ("valid", "test"))
+    assert f"data.test={test}, not {valid}: run `make data`" in refuse("eval", [*toy, f"data.test={valid}"])
+    assert f", not {test}: run `make data`" in refuse("train", [*toy, f"data.train={test}"])
 
 
 def test_a_resumed_run_does_not_need_its_origin(tuning: list[str], outputs: Path) -> None:
@@ -160,7 +206,7 @@ def test_what_does_not_fit_can_be_left_out(tuning: list[str], outputs: Path) -> 
 def test_data_of_another_tokenizer_is_refused(tuning: list[str], settings: list[str], outputs: Path) -> None:
     own = [each for each in tuning if not each.startswith("training.init_from=")]
     succeed("data", [*own, "tokenizer.vocab_size=100"])
-    assert "was prepared with tokenizer.vocab_size=100, not 120: run `make data`" in refuse("train", tuning)
+    assert "was prepared with another tokenizer than" in refuse("train", tuning)
     small = [*own, "name=small", "tokenizer.vocab_size=100", "training.steps=1"]
     succeed("train", small)
     succeed("data", [*tuning, "training.init_from=small"])

@@ -18,7 +18,7 @@ def run(config: Config) -> None:
     languages = f"{imported.settings.data.source_lang} to {imported.settings.data.target_lang}"
     sizes = " and ".join(f"{size:,}" for size in dict.fromkeys((tokenizer.source_size, tokenizer.target_size)))
     print(f"{run_folder}: {languages}, {parameters:,} parameters, {sizes} word pieces")
-    print(f"its settings, for a run with training.init_from={settings.name}: {_overrides(model, tokenizer.joint)}")
+    print(f"its shape, which training.init_from={settings.name} takes: {_shape(model, tokenizer.joint)}")
 
 
 def _name(config: Config) -> str:
@@ -28,7 +28,7 @@ def _name(config: Config) -> str:
     return Path(config.source).resolve().name if config.name == Config().name else config.name
 
 
-def _overrides(model: ModelConfig, joint: bool) -> str:
+def _shape(model: ModelConfig, joint: bool) -> str:
     """Return the settings of the model that are not the defaults, as they are written on the command line."""
     usual, found = asdict(ModelConfig()), asdict(model)
     words = [f"tokenizer.joint={written(joint)}"]

@@ -34,6 +34,11 @@ def compose(overrides: Sequence[str]) -> Config:
         return to_config(hydra.compose("config", overrides=overrides))
 
 
+def given_settings(overrides: Sequence[str]) -> frozenset[str]:
+    """Return the settings and groups (`training.steps`, `model`) that these overrides name, without their values."""
+    return frozenset(str(_parse(override).key_or_group) for override in rename_overrides(overrides))
+
+
 def adding_corpora(overrides: Sequence[str]) -> list[str]:
     """Return the overrides with the ++ that Hydra wants for new keys, which the corpora of a mixture are."""
     return [f"++{text}" if text.startswith(MIXTURE) else text for text in overrides]

@@ -127,19 +127,23 @@ class _Prepared:
             raise self._refusal(changes)
 
     def check_tokenizer(self) -> None:
-        """Refuse a tokenizer that was made with other settings, or kept from another folder."""
-        changes = list(self._tokenizer_changes())
-        if key := self._different(TOKENIZER_TASK, tokenizer_settings(self._config)):
-            raise self._refusal(changes, f"{TOKENIZER_TASK}: {key}")
-        if not (folder := self._config.tokenizer.folder):
-            return
-        try:
-            kept = self.manifest.tasks[TOKENIZER_TASK].inputs.get("tokenizer")
-            is_same = Tokenizer.load(Path(folder)).checksum == kept
-        except UserError:  # moved away
-            is_same = all(name != "tokenizer.folder" for name, *_ in changes)
-        if not is_same:
+        """Refuse a tokenizer that was trained with other settings, or is not that of the folder to keep it from.
+
+        If it is the tokenizer of the model that training begins from, training compares the two.
+        """
+        changes, settings = list(self._tokenizer_changes()), tokenizer_settings(self._config)
+        folder = self._config.tokenizer.folder
+        if settings["settings"] is not None:
+            if key := self._different(TOKENIZER_TASK, settings):
+                raise self._refusal(changes, f"{TOKENIZER_TASK}: {key}")
+        elif folder and not self._is_kept_from(Path(folder), changes):
             raise self._refusal(changes, f"tokenizer.folder={folder}")
+
+    def _is_kept_from(self, folder: Path, changes: list[Change]) -> bool:
+        try:
+            return Tokenizer.load(folder).checksum == self.manifest.tokenizer().checksum
+        except UserError:  # moved away
+            return all(name != "tokenizer.folder" for name, *_ in changes)
 
     def _different(self, task: str, settings: JsonObject) -> str:
         """Return the first key whose value is not the recorded one; empty if all are."""

@@ -60,7 +60,7 @@ def tokenizer_settings(config: Config) -> JsonObject:
 
 def make_tokenizer(config: Config, tasks: PreparationTasks, load_origin: LoadOrigin) -> str:
     """Train the tokenizer, or keep or extend an earlier one."""
-    inputs = {key: value for key, value in tokenizer_settings(config).items() if value is not None}
+    inputs: dict[str, object] = {key: value for key, value in tokenizer_settings(config).items() if value is not None}
     splits = training_splits(config.data)
     pairs = {each.corpus: tasks.manifest.collected(each.name).kept for each in splits}
     if "settings" in inputs:
@@ -72,9 +72,17 @@ def make_tokenizer(config: Config, tasks: PreparationTasks, load_origin: LoadOri
         inputs["tags"] = tags
     if checksum := _origin_checksum(config, tasks, load_origin):
         inputs["tokenizer"] = checksum
+    inputs = _inputs_if_there(tasks, inputs, checksum)
     names = trained_file_names(joint=config.tokenizer.joint)
     tasks.run(TOKENIZER_TASK, inputs, names, lambda: asdict(_write_tokenizer(config, pairs, load_origin())))
     return TOKENIZER_TASK
+
+
+def _inputs_if_there(tasks: PreparationTasks, inputs: dict[str, object], checksum: str) -> dict[str, object]:
+    """Return the recorded inputs, however the tokenizer was made, if it is the one to keep; else the given ones."""
+    done = tasks.manifest.tasks.get(TOKENIZER_TASK)
+    is_kept = done is not None and "settings" not in inputs and done.inputs.get("tags") == inputs.get("tags")
+    return dict(done.inputs) if done and is_kept and tasks.manifest.tokenizer().checksum == checksum else inputs
 
 
 def _origin_checksum(config: Config, tasks: PreparationTasks, load_origin: LoadOrigin) -> str:

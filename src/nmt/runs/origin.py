@@ -1,14 +1,17 @@
-"""Find the checkpoint that a run begins from."""
+"""Find the checkpoint that a run begins from, and take its shape."""
 
 import json
-from dataclasses import replace
+from collections.abc import Container
+from dataclasses import fields, replace
 from pathlib import Path
 
-from nmt.config.schema import Config
+from nmt.config.saved import from_yaml
+from nmt.config.schema import Config, ModelConfig
+from nmt.config.schema.model import NOT_OF_THE_SHAPE
 from nmt.errors import UserError, nearest
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import AVERAGED, Checkpoint, Checkpoints, resolve
-from nmt.runs.layout import BEST, LAST, META, RunLayout
+from nmt.runs.layout import BEST, LAST, META, SETTINGS, RunLayout
 
 
 def find_origin(config: Config) -> Path:
@@ -36,6 +39,32 @@ def tokenizer_folder(config: Config) -> Path:
 def describe_origin(config: Config, checkpoint: Checkpoint) -> CheckpointRecord:
     """Return the record of the checkpoint that a run begins from, under the name that the settings give it."""
     return replace(CheckpointRecord.of(checkpoint), name=config.training.init_from)
+
+
+def with_shape_of_origin(config: Config, given: Container[str]) -> Config:
+    """Return the settings with the shape of the model that training begins from, or of the run once it has begun.
+
+    Args:
+        config: Settings that name a model to begin from.
+        given: The settings and groups that the user gives; they keep their values, and training compares them later.
+    """
+    if "model" in given:
+        return config
+    try:
+        begun = Checkpoints(config.run_folder).steps()
+        folder = begun[-1].path if begun else find_origin(config)
+        origin = from_yaml((folder / SETTINGS).read_text(encoding="utf-8"))
+    except (UserError, OSError, ValueError):  # the command reports it if it needs the model
+        return config
+    taken = {
+        each.name: getattr(origin.model, each.name)
+        for each in fields(ModelConfig)
+        if each.name not in NOT_OF_THE_SHAPE and f"model.{each.name}" not in given
+    }
+    if "model.layers" in given:  # the number of layers of both stacks
+        taken = {name: value for name, value in taken.items() if name not in ("encoder_layers", "decoder_layers")}
+    joint = config.tokenizer.joint if "tokenizer.joint" in given else origin.tokenizer.joint
+    return replace(config, model=replace(config.model, **taken), tokenizer=replace(config.tokenizer, joint=joint))
 
 
 def _of_run(folder: Path, config: Config) -> Path:

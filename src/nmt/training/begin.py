@@ -1,7 +1,7 @@
 """Begin a run from the weights of another model, with another vocabulary if need be."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from nmt.config.keys import written
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, ModelConfig
-from nmt.config.schema.model import DROPOUTS
+from nmt.config.schema.model import NOT_OF_THE_SHAPE
 from nmt.errors import UserError
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoint
@@ -19,8 +19,6 @@ from nmt.text.extend_tokenizer import compositions
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.freeze import matches_any
 
-MAY_DIFFER = (*DROPOUTS, "initialization")
-"""Settings of the model that change nothing that a trained model computes."""
 SEEN_IN_WEIGHTS = (
     *("layers", "encoder_layers", "decoder_layers", "d_model", "d_ff", "max_positions", "max_relative_distance"),
     *("tie_embeddings", "output_bias"),
@@ -69,8 +67,14 @@ def _check_patterns(patterns: Iterable[str], names: Iterable[str], origin: Check
 
 def _differences(origin: Checkpoint, model: ModelConfig) -> Differences:
     """Return the values in the origin and in this model of each setting in which they may not differ, but do."""
-    before, now = asdict(from_yaml(origin.config_text).model), asdict(model)
-    return {f"model.{key}": (before[key], now[key]) for key in now if key not in MAY_DIFFER and before[key] != now[key]}
+    before = from_yaml(origin.config_text).model
+    names = [each.name for each in fields(model) if each.name not in NOT_OF_THE_SHAPE]
+    values = {name: (getattr(before, name), getattr(model, name)) for name in names}
+    return {
+        f"model.{name}": (old, new)
+        for name, (old, new) in values.items()
+        if old != new and before.meaning(name) != model.meaning(name)
+    }
 
 
 def _different_functions(differences: Differences) -> dict[str, str]:

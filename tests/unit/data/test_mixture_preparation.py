@@ -101,7 +101,7 @@ def test_another_corpus_prepares_the_others_again_only_for_another_tokenizer(mix
     said: list[str] = []
     prepare.prepare(kept, said.append, lambda: command._load_origin(kept))
     ran = {line.split(":")[0] for line in said if ": done" in line}
-    assert ran == {"collect french.train", "overlap", "tokenizer", "encode french.train", "tags"}
+    assert ran == {"collect french.train", "overlap", "encode french.train", "tags"}
     assert Tokenizer.load(mixed.data_folder).checksum == before.checksum
     require_prepared(kept)
     again: list[str] = []

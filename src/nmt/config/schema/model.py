@@ -9,6 +9,9 @@ from nmt.errors import ConfigError
 DROPOUTS = ("dropout", "attention_dropout", "activation_dropout", "layer_drop")
 """Settings of the model with which training leaves out parts of it at random."""
 
+NOT_OF_THE_SHAPE = (*DROPOUTS, "initialization")
+"""Settings of the model that change nothing that a trained model computes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
@@ -127,3 +130,17 @@ class ModelConfig:
     def key_value_heads(self) -> int:
         """Number of key and value heads."""
         return self.kv_heads or self.heads
+
+    def meaning(self, name: str) -> object:
+        """Return what the value of a setting stands for: the rule of the paper for 0, None if it has no effect."""
+        meanings: dict[str, object] = {
+            "layers": (self.encoder_depth, self.decoder_depth),
+            "encoder_layers": self.encoder_depth,
+            "decoder_layers": self.decoder_depth,
+            "d_k": self.key_size,
+            "d_v": self.value_size,
+            "kv_heads": self.key_value_heads,
+            "max_positions": self.max_positions if self.positions == "learned" else None,
+            "max_relative_distance": self.max_relative_distance if self.positions == "relative" else None,
+        }
+        return meanings[name] if name in meanings else getattr(self, name)
