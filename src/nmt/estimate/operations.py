@@ -28,8 +28,8 @@ class Operation(NamedTuple):
     flops: float = 0.0
 
 
-MUON_STEPS = 5
-"""Newton-Schulz steps of Muon."""
+MUON_ITERATIONS = 4
+"""Newton-Schulz iterations of Muon."""
 LAUNCH = Operation(0.0)
 """An operation on a few numbers, whose time is that of its launch."""
 
@@ -91,15 +91,15 @@ def _matrices(config: ModelConfig, stack: Stack) -> Iterator[tuple[int, int]]:
 
 
 def _muon(short: int, long: int) -> list[Operation]:
-    """Return the update of a matrix: running mean, five Newton-Schulz steps in bf16 of three products, and the step."""
+    """Return the update of a matrix: running mean, Newton-Schulz iterations of three products in bf16, and the step."""
     gram, product = 2 * short * short * long, 2 * short**3
     matrix, square = 2 * short * long, 2 * short * short
-    steps = [
+    iteration = [
         Operation(matrix + square, gram),
         Operation(2 * square, product),
         Operation(2 * matrix + square, gram),
     ]
-    return [*_passes(short * long, FLOAT32_BYTES, 3, 3, 2, 1, 1, 2, 3), *(MUON_STEPS * steps)]
+    return [*_passes(short * long, FLOAT32_BYTES, 3, 3, 2, 1, 1, 2, 3), *(MUON_ITERATIONS * iteration)]
 
 
 def _gradient_sums(config: ModelConfig, parameters: int) -> list[Operation]:

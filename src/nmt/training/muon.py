@@ -1,6 +1,7 @@
 """Muon for the matrices of the layers and Adam for all other parameters, as one optimizer."""
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -11,27 +12,70 @@ from nmt.model.interface import TranslationModel
 from nmt.model.linear import Linear
 from nmt.training.freeze import trainable
 from nmt.training.optimizer import adam_of
+from nmt.training.orthogonal import orthogonal
+
+ADAM_SIZE = 0.2
+"""The root mean square of Adam's updates, divided by the learning rate."""
+MAX_NUMBERS = 1 << 24
+"""The most numbers in the matrices that are made orthogonal together, which bounds the memory for them."""
 
 
-def muon(model: TranslationModel, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Return Muon (Jordan et al., 2024) for the matrices of the layers, and Adam for word vectors, norms and biases.
-
-    Muon's updates are scaled to the size of Adam's (Liu et al., 2025), so one learning rate serves both.
-    """
+def muon(model: TranslationModel, config: TrainingConfig, precision: torch.dtype) -> torch.optim.Optimizer:
+    """Return Muon (Jordan et al., 2024) for the matrices of the layers, and Adam for word vectors, norms and biases."""
     layers = [module.weight for module in model.modules() if isinstance(module, Linear)]
     matrices = [weight for weight in layers if weight.requires_grad]
     chosen = set(map(id, matrices))
     others = [parameter for parameter in trainable(model) if id(parameter) not in chosen]
-    return MuonAndAdam(
-        torch.optim.Muon(
-            [{"params": matrices}],
-            lr=0.0,
-            weight_decay=config.weight_decay,
-            momentum=config.muon_momentum,
-            adjust_lr_fn="match_rms_adamw",
-        ),
-        adam_of(others, config),
-    )
+    return MuonAndAdam(Muon(matrices, config, precision), adam_of(others, config))
+
+
+class Muon(torch.optim.Optimizer):
+    """Steps of the same length in all directions of a matrix: the running mean of its gradients, made orthogonal.
+
+    The steps are scaled to the size of Adam's (Liu et al., 2025), so one learning rate serves both. Unlike PyTorch's
+    Muon, this one multiplies in the precision of the run, all matrices of a shape together, and in fewer iterations.
+    """
+
+    def __init__(self, matrices: list[Tensor], config: TrainingConfig, precision: torch.dtype) -> None:
+        settings = {"lr": 0.0, "weight_decay": config.weight_decay, "momentum": config.muon_momentum}
+        super().__init__([{"params": matrices}], settings)
+        self._precision = precision
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Update the matrices that have a gradient."""
+        assert closure is None
+        for group in self.param_groups:
+            for matrices in _of_one_shape(group["params"]):
+                self._update(matrices, group["lr"], group["weight_decay"], group["momentum"])
+
+    def _update(self, matrices: list[Tensor], rate: float, decay: float, momentum: float) -> None:
+        gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
+        means = [self._running_mean(matrix) for matrix in matrices]
+        torch._foreach_lerp_(means, gradients, 1 - momentum)
+        ahead = torch._foreach_lerp(gradients, means, momentum)  # Nesterov's step
+        directions = orthogonal(torch.stack(ahead), self._precision)
+        torch._foreach_mul_(matrices, 1 - rate * decay)
+        size = ADAM_SIZE * max(matrices[0].shape) ** 0.5
+        torch._foreach_add_(matrices, directions.unbind(), alpha=-rate * size)
+
+    def _running_mean(self, matrix: Tensor) -> Tensor:
+        state = self.state[matrix]
+        if "momentum_buffer" not in state:  # PyTorch's name for it, in checkpoints of earlier versions
+            state["momentum_buffer"] = torch.zeros_like(matrix)
+        mean: Tensor = state["momentum_buffer"]
+        return mean
+
+
+def _of_one_shape(matrices: list[Tensor]) -> Iterator[list[Tensor]]:
+    """Yield lists of matrices of the same shape that have a gradient, each small enough for the memory."""
+    by_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
+    for matrix in matrices:
+        if matrix.grad is not None:
+            by_shape[matrix.shape].append(matrix)
+    for shape, alike in by_shape.items():
+        most = max(1, MAX_NUMBERS // shape.numel())
+        yield from (alike[first : first + most] for first in range(0, len(alike), most))
 
 
 class MuonAndAdam(torch.optim.Optimizer):

@@ -13,15 +13,18 @@ from nmt.model.interface import TranslationModel
 from nmt.training.freeze import trainable
 
 
-def build_optimizer(model: TranslationModel, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Return the optimizer that the settings name; the trainer sets the learning rate before each step."""
-    build: Callable[[TranslationModel, TrainingConfig], torch.optim.Optimizer] = find(
+def build_optimizer(model: TranslationModel, config: TrainingConfig, precision: torch.dtype) -> torch.optim.Optimizer:
+    """Return the optimizer that the settings name; the trainer sets the learning rate before each step.
+
+    Its matrix products have the given precision, if it has any.
+    """
+    build: Callable[[TranslationModel, TrainingConfig, torch.dtype], torch.optim.Optimizer] = find(
         "training.optimizer", config.optimizer
     )
-    return build(model, config)
+    return build(model, config, precision)
 
 
-def adam(model: TranslationModel, config: TrainingConfig) -> torch.optim.Optimizer:
+def adam(model: TranslationModel, config: TrainingConfig, _: torch.dtype) -> torch.optim.Optimizer:
     """Return Adam as in the paper.
 
     Several processes divide its averages between them if `training.shard_optimizer` asks for it.

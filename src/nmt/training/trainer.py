@@ -70,7 +70,7 @@ class Trainer:
             model.build_position_tables(MAX_TARGET_TOKENS)
         self._average = MovingAverage(self.working_weights, config.ema) if config.ema else None
         self.dropout_seed = share_seed(model.modules(), machine.device)
-        self.optimizer = build_optimizer(model, config)
+        self.optimizer = build_optimizer(model, config, machine.precision)
         self._embedding_gradient = embedding_gradient(model)  # after the optimizer, which may move the weights
         self.optimizer.register_step_post_hook(lambda *_: self.working_weights.outdate())
         self.concurrency = concurrency_of(config, machine, parallel)

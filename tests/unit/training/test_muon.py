@@ -1,10 +1,12 @@
-"""Muon against torch's own two optimizers, stepped by a plain loop."""
+"""Muon against its definition in a plain loop, and against torch's own AdamW."""
 
 import io
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from nmt.config.schema import TrainingConfig
 from nmt.data.store import PairStore
@@ -13,6 +15,7 @@ from nmt.training.freeze import freeze
 from nmt.training.optimizer import build_optimizer, state_tensors
 from nmt.training.schedule import learning_rate
 from tests.unit.training.test_checkpointing import same
+from tests.unit.training.test_orthogonal import by_singular_values
 from tests.unit.training.test_trainer import MODEL, TRAINING, batches_of, store, trainer, weights
 
 __all__ = ["store"]
@@ -30,10 +33,7 @@ def test_layers_get_muon_and_everything_else_gets_adam(store: PairStore) -> None
     assert len(matrices) == 4 + 7  # self-attention 2, cross-attention 3, feed-forward 2
     decayed = [weight for name, weight in named.items() if name not in matrices and weight.dim() > 1]
     vectors = [weight for weight in named.values() if weight.dim() == 1]
-    muon = torch.optim.Muon(
-        [named[name] for name in named if name in matrices],
-        weight_decay=0.1, momentum=0.9, adjust_lr_fn="match_rms_adamw",
-    )  # fmt: skip
+    means = {name: torch.zeros_like(named[name]) for name in matrices}
     adam = torch.optim.AdamW(
         [{"params": decayed, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
         betas=(TRAINING.adam_beta1, TRAINING.adam_beta2), eps=TRAINING.adam_eps,
@@ -45,12 +45,49 @@ def test_layers_get_muon_and_everything_else_gets_adam(store: PairStore) -> None
         reader._add_gradients(batch)
         for name, weight in reader.model.named_parameters():
             named[name].grad, weight.grad = weight.grad, None
-        for optimizer in (muon, adam):
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate(step, MUON, MODEL.d_model)
-            optimizer.step()  # type: ignore[no-untyped-call]
+        rate = learning_rate(step, MUON, MODEL.d_model)
+        for group in adam.param_groups:
+            group["lr"] = rate
+        adam.step()
+        for name in matrices:
+            muon_step(named[name], means[name], rate)
         for name, weight in plain.state_dict().items():
-            torch.testing.assert_close(ours.model.state_dict()[name], weight, rtol=1e-9, atol=1e-9, msg=name)
+            torch.testing.assert_close(ours.model.state_dict()[name], weight, rtol=0, atol=1e-4, msg=name)
+
+
+@torch.no_grad()
+def muon_step(weight: nn.Parameter, mean: Tensor, rate: float) -> None:
+    """Update a weight by Muon's definition, with the singular value decomposition."""
+    assert weight.grad is not None
+    mean.mul_(0.9).add_(weight.grad, alpha=0.1)
+    direction = by_singular_values(0.1 * weight.grad + 0.9 * mean)
+    weight.mul_(1 - 0.1 * rate).sub_(rate * 0.2 * max(weight.shape) ** 0.5 * direction)
+
+
+def test_a_state_of_torchs_muon_is_continued(store: PairStore) -> None:
+    ours, batches = trainer(MUON), batches_of(store, MUON, 3)
+    ours.update(batches[0])
+    saved = deepcopy(ours.to_save())
+    torchs = {"nesterov": True, "ns_coefficients": (3.4445, -4.775, 2.0315), "eps": 1e-7, "ns_steps": 5}
+    saved["optimizer"]["param_groups"][0] |= {**torchs, "adjust_lr_fn": "match_rms_adamw"}
+    continued = trainer(MUON)
+    continued.model.load_state_dict(weights(ours))
+    continued.restore(saved)
+    for each in (ours, continued):
+        each.update(batches[1])
+    assert same(weights(continued), weights(ours))
+
+
+def test_memory_bounds_the_matrices_that_are_updated_together(
+    store: PairStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, alone = trainer(MUON), trainer(MUON)
+    batch = batches_of(store, MUON, 1)[0]
+    together.update(batch)
+    monkeypatch.setattr("nmt.training.muon.MAX_NUMBERS", 1)
+    alone.update(batch)
+    for name, weight in weights(together).items():
+        torch.testing.assert_close(weights(alone)[name], weight, rtol=1e-12, atol=1e-12)
 
 
 def test_training_resumes_exactly(store: PairStore) -> None:
@@ -102,7 +139,7 @@ def test_the_optimizer_keeps_two_numbers_per_adam_parameter_and_one_per_muon_wei
 def test_one_of_the_two_may_have_nothing_to_train(names: list[str], store: PairStore) -> None:
     ours = trainer(MUON)
     freeze(ours.model, names)
-    ours.optimizer = build_optimizer(ours.model, MUON)
+    ours.optimizer = build_optimizer(ours.model, MUON, torch.float64)
     before = weights(ours)
     ours.update(batches_of(store, MUON, 1)[0])
     changed = {name for name, weight in weights(ours).items() if not torch.equal(weight, before[name])}

@@ -35,7 +35,7 @@ def sharded_trainer(config: TrainingConfig = CONFIG) -> Trainer:
     ours = trainer(config)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(distributed, "world_size", lambda: 2)
-        ours.optimizer = build_optimizer(ours.model, replace(config, shard_optimizer=True))
+        ours.optimizer = build_optimizer(ours.model, replace(config, shard_optimizer=True), torch.float64)
     assert isinstance(ours.optimizer, ZeroRedundancyOptimizer)
     return ours
 
