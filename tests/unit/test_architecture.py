@@ -43,7 +43,7 @@ LAYERS = [
     Layer("parameters, memory, time and money, by formula", ("nmt.estimate",)),
     Layer("section 6.3: trees, their symbols and their score", ("nmt.parsing",)),
     Layer("section 3: the Transformer; the embedded demo language", ("nmt.model", "nmt.grammar")),
-    Layer("fused operations: Triton for GPUs, C for CPUs in bf16, plain PyTorch elsewhere", ("nmt.model.kernels",)),
+    Layer("fused operations: Triton for GPUs, C for CPUs, plain PyTorch elsewhere", ("nmt.model.kernels",)),
     Layer("the tokenizer and lines of text", ("nmt.text",)),
     Layer("devices, processes, threads and signals", ("nmt.compute",)),
     Layer("whole files and locked folders", ("nmt.storage",)),

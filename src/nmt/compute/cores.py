@@ -1,22 +1,122 @@
-"""The processor's name, and how many of its cores this process may use."""
+"""The processor: its name, its instructions, and how many of its cores this process may use."""
 
 import os
 import platform
+import subprocess
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+SYSTEM = Path("/sys")
+"""Where Linux describes the machine."""
+OWN_CGROUP = Path("/proc/self/cgroup")
+MIN_CAPACITY = 0.7
+"""A core with less of the fastest core's capacity than this would let the others wait at the end of each operation."""
 
 
 def usable_cores() -> int:
-    """Return the number of cores this process may run on; macOS only gives the number of cores of the machine."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Return the number of cores this process may keep busy: those it may run on, or what its container may use."""
+    return min(len(_usable_numbers()), _whole_cores_of_quota())
+
+
+def computing_threads() -> int:
+    """Return the number of threads that share a matrix product: one per usable core that is as fast as the fastest.
+
+    Two threads of one core share its arithmetic units, and an operation takes as long as its slowest thread.
+    """
+    fast = _fast_cores_of_macos() if platform.system() == "Darwin" else len(_one_per_core(_fast(_usable_numbers())))
+    return max(1, min(fast or usable_cores(), usable_cores()))
 
 
 def cpu_model() -> str:
     """Return the name of the processor."""
+    return _cpuinfo("model name") or platform.processor() or platform.machine()
+
+
+def cpu_features() -> str:
+    """Return the name of the processor and its instructions, as far as the system tells."""
+    return f"{cpu_model()}: {_cpuinfo('flags') or _cpuinfo('Features')}"
+
+
+def _usable_numbers() -> set[int]:
+    """Return the numbers of the logical processors this process may run on; macOS only tells how many there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return os.sched_getaffinity(0)
+    return set(range(os.cpu_count() or 1))
+
+
+def _whole_cores_of_quota() -> int:
+    """Return the quota of processor time of the container, in whole cores; at least 1.
+
+    It is rounded down: threads beyond it would wait for the next period together with the others.
+    """
+    quotas = [quota / period for quota, period in _quotas()]
+    return max(1, int(min(quotas))) if quotas else os.cpu_count() or 1
+
+
+def _quotas() -> Iterator[tuple[int, int]]:
+    """Yield quota and period of the process's control group and of those around it (versions 2 and 1)."""
+    root = SYSTEM / "fs" / "cgroup"
+    own = [line.rpartition(":")[2].strip("/") for line in _lines(OWN_CGROUP) if line.startswith("0::")]
+    for name in own or [""]:
+        for folder in (root / name, *(root / name).parents):
+            if folder.is_relative_to(root):
+                words = " ".join(_lines(folder / "cpu.max")).split()
+                if len(words) == 2 and all(map(str.isdigit, words)):
+                    yield int(words[0]), int(words[1])
+    quota, period = (" ".join(_lines(root / "cpu" / f"cpu.cfs_{each}_us")) for each in ("quota", "period"))
+    if quota.isdigit() and period.isdigit():
+        yield int(quota), int(period)
+
+
+def _fast(numbers: set[int]) -> set[int]:
+    """Leave out efficiency cores."""
+    performance = _numbers(" ".join(_lines(SYSTEM / "devices" / "cpu_core" / "cpus")))  # Intel's name for the others
+    if performance & numbers:
+        return performance & numbers
+    capacities = {each: " ".join(_lines(_folder(each) / "cpu_capacity")) for each in numbers}
+    if not all(map(str.isdigit, capacities.values())):
+        return numbers
+    fastest = max(map(int, capacities.values()))
+    return {each for each, capacity in capacities.items() if int(capacity) >= MIN_CAPACITY * fastest}
+
+
+def _one_per_core(numbers: Iterable[int]) -> set[int]:
+    """Return the first of the logical processors of each core."""
+    cores = {each: _numbers(" ".join(_lines(_folder(each) / "topology" / "thread_siblings_list"))) for each in numbers}
+    return {min({each, *siblings} & cores.keys()) for each, siblings in cores.items()}
+
+
+def _folder(number: int) -> Path:
+    return SYSTEM / "devices" / "system" / "cpu" / f"cpu{number}"
+
+
+def _numbers(text: str) -> set[int]:
+    """Return the numbers of a list such as 0-3,8."""
+    found: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _fast_cores_of_macos() -> int:
+    """Return the number of performance cores of a Mac; 0 if it does not tell."""
+    command = ["sysctl", "-n", "hw.perflevel0.physicalcpu"]
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+        return int(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return 0
+
+
+def _cpuinfo(key: str) -> str:
+    """Return the first value of a key in /proc/cpuinfo; empty if there is none."""
+    lines = (line for line in _lines(Path("/proc/cpuinfo")) if line.startswith(key))
+    return next(lines, "").partition(":")[2].strip()
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        lines = []
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(models, platform.processor() or platform.machine())
+        return []

@@ -8,12 +8,16 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.compute.cores import usable_cores
+from nmt.compute.cores import computing_threads
 from nmt.config.schema import RuntimeConfig
 from nmt.errors import CommonError, UserError
 
 BF16_CAPABILITY = (8, 0)
 """The lowest compute capability of GPUs that multiply in bf16. The same GPUs have flash attention."""
+
+ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
+"""Environment variables that keep PyTorch's matrix products from using all instructions of a CPU."""
+INSTRUCTIONS_WITHOUT_BF16 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI")
 
 
 class Machine(NamedTuple):
@@ -22,11 +26,6 @@ class Machine(NamedTuple):
     device: torch.device
     precision: torch.dtype
     """The type of matrix products and of the residual stream; parameters stay float32."""
-
-    @property
-    def is_bf16_cpu(self) -> bool:
-        """Whether this is a CPU that computes in bf16, for which there are operations in C."""
-        return self.device.type == "cpu" and self.precision == torch.bfloat16
 
     def __str__(self) -> str:
         return f"{self.device.type} in {'bf16' if self.precision == torch.bfloat16 else 'fp32'}"
@@ -40,7 +39,7 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
         torch.set_float32_matmul_precision("high")
     else:
         keep_memory()
-    torch.set_num_threads(config.threads or max(1, usable_cores() // local_processes))
+    torch.set_num_threads(config.threads or max(1, computing_threads() // local_processes))
     if config.precision == "bf16" and device.type == "cuda" and not _has_fast_bf16(device):
         raise UserError(
             f"runtime.precision=bf16, but {torch.cuda.get_device_name(device)} has no bf16: "
@@ -50,6 +49,14 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
         _check_settings_for_mps(config)
     bf16 = _has_fast_bf16(device) if config.precision == "auto" else config.precision == "bf16"
     return Machine(device, torch.bfloat16 if bf16 else torch.float32)
+
+
+def reason_for_precision(machine: Machine, config: RuntimeConfig) -> str:
+    """Return why a machine computes in its precision."""
+    if config.precision != "auto":
+        return f"runtime.precision={config.precision}"
+    kind = "CPU" if machine.device.type == "cpu" else "GPU"
+    return f"this {kind} has {'' if machine.precision == torch.bfloat16 else 'no '}fast bf16"
 
 
 def choose_device(name: str, local_rank: int = 0) -> torch.device:
@@ -88,6 +95,9 @@ def _has_fast_bf16(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= BF16_CAPABILITY
     if device.type == "mps":
+        return False
+    limit = next((os.environ[name].upper() for name in ONEDNN_LIMITS if name in os.environ), "")
+    if limit in INSTRUCTIONS_WITHOUT_BF16:
         return False
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 

@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
-from nmt.compute.cores import usable_cores
+from nmt.compute.cores import computing_threads
 from nmt.errors import UserError
 from nmt.serving.errors import RequestError, log
 from nmt.serving.metrics import Metrics
@@ -132,7 +132,7 @@ class ModelProcesses:
 
     def __init__(self, source: ModelSource, metrics: Metrics) -> None:
         runtime = source.config.runtime
-        cores = runtime.threads or usable_cores()
+        cores = runtime.threads or computing_threads()
         self._wanted = source.config.serve.processes or min(cores, MAX_PROCESSES)
         share = replace(runtime, threads=max(1, cores // self._wanted))
         self.source = replace(source, config=replace(source.config, runtime=share))

@@ -34,7 +34,7 @@ def new_trainer(
         freeze(model, config.training.freeze)
     model.to(machine.device)
     model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
-    use_operations(config.runtime.c_operations and machine.is_bf16_cpu)
+    use_operations(config.runtime.c_operations and machine.device.type == "cpu")
     compile_model(model, config.runtime)
     runtime = config.runtime
     return Trainer(model, config.training, machine, config.seed, parallel=runtime.parallel, loss_rows=runtime.loss_rows)

@@ -7,7 +7,7 @@ from itertools import islice
 
 import torch
 
-from nmt.compute.cores import usable_cores
+from nmt.compute.cores import computing_threads
 from nmt.compute.machine import prepare_machine
 from nmt.compute.time_limit import time_limit
 from nmt.config.keys import with_values
@@ -70,7 +70,7 @@ class TrainingBench:
         share = -(-config.training.batch_tokens // self.devices)
         return Situation(
             precision="bf16" if machine.precision == torch.bfloat16 else "fp32",
-            threads=config.runtime.threads or usable_cores(),
+            threads=config.runtime.threads or computing_threads(),
             parallel=concurrency_of(config.training, machine, config.runtime.parallel),
             share=share,
             compiled=bool(config.runtime.compile),

@@ -15,7 +15,7 @@ class RuntimeConfig:
     precision: str = "auto"
     """auto (bf16 on devices with fast bf16), fp32 or bf16."""
     attention: str = "auto"
-    """How training attends: auto (flash on GPUs in bf16, in C on CPUs in bf16, else padded), padded, flash, or short (a
+    """How training attends: auto (flash on GPUs in bf16, in C on CPUs, else padded), padded, flash, or short (a
     tile per sentence for batches of at most 128 tokens a sentence, otherwise flash; `make tune` measures which is
     fastest)."""
     compile: bool | None = None
@@ -24,12 +24,13 @@ class RuntimeConfig:
     """Replay the compiled model as CUDA graphs; needs runtime.compile and one micro-batch per step; null is false
     unless tuned. Experimental: it has not yet run on a GPU."""
     threads: int = 0
-    """CPU threads per process; 0 divides the cores between the processes on this machine."""
+    """CPU threads per process; 0 divides the cores between the processes on this machine. Efficiency cores and the
+    second threads of cores are not counted, and neither is more than the quota of a container."""
     parallel: int = 0
     """Micro-batches that a process trains in parallel on a CPU, each with its share of the threads; 0 is as many as the
     threads and the batch allow. Several processes and GPUs train one at a time."""
     c_operations: bool = True
-    """Train on a CPU in bf16 with operations in C, if a C compiler is installed: faster, and equal but for rounding."""
+    """Train on a CPU with operations in C, if a C compiler is installed: faster, and equal but for rounding."""
     loss_rows: int = 0
     """Tokens whose scores of all words the loss holds in memory at a time; 0 is as many as suit the device."""
     workers: int = 0

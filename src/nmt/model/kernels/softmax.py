@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from nmt.model.kernels.backend import sum_dtype, uses_triton
-from nmt.model.kernels.c.library import LANES, computes_in_c, library
+from nmt.model.kernels.c.library import LANES, buffers, computes_in_c, library
 
 LOGITS_IN_CACHE = 256 * 1024
 """The number of logits that a CPU replaces by their gradient at a time, so that they stay in its cache."""
@@ -41,12 +41,12 @@ def _softmax_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tupl
 
 
 def _in_c(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-    """Replace logits in bf16 as `softmax_gradient_` does, by the operation in C; return the log-sum-exp of each row."""
+    """Replace logits as `softmax_gradient_` does, by the operation in C; return the log-sum-exp of each row."""
     largest, total = torch.empty(2, len(logits))
-    row = torch.empty(logits.shape[-1] + LANES)
-    library().softmax_gradient(
+    rows = buffers(logits.shape[-1] + LANES)
+    library(logits).softmax_gradient(
         logits.data_ptr(), labels.data_ptr(), smoothing,
-        largest.data_ptr(), total.data_ptr(), row.data_ptr(), *logits.shape,
+        largest.data_ptr(), total.data_ptr(), rows.data_ptr(), *logits.shape,
     )  # fmt: skip
     normaliser: Tensor = largest + total.log()
     return normaliser

@@ -1,6 +1,11 @@
 """The operations in C for CPUs, against PyTorch in float64."""
 
-from collections.abc import Iterator
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from ctypes import CDLL
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +21,7 @@ from nmt.model.attention_plan import AttentionSpec, plan_attention
 from nmt.model.build import build_model
 from nmt.model.cpu import dropout
 from nmt.model.cpu.dropout import Dropout
+from nmt.model.kernels.c import compile as compile_c
 from nmt.model.kernels.c import library, rows
 from nmt.model.kernels.rectifier import rectifier_gradient
 from nmt.model.kernels.softmax import softmax_gradient_
@@ -29,7 +35,10 @@ from tests.unit.model.kernels.test_short_attention import attend_one_by_one, hea
 
 needs_compiler = pytest.mark.skipif(not library.use_operations(True), reason="needs a C compiler")
 library.use_operations(False)
-BF16 = torch.bfloat16
+for_all_threads = pytest.mark.usefixtures("in_c")
+BF16, FLOAT32 = torch.bfloat16, torch.float32
+ROUNDING = {BF16: 1.0, FLOAT32: 2.5e-4}
+"""The largest error in each type, divided by that in bf16."""
 pytestmark = plain_only
 
 
@@ -39,11 +48,32 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+    library.use_operations(False)
 
 
-@pytest.fixture
-def in_c() -> None:
+@pytest.fixture(scope="module")
+def eager_libraries() -> Iterator[Mapping[torch.dtype, CDLL] | None]:
+    """Compile operations that divide even the smallest inputs between threads."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CC", "cc -DFEW=1")
+        yield library._libraries.__wrapped__()
+
+
+@pytest.fixture(params=[1, 4, 16], ids="{} threads".format)
+def in_c(
+    request: pytest.FixtureRequest,
+    eager_libraries: Mapping[torch.dtype, CDLL] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torch.set_num_threads(request.param)
+    monkeypatch.setattr(library, "_libraries", lambda: eager_libraries)
     assert library.use_operations(True)
+
+
+@pytest.fixture(params=[BF16, FLOAT32], ids=["bf16", "fp32"])
+def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+    found: torch.dtype = request.param
+    return found
 
 
 def packed(lengths: list[int]) -> Packed:
@@ -55,19 +85,19 @@ def error(ours: Tensor, exact: Tensor) -> float:
 
 
 @needs_compiler
-@pytest.mark.usefixtures("in_c")
+@for_all_threads
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     ("heads", "key_heads", "key_width", "value_width"), [(2, 2, 16, 16), (4, 2, 8, 40), (1, 1, 64, 112)]
 )
 @pytest.mark.parametrize("lengths", [[1, 15, 16, 0, 0], [17, 2], [3, 300]])
 def test_attention_and_its_gradients_equal_those_of_torch(
-    lengths: list[int], heads: int, key_heads: int, key_width: int, value_width: int, causal: bool
+    lengths: list[int], heads: int, key_heads: int, key_width: int, value_width: int, causal: bool, dtype: torch.dtype
 ) -> None:
     widths = [heads * key_width, key_heads * key_width, key_heads * value_width]
     random = torch.Generator().manual_seed(1)
-    product = torch.randn(sum(lengths), sum(widths), generator=random).to(BF16)
-    gradient = torch.randn(sum(lengths), heads * value_width, generator=random).to(BF16)
+    product = torch.randn(sum(lengths), sum(widths), generator=random).to(dtype)
+    gradient = torch.randn(sum(lengths), heads * value_width, generator=random).to(dtype)
 
     def parts(product: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return heads_of(product, widths, heads, key_heads)
@@ -75,32 +105,32 @@ def test_attention_and_its_gradients_equal_those_of_torch(
     ours, exact, sentences = product.clone().requires_grad_(), product.double().requires_grad_(), packed(lengths)
     attended = AttendInC(sentences, sentences, causal=causal)(*parts(ours))
     expected = attend_one_by_one(*parts(exact), lengths, lengths, causal).flatten(1)
-    assert attended.dtype == BF16
-    assert error(attended, expected) < 4e-3
+    assert attended.dtype == dtype
+    assert error(attended, expected) < 4e-3 * ROUNDING[dtype]
     (ours_gradient,) = torch.autograd.grad(attended, ours, gradient)
     (exact_gradient,) = torch.autograd.grad(expected, exact, gradient.double())
     for each, truth in zip(ours_gradient.split(widths, -1), exact_gradient.split(widths, -1), strict=True):
-        assert error(each, truth) < 4e-3
+        assert error(each, truth) < 4e-3 * ROUNDING[dtype]
 
 
 @needs_compiler
-@pytest.mark.usefixtures("in_c")
-def test_cross_attention_equals_that_of_torch() -> None:
+@for_all_threads
+def test_cross_attention_equals_that_of_torch(dtype: torch.dtype) -> None:
     from_lengths, to_lengths, random = [5, 1, 20], [40, 33, 2], torch.Generator().manual_seed(1)
     tensors = [torch.randn(sum(each), 2, 16, generator=random) for each in (from_lengths, to_lengths, to_lengths)]
-    ours, exact = ([each.to(BF16).to(kind).requires_grad_() for each in tensors] for kind in (BF16, torch.float64))
+    ours, exact = ([each.to(dtype).to(kind).requires_grad_() for each in tensors] for kind in (dtype, torch.float64))
     attended = AttendInC(packed(from_lengths), packed(to_lengths), causal=False)(ours[0], ours[1], ours[2])
     expected = attend_one_by_one(exact[0], exact[1], exact[2], from_lengths, to_lengths, causal=False).flatten(1)
-    assert error(attended, expected) < 4e-3
+    assert error(attended, expected) < 4e-3 * ROUNDING[dtype]
     gradients = torch.autograd.grad(attended.sum(), ours)
     for each, truth in zip(gradients, torch.autograd.grad(expected.sum(), exact), strict=True):
-        assert error(each, truth) < 1e-2  # all gradients of the result are equal, so that much cancels
+        assert error(each, truth) < 1e-2 * ROUNDING[dtype]  # equal gradients cancel
 
 
 @needs_compiler
-@pytest.mark.usefixtures("in_c")
-def test_large_scores_give_finite_results() -> None:
-    heads, sentences = torch.full((3, 1, 16), 100.0, dtype=BF16, requires_grad=True), packed([3])
+@for_all_threads
+def test_large_scores_give_finite_results(dtype: torch.dtype) -> None:
+    heads, sentences = torch.full((3, 1, 16), 100.0, dtype=dtype, requires_grad=True), packed([3])
     attended = AttendInC(sentences, sentences, causal=True)(heads, heads, heads)
     torch.testing.assert_close(attended, heads.detach().flatten(1))
     attended.sum().backward()
@@ -109,23 +139,28 @@ def test_large_scores_give_finite_results() -> None:
 
 
 @needs_compiler
-@pytest.mark.usefixtures("in_c")
-def test_rotation_and_its_gradient_equal_those_of_torch() -> None:
+@for_all_threads
+def test_rotation_and_its_gradient_equal_those_of_torch(dtype: torch.dtype) -> None:
     random = torch.Generator().manual_seed(1)
-    product, gradient = torch.randn(9, 96, generator=random).to(BF16), torch.randn(9, 2, 32, generator=random).to(BF16)
-    table = sinusoids(9, 32).to(BF16)
+    product, gradient = (
+        torch.randn(9, 96, generator=random).to(dtype),
+        torch.randn(9, 2, 32, generator=random).to(dtype),
+    )
+    table = sinusoids(9, 32).to(dtype)
     ours, exact = product.clone().requires_grad_(), product.double().requires_grad_()
     rotated, expected = (rotate(each[:, 16:80].unflatten(1, (2, -1)), table.to(each.dtype)) for each in (ours, exact))
-    assert error(rotated, expected) < 4e-3
+    assert error(rotated, expected) < 4e-3 * ROUNDING[dtype]
     (ours_gradient,) = torch.autograd.grad(rotated, ours, gradient)
     (exact_gradient,) = torch.autograd.grad(expected, exact, gradient.double())
-    assert error(ours_gradient, exact_gradient) < 4e-3
+    assert error(ours_gradient, exact_gradient) < 4e-3 * ROUNDING[dtype]
 
 
 @needs_compiler
-@pytest.mark.usefixtures("in_c")
+@for_all_threads
 @pytest.mark.parametrize("width", [16, 48])
-def test_dropout_residual_and_norm_equal_those_of_torch(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropout_residual_and_norm_equal_those_of_torch(
+    width: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
     random = torch.Generator().manual_seed(1)
     drawn = torch.randint(-(1 << 15), 1 << 15, (7, width), dtype=torch.int16, generator=random)
     monkeypatch.setattr(dropout, "_random_numbers", lambda _: drawn)
@@ -137,7 +172,7 @@ def test_dropout_residual_and_norm_equal_those_of_torch(width: int, monkeypatch:
         norm.bias.normal_(0, 0.2, generator=random)
     exact_norm = nn.LayerNorm(width).double()
     exact_norm.load_state_dict(norm.state_dict())
-    tensors = [torch.randn(7, width, generator=random).to(BF16) for _ in range(3)]
+    tensors = [torch.randn(7, width, generator=random).to(dtype) for _ in range(3)]
     stream, branch = ours = [each.clone().requires_grad_() for each in tensors[:2]]
     exact_stream, exact_branch = exact = [each.double().requires_grad_() for each in tensors[:2]]
     for result, expected in (
@@ -145,21 +180,21 @@ def test_dropout_residual_and_norm_equal_those_of_torch(width: int, monkeypatch:
         (drop.add(stream, branch), exact_stream + exact_branch * kept),
         (drop.add_norm(stream, branch, norm), exact_norm(exact_stream + exact_branch * kept)),
     ):
-        assert result.dtype == BF16
-        assert error(result, expected) < 4e-3
+        assert result.dtype == dtype
+        assert error(result, expected) < 4e-3 * ROUNDING[dtype]
         leaves, exact_leaves = [*ours, *norm.parameters()], [*exact, *exact_norm.parameters()]
         gradients = torch.autograd.grad(result, leaves, tensors[2], allow_unused=True)
         truths = torch.autograd.grad(expected, exact_leaves, tensors[2].double(), allow_unused=True)
         for each, truth in zip(gradients, truths, strict=True):
             assert (each is None) == (truth is None)
-            assert each is None or error(each, truth) < 6e-3
+            assert each is None or error(each, truth) < 6e-3 * ROUNDING[dtype]
 
 
 @needs_compiler
-@pytest.mark.usefixtures("in_c")
-def test_sums_of_rows_and_the_gradient_of_a_relu_equal_those_of_torch() -> None:
+@for_all_threads
+def test_sums_of_rows_and_the_gradient_of_a_relu_equal_those_of_torch(dtype: torch.dtype) -> None:
     random = torch.Generator().manual_seed(1)
-    gradient, inner = (torch.randn(33, 48, generator=random).to(BF16) for _ in range(2))
+    gradient, inner = (torch.randn(33, 48, generator=random).to(dtype) for _ in range(2))
     assert error(rows.sum_rows(gradient), gradient.double().sum(0)) < 1e-6
     row = torch.randn(48, generator=random)
     difference = rows.scaled_difference(gradient, row, torch.tensor(0.3))
@@ -170,28 +205,33 @@ def test_sums_of_rows_and_the_gradient_of_a_relu_equal_those_of_torch() -> None:
 
 
 @needs_compiler
-@pytest.mark.usefixtures("in_c")
+@for_all_threads
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
 @pytest.mark.parametrize("words", [5, 40])
-def test_numbers_that_are_not_finite_stay_so(words: int, bad: float) -> None:
+def test_numbers_that_are_not_finite_stay_so(words: int, bad: float, dtype: torch.dtype) -> None:
     for place in (0, words - 1):
-        logits = torch.zeros(2, words, dtype=BF16)
+        logits = torch.zeros(2, words, dtype=dtype)
         logits[1, place] = bad
         normaliser, _ = softmax_gradient_(logits, torch.tensor([1, 2]), 0.1)
         assert logits[0].isfinite().all()
         assert normaliser[0].isfinite()
         assert not logits[1].isfinite().any()
         assert not normaliser[1].isfinite()
-    heads = torch.zeros(4, 1, 16, dtype=BF16)
+    heads = torch.zeros(4, 1, 16, dtype=dtype)
     heads[3] = bad
     attended = AttendInC(packed([3, 1]), packed([3, 1]), causal=False)(heads, heads, heads)
     assert attended[:3].isfinite().all()
     assert not attended[3].isfinite().any()
-    stream, branch = torch.zeros(2, 16, dtype=BF16), torch.zeros(2, 16, dtype=BF16)
+    stream, branch = torch.zeros(2, 16, dtype=dtype), torch.zeros(2, 16, dtype=dtype)
     branch[1] = bad
     normed = Dropout(0.5).add_norm(stream, branch, nn.LayerNorm(16))
     assert normed[0].isfinite().all()
     assert not normed[1].isfinite().any()
+
+
+def batch_of_pairs() -> MicroBatch:
+    source, target = packed([7, 20, 3]), packed([9, 18, 5])
+    return MicroBatch(source, target, labels=torch.randint(4, 30, (32,)), sentences=np.arange(3))
 
 
 @needs_compiler
@@ -200,8 +240,7 @@ def test_a_step_in_c_is_as_near_to_float32_as_one_in_pytorch(settings: dict[str,
     config = ModelConfig(layers=2, d_model=32, d_ff=64, heads=2, dropout=0.2, **settings)  # type: ignore[arg-type]
     torch.manual_seed(1)
     model = build_model(config, 30, 30)
-    source, target = packed([7, 20, 3]), packed([9, 18, 5])
-    batch = MicroBatch(source, target, labels=torch.randint(4, 30, (32,)), sentences=np.arange(3))
+    batch = batch_of_pairs()
     objective = Objective(model, 0.1)
 
     def step(precision: torch.dtype, *, in_c: bool) -> tuple[float, Tensor]:
@@ -223,16 +262,136 @@ def test_a_step_in_c_is_as_near_to_float32_as_one_in_pytorch(settings: dict[str,
 
 
 @needs_compiler
+def test_a_step_in_float32_in_c_has_the_gradients_of_pytorch() -> None:
+    config = ModelConfig(layers=2, d_model=32, d_ff=64, heads=2, dropout=0.2, positions="rotary")
+    torch.manual_seed(1)
+    model, batch = build_model(config, 30, 30), batch_of_pairs()
+    gradients = []
+    for threads, in_c in ((1, False), (1, True), (4, True)):
+        torch.set_num_threads(threads)
+        assert library.use_operations(in_c) == in_c
+        torch.manual_seed(2)
+        loss = Objective(model, 0.1)(batch).smoothed
+        gradients.append(torch.cat([each.flatten() for each in torch.autograd.grad(loss, list(model.parameters()))]))
+    plain, *ours = gradients
+    for each in ours:
+        assert not each.equal(plain)
+        assert error(each, plain.double()) < 1e-5
+
+
+@needs_compiler
+@for_all_threads
+def test_the_gradient_of_logits_equals_that_of_torch(dtype: torch.dtype) -> None:
+    random = torch.Generator().manual_seed(1)
+    for words in (5, 16, 40, 1000):
+        logits, labels = torch.randn(9, words, generator=random).to(dtype), torch.arange(9) % words
+        exact = torch.softmax(logits.double(), -1) - 0.9 * F.one_hot(labels, words)
+        expected = torch.logsumexp(logits.double(), -1)
+        normaliser, label_logit = softmax_gradient_(logits, labels, 0.1)
+        assert error(logits, exact) < 4e-3 * ROUNDING[dtype]
+        assert error(normaliser, expected) < 1e-6
+        assert label_logit.dtype == torch.float32
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Let the operations be compiled again, into an empty cache whose folder is returned."""
+    monkeypatch.setattr(library, "_libraries", library._libraries.__wrapped__)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "nmt"
+
+
+@needs_compiler
 @pytest.mark.parametrize("compiler", ["", "cc -O1"])
-def test_the_compiler_may_have_options_or_be_left_open(compiler: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "_compiled", library._compiled.__wrapped__)
+def test_the_compiler_may_have_options_or_be_left_open(
+    compiler: str, fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CC", compiler)
+    assert library.use_operations(True)
+    assert len(list(fresh.glob("operations-*.so"))) == 2
+
+
+@needs_compiler
+def test_the_operations_are_compiled_once(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert library.use_operations(True)
+    files = {file: file.stat().st_mtime_ns for file in fresh.iterdir()}
+    monkeypatch.setattr(compile_c, "_compile", lambda *_: pytest.fail("compiled again"))
+    assert library.use_operations(True)
+    assert {file: file.stat().st_mtime_ns for file in fresh.iterdir()} == files
+
+
+@needs_compiler
+@pytest.mark.parametrize("changed", ["processor", "compiler", "source"])
+def test_another_processor_compiler_or_source_has_a_file_of_its_own(
+    changed: str, fresh: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert library.use_operations(True)
+    before = {*fresh.iterdir()}
+    if changed == "processor":
+        monkeypatch.setattr(compile_c, "cpu_features", lambda: "an older processor: sse2")
+    elif changed == "compiler":
+        monkeypatch.setenv("CC", "cc -O2")
+    else:
+        copies = [tmp_path / each.name for each in (*compile_c.SOURCES, *compile_c.HEADERS)]
+        for original, copy in zip((*compile_c.SOURCES, *compile_c.HEADERS), copies, strict=True):
+            copy.write_bytes(original.read_bytes() + b"// changed\n")
+        monkeypatch.setattr(compile_c, "SOURCES", tuple(copies[: len(compile_c.SOURCES)]))
+    assert library.use_operations(True)
+    assert len({*fresh.iterdir()} - before) == 2
+
+
+@needs_compiler
+def test_a_damaged_file_in_the_cache_is_replaced(fresh: Path) -> None:
+    fresh.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compile_c, "_compile", lambda _, folder: write_garbage(folder / "operations.so"))
+        assert not library.use_operations(True)
+    assert [file.read_bytes() for file in fresh.glob("*.so")] == [b"no library"] * 2
     assert library.use_operations(True)
 
 
+def write_garbage(file: Path) -> Path:
+    file.write_bytes(b"no library")
+    return file
+
+
+@needs_compiler
+def test_without_a_cache_the_operations_are_compiled_for_the_process(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh.write_text("a file where the folder should be")
+    assert library.use_operations(True)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(fresh.with_name("read_only")))
+    assert library.use_operations(True)
+
+
+@needs_compiler
+def test_two_processes_can_compile_simultaneously(fresh: Path) -> None:
+    program = "from nmt.model.kernels.c.library import use_operations; assert use_operations(True)"
+    started = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(2)]
+    assert [process.wait(120) for process in started] == [0, 0]
+    assert sorted(file.suffix for file in fresh.iterdir()) == [".so", ".so"]
+
+
+@needs_compiler
+def test_pytorchs_own_limit_on_instructions_is_kept(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    assert library.use_operations(True)
+    logits = torch.randn(7, 40, generator=torch.Generator().manual_seed(1))
+    exact = torch.softmax(logits.double(), -1) - 0.9 * F.one_hot(torch.arange(7), 40)
+    softmax_gradient_(logits, torch.arange(7), 0.1)
+    assert error(logits, exact) < 1e-6
+    if disassemble := shutil.which("objdump"):
+        for file in fresh.iterdir():
+            code = subprocess.run([disassemble, "-d", str(file)], check=True, capture_output=True, text=True).stdout
+            assert "zmm" not in code
+
+
 @pytest.mark.parametrize("compiler", ["a-compiler-that-does-not-exist", "false", "'"])
-def test_without_a_compiler_pytorch_computes_the_same(compiler: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "_compiled", library._compiled.__wrapped__)
+def test_without_a_compiler_pytorch_computes_the_same(
+    compiler: str, fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CC", compiler)
     assert not library.use_operations(True)
     logits = torch.randn(7, 40, generator=torch.Generator().manual_seed(1)).to(BF16)
@@ -244,19 +403,25 @@ def test_without_a_compiler_pytorch_computes_the_same(compiler: str, monkeypatch
     assert type(plan_attention(AttentionSpec(sentences, sentences, False, 16, BF16))) is PaddedAttend
 
 
-def test_a_compiler_that_fails_is_the_same_as_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(library, "_compiled", library._compiled.__wrapped__)
-    monkeypatch.setattr(library, "SOURCES", (tmp_path / "missing.c",))
+def test_a_compiler_that_fails_is_the_same_as_none(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "cc -DLANES=+")
     assert not library.use_operations(True)
+    assert not list(fresh.glob("*"))
 
 
 @needs_compiler
-@pytest.mark.usefixtures("in_c")
-def test_many_threads_and_translations_use_pytorch() -> None:
+@for_all_threads
+def test_training_uses_c_with_any_number_of_threads_and_translation_uses_pytorch(dtype: torch.dtype) -> None:
     sentences = packed([2, 3])
-    spec = AttentionSpec(sentences, sentences, causal=False, head_width=16, precision=BF16)
+    spec = AttentionSpec(sentences, sentences, causal=False, head_width=16, precision=dtype)
     assert type(plan_attention(spec)) is AttendInC
     with torch.no_grad():
         assert type(plan_attention(spec)) is PaddedAttend
-    torch.set_num_threads(library.MAX_THREADS + 1)
-    assert type(plan_attention(spec)) is PaddedAttend
+
+
+@needs_compiler
+def test_without_pytorchs_threads_many_threads_use_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert library.use_operations(True)
+    monkeypatch.setattr(library, "_openmp", lambda: None)
+    assert library.uses_operations(library.SERIAL_THREADS)
+    assert not library.uses_operations(library.SERIAL_THREADS + 1)

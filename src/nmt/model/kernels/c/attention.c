@@ -1,12 +1,13 @@
-// Attention within the sentences of packed streams of bf16, for one thread; attention.py calls it.
+// Attention within the sentences of packed streams, with the sentences divided between threads; attention.py calls it.
 //
 // One head of one sentence at a time is read to float32 and computed while it is in the cache.
 
+#include "threads.h"
 #include "vectors.h"
 
 // Heads of a stream of queries, keys or values, or of their gradient: `width` numbers each, a multiple of LANES.
 typedef struct {
-    uint16_t *numbers;
+    number *numbers;
     int64_t token_stride;
     int64_t width;
 } stream;
@@ -46,24 +47,24 @@ static void write_head(stream to, span tokens, int64_t head, const floats *matri
 
 // Exchange rows and columns of LANES x LANES numbers.
 static inline void exchange(floats square[LANES]) {
-#define STAGE(distance, near, far)                                             \
-    for (int row = 0; row < LANES; row++) {                                    \
-        if (row & (distance)) continue;                                        \
-        floats first = square[row], second = square[row + (distance)];         \
-        square[row] = chosen(first, second, near);                             \
-        square[row + (distance)] = chosen(first, second, far);                 \
+#define NEAR(lane, distance) ((lane) & (distance) ? LANES + (lane) - (distance) : (lane))
+#define FAR(lane, distance) ((lane) & (distance) ? LANES + (lane) : (lane) + (distance))
+#define STAGE(distance)                                                \
+    for (int row = 0; row < LANES; row++) {                            \
+        if (row & (distance)) continue;                                \
+        floats first = square[row], second = square[row + (distance)]; \
+        square[row] = chosen(first, second, EACH_LANE(NEAR, distance)); \
+        square[row + (distance)] = chosen(first, second, EACH_LANE(FAR, distance)); \
     }
-#define LIST(...) __VA_ARGS__
-    STAGE(8, LIST(0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
-          LIST(8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
-    STAGE(4, LIST(0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27),
-          LIST(4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31))
-    STAGE(2, LIST(0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
-          LIST(2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31))
-    STAGE(1, LIST(0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30),
-          LIST(1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31))
+#if defined(__AVX512F__)
+    STAGE(8)
+#endif
+#if defined(__AVX__)
+    STAGE(4)
+#endif
+    STAGE(2)
+    STAGE(1)
 #undef STAGE
-#undef LIST
 }
 
 // Transpose a matrix of `rows` times `width`; the new rows are filled up to a multiple of LANES with zeros.
@@ -120,12 +121,21 @@ static inline __attribute__((always_inline)) void multiply_tile(product it, int6
         }
 }
 
+// Rows and blocks of the tiles, so that their sums fill the processor's registers.
 static void multiply(product it) {
     int64_t block = 0;
+#if defined(__AVX512F__)
     for (; block + 4 <= it.blocks; block += 4)
         for (int64_t row = 0; row < it.rows; row += 4) multiply_tile(it, row, block, 4, 4);
     for (; block + 2 <= it.blocks; block += 2)
         for (int64_t row = 0; row < it.rows; row += 8) multiply_tile(it, row, block, 8, 2);
+#elif defined(__AVX__)
+    for (; block + 2 <= it.blocks; block += 2)
+        for (int64_t row = 0; row < it.rows; row += 6) multiply_tile(it, row, block, 6, 2);
+#else
+    for (; block + 4 <= it.blocks; block += 4)
+        for (int64_t row = 0; row < it.rows; row += 4) multiply_tile(it, row, block, 4, 4);
+#endif
     for (; block < it.blocks; block++)
         for (int64_t row = 0; row < it.rows; row += 8) multiply_tile(it, row, block, 8, 1);
 }
@@ -158,29 +168,53 @@ static void attention_weights(const attention *plan, floats *weights, const floa
     }
 }
 
-// Attend within each sentence and head. `scratch` has room for the matrices below of the longest sentence.
-void attend(const attention *plan, uint16_t *attended, floats *scratch) {
+// What threads share: they take one sentence after the other.
+typedef struct {
+    const attention *plan;
+    number *attended, *gradient;
+    stream to_queries, to_keys, to_values;
+    floats *scratch;
+    int64_t scratch_blocks;  // per thread
+    int64_t next;
+} attention_task;
+
+static inline int64_t next_sentence(attention_task *it) { return __atomic_fetch_add(&it->next, 1, __ATOMIC_RELAXED); }
+
+static void attend_sentence(const attention *plan, int64_t sentence, stream result, floats *scratch) {
     int64_t d_k = plan->queries.width, d_v = plan->values.width;
-    stream result = {attended, plan->heads * d_v, d_v};
-    for (int64_t sentence = 0; sentence < plan->sentences; sentence++) {
-        span from = sentence_of(plan->query_offsets, sentence), to = sentence_of(plan->key_offsets, sentence);
-        int64_t blocks = blocks_of(to.count);
-        floats *queries = scratch, *mixed = queries + from.count * d_k / LANES;
-        floats *weights = mixed + from.count * d_v / LANES, *keys = weights + from.count * blocks;
-        floats *values = keys + to.count * d_k / LANES, *keys_by_place = values + to.count * d_v / LANES;
-        for (int64_t head = 0; head < plan->heads; head++) {
-            if (head % plan->heads_per_key == 0) {
-                read_head(keys, plan->keys, to, head / plan->heads_per_key);
-                read_head(values, plan->values, to, head / plan->heads_per_key);
-                transpose(keys_by_place, keys, to.count, d_k);
-            }
-            read_head(queries, plan->queries, from, head);
-            attention_weights(plan, weights, queries, keys_by_place, from.count, to.count);
-            factor left = {(const float *)weights, blocks * LANES, 1};
-            multiply((product){mixed, left, values, from.count, to.count, d_v / LANES, 0});
-            write_head(result, from, head, mixed);
+    span from = sentence_of(plan->query_offsets, sentence), to = sentence_of(plan->key_offsets, sentence);
+    int64_t blocks = blocks_of(to.count);
+    floats *queries = scratch, *mixed = queries + from.count * d_k / LANES;
+    floats *weights = mixed + from.count * d_v / LANES, *keys = weights + from.count * blocks;
+    floats *values = keys + to.count * d_k / LANES, *keys_by_place = values + to.count * d_v / LANES;
+    for (int64_t head = 0; head < plan->heads; head++) {
+        if (head % plan->heads_per_key == 0) {
+            read_head(keys, plan->keys, to, head / plan->heads_per_key);
+            read_head(values, plan->values, to, head / plan->heads_per_key);
+            transpose(keys_by_place, keys, to.count, d_k);
         }
+        read_head(queries, plan->queries, from, head);
+        attention_weights(plan, weights, queries, keys_by_place, from.count, to.count);
+        factor left = {(const float *)weights, blocks * LANES, 1};
+        multiply((product){mixed, left, values, from.count, to.count, d_v / LANES, 0});
+        write_head(result, from, head, mixed);
     }
+}
+
+static void attend_part(void *task, int64_t first, int64_t last, int64_t thread) {
+    attention_task *it = task;
+    const attention *plan = it->plan;
+    stream result = {it->attended, plan->heads * plan->values.width, plan->values.width};
+    (void)first, (void)last;
+    for (int64_t sentence; (sentence = next_sentence(it)) < plan->sentences;)
+        attend_sentence(plan, sentence, result, it->scratch + thread * it->scratch_blocks);
+}
+
+// Attend within each sentence and head. `scratch` has room for the matrices of the longest sentence per thread.
+void attend(const attention *plan, number *attended, floats *scratch, int64_t scratch_numbers) {
+    attention_task task = {.plan = plan, .attended = attended, .scratch = scratch,
+                           .scratch_blocks = scratch_numbers / LANES};
+    divide(attend_part, &task, plan->sentences, 2);
 }
 
 // Turn the gradient of weights, one row per query, into that of the products of queries and keys.
@@ -194,42 +228,54 @@ static void softmax_backward(floats *gradient, const floats *weights, int64_t ro
     }
 }
 
-// The gradients of queries, keys and values, given that of the result.
-void attend_backward(const attention *plan, uint16_t *gradient, stream to_queries, stream to_keys, stream to_values,
-                     floats *scratch) {
+static void attend_sentence_backward(const attention_task *it, int64_t sentence, stream incoming, floats *scratch) {
+    const attention *plan = it->plan;
     int64_t d_k = plan->queries.width, d_v = plan->values.width, k_blocks = d_k / LANES, v_blocks = d_v / LANES;
-    stream incoming = {gradient, plan->heads * d_v, d_v};
-    for (int64_t sentence = 0; sentence < plan->sentences; sentence++) {
-        span from = sentence_of(plan->query_offsets, sentence), to = sentence_of(plan->key_offsets, sentence);
-        int64_t blocks = blocks_of(to.count), stride = blocks * LANES;
-        floats *queries = scratch, *upstream = queries + from.count * k_blocks;
-        floats *grad_queries = upstream + from.count * v_blocks, *weights = grad_queries + from.count * k_blocks;
-        floats *scores = weights + from.count * blocks, *keys = scores + from.count * blocks;
-        floats *values = keys + to.count * k_blocks, *keys_by_place = values + to.count * v_blocks;
-        floats *values_by_place = keys_by_place + blocks * d_k, *grad_keys = values_by_place + blocks * d_v;
-        floats *grad_values = grad_keys + to.count * k_blocks;
-        for (int64_t head = 0; head < plan->heads; head++) {
-            int64_t key_head = head / plan->heads_per_key, add = head % plan->heads_per_key != 0;
-            if (!add) {
-                read_head(keys, plan->keys, to, key_head);
-                read_head(values, plan->values, to, key_head);
-                transpose(keys_by_place, keys, to.count, d_k);
-                transpose(values_by_place, values, to.count, d_v);
-            }
-            read_head(queries, plan->queries, from, head);
-            read_head(upstream, incoming, from, head);
-            attention_weights(plan, weights, queries, keys_by_place, from.count, to.count);
-            factor rows = {(const float *)upstream, d_v, 1};
-            multiply((product){scores, rows, values_by_place, from.count, d_v, blocks, 0});
-            softmax_backward(scores, weights, from.count, blocks, plan->scale);
-            factor by_query = {(const float *)scores, stride, 1}, by_key = {(const float *)scores, 1, stride};
-            factor weights_by_key = {(const float *)weights, 1, stride};
-            multiply((product){grad_queries, by_query, keys, from.count, to.count, k_blocks, 0});
-            multiply((product){grad_keys, by_key, queries, to.count, from.count, k_blocks, add});
-            multiply((product){grad_values, weights_by_key, upstream, to.count, from.count, v_blocks, add});
-            write_head(to_queries, from, head, grad_queries);
-            write_head(to_keys, to, key_head, grad_keys);  // the last head that shares it writes the sum
-            write_head(to_values, to, key_head, grad_values);
+    span from = sentence_of(plan->query_offsets, sentence), to = sentence_of(plan->key_offsets, sentence);
+    int64_t blocks = blocks_of(to.count), stride = blocks * LANES;
+    floats *queries = scratch, *upstream = queries + from.count * k_blocks;
+    floats *grad_queries = upstream + from.count * v_blocks, *weights = grad_queries + from.count * k_blocks;
+    floats *scores = weights + from.count * blocks, *keys = scores + from.count * blocks;
+    floats *values = keys + to.count * k_blocks, *keys_by_place = values + to.count * v_blocks;
+    floats *values_by_place = keys_by_place + blocks * d_k, *grad_keys = values_by_place + blocks * d_v;
+    floats *grad_values = grad_keys + to.count * k_blocks;
+    for (int64_t head = 0; head < plan->heads; head++) {
+        int64_t key_head = head / plan->heads_per_key, add = head % plan->heads_per_key != 0;
+        if (!add) {
+            read_head(keys, plan->keys, to, key_head);
+            read_head(values, plan->values, to, key_head);
+            transpose(keys_by_place, keys, to.count, d_k);
+            transpose(values_by_place, values, to.count, d_v);
         }
+        read_head(queries, plan->queries, from, head);
+        read_head(upstream, incoming, from, head);
+        attention_weights(plan, weights, queries, keys_by_place, from.count, to.count);
+        factor rows = {(const float *)upstream, d_v, 1};
+        multiply((product){scores, rows, values_by_place, from.count, d_v, blocks, 0});
+        softmax_backward(scores, weights, from.count, blocks, plan->scale);
+        factor by_query = {(const float *)scores, stride, 1}, by_key = {(const float *)scores, 1, stride};
+        factor weights_by_key = {(const float *)weights, 1, stride};
+        multiply((product){grad_queries, by_query, keys, from.count, to.count, k_blocks, 0});
+        multiply((product){grad_keys, by_key, queries, to.count, from.count, k_blocks, add});
+        multiply((product){grad_values, weights_by_key, upstream, to.count, from.count, v_blocks, add});
+        write_head(it->to_queries, from, head, grad_queries);
+        write_head(it->to_keys, to, key_head, grad_keys);  // the last head that shares it writes the sum
+        write_head(it->to_values, to, key_head, grad_values);
     }
+}
+
+static void attend_backward_part(void *task, int64_t first, int64_t last, int64_t thread) {
+    attention_task *it = task;
+    stream incoming = {it->gradient, it->plan->heads * it->plan->values.width, it->plan->values.width};
+    (void)first, (void)last;
+    for (int64_t sentence; (sentence = next_sentence(it)) < it->plan->sentences;)
+        attend_sentence_backward(it, sentence, incoming, it->scratch + thread * it->scratch_blocks);
+}
+
+// The gradients of queries, keys and values, given that of the result.
+void attend_backward(const attention *plan, number *gradient, stream to_queries, stream to_keys, stream to_values,
+                     floats *scratch, int64_t scratch_numbers) {
+    attention_task task = {.plan = plan, .gradient = gradient, .to_queries = to_queries, .to_keys = to_keys,
+                           .to_values = to_values, .scratch = scratch, .scratch_blocks = scratch_numbers / LANES};
+    divide(attend_backward_part, &task, plan->sentences, 2);
 }

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from nmt.model.kernels.c.library import LANES, Attention, Stream, library
+from nmt.model.kernels.c.library import LANES, Attention, Stream, buffers, library
 
 
 class Sentences(NamedTuple):
@@ -29,7 +29,7 @@ class Sentences(NamedTuple):
 def attend(queries: Tensor, keys: Tensor, values: Tensor, sentences: Sentences) -> Tensor:
     """Attend from queries (Tq, h, d_k) to keys (Tk, h_kv, d_k) and values (Tk, h_kv, d_v): (Tq, h, d_v).
 
-    All are in bf16, and widths are multiples of LANES.
+    All are in bf16 or float32, and widths are multiples of LANES.
     """
     return cast(Tensor, _Attention.apply(queries, keys, values, sentences))  # type: ignore[no-untyped-call]
 
@@ -47,7 +47,7 @@ class _Attention(torch.autograd.Function):
         ctx.sentences = sentences
         attended = queries.new_empty(*queries.shape[:2], values.shape[2])
         plan, scratch = _plan(queries, keys, values, sentences), _scratch(queries, values, sentences)
-        library().attend(ctypes.byref(plan), attended.data_ptr(), scratch.data_ptr())
+        library(queries).attend(ctypes.byref(plan), attended.data_ptr(), scratch.data_ptr(), scratch.shape[1])
         return attended
 
     @staticmethod
@@ -59,8 +59,8 @@ class _Attention(torch.autograd.Function):
         else:
             gradients = [torch.empty_like(queries), *_side_by_side(keys, values)]
         plan, scratch = _plan(queries, keys, values, sentences), _scratch(queries, values, sentences)
-        library().attend_backward(
-            ctypes.byref(plan), gradient.data_ptr(), *map(Stream.of, gradients), scratch.data_ptr()
+        library(queries).attend_backward(
+            ctypes.byref(plan), gradient.data_ptr(), *map(Stream.of, gradients), scratch.data_ptr(), scratch.shape[1]
         )
         return *gradients, None
 
@@ -93,7 +93,8 @@ def _plan(queries: Tensor, keys: Tensor, values: Tensor, sentences: Sentences) -
 def _rotated(heads: Tensor, sinusoids: Tensor, sign: int) -> Tensor:
     heads = _with_whole_tokens(heads)
     rotated = heads.new_empty(heads.shape)
-    library().rotate(heads.data_ptr(), heads.stride(0), sinusoids.data_ptr(), sign, rotated.data_ptr(), *heads.shape)
+    addresses = heads.data_ptr(), heads.stride(0), sinusoids.data_ptr(), sign, rotated.data_ptr()
+    library(heads).rotate(*addresses, *heads.shape)
     return rotated
 
 
@@ -111,6 +112,6 @@ def _side_by_side(*streams: Tensor) -> list[Tensor]:
 
 
 def _scratch(queries: Tensor, values: Tensor, sentences: Sentences) -> Tensor:
-    """Return room for the matrices of the longest sentence, whose length is rounded up to a multiple of LANES."""
+    """Return room for the matrices of the longest sentence, whose length is rounded up, for each thread."""
     length = -(-sentences.longest // LANES) * LANES
-    return torch.empty(length * (5 * queries.shape[2] + 4 * values.shape[2] + 2 * length))
+    return buffers(length * (5 * queries.shape[2] + 4 * values.shape[2] + 2 * length))

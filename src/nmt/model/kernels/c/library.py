@@ -1,31 +1,28 @@
-"""Operations in C for training on a CPU in bf16, if a C compiler is installed.
+"""Operations in C for training on a CPU, if a C compiler is installed.
 
-PyTorch makes several passes over memory where one is enough, and rounds to bf16 between them. Each operation here reads
+PyTorch makes several passes over memory where one is enough, and in bf16 rounds between them. Each operation here reads
 its inputs once. Without a compiler, or in another precision, plain PyTorch takes their place: ask `computes_in_c` or
 `trains_in_c` before you call an operation.
 """
 
 import ctypes
 import functools
-import os
-import shlex
-import subprocess
-import tempfile
-from ctypes import POINTER, Structure, c_float, c_int16, c_int32, c_int64, c_void_p
-from pathlib import Path
+from collections.abc import Mapping
+from ctypes import CDLL, POINTER, Structure, c_float, c_int16, c_int32, c_int64, c_void_p
 
 import torch
 from torch import Tensor
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("attention.c", "tokens.c"))
-OPTIONS = ("-O3", "-march=native", "-fno-strict-aliasing", "-shared", "-fPIC", "-Wno-psabi")
-COMPILE_SECONDS = 60
-"""The longest time to wait for the compiler."""
+from nmt.model.kernels.c.compile import compiled
 
+DEFINITIONS: Mapping[torch.dtype, tuple[str, ...]] = {torch.bfloat16: (), torch.float32: ("-DFLOAT32",)}
+"""How the operations are compiled for streams of each type."""
 LANES = 16
-"""Numbers that the operations compute at a time: the widths of streams and heads are multiples of it."""
-MAX_THREADS = 2
-"""The operations use one thread each. If more threads than this share each operation, PyTorch's own replace them."""
+"""The most numbers that the operations compute at a time: the widths of streams and heads are multiples of it."""
+SERIAL_THREADS = 2
+"""If PyTorch's threads cannot be shared, each operation has one thread, and pays for at most this many threads."""
+OPENMP = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp_get_max_threads")
+"""The functions with which the operations share PyTorch's threads."""
 
 
 class Stream(Structure):
@@ -63,29 +60,25 @@ class Dropout(Structure):
 
 
 class _Used:
-    library: ctypes.CDLL | None = None
+    libraries: Mapping[torch.dtype, CDLL] | None = None
     """The operations that this process uses; None is PyTorch's."""
 
 
 def use_operations(wanted: bool) -> bool:
-    """Use the operations from now on, or PyTorch's; return whether there is a working compiler for those wanted.
-
-    They are compiled for this processor, which takes a second. The compiler is `cc`, or what the environment variable
-    CC names, which may have options.
-    """
-    _Used.library = _compiled() if wanted else None
-    return _Used.library is not None
+    """Use the operations from now on, or PyTorch's; return whether there is a working compiler for those wanted."""
+    _Used.libraries = _libraries() if wanted else None
+    return _Used.libraries is not None
 
 
 def uses_operations(threads: int = 1) -> bool:
     """Return whether this process uses the operations in C, where this number of threads share each operation."""
-    return _Used.library is not None and threads <= MAX_THREADS
+    return _Used.libraries is not None and (threads <= SERIAL_THREADS or _openmp() is not None)
 
 
-def library() -> ctypes.CDLL:
-    """Return the compiled operations, which this process must use."""
-    assert _Used.library is not None
-    return _Used.library
+def library(like: Tensor) -> CDLL:
+    """Return the operations for streams of the type of a tensor, which this process must use."""
+    assert _Used.libraries is not None
+    return _Used.libraries[like.dtype]
 
 
 def computes_in_c(tensor: Tensor) -> bool:
@@ -103,44 +96,53 @@ def can_train_in_c(device: torch.device, precision: torch.dtype) -> bool:
     return torch.is_grad_enabled() and _has_operations(device, precision)
 
 
+def buffers(numbers: int) -> Tensor:
+    """Return room for this many numbers in float32 for each thread that shares an operation."""
+    return torch.empty(torch.get_num_threads(), numbers)
+
+
 def _has_operations(device: torch.device, precision: torch.dtype) -> bool:
-    if device.type != "cpu" or precision != torch.bfloat16 or torch.compiler.is_compiling():
+    if device.type != "cpu" or precision not in DEFINITIONS or torch.compiler.is_compiling():
         return False
     return uses_operations(torch.get_num_threads())
 
 
 @functools.cache
-def _compiled() -> ctypes.CDLL | None:
+def _libraries() -> Mapping[torch.dtype, CDLL] | None:
+    found = {dtype: compiled(definitions) for dtype, definitions in DEFINITIONS.items()}
+    libraries = {dtype: _declared(each) for dtype, each in found.items() if each is not None}
+    return libraries if len(libraries) == len(found) else None
+
+
+@functools.cache
+def _openmp() -> tuple[c_void_p, ...] | None:
+    """Return the addresses of the functions of the OpenMP library that PyTorch has loaded; None if it has another."""
+    process = CDLL(None)
     try:
-        compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
-        with tempfile.TemporaryDirectory() as folder:
-            compiled = Path(folder) / "operations.so"
-            command = [*compiler, *OPTIONS, "-o", str(compiled), *map(str, SOURCES)]
-            subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_SECONDS)
-            return _declared(ctypes.CDLL(str(compiled)))
-    except (OSError, ValueError, subprocess.SubprocessError):
+        return tuple(ctypes.cast(getattr(process, name), c_void_p) for name in OPENMP)
+    except AttributeError:
         return None
 
 
-def _declared(functions: ctypes.CDLL) -> ctypes.CDLL:
-    """Declare the types of the functions' arguments."""
+def _declared(functions: CDLL) -> CDLL:
+    """Declare the types of the functions' arguments, and let the operations share PyTorch's threads."""
     address, count, plan = c_void_p, c_int64, POINTER(Attention)
     arguments = {
-        "attend": [plan, address, address],
-        "attend_backward": [plan, address, *[Stream] * 3, address],
+        "use_threads": [address] * 4,
+        "attend": [plan, address, address, count],
+        "attend_backward": [plan, address, *[Stream] * 3, address, count],
         "rotate": [address, count, address, c_float, address, count, count, count],
         "softmax_gradient": [address, address, c_float, address, address, address, count, count],
         "add_dropped": [address, address, Dropout, address, count],
-        "drop": [address, Dropout, address, count],
         "add_norm": [address, address, Dropout, address, address, c_float, address, address, count, count],
-        "add_norm_backward": [
-            *[address] * 3, Dropout, address, c_float, *[address] * 5, count, count
-        ],
+        "add_norm_backward": [*[address] * 3, Dropout, address, c_float, *[address] * 3, count, count],
         "scaled_difference": [address, address, c_float, address, count, count],
         "sum_rows": [address, address, count, count],
         "rectifier_gradient": [*[address] * 4, count, count],
-    }  # fmt: skip
+    }
     for name, types in arguments.items():
         function = getattr(functions, name)
         function.argtypes, function.restype = types, None
+    if openmp := _openmp():
+        functions.use_threads(*openmp)
     return functions

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from nmt.model.kernels.c.library import Dropout, library
+from nmt.model.kernels.c.library import Dropout, buffers, library
 
 
 class Draws(NamedTuple):
@@ -53,7 +53,7 @@ class _Added(torch.autograd.Function):
         stream, branch = stream.contiguous(), branch.contiguous()
         added = torch.empty_like(stream)
         inputs = stream.data_ptr(), branch.data_ptr()
-        library().add_dropped(*inputs, _structure(draws), added.data_ptr(), stream.numel())
+        library(stream).add_dropped(*inputs, _structure(draws), added.data_ptr(), stream.numel())
         return added
 
     @staticmethod
@@ -71,10 +71,10 @@ class _Normed(torch.autograd.Function):
         stream, branch = stream.contiguous(), branch.contiguous()
         ctx.save_for_backward(stream, branch, gain)
         ctx.eps, ctx.draws = eps, draws
-        normed, row = torch.empty_like(stream), torch.empty_like(gain)
-        library().add_norm(
+        normed, rows = torch.empty_like(stream), buffers(len(gain))
+        library(stream).add_norm(
             stream.data_ptr(), branch.data_ptr(), _structure(draws), gain.data_ptr(), bias.data_ptr(), eps,
-            normed.data_ptr(), row.data_ptr(), stream.numel() // len(gain), len(gain),
+            normed.data_ptr(), rows.data_ptr(), stream.numel() // len(gain), len(gain),
         )  # fmt: skip
         return normed
 
@@ -83,12 +83,12 @@ class _Normed(torch.autograd.Function):
         stream, branch, gain = ctx.saved_tensors
         gradient = gradient.contiguous()
         to_stream, to_branch = torch.empty_like(stream), torch.empty_like(branch)
-        to_gain, to_bias, row = torch.empty_like(gain), torch.empty_like(gain), torch.empty_like(gain)
-        library().add_norm_backward(
+        sums = buffers(3 * len(gain)).zero_()  # of each thread: for gain and bias, and room for a row
+        library(stream).add_norm_backward(
             gradient.data_ptr(), stream.data_ptr(), branch.data_ptr(), _structure(ctx.draws), gain.data_ptr(), ctx.eps,
-            to_stream.data_ptr(), to_branch.data_ptr(), to_gain.data_ptr(), to_bias.data_ptr(), row.data_ptr(),
-            stream.numel() // len(gain), len(gain),
+            to_stream.data_ptr(), to_branch.data_ptr(), sums.data_ptr(), stream.numel() // len(gain), len(gain),
         )  # fmt: skip
+        to_gain, to_bias, _ = sums.sum(0).chunk(3)
         return to_stream, to_branch, to_gain, to_bias, None, None
 
 
@@ -99,5 +99,5 @@ def _structure(draws: Draws) -> Dropout:
 def _dropped(stream: Tensor, draws: Draws) -> Tensor:
     stream = stream.contiguous()
     dropped = torch.empty_like(stream)
-    library().drop(stream.data_ptr(), _structure(draws), dropped.data_ptr(), stream.numel())
+    library(stream).add_dropped(None, stream.data_ptr(), _structure(draws), dropped.data_ptr(), stream.numel())
     return dropped

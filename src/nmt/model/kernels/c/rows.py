@@ -15,7 +15,7 @@ def sum_rows(rows: Tensor) -> Tensor:
     """Return the sum of the rows (T, d) in float32: (d,)."""
     rows = rows.contiguous()
     sums = torch.empty(rows.shape[1])
-    library().sum_rows(rows.data_ptr(), sums.data_ptr(), *rows.shape)
+    library(rows).sum_rows(rows.data_ptr(), sums.data_ptr(), *rows.shape)
     return sums
 
 
@@ -24,7 +24,7 @@ def scaled_difference(rows: Tensor, row: Tensor, scale: Tensor) -> Tensor:
     if not computes_on_rows_in_c(rows) or row.dtype != torch.float32:
         return torch.sub(rows, row).mul_(scale)
     rows, result = rows.contiguous(), row.new_empty(rows.shape)
-    library().scaled_difference(rows.data_ptr(), row.data_ptr(), float(scale), result.data_ptr(), *rows.shape)
+    library(rows).scaled_difference(rows.data_ptr(), row.data_ptr(), float(scale), result.data_ptr(), *rows.shape)
     return result
 
 
@@ -33,5 +33,5 @@ def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Ten
     gradient, rectified = gradient.contiguous(), rectified.contiguous()
     kept, sums = torch.empty_like(gradient), torch.empty(gradient.shape[1])
     tensors = (each.data_ptr() for each in (gradient, rectified, kept, sums))
-    library().rectifier_gradient(*tensors, *gradient.shape)
+    library(gradient).rectifier_gradient(*tensors, *gradient.shape)
     return kept, sums

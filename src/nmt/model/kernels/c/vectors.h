@@ -1,4 +1,5 @@
-// Vectors of LANES numbers: read as bf16, computed in float32, and rounded to bf16 when they are stored.
+// Vectors of LANES numbers, as wide as the processor's registers: read in the type of the stream, computed in float32,
+// and rounded when they are stored. FLOAT32 chooses float32 as the type of the stream; otherwise it is bf16.
 //
 // No option of the compiler may assume finite numbers: NaN in must be NaN out, because the trainer skips steps that are
 // not finite.
@@ -8,7 +9,18 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__AVX512F__)
 enum { LANES = 16 };
+#define EACH_LANE(F, d) F(0, d), F(1, d), F(2, d), F(3, d), F(4, d), F(5, d), F(6, d), F(7, d), \
+                        F(8, d), F(9, d), F(10, d), F(11, d), F(12, d), F(13, d), F(14, d), F(15, d)
+#elif defined(__AVX__)
+enum { LANES = 8 };
+#define EACH_LANE(F, d) F(0, d), F(1, d), F(2, d), F(3, d), F(4, d), F(5, d), F(6, d), F(7, d)
+#else
+enum { LANES = 4 };
+#define EACH_LANE(F, d) F(0, d), F(1, d), F(2, d), F(3, d)
+#endif
+
 typedef float floats __attribute__((vector_size(4 * LANES)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES)));
 typedef uint32_t words __attribute__((vector_size(4 * LANES)));
@@ -22,17 +34,37 @@ typedef int16_t shorts __attribute__((vector_size(2 * LANES)));
 #define chosen(a, b, ...) __builtin_shuffle(a, b, (ints){__VA_ARGS__})
 #endif
 
-static inline floats load(const uint16_t *from) {
+// Places for `chosen`, by lane and distance: the lane itself, or the one at a distance that is a power of two.
+#define ITSELF(lane, distance) (lane)
+#define ACROSS(lane, distance) ((lane) ^ (distance))
+#define EVEN(lane, distance) ((lane) & ~1)
+#define ODD(lane, distance) ((lane) | 1)
+
+#ifdef FLOAT32
+typedef float number;
+
+static inline floats load(const number *from) {
+    floats values;
+    memcpy(&values, from, sizeof values);
+    return values;
+}
+
+static inline void store(number *to, floats values) { memcpy(to, &values, sizeof values); }
+#else
+typedef uint16_t number;
+
+static inline floats load(const number *from) {
     halves half;
     memcpy(&half, from, sizeof half);
     return (floats)(__builtin_convertvector(half, words) << 16);
 }
 
-static inline void store(uint16_t *to, floats values) {
+static inline void store(number *to, floats values) {
     words bits = (words)values;
     halves half = __builtin_convertvector((bits + 0x7fff + ((bits >> 16) & 1)) >> 16, halves);  // nearest, ties to even
     memcpy(to, &half, sizeof half);
 }
+#endif
 
 static inline floats load_floats(const float *from) {
     floats values;
@@ -42,18 +74,22 @@ static inline floats load_floats(const float *from) {
 
 static inline void store_floats(float *to, floats values) { memcpy(to, &values, sizeof values); }
 
-// The larger of both; b if any of them is NaN.
-static inline floats larger(floats a, floats b) {
-    ints first = a > b;
-    return (floats)((first & (ints)a) | (~first & (ints)b));
-}
+// a where the bits of `where` are set, else b.
+static inline floats either(ints where, floats a, floats b) { return (floats)((where & (ints)a) | (~where & (ints)b)); }
 
-// Combine all numbers of a vector: those that are 8 places apart first, then 4, 2 and 1.
-#define FOLD(combine, values)                                                                             \
-    values = combine(values, chosen(values, values, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)); \
-    values = combine(values, chosen(values, values, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11)); \
-    values = combine(values, chosen(values, values, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13)); \
-    values = combine(values, chosen(values, values, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+// The larger of both; b if any of them is NaN.
+static inline floats larger(floats a, floats b) { return either(a > b, a, b); }
+
+// Combine all numbers of a vector: those that are half of its lanes apart first, then a quarter, and so on.
+#define COMBINE(combine, values, d) values = combine(values, chosen(values, values, EACH_LANE(ACROSS, d)));
+#if defined(__AVX512F__)
+#define FOLD(combine, values) \
+    COMBINE(combine, values, 8) COMBINE(combine, values, 4) COMBINE(combine, values, 2) COMBINE(combine, values, 1)
+#elif defined(__AVX__)
+#define FOLD(combine, values) COMBINE(combine, values, 4) COMBINE(combine, values, 2) COMBINE(combine, values, 1)
+#else
+#define FOLD(combine, values) COMBINE(combine, values, 2) COMBINE(combine, values, 1)
+#endif
 
 static inline float largest_of(floats values) {
     FOLD(larger, values)
@@ -69,7 +105,7 @@ static inline float sum_of(floats values) {
 
 // All bits where the place in a row of blocks is below the limit, else none.
 static inline ints below(int64_t limit, int64_t block) {
-    const ints places = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const ints places = {EACH_LANE(ITSELF, 0)};
     return places + (int32_t)(block * LANES) < (ints){0} + (int32_t)limit;
 }
 

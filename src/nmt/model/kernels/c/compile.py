@@ -1,0 +1,91 @@
+"""Compile the operations in C for this processor, once: the result stays in the user's cache."""
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from ctypes import CDLL
+from hashlib import sha256
+from pathlib import Path
+
+import torch
+
+from nmt.compute.cores import cpu_features
+from nmt.storage.files import sync
+
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("attention.c", "tokens.c", "threads.c"))
+HEADERS = tuple(Path(__file__).with_name(name) for name in ("threads.h", "vectors.h"))
+OPTIONS = ("-O3", "-fno-strict-aliasing", "-shared", "-fPIC", "-Wno-psabi")
+FOR_THIS_PROCESSOR: tuple[tuple[str, ...], ...] = (("-march=native",), ("-mcpu=native",), ())
+"""Options in the order in which they are tried: not every compiler has the first one on every processor."""
+COMPILE_SECONDS = 60
+"""The longest time to wait for the compiler."""
+
+
+def compiled(definitions: Sequence[str]) -> CDLL | None:
+    """Return the operations, compiled with these definitions (`-DFLOAT32`); None without a working compiler.
+
+    The compiler is `cc`, or what the environment variable CC names, which may have options.
+    """
+    try:
+        compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
+        command = [*compiler, *OPTIONS, *_like_pytorch(), *definitions]
+        folder = cache_folder()
+        if folder is None:
+            with tempfile.TemporaryDirectory() as temporary:
+                return CDLL(str(_compile(command, Path(temporary))))
+        path = folder / f"operations-{_identity(compiler, command)}.so"
+        return _cached(path) or _compile_to(path, command)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+
+
+def cache_folder() -> Path | None:
+    """Return the folder for this package in the user's cache; None if nothing can be written there."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "nmt"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK | os.X_OK) else None
+
+
+def _like_pytorch() -> list[str]:
+    """Leave out AVX-512 if PyTorch does, because the processor lacks it or ATEN_CPU_CAPABILITY=avx2 says so."""
+    return ["-mno-avx512f"] if torch.backends.cpu.get_cpu_capability() == "AVX2" else []
+
+
+def _identity(compiler: Sequence[str], command: Sequence[str]) -> str:
+    """Return a name for what the compiler would write: it depends on sources, command, compiler and processor."""
+    version = subprocess.run([*compiler, "--version"], check=True, capture_output=True, timeout=COMPILE_SECONDS).stdout
+    content = [file.read_bytes() for file in (*SOURCES, *HEADERS)]
+    parts = [*content, version, "\0".join(command).encode(), cpu_features().encode()]
+    return sha256(b"".join(sha256(part).digest() for part in parts)).hexdigest()[:16]
+
+
+def _cached(path: Path) -> CDLL | None:
+    try:
+        return CDLL(str(path))
+    except OSError:  # missing or damaged
+        return None
+
+
+def _compile_to(path: Path, command: Sequence[str]) -> CDLL:
+    """Compile under a temporary name, so that processes that do this simultaneously never see half a file."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as temporary:
+        file = _compile(command, Path(temporary))
+        sync(file)
+        file.replace(path)
+    return CDLL(str(path))
+
+
+def _compile(command: Sequence[str], folder: Path) -> Path:
+    """Compile for this processor; raise a CalledProcessError if the compiler cannot."""
+    file = folder / "operations.so"
+    for options in FOR_THIS_PROCESSOR:
+        words = [*command, *options, "-o", str(file), *map(str, SOURCES)]
+        done = subprocess.run(words, check=options == (), capture_output=True, timeout=COMPILE_SECONDS)
+        if done.returncode == 0:
+            break
+    return file
