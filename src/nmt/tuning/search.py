@@ -25,6 +25,11 @@ MIN_GAIN = 1.02
 """The least ratio of speeds at which a candidate replaces the best so far: smaller ones are noise."""
 MIN_ROUNDS, MAX_ROUNDS = 3, 20
 """Pairs of steps that a comparison needs, and that it makes if there is time."""
+HOPELESS = 4
+"""A candidate that takes this many times as long as the best so far, to open or for a step, is given up."""
+MIN_PATIENCE_SECONDS = 5.0
+"""The least time that a candidate gets to open: small models open in less, whatever the settings."""
+GIVEN_UP = f"given up: more than {HOPELESS} times as slow as the best"
 RELATIVE_TOLERANCES = {"fp32": (1e-4, 1e-3), "bf16": (5e-3, 5e-2)}
 """How far loss and gradient norm may differ from those of the reference, by the lower of the two precisions.
 
@@ -109,6 +114,8 @@ class Search:
     _settings: dict[str, Value] = field(default_factory=dict)
     _best: Contender | None = None
     _best_ratio: float = 1.0
+    _seconds_to_open: float = math.inf
+    """How long the default settings took to open and warm up."""
     _reference: Check | None = None
 
     def run(self, choices: Sequence[str]) -> Outcome:
@@ -124,10 +131,11 @@ class Search:
 
     def _open_default(self) -> None:
         """Open and time the default settings; if they fail, the first candidate that works is the reference."""
-        contender, seconds = None, list[float]()
+        contender, seconds, start = None, list[float](), self.clock()
         try:
             with time_limit(self.seconds_per_choice):
                 contender = self.bench.open({})
+                self._seconds_to_open = self.clock() - start
                 seconds.extend(contender.step(0) for _ in range(MIN_ROUNDS))
         except Exception as error:
             self._add(Row(DEFAULT, None, note=_failure(error)))
@@ -148,14 +156,17 @@ class Search:
     def _try(self, setting: str, candidate: Value, end: float) -> None:
         """Open and time one candidate, and keep the faster of it and the best so far."""
         contender, rounds, note = None, list[_Round](), ""
+        settings = {**self._settings, setting: candidate}
+        left, patience = end - self.clock(), self._patience(settings)
         try:
-            with time_limit(end - self.clock()):
-                contender = self.bench.open({**self._settings, setting: candidate})
-                note = _difference(contender.check, self._reference)
-                if not note:
-                    self._alternate(contender, end, rounds)
+            with time_limit(left):
+                with time_limit(min(left, patience)):
+                    contender = self.bench.open(settings)
+                note = _difference(contender.check, self._reference) or self._alternate(contender, end, rounds)
         except Exception as error:
-            if not (_is_out_of_time(error) and len(rounds) >= MIN_ROUNDS):
+            if _is_out_of_time(error) and contender is None and patience < left:
+                note = GIVEN_UP
+            elif not (_is_out_of_time(error) and len(rounds) >= MIN_ROUNDS):
                 note = _failure(error)
         if contender is None or note:
             self._add(Row(setting, candidate, note=note))
@@ -164,12 +175,21 @@ class Search:
         if contender is not None:
             contender.close()
 
-    def _alternate(self, contender: Contender, end: float, rounds: list[_Round]) -> None:
-        """Add the times of steps of the best so far and of the candidate, in turn."""
+    def _patience(self, settings: Settings) -> float:
+        """Return how long a candidate may take to open; compilation takes much longer than what it speeds up."""
+        if settings.get("runtime.compile"):
+            return math.inf
+        return max(MIN_PATIENCE_SECONDS, HOPELESS * self._seconds_to_open)
+
+    def _alternate(self, contender: Contender, end: float, rounds: list[_Round]) -> str:
+        """Add the times of steps of the best so far and of the candidate, in turn; return why it is given up, if so."""
         best = self._best or contender
         while len(rounds) < MAX_ROUNDS and (len(rounds) < MIN_ROUNDS or self.clock() < end):
             number = len(rounds)
             rounds.append(_Round(best.step(number), contender.step(number), contender.tokens(number)))
+            if number and all(each.candidate > HOPELESS * each.best for each in rounds):  # once may be noise
+                return GIVEN_UP
+        return ""
 
     def _keeps(self, setting: str, candidate: Value, contender: Contender, rounds: list[_Round]) -> bool:
         """Add the row of a candidate that was timed; return whether it replaces the best so far."""

@@ -1,12 +1,14 @@
 """The search for the fastest settings, with trainers whose times are invented."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
 
 from nmt.compute.time_limit import OutOfTimeError
+from nmt.tuning import search
 from nmt.tuning.search import MAX_ROUNDS, Check, Outcome, Row, Search, Settings, Value
 
 TOKENS = 1000
@@ -175,7 +177,30 @@ def test_candidate_without_time_is_a_row() -> None:
 def test_end_of_the_time_inside_a_compiler_is_named_as_such() -> None:
     wrapped = RuntimeError("InternalTorchDynamoError")
     wrapped.__cause__ = OutOfTimeError()
-    assert row(tune(FakeBench({"a": {1: wrapped}})), 1).note == "failed: no time left"
+    assert row(tune(FakeBench({"runtime.compile": {True: wrapped}})), True).note == "failed: no time left"
+
+
+def test_a_candidate_that_is_much_slower_is_given_up() -> None:
+    bench = FakeBench({"a": {1: 50.0, 2: 0.5}})
+    outcome = tune(bench)
+    assert outcome.settings == {"a": 2}
+    assert row(outcome, 1).note == "given up: more than 4 times as slow as the best"
+    assert bench.clock.now < 2 * 51 + 100  # two steps, and not one per round
+
+
+def test_a_candidate_that_opens_much_more_slowly_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float] = []
+
+    @contextmanager
+    def time_limit(seconds: float) -> Iterator[None]:
+        limits.append(seconds)
+        yield
+
+    monkeypatch.setattr(search, "time_limit", time_limit)
+    outcome = tune(FakeBench({"a": {1: OutOfTimeError(), 2: 0.5}}, seconds_to_open=10.0))
+    assert row(outcome, 1).note == "given up: more than 4 times as slow as the best"
+    assert limits[2] == 40.0
+    assert outcome.settings == {"a": 2}
 
 
 def test_first_candidate_that_works_replaces_defaults_that_fail() -> None:
