@@ -55,7 +55,7 @@ def one_thread() -> Iterator[None]:
 def eager_libraries() -> Iterator[Mapping[torch.dtype, CDLL] | None]:
     """Compile operations that divide even the smallest inputs between threads."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CC", "cc -DFEW=1")
+        patch.setenv("CC", f"{os.environ.get('CC') or 'cc'} -DFEW=1")
         yield library._libraries.__wrapped__()
 
 
