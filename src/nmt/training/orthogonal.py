@@ -41,8 +41,8 @@ def orthogonal(matrices: Tensor, precision: torch.dtype) -> Tensor:
 def _directly(matrices: Tensor) -> Tensor:
     """Multiply X by a polynomial of X Xᵀ in each iteration."""
     for number in range(ITERATIONS):
-        gram = matrices @ matrices.mT
-        square = gram @ gram
+        gram = _symmetric_product(matrices, matrices.mT)
+        square = _symmetric_product(gram, gram)
         if number == 0:
             scale = _inverse_norm(square)
             matrices, gram, square = matrices * scale, gram * scale**2, square * scale**4
@@ -66,12 +66,14 @@ def _polynomials(gram: Tensor, square: Tensor) -> Iterator[Tensor]:
         polynomial.diagonal(dim1=1, dim2=2).add_(A)
         yield polynomial
         if number + 1 < ITERATIONS:
-            gram = _symmetric_product(polynomial @ gram, polynomial)
+            gram = _symmetric_product(_symmetric_product(polynomial, gram), polynomial)
             square = _symmetric_product(gram, gram)
 
 
 def _symmetric_product(left: Tensor, right: Tensor) -> Tensor:
-    """Return a product that is symmetric, computing three of its quarters."""
+    """Return a product that is symmetric: in float32 three of its quarters are computed, in bf16 that takes longer."""
+    if left.dtype == torch.bfloat16:
+        return left @ right
     half = left.size(1) // 2
     product = left.new_empty(len(left), left.size(1), right.size(2))
     product[:, :half] = left[:, :half] @ right
