@@ -106,6 +106,6 @@ def test_interim_checkpoint_of_an_interrupted_run_is_not_averaged(settings: list
     more = ["training.save_every=100", "training.steps=40", "training.max_minutes=1e-6", "training.valid_every=100"]
     assert call(["train", *command, *more]).returncode == 0
     assert (tmp_path / "toy" / "checkpoints" / "last").resolve().name == "step-00000004"
-    average(command, tmp_path)
+    average(command, tmp_path, "averaging.last=3")
     averaged = read_meta(tmp_path / "toy" / "checkpoints" / "averaged").averaged_from
-    assert averaged == ["step-00000002", "step-00000003"]
+    assert averaged == ["step-00000001", "step-00000002", "step-00000003"]

@@ -130,10 +130,13 @@ class Checkpoints:
         return saved
 
     def prune(self, keep_last: int, keep_best: int) -> None:
-        """Delete all but the last `keep_last` checkpoints and the `keep_best` best; interim and damaged ones go."""
+        """Delete all but the last `keep_last` checkpoints and the `keep_best` best; damaged ones go.
+
+        An interim checkpoint is kept while it is the newest, in addition to the others, because it is not averaged.
+        """
         saved = self.steps()
-        saved = [checkpoint for checkpoint in saved[:-1] if not checkpoint.interim] + saved[-1:]
-        kept = saved[-keep_last:] + rank(saved, self.best_by)[:keep_best]
+        regular = [checkpoint for checkpoint in saved if not checkpoint.interim]
+        kept = regular[-keep_last:] + rank(regular, self.best_by)[:keep_best] + saved[-1:]
         paths = {checkpoint.path for checkpoint in kept}
         self._link([checkpoint for checkpoint in saved if checkpoint.path in paths])
         for folder in _step_folders(self.folder):

@@ -154,6 +154,17 @@ def test_an_interim_checkpoint_is_pruned_after_the_next_one(run: Path, save: Sav
         assert [saved.step for saved in checkpoints.steps()] == {1: [1], 2: [1, 2], 3: [1, 3]}[step]
 
 
+def test_an_interim_checkpoint_takes_no_place_of_the_last_and_the_best(run: Path, save: Save) -> None:
+    checkpoints = Checkpoints(run)
+    for step in (100, 200, 300, 400, 500):
+        save(step, loss=1000 / step)
+    save(550, interim=True, loss=2.2)  # better than 200 to 400, but it is averaged with neither
+    checkpoints.prune(keep_last=5, keep_best=0)
+    assert [saved.step for saved in checkpoints.steps()] == [100, 200, 300, 400, 500, 550]
+    checkpoints.prune(keep_last=1, keep_best=2)
+    assert [saved.step for saved in checkpoints.steps()] == [400, 500, 550]
+
+
 def test_the_best_link_is_removed_with_the_last_validated_checkpoint(run: Path, save: Save) -> None:
     save(1, loss=1.0)
     save(2)
