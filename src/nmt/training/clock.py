@@ -25,10 +25,12 @@ class Stopwatch:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Do not count the seconds in this block."""
+        """Do not count the seconds in this block, not even if an exception ends it."""
         before = time.monotonic()
-        yield
-        self.paused += time.monotonic() - before
+        try:
+            yield
+        finally:
+            self.paused += time.monotonic() - before
 
 
 class Deadline:

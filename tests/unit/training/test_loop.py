@@ -1,5 +1,6 @@
 """Training ends within its time limits; the test has a clock of its own, which steps and saves move on."""
 
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -155,6 +156,24 @@ def test_the_training_time_budget_counts_only_steps_and_survives_a_resume(
     assert 0 < second.trainer.step < 7
     assert second.train(store) == Ending.BUDGET
     assert second.trainer.step == 7
+
+
+def test_an_interrupted_validation_is_no_training_time(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
+    ours = build(tmp_path, time_of, {"valid_every": 4})
+
+    def interrupted(interruptible_together: Interruptible) -> dict[str, float]:
+        with interruptible_together():
+            time_of.now += time_of.validation
+            signal.raise_signal(signal.SIGTERM)
+        raise AssertionError("the signal must end the block")
+
+    ours.validate = interrupted
+    assert ours.train(store) == Ending.SIGNAL
+    kept = load_last_good(tmp_path)
+    assert kept is not None
+    assert kept.trainer is not None
+    assert kept.trainer["loop"]["unseen"]
+    assert kept.trainer["loop"]["training_seconds"] == 4 * time_of.step
 
 
 def test_a_checkpoint_without_training_time_counts_as_zero(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
