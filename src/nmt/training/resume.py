@@ -9,7 +9,7 @@ from nmt.runs.checkpoints import Checkpoint, load_last_good
 from nmt.runs.compatibility import check_resumable
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.build import TrainingData
-from nmt.training.state import saved_state
+from nmt.training.state import saved_best, saved_state
 
 
 def find_checkpoint(config: Config, data: TrainingData) -> Checkpoint | None:
@@ -31,7 +31,8 @@ def find_checkpoint(config: Config, data: TrainingData) -> Checkpoint | None:
 def finished_message(checkpoint: Checkpoint, config: Config) -> str:
     """Return a message that the run is finished and how to continue it; an empty string if it is not finished."""
     loop, training = saved_state(checkpoint)["loop"], config.training
-    stale, minutes = loop["stale"], loop.get("training_seconds", 0.0) / 60
+    stale = saved_best(checkpoint, training.best_by).stale
+    minutes = loop.get("training_seconds", 0.0) / 60
     if loop.get("unseen"):
         return ""
     if checkpoint.step >= training.steps:

@@ -101,7 +101,7 @@ class TrainingState:
         self.trainer.model.load_state_dict(checkpoint.weights)
         self.trainer.restore(saved["trainer"])
         loop = saved["loop"]
-        self.best.value, self.best.stale = loop["best"], loop["stale"]
+        self.best = saved_best(checkpoint, self.best.by)
         self.skipped_steps = loop["skipped"]
         self.rewound = loop.get("rewound", False)
         self.validation_due = loop.get("unseen", False)
@@ -118,6 +118,12 @@ class TrainingState:
         trainer.take_statistics()  # drop the sums that the checkpoint contains
         self.divergence.reset_count()
         self.rewound = True
+
+
+def saved_best(checkpoint: Checkpoint, by: str) -> BestValidation:
+    """Return the best validation that a checkpoint remembers; none if it compared another figure than `by`."""
+    loop = saved_state(checkpoint)["loop"]
+    return BestValidation(by, loop["best"], loop["stale"]) if checkpoint.meta.best_by == by else BestValidation(by)
 
 
 def saved_state(checkpoint: Checkpoint) -> SavedState:

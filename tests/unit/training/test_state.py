@@ -1,13 +1,17 @@
 """A training state survives a checkpoint, and a rewind keeps the position in the data."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import torch
 
+from nmt.config.schema import Config, DataConfig
 from nmt.data.store import PairStore
 from nmt.runs.checkpoint_files import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint
 from nmt.training.checkpointing import copy_to_cpu
+from nmt.training.resume import finished_message
 from nmt.training.state import TrainingState
 from tests.unit.training.test_trainer import TRAINING, batches_of, store, trainer, weights
 
@@ -17,7 +21,8 @@ __all__ = ["store"]
 def checkpoint_of(state: TrainingState) -> Checkpoint:
     step = state.trainer.step
     saved = copy_to_cpu(state.to_save())
-    return Checkpoint(Path("nowhere"), step, weights(state.trainer), saved, "", CheckpointMeta(step=step))
+    meta = CheckpointMeta(step=step, best_by=state.best.by)
+    return Checkpoint(Path("nowhere"), step, weights(state.trainer), saved, "", meta)
 
 
 def test_a_restored_state_equals_the_saved_state(store: PairStore) -> None:
@@ -41,6 +46,20 @@ def test_a_checkpoint_without_the_newer_keys_is_restored() -> None:
     state = TrainingState(trainer())
     state.restore(Checkpoint(Path("nowhere"), 0, weights(saved), trainer_pt, "", CheckpointMeta(step=0)))
     assert (state.skipped_steps, state.rewound, state.validation_due) == (2, False, False)
+
+
+@pytest.mark.parametrize(("before", "now", "better"), [("bleu", "loss", 2.0), ("loss", "bleu", 12.0)])
+def test_a_best_of_another_figure_is_forgotten(before: str, now: str, better: float) -> None:
+    saved = TrainingState(trainer(replace(TRAINING, best_by=before)))
+    saved.best.value, saved.best.stale = (30.0, 3) if before == "bleu" else (1.5, 3)
+    settings = replace(TRAINING, best_by=now, patience=3)
+    config = Config(training=settings, data=DataConfig(max_pieces=20))
+    assert finished_message(checkpoint_of(saved), config) == ""  # nothing has been compared yet
+    restored = TrainingState(trainer(settings))
+    restored.restore(checkpoint_of(saved))
+    assert (restored.best.value, restored.best.stale) == (None, 0)
+    restored.best.update({now: better})
+    assert (restored.best.value, restored.best.stale) == (better, 0)
 
 
 def test_a_rewind_restores_the_weights_but_keeps_the_position(store: PairStore) -> None:

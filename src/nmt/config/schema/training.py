@@ -81,7 +81,8 @@ class TrainingConfig:
     keep_best: int = field(default=1, metadata=ADJUSTABLE)
     """Number of checkpoints to keep in addition, those with the best validation."""
     best_by: str = field(default="loss", metadata=ADJUSTABLE)
-    """Criterion of the best checkpoint on the validation set: loss (lowest) or bleu (highest)."""
+    """Criterion of the best checkpoint on the validation set: loss (lowest) or bleu (highest). A run that
+    resumes with another criterion forgets the best value so far."""
     patience: int = field(default=0, metadata=ADJUSTABLE)
     """Stop after this many validations without an improvement; 0 never stops early."""
     max_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
