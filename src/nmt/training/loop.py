@@ -175,9 +175,13 @@ class Loop:
         return Decision(max(endings, default=0), save, step_microseconds)
 
     def _next_tasks(self, save: bool) -> list[str]:
-        """Return the tasks until the next decision: a validation, or a step with the save or validation that is due."""
+        """Return the tasks until the next decision that must end before the time limit.
+
+        A validation that is due is begun in any time that is left, because the time limit stops it, and because a
+        checkpoint without its figures cannot become the best.
+        """
         if self.state.validation_due:
-            return ["validation"]
+            return []
         validate = self._needs_validation(self.trainer.step + 1)
         return [*(["save"] if save else []), "step", *(["validation"] if validate else []), UNTIL_AGREEMENT]
 
@@ -238,6 +242,7 @@ class Loop:
 
     def _validate(self, stop_request: StopRequest) -> None:
         """Validate; stop at the time limit, because the duration of the first validation cannot be known in advance."""
+        self._stop_or_rewind_if_diverged()  # not later: the figures belong to the weights that are saved with them
         self._check_ranks()
         step = self.trainer.step
         seconds = self._deadline.seconds_left() if self.config.max_minutes else math.inf

@@ -1,13 +1,16 @@
 """Training ends within its time limits; the test has a clock of its own, which steps and saves move on."""
 
+import math
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from nmt.compute.signals import Interruptible, StopRequest
 from nmt.config.schema import TrainingConfig
@@ -15,7 +18,7 @@ from nmt.data.loader import global_batches
 from nmt.data.store import PairStore
 from nmt.estimate.parameters import count_parameters
 from nmt.runs.checkpoint_files import CheckpointMeta
-from nmt.runs.checkpoints import Checkpoint, Checkpoints, load_last_good
+from nmt.runs.checkpoints import Checkpoint, Checkpoints, load, load_last_good
 from nmt.runs.tracking import NullTracker
 from nmt.training import clock
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
@@ -77,7 +80,7 @@ def time_of(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def build(folder: Path, ours: Clock, settings: dict[str, Any], checkpoint: Checkpoint | None = None) -> Training:
-    config = TrainingConfig(batch_tokens=60, warmup_steps=5, steps=100, **{"valid_every": 1000, **settings})
+    config = TrainingConfig(batch_tokens=60, warmup_steps=5, **{"steps": 100, "valid_every": 1000, **settings})
     state = TrainingState(trainer(config))
     if checkpoint is not None:
         state.restore(checkpoint)
@@ -156,6 +159,52 @@ def test_the_training_time_budget_counts_only_steps_and_survives_a_resume(
     assert 0 < second.trainer.step < 7
     assert second.train(store) == Ending.BUDGET
     assert second.trainer.step == 7
+
+
+def test_a_step_that_takes_longer_than_expected_is_still_validated(
+    tmp_path: Path, time_of: Clock, store: PairStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = Trainer.update
+
+    def slower(self: Trainer, *what: Any) -> None:
+        update(self, *what)
+        if self.step == 6:  # too long for the longest validation so far, but not for the one that follows
+            time_of.now += 10.0
+            time_of.validation = 20.0
+
+    monkeypatch.setattr(Trainer, "update", slower)
+    limit = 6 * time_of.step + 2 * time_of.validation + 2 * time_of.save + LEAVING_SECONDS + 1
+    ours = build(tmp_path, time_of, {"max_minutes": limit / 60, "valid_every": 3, "save_every": 3})
+    assert ours.train(store) == Ending.TIME
+    assert time_of.now + LEAVING_SECONDS <= limit
+    assert [saved.step for saved in Checkpoints(tmp_path).steps() if saved.valid] == [3, 6]
+
+
+def test_the_figures_of_a_checkpoint_are_those_of_its_weights(
+    tmp_path: Path, store: PairStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = Trainer.update
+
+    def poisoned(self: Trainer, *what: Any) -> None:
+        factor = torch.nan if self.step + 1 in (7, 8) else 1.0
+        hook = next(iter(self.model.parameters())).register_hook(lambda gradient: gradient * factor)
+        update(self, *what)
+        hook.remove()
+
+    monkeypatch.setattr(Trainer, "update", poisoned)
+    settings = {"max_bad_steps": 2, "on_divergence": "rewind", "steps": 10, "log_every": 100}
+    ours = build(tmp_path, Clock(), {"valid_every": 2, "save_every": 4, **settings})
+
+    def total(weights: Mapping[str, Tensor]) -> float:
+        return math.fsum(float(weight.double().abs().sum()) for weight in weights.values())
+
+    ours.validate = lambda _: {"loss": ours.trainer.step, "total": total(ours.trainer.model.state_dict())}
+    assert ours.train(store) == Ending.DONE
+    assert ours.state.rewound  # after step 8, to the weights of step 4
+    saved = {each.step: each for each in Checkpoints(tmp_path).steps()}
+    assert list(saved) == [2, 4, 8, 10]
+    assert all(each.valid["total"] == total(load(each.path).weights) for each in saved.values())
+    assert saved[8].valid["total"] == saved[4].valid["total"]
 
 
 def test_an_interrupted_validation_is_no_training_time(tmp_path: Path, time_of: Clock, store: PairStore) -> None:
