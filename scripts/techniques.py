@@ -146,7 +146,7 @@ class Corpus:
             settings = [*self.base(self.options.steps), *technique.settings, f"seed={seed}"]
             settings.append(f"name={RUNS.name}/{self.name}/{name}-{seed}")
             for stage in ("data", "train", "average", "eval"):
-                _run(stage, *settings, *(["seed=1"] if stage == "data" else []))
+                _run(stage, *settings)
 
     def print_table(self) -> None:
         """Print mean, standard deviation and significance of each technique that is done."""

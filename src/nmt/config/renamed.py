@@ -1,4 +1,4 @@
-"""Settings that were renamed, whose old names are still understood for one version."""
+"""Settings of earlier versions: old names, which are still understood for one version, and old meanings."""
 
 import os
 import re
@@ -36,7 +36,19 @@ def rename_saved(settings: Mapping[str, Any]) -> dict[str, Any]:
         members = renamed.get(group, {})
         if isinstance(members, Mapping):  # if not, the schema will complain about the group
             renamed[group] = {name: settings[old], **members}
-    return renamed
+    return _with_seed_of_text(renamed)
+
+
+def _with_seed_of_text(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return nested settings with `data.seed`: before there was one, `seed` chose the text of the demo corpus."""
+    data = settings.get("data")
+    if not isinstance(data, Mapping) or "seed" in data or "seed" not in settings:
+        return settings
+    mixture = data.get("mixture")
+    corpora = [data, *(mixture.values() if isinstance(mixture, Mapping) else ())]
+    if any(isinstance(corpus, Mapping) and corpus.get("source") == "demo" for corpus in corpora):
+        return {**settings, "data": {**data, "seed": settings["seed"]}}
+    return settings
 
 
 def _renamed(found: re.Match[str]) -> str:

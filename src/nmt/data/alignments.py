@@ -24,7 +24,7 @@ def align(config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerpri
 
     def write() -> JsonObject:
         tag_words = len(split.data.tag.split())
-        found = [each.after(tag_words) for each in registry.alignments(split.data, config.seed, split.split)]
+        found = [each.after(tag_words) for each in registry.alignments(split.data, split.split)]
         _check(config.data_folder, split, found)
         write_text(config.data_folder / file, "".join(f"{write_gold(each)}\n" for each in found))
         return {"links": sum(len(each.possible) for each in found), "sure": sum(len(each.sure) for each in found)}

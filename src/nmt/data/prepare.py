@@ -52,7 +52,7 @@ def prepare(config: Config, say: Say = _print, load_origin: LoadOrigin = lambda:
     with exclusive_corpus(folder, say):
         tasks = PreparationTasks(folder, _about(config), say)
         splits = corpus_splits(config.data)
-        fingerprints = [_fingerprint(config, each) for each in splits]
+        fingerprints = [_fingerprint(each) for each in splits]
         names = [_collect(config, tasks, *each) for each in zip(splits, fingerprints, strict=True)]
         names += chain.from_iterable(annotate(config, tasks, *each) for each in zip(splits, fingerprints, strict=True))
         names += chain.from_iterable(align(config, tasks, *each) for each in zip(splits, fingerprints, strict=True))
@@ -64,9 +64,9 @@ def prepare(config: Config, say: Say = _print, load_origin: LoadOrigin = lambda:
         return tasks.finish(names)
 
 
-def _fingerprint(config: Config, split: CorpusSplit) -> Fingerprint:
+def _fingerprint(split: CorpusSplit) -> Fingerprint:
     with naming_corpus(split.corpus):
-        return registry.fingerprint(split.data, config.seed, split.split)
+        return registry.fingerprint(split.data, split.split)
 
 
 def _collect(config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerprint: Fingerprint) -> str:
@@ -100,7 +100,7 @@ def _write_text(config: Config, corpus_split: CorpusSplit) -> Collected:
         partials = [stack.enter_context(replacing(path)) for path in paths]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
         progress = stack.enter_context(PairProgress(collect_task(corpus_split.name)))
-        for cells in filters.chunks(registry.pairs(data, config.seed, split)):
+        for cells in filters.chunks(registry.pairs(data, split)):
             chunk, broken = filters.join_lines(cells)
             pairs = chosen.apply(chunk)
             if not chosen.dropped:
@@ -208,5 +208,5 @@ def _about(config: Config) -> JsonObject:
         "corpus": config.data.corpus,
         "source": {"kind": config.data.source, **recorded},
         "languages": [config.data.source_lang, config.data.target_lang],
-        "settings": {"seed": config.seed, "data": data, "tokenizer": asdict(config.tokenizer)},
+        "settings": {"data": data, "tokenizer": asdict(config.tokenizer)},
     }

@@ -96,7 +96,7 @@ class _Prepared:
         task = collect_task(split.name)
         self.check_settings(split, task, collect_settings(split.data, split.split))
         recorded = self.manifest.tasks[task].inputs.get("source")
-        found = registry.fingerprint_if_here(split.data, self._config.seed, split.split)
+        found = registry.fingerprint_if_here(split.data, split.split)
         if recorded != json.loads(json.dumps(found)):
             self._check_names(split, recorded, found)
         if split.split == "test":

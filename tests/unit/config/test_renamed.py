@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import yaml
 
 from nmt.config import renamed
 from nmt.config.compose import compose
@@ -45,6 +47,22 @@ def test_an_old_name_sets_the_new_setting_and_a_hint_names_it(
     said = capsys.readouterr()
     assert said.out == ""
     assert re.fullmatch(rf"nmt: {old}= is now {re.escape(RENAMED[old])}=; [^\n]+\n", said.err)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({"source": "demo"}, 7),
+        ({"source": "files", "mixture": {"more": {"source": "demo"}}}, 7),
+        ({"source": "demo", "seed": 3}, 3),
+        ({"source": "files", "mixture": {"more": {"train": ["a.en", "a.de"]}}}, 1),  # no text depends on a seed
+    ],
+)
+def test_saved_settings_without_a_seed_of_the_text_have_that_of_the_run(data: dict[str, Any], expected: int) -> None:
+    text = yaml.safe_dump({"seed": 7, "data": data})
+    assert read_settings(text).get("data.seed", Config().data.seed) == expected
+    config = from_yaml(text)
+    assert (config.seed, config.data.seed) == (7, expected)
 
 
 def test_the_hint_is_printed_once_and_on_the_first_rank_only(

@@ -26,7 +26,7 @@ from nmt.data import encode, filters, overlap, prepare, tokenizer_task
 from nmt.data.corpora import corpus_splits
 from nmt.data.manifest import read_manifest
 from nmt.data.prepared import require_prepared
-from nmt.data.sources import registry
+from nmt.data.sources import demo, registry
 from nmt.data.store import PairStore
 from nmt.errors import UserError
 from nmt.storage.files import checksum
@@ -149,6 +149,16 @@ def test_preparation_works_without_cpu_affinity(config: Config, monkeypatch: pyt
 def test_seed_of_a_run_does_not_change_the_corpus(config: Config) -> None:
     run(config)
     assert run(replace(config, seed=9)) == []
+
+
+def test_seed_of_a_run_does_not_change_the_demo_corpus(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "SIZES", {"train": 120, "valid": 5, "test": 5})
+    monkeypatch.setattr(demo, "_generate", demo._generate.__wrapped__)  # its cache knows no sizes
+    settings = replace(config, data=DataConfig(corpus="own", source="demo", max_pieces=40))
+    run(settings)
+    assert records(settings)["collect train"]["inputs"]["source"]["seed"] == 1  # that of earlier versions, by default
+    assert run(replace(settings, seed=2)) == []
+    assert "collect train" in run(with_data(settings, seed=2))
 
 
 def with_data(config: Config, **changes: Any) -> Config:
@@ -433,7 +443,7 @@ def test_held_out_text_keeps_what_training_drops(config: Config, tmp_path: Path)
     run(held_out)
     for split in ("valid", "test"):
         result, folder = records(held_out)[f"collect {split}"]["result"], held_out.data_folder
-        drawn = list(registry.pairs(held_out.data, held_out.seed, split))
+        drawn = list(registry.pairs(held_out.data, split))
         whole = [pair for pair in drawn if pair[1].strip()]
         sides = [(folder / f"{split}.{language}").read_text().split("\n")[:-1] for language in ("en", "de")]
         assert list(zip(*sides, strict=True)) == whole
@@ -495,7 +505,7 @@ def test_sentences_that_differ_in_line_breaks_stay_in_one_split(tmp_path: Path) 
     data = DataConfig(source="files", train=[str(tmp_path / "own.jsonl")], valid=[], test=[], hold_out=0.3)
     places: dict[str, set[str]] = {}
     for split in ("train", "valid", "test"):
-        for source, _ in registry.pairs(data, 1, split):
+        for source, _ in registry.pairs(data, split):
             places.setdefault(" ".join(source.split()), set()).add(split)
     assert len(places) == 300
     assert all(len(splits) == 1 for splits in places.values())

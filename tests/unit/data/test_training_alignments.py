@@ -152,12 +152,13 @@ def test_trees_have_no_alignments() -> None:
 def test_the_demo_has_true_alignments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.data.sources.demo.SIZES", {"train": 20, "valid": 2, "test": 2})
     for languages in (("en", "de"), ("de", "en")):
-        config = DataConfig(source="demo", train_alignments="demo", source_lang=languages[0], target_lang=languages[1])
-        found = list(registry.pairs(config, 5, "train"))
+        source, target = languages
+        config = DataConfig(source="demo", train_alignments="demo", source_lang=source, target_lang=target, seed=5)
+        found = list(registry.pairs(config, "train"))
         assert all(isinstance(pair, LinkedPair) and pair.alignment.sure for pair in found)
         bare = replace(config, train_alignments="")
-        assert list(map(tuple, found)) == list(registry.pairs(bare, 5, "train"))
-        assert not any(isinstance(pair, LinkedPair) for pair in registry.pairs(bare, 5, "train"))
+        assert list(map(tuple, found)) == list(registry.pairs(bare, "train"))
+        assert not any(isinstance(pair, LinkedPair) for pair in registry.pairs(bare, "train"))
 
 
 def test_possible_links_count_for_words_without_sure_ones() -> None:

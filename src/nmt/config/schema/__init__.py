@@ -67,7 +67,7 @@ class Config:
     name: str = field(default="wmt14_en_de_base", metadata=ADJUSTABLE)
     """Name of the run, which is stored in `<paths.outputs>/<name>/`."""
     seed: int = 1
-    """Seed of all randomness: initial weights, order of the batches, dropout, sampling, the demo corpus."""
+    """Seed of initial weights, order of the batches, dropout and sampling, but not of the demo corpus (data.seed)."""
     checkpoint: str = field(default="averaged", metadata=ADJUSTABLE)
     """Checkpoint to load: averaged, best, last, a step (step-00001000) or a folder."""
     engine: str = field(default="auto", metadata=ADJUSTABLE)

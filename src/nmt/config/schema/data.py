@@ -63,6 +63,8 @@ class DataConfig:
     train_alignments: str = ""
     """File with the word alignment of each training pair in Pharaoh format, for training.guided_weight; demo takes the
     true ones of data.source=demo. Empty for none."""
+    seed: int = 1
+    """Seed of the demo corpus, apart from `seed`, so that runs of several seeds have the same text."""
     hold_out: float = 0.0
     """Share of the training pairs held out as `valid`, and again as `test`, if these are empty."""
     pos_tags: str = "xx"
@@ -125,6 +127,7 @@ class DataConfig:
         if self.test_alignments and (not self.test or self.source in ("trees", "demo")):
             raise ConfigError("data.test_alignments needs a test set of your own: name it in data.test")
         self._check_train_alignments()
+        check_at_least("data.seed", self.seed, 0)
         check_at_least("data.max_words", self.max_words, 0)
         check_at_least("data.max_pieces", self.max_pieces, 2)
         for name in ("max_ratio", "max_character_ratio"):

@@ -15,11 +15,11 @@ SIZES = {"train": 30_000, "valid": 500, "test": 1000}
 """Pairs per split."""
 
 
-def fingerprint(config: DataConfig, seed: int, _: str) -> Fingerprint:
+def fingerprint(config: DataConfig, _: str) -> Fingerprint:
     """Identify the text by grammar, seed and sizes."""
     from nmt import grammar  # noqa: PLC0415 (only this source needs it)
 
-    found: Fingerprint = {"demo": grammar.fingerprint(), "seed": seed, "sizes": SIZES}
+    found: Fingerprint = {"demo": grammar.fingerprint(), "seed": config.seed, "sizes": SIZES}
     if config.target_lang == TREES:
         from nmt.parsing.demo_trees import fingerprint as trees_fingerprint  # noqa: PLC0415
 
@@ -27,20 +27,20 @@ def fingerprint(config: DataConfig, seed: int, _: str) -> Fingerprint:
     return found
 
 
-def pairs(config: DataConfig, seed: int, split: str) -> Iterator[Pair]:
+def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     """Yield the generated pairs of a split."""
     source, target = languages(config)
     if (source, target) == ("en", TREES):
-        return (tree_pair(tree, config) for tree in _generate_trees(seed)[split])
+        return (tree_pair(tree, config) for tree in _generate_trees(config.seed)[split])
     if (source, target) not in (("en", "de"), ("de", "en")):
         raise UserError(f"the demo corpus is English and German, or English and {TREES}, not {source} and {target}.")
     aligned = bool(config.train_alignments)  # the same argument as in `alignments`, so that text is generated once
-    return (pair if source == "en" else pair[::-1] for pair in _generate(seed, aligned)[split].pairs)
+    return (pair if source == "en" else pair[::-1] for pair in _generate(config.seed, aligned)[split].pairs)
 
 
-def alignments(config: DataConfig, seed: int, split: str) -> list[GoldAlignment]:
+def alignments(config: DataConfig, split: str) -> list[GoldAlignment]:
     """Return the true word alignments of a split."""
-    found = _generate(seed, bool(config.train_alignments))[split].alignments
+    found = _generate(config.seed, bool(config.train_alignments))[split].alignments
     return found if config.source_lang == "en" else [each.reversed() for each in found]
 
 

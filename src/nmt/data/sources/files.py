@@ -20,7 +20,7 @@ SHARD_MIDDLES = ("-*", "/*", "")
 """Patterns between a split's name and the ending of its shards: train-00000.csv, train/0.csv, train.csv."""
 
 
-def pairs(config: DataConfig, _: int, split: str) -> Iterator[Pair]:
+def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     """Yield the pairs of a split."""
     names = split_names(config, split, "its files")
     return read_pairs(inputs(names, split), languages(config), columns_of(config, split))
@@ -31,7 +31,7 @@ def columns_of(config: DataConfig, split: str) -> Columns:
     return Columns(config.columns, config.score_column if split == "train" else "")
 
 
-def fingerprint(config: DataConfig, _: int, split: str) -> Fingerprint:
+def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     """Identify a split by the content of its files."""
     return fingerprint_of(inputs(split_names(config, split, "its files"), split))
 

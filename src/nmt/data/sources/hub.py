@@ -33,19 +33,19 @@ NOT_REACHED = (
 )
 
 
-def pairs(config: DataConfig, seed: int, split: str) -> Iterator[Pair]:
+def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     """Yield the pairs of a split, which may also be local files: a test set of your own, for example."""
     names = split_names(config, split, "a split")
     if _are_files(names):
-        return files.pairs(config, seed, split)
+        return files.pairs(config, split)
     return read(config, names, languages(config), files.columns_of(config, split))
 
 
-def fingerprint(config: DataConfig, seed: int, split: str) -> Fingerprint:
+def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     """Identify a split by data set and revision, or by the content of local files."""
     names = split_names(config, split, "a split")
     if _are_files(names):
-        return files.fingerprint(config, seed, split)
+        return files.fingerprint(config, split)
     if is_local(config):
         return files.fingerprint_of(local_shards(config, names))
     return {

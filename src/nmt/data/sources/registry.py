@@ -52,21 +52,21 @@ def text_settings(config: DataConfig, split: str) -> list[str]:
     return ["source", *names, *(["train_alignments"] if split == "train" else [])]
 
 
-def fingerprint(config: DataConfig, seed: int, split: str) -> Fingerprint:
+def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     """Return the fingerprint of the text from which a split is read."""
     read_from = "train" if split in held_out(config) else split
-    found = _source(config, read_from).fingerprint(config, seed, read_from)
+    found = _source(config, read_from).fingerprint(config, read_from)
     if split == "train" and config.train_alignments and SOURCES[config.source].alignments is None:
         found = {**found, "alignments": checksum(_file_of(config, "train"))}
     return found
 
 
-def fingerprint_if_here(config: DataConfig, seed: int, split: str) -> Fingerprint | None:
+def fingerprint_if_here(config: DataConfig, split: str) -> Fingerprint | None:
     """Return the fingerprint of a split; None if its files are gone, or if they might have to be downloaded."""
     if _source(config, split) is sacrebleu_sets.SOURCE:
         return None
     try:
-        return fingerprint(config, seed, split)
+        return fingerprint(config, split)
     except UserError:
         return None
 
@@ -83,12 +83,12 @@ def has_alignments(config: DataConfig, split: str) -> bool:
     return bool(split == "test" and config.test_alignments) or _source(config, split).alignments is not None
 
 
-def alignments(config: DataConfig, seed: int, split: str) -> list[GoldAlignment]:
+def alignments(config: DataConfig, split: str) -> list[GoldAlignment]:
     """Return the true word alignments of a split: those of the given file, or those that the source knows."""
     if split == "test" and config.test_alignments:
         return list(read_alignments(_file_of(config, "test")))
     read = _source(config, split).alignments
-    return read(config, seed, split) if read else []
+    return read(config, split) if read else []
 
 
 def _file_of(config: DataConfig, split: str) -> Path:
@@ -103,22 +103,22 @@ def _source(config: DataConfig, split: str) -> Source:
     return sacrebleu_sets.SOURCE if sacrebleu_sets.is_test_set(names) else SOURCES[config.source]
 
 
-def pairs(config: DataConfig, seed: int, split: str) -> Iterator[Pair]:
+def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     """Yield the pairs of a split, source side first."""
     others = held_out(config)
     if split in others or (split == "train" and others):
-        return (pair for pair in _training_pairs(config, seed) if _split_of(pair, config.hold_out, others) == split)
-    return _training_pairs(config, seed) if split == "train" else _source(config, split).pairs(config, seed, split)
+        return (pair for pair in _training_pairs(config) if _split_of(pair, config.hold_out, others) == split)
+    return _training_pairs(config) if split == "train" else _source(config, split).pairs(config, split)
 
 
-def _training_pairs(config: DataConfig, seed: int) -> Iterator[Pair]:
+def _training_pairs(config: DataConfig) -> Iterator[Pair]:
     """Yield the training pairs, with their alignments if the settings name them."""
     source = SOURCES[config.source]
-    training = source.pairs(config, seed, "train")
+    training = source.pairs(config, "train")
     if not config.train_alignments:
         return training
     if source.alignments is not None:
-        return linked(training, iter(source.alignments(config, seed, "train")))
+        return linked(training, iter(source.alignments(config, "train")))
     return linked(training, read_alignments(_file_of(config, "train")))
 
 

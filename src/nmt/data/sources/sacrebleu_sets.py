@@ -24,14 +24,14 @@ def is_test_set(names: Sequence[str]) -> bool:
     return any(name.startswith(PREFIX) for name in names)
 
 
-def pairs(config: DataConfig, _: int, split: str) -> Iterator[Pair]:
+def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     """Yield the sentences and the first reference."""
     dataset, pair = _dataset(config, split)
     source, references = _files(dataset, pair)
     return zip(_lines(source), _lines(references[0]), strict=True)
 
 
-def fingerprint(config: DataConfig, _: int, split: str) -> Fingerprint:
+def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     """Identify a test set by its name and the content of its files."""
     dataset, pair = _dataset(config, split)
     source, references = _files(dataset, pair)

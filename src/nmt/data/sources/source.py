@@ -68,15 +68,15 @@ BY_LANGUAGE = Columns()
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The functions of a source; each takes the settings, the seed and the name of a split."""
+    """The functions of a source; each takes the settings and the name of a split."""
 
-    fingerprint: Callable[[DataConfig, int, str], Fingerprint]
+    fingerprint: Callable[[DataConfig, str], Fingerprint]
     """Return the fingerprint of a split without reading its pairs."""
-    pairs: Callable[[DataConfig, int, str], Iterator[Pair]]
+    pairs: Callable[[DataConfig, str], Iterator[Pair]]
     """Yield the pairs of a split, source side first."""
     annotations: Callable[[DataConfig, str], Annotations] = lambda *_: Annotations()
     """Return further references and labels of a split."""
-    alignments: Callable[[DataConfig, int, str], list[GoldAlignment]] | None = None
+    alignments: Callable[[DataConfig, str], list[GoldAlignment]] | None = None
     """Return the true word alignments of a split, if the source knows them."""
     settings: tuple[str, ...] = ()
     """Settings under `data.` that name the text; the manifest records them."""

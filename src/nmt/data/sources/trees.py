@@ -24,7 +24,7 @@ def tree_pair(tree: Node, config: DataConfig) -> Pair:
     return " ".join(words(tree)), linearise(tree, keep_tags=config.pos_tags == "keep")
 
 
-def pairs(config: DataConfig, _: int, split: str) -> Iterator[Pair]:
+def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     """Yield the pairs of a split."""
     return chain.from_iterable(_file_pairs(path, config) for path in _inputs(config, split))
 
@@ -37,7 +37,7 @@ def _file_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
         yield tree_pair(cleaned, config)
 
 
-def fingerprint(config: DataConfig, _: int, split: str) -> Fingerprint:
+def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     """Identify a split by the content of its files."""
     sums = checksums(_inputs(config, split))
     return {"trees": {"files": len(sums), "sha256": sha256("\n".join(sums).encode()).hexdigest()}}

@@ -64,7 +64,7 @@ def use(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def train(config: DataConfig | None = None) -> list[tuple[str, str]]:
-    return list(registry.pairs(config or DataConfig(), 1, "train"))
+    return list(registry.pairs(config or DataConfig(), "train"))
 
 
 def unfinished(cache: Path) -> list[Path]:
@@ -88,9 +88,9 @@ def test_pairs_come_in_order_and_in_the_configured_direction(small_hub: SmallHub
     assert pairs[0] == ("train-00000 0 en", "train-00000 0 de")
     assert pairs[-1] == ("train-00001 299 en", "train-00001 299 de")
     french = DataConfig(hub_config="fr-en", target_lang="fr")
-    assert list(registry.pairs(french, 1, "test"))[4] == ("test-00000 4 en", "test-00000 4 fr")
+    assert list(registry.pairs(french, "test"))[4] == ("test-00000 4 en", "test-00000 4 fr")
     german = DataConfig(source_lang="de", target_lang="en")
-    assert next(registry.pairs(german, 1, "valid")) == ("validation-00000 0 de", "validation-00000 0 en")
+    assert next(registry.pairs(german, "valid")) == ("validation-00000 0 de", "validation-00000 0 en")
     assert {path for _, path, _ in small_hub.log if "resolve" in path and "fr-en" in path} == {
         f"/datasets/{DATASET}/resolve/{REVISION}/fr-en/test-00000-of-00001.parquet"
     }
@@ -105,8 +105,8 @@ def test_tables_of_other_forms_are_fetched_once(cache: Path, monkeypatch: pytest
     with serving(files) as server:
         use(server.url, monkeypatch)
         assert train() == train() == [("one", "eins")]
-        assert list(registry.pairs(DataConfig(), 1, "test")) == [("two", "zwei")]
-        assert list(registry.pairs(DataConfig(hub_config="."), 1, "test")) == [("three", "drei")]
+        assert list(registry.pairs(DataConfig(), "test")) == [("two", "zwei")]
+        assert list(registry.pairs(DataConfig(hub_config="."), "test")) == [("three", "drei")]
         assert {path: len(server.downloads(path)) for path in files} == {
             "de-en/train-00000-of-00001.jsonl": 1, "de-en/test.csv": 1, "test.csv": 2,
         }  # fmt: skip
@@ -185,10 +185,10 @@ def test_cache_works_offline_and_is_repaired_online(small_hub: SmallHub, cache: 
 
 
 def test_incomplete_cache_offline_is_an_error(small_hub: SmallHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    list(registry.pairs(DataConfig(), 1, "test"))
+    list(registry.pairs(DataConfig(), "test"))
     small_hub.log.clear()
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    assert len(list(registry.pairs(DataConfig(), 1, "test"))) == 5
+    assert len(list(registry.pairs(DataConfig(), "test"))) == 5
     with pytest.raises(UserError, match=r"cannot fetch .*data\.source=files.*experiment=demo"):
         train()
     assert small_hub.log == []
@@ -212,7 +212,7 @@ def test_wrong_number_of_pairs_is_refused_unless_allowed(small_hub: SmallHub, mo
     with pytest.raises(UserError, match=r"1,200 pairs of train, but de-en at revision b199e4\w+ has 1,201: .*=false"):
         train()
     assert len(train(DataConfig(check_counts=False))) == 1200
-    assert len(list(registry.pairs(DataConfig(), 1, "valid"))) == 7
+    assert len(list(registry.pairs(DataConfig(), "valid"))) == 7
 
 
 def test_local_copy_is_counted_too(small_hub: SmallHub, tmp_path: Path) -> None:

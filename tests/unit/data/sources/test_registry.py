@@ -36,10 +36,10 @@ def hub(tmp_path: Path) -> Path:
 
 def test_hub_folder_through_datasets(hub: Path) -> None:
     config = DataConfig(check_counts=False, hub_dataset=str(hub))
-    pairs = list(registry.pairs(config, 1, "train"))
+    pairs = list(registry.pairs(config, "train"))
     assert pairs[0] == ("train 0 0 english", "train 0 0 deutsch")
     assert [source.split()[1:3] for source, _ in pairs] == [[a, b] for a in "01" for b in "012"]
-    assert list(registry.pairs(config, 1, "valid"))[2] == ("validation 0 2 english", "validation 0 2 deutsch")
+    assert list(registry.pairs(config, "valid"))[2] == ("validation 0 2 english", "validation 0 2 deutsch")
 
 
 def test_hub_folder_with_columns_of_any_name(tmp_path: Path) -> None:
@@ -48,37 +48,37 @@ def test_hub_folder_with_columns_of_any_name(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(table, tmp_path / "data" / "train-00000-of-00001.parquet")
     (tmp_path / "data" / "test.csv").write_text("en,de,other\none,eins,x\n")
     config = DataConfig(check_counts=False, hub_dataset=str(tmp_path))
-    assert list(registry.pairs(config, 1, "train")) == [("one", "eins"), ("a\nb", "")]
-    assert list(registry.pairs(config, 1, "test")) == [("one", "eins")]
+    assert list(registry.pairs(config, "train")) == [("one", "eins"), ("a\nb", "")]
+    assert list(registry.pairs(config, "test")) == [("one", "eins")]
     named = replace(config, columns=["de", "other"])
-    assert list(registry.pairs(named, 1, "train")) == [("eins", "x"), ("", "y")]
-    assert list(registry.pairs(named, 1, "test")) == [("eins", "x")]
+    assert list(registry.pairs(named, "train")) == [("eins", "x"), ("", "y")]
+    assert list(registry.pairs(named, "test")) == [("eins", "x")]
     with pytest.raises(UserError, match=r"has the columns en, de, other, but neither .* nor fr and de"):
-        list(registry.pairs(replace(config, source_lang="fr"), 1, "train"))
+        list(registry.pairs(replace(config, source_lang="fr"), "train"))
 
 
 def test_hub_direction_is_swapped_by_the_languages(hub: Path) -> None:
     config = DataConfig(check_counts=False, hub_dataset=str(hub), source_lang="de", target_lang="en")
-    assert next(registry.pairs(config, 1, "test")) == ("test 0 0 deutsch", "test 0 0 english")
+    assert next(registry.pairs(config, "test")) == ("test 0 0 deutsch", "test 0 0 english")
 
 
 def test_hub_errors_name_the_cause(hub: Path) -> None:
     with pytest.raises(UserError, match="no text in the language fr: choose from de, en"):
-        next(registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub), target_lang="fr"), 1, "train"))
+        next(registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub), target_lang="fr"), "train"))
     with pytest.raises(UserError, match="no shards of dev"):
-        registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub), valid=["dev"]), 1, "valid")
+        registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub), valid=["dev"]), "valid")
     damaged = hub / "de-en" / "train-00001-of-00002.parquet"
     damaged.write_bytes(damaged.read_bytes()[:-30])
     with pytest.raises(UserError, match=r"train-00001-of-00002\.parquet is not a whole Parquet file"):
-        list(registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub)), 1, "train"))
+        list(registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub)), "train"))
     damaged.unlink()
     with pytest.raises(UserError, match=r"train-00001-of-00002\.parquet is missing, though train-00000"):
-        registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub)), 1, "train")
+        registry.pairs(DataConfig(check_counts=False, hub_dataset=str(hub)), "train")
 
 
 def test_hub_without_network_names_alternatives() -> None:
     with pytest.raises(UserError, match=r"cannot fetch wmt/wmt14 .*data\.source=files.*experiment=demo") as error:
-        registry.pairs(DataConfig(), 1, "train")
+        registry.pairs(DataConfig(), "train")
     assert "\n" not in str(error.value)
 
 
@@ -89,10 +89,10 @@ def test_hub_fingerprint_is_its_revision() -> None:
         DataConfig(hub_config="fr-en"),
         DataConfig(hub_dataset="a/b"),
     ]
-    prints = [registry.fingerprint(config, 1, "train") for config in configs]
+    prints = [registry.fingerprint(config, "train") for config in configs]
     assert all(left != right for i, left in enumerate(prints) for right in prints[:i])
-    assert registry.fingerprint(DataConfig(), 1, "train") == registry.fingerprint(DataConfig(), 2, "train")
-    assert registry.fingerprint(DataConfig(), 1, "train") != registry.fingerprint(DataConfig(), 1, "test")
+    assert registry.fingerprint(DataConfig(), "train") == registry.fingerprint(DataConfig(seed=2), "train")
+    assert registry.fingerprint(DataConfig(), "train") != registry.fingerprint(DataConfig(), "test")
 
 
 def files_config(folder: Path) -> DataConfig:
@@ -104,17 +104,17 @@ def files_config(folder: Path) -> DataConfig:
 
 def test_files_give_pairs(tmp_path: Path) -> None:
     config = files_config(tmp_path)
-    assert list(registry.pairs(config, 1, "train")) == [("one", "eins"), ("two", "zwei")]
+    assert list(registry.pairs(config, "train")) == [("one", "eins"), ("two", "zwei")]
     with pytest.raises(UserError, match=r"data\.test is empty: name its files"):
-        registry.fingerprint(config, 1, "test")
+        registry.fingerprint(config, "test")
 
 
 def test_hub_training_with_a_test_set_of_files(hub: Path, tmp_path: Path) -> None:
     files = files_config(tmp_path).train
     config = DataConfig(check_counts=False, hub_dataset=str(hub), test=files)
-    assert list(registry.pairs(config, 1, "test")) == [("one", "eins"), ("two", "zwei")]
-    assert len(list(registry.pairs(config, 1, "train"))) == 6
-    assert registry.fingerprint(config, 1, "test") == registry.fingerprint(files_config(tmp_path), 1, "train")
+    assert list(registry.pairs(config, "test")) == [("one", "eins"), ("two", "zwei")]
+    assert len(list(registry.pairs(config, "train"))) == 6
+    assert registry.fingerprint(config, "test") == registry.fingerprint(files_config(tmp_path), "train")
 
 
 @pytest.mark.parametrize("named", [{"valid": [], "test": []}, {"test": []}, {"valid": []}])
@@ -123,15 +123,15 @@ def test_held_out_pairs_are_not_in_the_training_text(tmp_path: Path, named: dict
     (tmp_path / "own.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
     whole = DataConfig(source="files", train=[str(tmp_path / "own.tsv")], valid=["v.tsv"], test=["t.tsv"])
     config = replace(whole, hold_out=0.1, **named)
-    found = {split: list(registry.pairs(config, 1, split)) for split in ("train", *named)}
+    found = {split: list(registry.pairs(config, split)) for split in ("train", *named)}
     assert sorted(pair for split_pairs in found.values() for pair in split_pairs) == sorted(pairs)
     places = [{source for source, _ in split_pairs} for split_pairs in found.values()]
     assert sum(map(len, places)) == 1000  # both pairs of a source sentence are in one split
     for split in named:
         assert 140 <= len(found[split]) <= 260
-        assert registry.fingerprint(config, 1, split) == registry.fingerprint(whole, 1, "train")
-    assert list(registry.pairs(config, 2, "train")) == found["train"]
-    assert list(registry.pairs(whole, 1, "train")) == pairs
+        assert registry.fingerprint(config, split) == registry.fingerprint(whole, "train")
+    assert list(registry.pairs(replace(config, seed=2), "train")) == found["train"]
+    assert list(registry.pairs(whole, "train")) == pairs
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ def test_held_out_pairs_are_not_in_the_training_text(tmp_path: Path, named: dict
 )
 def test_fingerprint_of_files_is_their_content(tmp_path: Path, change: Callable[[Path], object], same: bool) -> None:
     config = files_config(tmp_path)
-    before = registry.fingerprint(config, 1, "train")
+    before = registry.fingerprint(config, "train")
     change(tmp_path / "a.en")
-    assert (registry.fingerprint(config, 2, "train") == before) is same
+    assert (registry.fingerprint(replace(config, seed=2), "train") == before) is same
 
 
 class _Drawn(NamedTuple):
@@ -169,22 +169,22 @@ def grammar(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("grammar")
 def test_demo_gives_pairs_in_both_directions() -> None:
-    config = DataConfig(source="demo")
+    config = DataConfig(source="demo", seed=7)
     assert registry.splits(config) == ["test", "unseen", "valid", "train"]
-    assert list(registry.pairs(config, 7, "unseen")) == [("7 en", "7 de")]
-    german = DataConfig(source="demo", source_lang="de", target_lang="en")
-    assert list(registry.pairs(german, 7, "train")) == [("7 de", "7 en")]
-    assert registry.fingerprint(config, 7, "train") != registry.fingerprint(config, 8, "train")
+    assert list(registry.pairs(config, "unseen")) == [("7 en", "7 de")]
+    german = replace(config, source_lang="de", target_lang="en")
+    assert list(registry.pairs(german, "train")) == [("7 de", "7 en")]
+    assert registry.fingerprint(config, "train") != registry.fingerprint(replace(config, seed=8), "train")
     with pytest.raises(UserError, match="English and German, or English and trees, not en and fr"):
-        registry.pairs(DataConfig(source="demo", target_lang="fr"), 7, "train")
+        registry.pairs(DataConfig(source="demo", target_lang="fr"), "train")
 
 
 @pytest.mark.usefixtures("grammar")
 def test_demo_knows_alignments_in_both_directions() -> None:
-    config = DataConfig(source="demo")
-    assert registry.alignments(config, 7, "unseen") == [read_gold("0-1 1p0")]
-    german = DataConfig(source="demo", source_lang="de", target_lang="en")
-    assert registry.alignments(german, 7, "valid") == [read_gold("1-0 0p1")]
+    config = DataConfig(source="demo", seed=7)
+    assert registry.alignments(config, "unseen") == [read_gold("0-1 1p0")]
+    german = replace(config, source_lang="de", target_lang="en")
+    assert registry.alignments(german, "valid") == [read_gold("1-0 0p1")]
     assert [registry.has_alignments(config, split) for split in registry.splits(config)] == [True, True, True, False]
     assert not registry.has_alignments(DataConfig(source="demo", target_lang="trees"), "test")
 
