@@ -80,14 +80,22 @@ def written(value: object) -> str:
 
 def with_values(config: Config, values: Mapping[str, Any]) -> Config:
     """Return the settings with other values for some, by their dotted names; check them like all settings."""
-    for name, value in values.items():
-        config = _with_value(config, name.split("."), value)
-    return config
+    changed: Config = _with_values(config, values)
+    return changed
 
 
-def _with_value(settings: Any, path: list[str], value: Any) -> Any:
-    name, *rest = path
-    return replace(settings, **{name: _with_value(getattr(settings, name), rest, value) if rest else value})
+def _with_values(settings: Any, values: Mapping[str, Any]) -> Any:
+    """Change a group at once: settings are checked against each other, so one of several may not fit without others."""
+    changes: dict[str, Any] = {}
+    groups: dict[str, dict[str, Any]] = {}
+    for path, value in values.items():
+        name, _, rest = path.partition(".")
+        if rest:
+            groups.setdefault(name, {})[rest] = value
+        else:
+            changes[name] = value
+    changes |= {name: _with_values(getattr(settings, name), inner) for name, inner in groups.items()}
+    return replace(settings, **changes)
 
 
 def nearest_key(wrong: str, choices: Iterable[str]) -> str:

@@ -1,0 +1,31 @@
+"""Several settings change together, in any order."""
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from nmt.config.keys import value_of, with_values
+from nmt.config.schema import Config
+from nmt.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"runtime.compile": True, "runtime.cuda_graphs": True},  # in one group
+        {"training.keep_last": 20, "averaging.last": 20},  # in two
+        {"training.batch_tokens": 60, "data.max_pieces": 50, "training.valid_sentences": 0, "training.best_by": "loss"},
+    ],
+)
+def test_settings_that_fit_only_together_are_accepted_in_any_order(values: dict[str, Any]) -> None:
+    for order in permutations(values.items()):
+        config = with_values(Config(), dict(order))
+        assert {key: value_of(config, key) for key in values} == values
+
+
+def test_settings_that_do_not_fit_are_refused_in_any_order() -> None:
+    values = {"runtime.compile": False, "runtime.cuda_graphs": True, "seed": 3}
+    for order in permutations(values.items()):
+        with pytest.raises(ConfigError, match=r"runtime\.cuda_graphs=true needs runtime\.compile=true"):
+            with_values(Config(), dict(order))
