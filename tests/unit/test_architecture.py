@@ -55,7 +55,7 @@ LAYERS = [
 
 HOMES = {
     "hydra": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun"},
-    "omegaconf": {"nmt.config.messages", "nmt.config.multirun", "nmt.config.saved"},
+    "omegaconf": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun", "nmt.config.saved"},
     "torch.distributed": {"nmt.compute.distributed"},
     "torch.nn.parallel": {"nmt.compute.distributed"},
     "wandb": {"nmt.runs.tracking"},

@@ -80,6 +80,7 @@ COMMANDS = {
         "nmt.commands.import_model",
         "make a run of a model in Hugging Face's Marian format, or of an export",
         ("source", "importing", "name", "paths"),
+        defaults=("name='${folder_name:${source}}'",),
     ),
     "report": Command(
         "nmt.commands.report",

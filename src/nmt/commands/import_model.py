@@ -1,7 +1,6 @@
 """`nmt import`: make a run of a model that other programs trained, or of an export."""
 
-from dataclasses import asdict, fields, replace
-from pathlib import Path
+from dataclasses import asdict, fields
 
 from nmt.config.keys import written
 from nmt.config.schema import Config, ModelConfig
@@ -11,21 +10,15 @@ from nmt.imports.import_folder import import_folder
 
 def run(config: Config) -> None:
     """Write the run, and print how to use it."""
-    settings = replace(config, name=_name(config))
-    run_folder, imported = import_folder(settings)
+    if not config.source:
+        raise UserError("name the folder of a model to import: nmt import source=FOLDER")
+    run_folder, imported = import_folder(config)
     model, tokenizer = imported.settings.model, imported.tokenizer
     parameters = sum(weight.numel() for weight in imported.weights.values())
     languages = f"{imported.settings.data.source_lang} to {imported.settings.data.target_lang}"
     sizes = " and ".join(f"{size:,}" for size in dict.fromkeys((tokenizer.source_size, tokenizer.target_size)))
     print(f"{run_folder}: {languages}, {parameters:,} parameters, {sizes} word pieces")
-    print(f"its shape, which training.init_from={settings.name} takes: {_shape(model, tokenizer.joint)}")
-
-
-def _name(config: Config) -> str:
-    """Return the name of the run: unless the settings give one, that of the folder."""
-    if not config.source:
-        raise UserError("name the folder of a model to import: nmt import source=FOLDER")
-    return Path(config.source).resolve().name if config.name == Config().name else config.name
+    print(f"its shape, which training.init_from={config.name} takes: {_shape(model, tokenizer.joint)}")
 
 
 def _shape(model: ModelConfig, joint: bool) -> str:

@@ -13,6 +13,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
+from omegaconf import OmegaConf
 
 from nmt.config.checks import is_utf8
 from nmt.config.keys import GROUPS, MIXTURE, all_keys
@@ -60,8 +61,14 @@ def conf_folder() -> Path:
 
 @cache
 def register_schema() -> None:
-    """Register the schema with Hydra, under the name that conf/config.yaml uses."""
+    """Register the schema with Hydra, under the name that conf/config.yaml uses, and the functions in values."""
     ConfigStore.instance().store("schema", schema_tree(), provider="nmt")
+    OmegaConf.register_new_resolver("folder_name", _folder_name)
+
+
+def _folder_name(path: str) -> str:
+    """Return the name of a folder, as a name for a run; the usual name if no folder is given."""
+    return Path(path).resolve().name if path else Config().name
 
 
 def _check_override(text: str) -> None:

@@ -21,7 +21,7 @@ class TrainingConfig:
     """Most source tokens, and most target tokens, in a global batch (over all devices)."""
     device_tokens: int = field(default=0, metadata=ADJUSTABLE)
     """Most source tokens, and most target tokens, in a micro-batch on one device; larger shares accumulate
-    gradients. 0 for no limit."""
+    gradients. 0 for no limit unless tuned."""
     schedule: str = "inverse_sqrt"
     """Learning rate after the warmup."""
     warmup_steps: int = 4000
