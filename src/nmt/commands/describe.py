@@ -11,8 +11,10 @@ import torch
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import TREES, Config
 from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.corpora import training_splits
 from nmt.data.manifest import read_manifest
 from nmt.data.mixed_store import open_training_text
+from nmt.data.records import encode_task
 from nmt.errors import ConfigError
 from nmt.estimate.hardware import (
     BANDWIDTH_SHARE,
@@ -169,8 +171,9 @@ def _device_count(config: Config) -> int:
 
 
 def _epoch_figures(config: Config) -> EpochFigures | None:
-    """Return the figures of an epoch, or None if the data is not prepared."""
-    if "encode train" not in read_manifest(config.data_folder).tasks:
+    """Return the figures of an epoch, or None if the data, or a corpus of a mixture, is not prepared."""
+    tasks = read_manifest(config.data_folder).tasks
+    if not all(encode_task(each.name) in tasks for each in training_splits(config.data)):
         return None
     store = open_training_text(config.data_folder, config.data)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)

@@ -1,12 +1,16 @@
 """The figures of `nmt describe`, as text and as JSON."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from nmt.commands.describe import describe, run
+from nmt.commands.describe import as_text, describe, run
 from nmt.config.compose import compose
+from nmt.data import tokenizer_task
+from nmt.data.prepare import prepare
 from nmt.errors import ConfigError
+from tests.unit.data.test_prepare import text
 
 
 @pytest.mark.parametrize("override", ["output=json", "describe.format=json"])
@@ -116,6 +120,30 @@ def test_a_warmup_longer_than_training_gives_a_warning(
 ) -> None:
     run(compose([f"training.steps={steps}", "runtime=cpu"]))
     assert ("warning: training.warmup_steps=4000 is above" in capsys.readouterr().out) == warned
+
+
+def test_mixture_has_figures_only_if_all_its_corpora_are_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenizer_task, "run_in_process", lambda function, *args: function(*args))
+    files = {}
+    for number, (name, count) in enumerate((("train", 60), ("more", 40), ("valid", 5), ("test", 5))):
+        files[name] = [str(tmp_path / f"{name}.{side}") for side in ("en", "de")]
+        for side, file in enumerate(files[name]):
+            Path(file).write_text("".join(f"{line}\n" for line in text(count, 2 * number + side)))
+    words = ["data=files", "data.corpus=toy", f"paths.data={tmp_path}", "tokenizer.vocab_size=100", "runtime=cpu"]
+    words += [f"data.{split}=[{','.join(files[split])}]" for split in ("train", "valid", "test")]
+    mixture = [*words, f"data.mixture.more.train=[{','.join(files['more'])}]"]
+    prepare(compose(words), lambda _: None)
+    part, half = describe(compose(words), 1).data, describe(compose(mixture), 1)
+    assert part is not None
+    assert part.pairs == 60
+    assert half.data is None
+    assert "data: not prepared yet" in as_text(compose(mixture), half)
+    prepare(compose(mixture), lambda _: None)
+    whole = describe(compose(mixture), 1).data
+    assert whole is not None
+    assert whole.pairs == 100
 
 
 def test_output_to_a_file_is_refused() -> None:
