@@ -55,12 +55,12 @@ def length_penalty(length: int, alpha: float) -> float:
 
 
 def ensemble_scorers(scorers: Sequence[NextTokenScorer]) -> NextTokenScorer:
-    """Return a scorer that averages the probabilities of several scorers."""
+    """Return a scorer that averages the probabilities of several scorers, in float32 as the search adds them up."""
     if len(scorers) == 1:
         return scorers[0]
 
     def average(tokens: Tensor, parents: Tensor) -> Tensor:
-        scores = torch.stack([scorer(tokens, parents).log_softmax(-1) for scorer in scorers])
+        scores = torch.stack([scorer(tokens, parents).log_softmax(-1, dtype=torch.float32) for scorer in scorers])
         return scores.logsumexp(0) - math.log(len(scorers))
 
     return average

@@ -168,6 +168,14 @@ def test_an_ensemble_averages_probabilities() -> None:
     torch.testing.assert_close(ensemble_scorers([lambda t, p: first])(tokens, parents), first)
 
 
+def test_an_ensemble_of_equal_models_in_bf16_scores_as_one_of_them() -> None:
+    tokens, parents = torch.full((20,), BOS), torch.arange(20)
+    logits = (torch.randn(20, 8000, generator=torch.Generator().manual_seed(1)) * 4).bfloat16()
+    both = ensemble_scorers([lambda t, p: logits, lambda t, p: logits])(tokens, parents)
+    assert both.dtype == torch.float32
+    torch.testing.assert_close(both, logits.double().log_softmax(-1).float(), atol=1e-5, rtol=0)
+
+
 @pytest.mark.parametrize("width", [3, 50, 64 * 6, 64 * 7, 64 * 40, 64 * 40 + 17])
 @pytest.mark.parametrize("count", [1, 6])
 def test_top_scores_by_chunks_equal_topk(width: int, count: int) -> None:
