@@ -165,7 +165,7 @@ def test_bad_input_is_refused_in_one_line(words: Words, text: Path, tmp_path: Pa
     assert "name the file to translate: input=FILE" in refused([*words, "input=-"])
     assert "does not exist" in refused([*words, f"input={tmp_path / 'none'}"])
     assert "holds monolingual.en and no manifest.json" in refused([*words, f"synthesize.folder={tmp_path}"])
-    assert "has no decoding.groups, terms, epsilon and noise: use engine=torch" in refused(
+    assert "has no decoding.noise: remove decoding.noise, or use engine=torch" in refused(
         [*words, "engine=ctranslate2", "decoding.noise=1"]
     )
     text.write_bytes(b"good\nbad \xff\n")

@@ -39,8 +39,7 @@ def choose_engine(config: Config, device: torch.device) -> Config:
 def _searches_alike(config: Config) -> bool:
     """Return whether the settings ask only for what both engines do alike."""
     decoding = config.decoding
-    torch_only = (decoding.ensemble, decoding.well_formed, decoding.terms, decoding.groups > 1, decoding.alignments)
-    return decoding.strategy == "beam" and not any((*torch_only, config.translate.prefix))
+    return decoding.strategy == "beam" and not (decoding.torch_only or config.translate.prefix)
 
 
 def _verified(config: Config) -> VerificationRecord | None:

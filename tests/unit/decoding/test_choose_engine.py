@@ -86,7 +86,16 @@ def test_the_model_translates_if_the_export_is_of_other_weights(config: Config) 
 
 
 @pytest.mark.parametrize(
-    "decoding", [{"strategy": "sample"}, {"ensemble": ["last"]}, {"groups": 2}, {"alignments": True}], ids=str
+    "decoding",
+    [
+        {"strategy": "sample"},
+        {"ensemble": ["last"]},
+        {"groups": 2},
+        {"alignments": True},
+        {"noise": 0.5},
+        {"epsilon": 0.02},
+    ],
+    ids=str,
 )
 def test_the_model_translates_where_the_export_would_search_differently(
     config: Config, decoding: dict[str, object]

@@ -132,11 +132,9 @@ class Config:
 
     def _check_ctranslate2(self) -> None:
         """Make sure that CTranslate2 can search as the settings ask."""
-        decoding = self.decoding
-        if decoding.ensemble:
-            raise ConfigError("engine=ctranslate2 translates with one model: remove decoding.ensemble")
-        if decoding.groups > 1 or decoding.terms or decoding.epsilon or decoding.noise:
-            raise ConfigError("engine=ctranslate2 has no decoding.groups, terms, epsilon and noise: use engine=torch")
+        if names := self.decoding.torch_only:
+            name = f"decoding.{names[0]}"
+            raise ConfigError(f"engine=ctranslate2 has no {name}: remove {name}, or use engine=torch")
 
     def _check_trees(self) -> None:
         """Make sure that settings for trees and settings for text are not mixed."""
@@ -152,8 +150,8 @@ class Config:
             )
         if trees and self.training.valid_sentences:
             raise ConfigError(f"training.valid_sentences needs text to score with BLEU, not {TREES}: set it to 0")
-        if self.decoding.well_formed and (self.engine == "ctranslate2" or not trees):
-            raise ConfigError(f"decoding.well_formed=true needs engine=torch and data.target_lang={TREES}")
+        if self.decoding.well_formed and not trees:
+            raise ConfigError(f"decoding.well_formed=true needs data.target_lang={TREES}")
 
     def _check_noise(self) -> None:
         """Make sure that noise fits the tokenizer and the text."""

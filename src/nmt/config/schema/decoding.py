@@ -85,6 +85,12 @@ class DecodingConfig:
         """How often each sentence stands in a batch: once per sample, or once per group of the beam."""
         return self.search.nbest if self.search.strategy == "sample" else self.groups
 
+    @property
+    def torch_only(self) -> list[str]:
+        """The names of the settings in use that only engine=torch offers."""
+        names = ("ensemble", "well_formed", "terms", "alignments", "noise", "epsilon")
+        return [name for name in names if getattr(self, name)] + ["groups"] * (self.groups > 1)
+
     def __post_init__(self) -> None:
         """Check the values."""
         check_choice("decoding.strategy", self.strategy, ("beam", "sample", "mbr"))
