@@ -264,11 +264,11 @@ def _torch_errors_as_disk_errors() -> Iterator[None]:
     try:
         yield
     except SafetensorError as error:
-        raise OSError(str(error)) from error
+        raise OSError(errno.EIO, str(error)) from error
     except RuntimeError as error:
         if "PytorchStreamWriter" not in str(error) and "unexpected pos" not in str(error):
             raise
-        raise OSError(str(error).splitlines()[0]) from error
+        raise OSError(errno.EIO, str(error).splitlines()[0]) from error
 
 
 @contextmanager

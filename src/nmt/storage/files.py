@@ -1,5 +1,6 @@
 """Write files completely or not at all: under a temporary name, synced to the disk, then renamed."""
 
+import errno
 import hashlib
 import json
 import os
@@ -16,6 +17,8 @@ from nmt.errors import UserError
 
 PARTIAL = ".partial"
 """Suffix of temporary names; anything with this suffix is unfinished and may be deleted."""
+WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+"""Errors of a disk, which name no file if they arise while an open file is written."""
 TOKEN_BYTES = 6
 """Random bytes in a temporary name, so that nobody can put something else under it beforehand."""
 
@@ -28,13 +31,15 @@ def replacing(path: Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(path)
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
-        try:
+    try:
+        with _explaining_write_errors(path, partial):
             yield partial
+        with _explaining_disk_errors(path):
             sync(partial)
             partial.replace(path)
             sync(path.parent)
-        finally:
-            partial.unlink(missing_ok=True)
+    finally:
+        remove(partial)
 
 
 @contextmanager
@@ -45,21 +50,28 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(path)
         partial.mkdir()
-        try:
+    try:
+        with _explaining_write_errors(path, partial):
             yield partial
-            mode = partial.stat().st_mode & 0o666  # as the umask says; safetensors lets only the owner read its files
-            for file in partial.iterdir():
-                if file.is_file():
-                    file.chmod(mode)
-                sync(file)
-            sync(partial)
+        with _explaining_disk_errors(path):
+            _sync_folder(partial)
             if path.exists():
                 path.replace(doomed)
             partial.replace(path)
             sync(path.parent)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-            shutil.rmtree(doomed, ignore_errors=True)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(doomed, ignore_errors=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Give the files of a folder the permissions of any new file, and wait until all has reached the disk."""
+    mode = folder.stat().st_mode & 0o666  # as the umask says; safetensors lets only the owner read its files
+    for file in folder.iterdir():
+        if file.is_file():
+            file.chmod(mode)
+        sync(file)
+    sync(folder)
 
 
 def remove_folder(path: Path) -> None:
@@ -98,10 +110,26 @@ def _explaining_disk_errors(path: Path, doing: str = "write") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UserError(
-            f"cannot {doing} {path}: {error.strerror or error}. Free some space or choose another folder; "
-            "what was there before is untouched."
-        ) from error
+        raise _disk_error(path, doing, error) from error
+
+
+@contextmanager
+def _explaining_write_errors(path: Path, partial: Path) -> Iterator[None]:
+    """Explain a failure to write `partial`; any other OSError belongs to what the block does besides and passes."""
+    try:
+        yield
+    except OSError as error:
+        names = (str(name) for name in (error.filename, error.filename2) if name is not None)
+        if error.errno not in WRITE_ERRORS and not any(Path(name).is_relative_to(partial) for name in names):
+            raise
+        raise _disk_error(path, "write", error) from error
+
+
+def _disk_error(path: Path, doing: str, error: OSError) -> UserError:
+    return UserError(
+        f"cannot {doing} {path}: {error.strerror or error}. Free some space or choose another folder; "
+        "what was there before is untouched."
+    )
 
 
 def sync(path: Path) -> None:

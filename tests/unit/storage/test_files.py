@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -134,6 +136,30 @@ def test_a_failed_write_leaves_a_file_unchanged(tmp_path: Path) -> None:
         fail_in_a_file(tmp_path / "file")
     assert (tmp_path / "file").read_text() == "old"
     assert names(tmp_path) == ["file"]
+
+
+OTHER_ERRORS = [
+    OSError("the engine cannot be loaded"),
+    FileNotFoundError(2, "No such file or directory", "weights"),
+    BrokenPipeError(32, "Broken pipe"),
+]
+
+
+@pytest.mark.parametrize("error", OTHER_ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("way", [replacing, replacing_folder])
+def test_an_error_that_is_none_of_the_disk_passes_unchanged(
+    tmp_path: Path, way: Callable[[Path], AbstractContextManager[Path]], error: OSError
+) -> None:
+    with pytest.raises(type(error), match=str(error.args[-1])) as caught, way(tmp_path / "made"):
+        raise error
+    assert caught.value is error
+    assert names(tmp_path) == []
+
+
+def test_a_file_that_cannot_be_made_in_a_folder_is_an_error_of_the_disk(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot write .*/made: No such file or directory"):  # noqa: SIM117
+        with replacing_folder(tmp_path / "made") as partial:
+            (partial / "none" / "file").touch()
 
 
 def test_removing_a_folder_leaves_no_temporary_files(tmp_path: Path) -> None:
