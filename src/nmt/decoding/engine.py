@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
 from itertools import chain, count, islice, repeat
+from operator import attrgetter
 from typing import ClassVar, Self, TypeVar
 
 import torch
@@ -22,7 +23,7 @@ from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.request import Request
 from nmt.decoding.risk import rank_by_utility
 from nmt.decoding.translation import Candidate, Likelihood, ScoredToken, Translation
-from nmt.decoding.utilities import UTILITIES
+from nmt.decoding.utilities import UTILITIES, Utility
 from nmt.errors import UserError
 from nmt.text.alignments import Link
 from nmt.text.blocks import blocks
@@ -66,7 +67,7 @@ class Engine(ABC):
         self.config = config
         self.max_source_tokens = max_source_tokens
         self.max_target_tokens = min(max_target_tokens, MAX_TARGET_TOKENS)
-        self._utility = UTILITIES[config.utility](config)
+        self._utility = _utility(config)
         self._glossary = Glossary.read(config.terms)
         self._constraints = ConstraintEncoder(tokenizer, self._glossary, self.max_target_tokens)
 
@@ -74,8 +75,9 @@ class Engine(ABC):
         """Return an engine with the same model and other settings; both may translate at the same time."""
         engine = copy(self)
         engine.config = config
-        if (config.utility, config.comet) != (self.config.utility, self.config.comet):
-            engine._utility = UTILITIES[config.utility](config)
+        choice = attrgetter("strategy", "utility", "comet")
+        if choice(config) != choice(self.config):
+            engine._utility = _utility(config)
         if config.terms != self.config.terms:
             engine._glossary = Glossary.read(config.terms)
         # a new one, because it remembers the terms of all requests
@@ -233,9 +235,10 @@ class Engine(ABC):
         """Return the candidates with the least Bayes risk."""
         if not candidates:
             return []
-        text = self.tokenizer.decode_source(source)
+        utility, text = self._utility, self.tokenizer.decode_source(source)
+        assert utility is not None
         return rank_by_utility(
-            candidates, self.tokenizer.decode, lambda translations: self._utility(translations, text), self.config.nbest
+            candidates, self.tokenizer.decode, lambda translations: utility(translations, text), self.config.nbest
         )
 
     def _scores_of(
@@ -262,6 +265,11 @@ class Engine(ABC):
                 "the rest is left out; split the line into sentences"
             )
         return [*source[:limit], EOS] if source else []
+
+
+def _utility(config: DecodingConfig) -> Utility | None:
+    """Return the utility of minimum Bayes risk; None for other searches, because COMET takes gigabytes."""
+    return UTILITIES[config.utility](config) if config.strategy == "mbr" else None
 
 
 def _candidate(
