@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 
 import pytest
@@ -15,6 +16,7 @@ from sacrebleu.dataset import base as sacrebleu_base
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
 from nmt.data import prepare, tokenizer_task
 from nmt.data.annotations import annotations_name
+from nmt.data.sources import sacrebleu_sets
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.evaluate import read_split
 from nmt.evaluation.metrics import score
@@ -132,6 +134,19 @@ def test_a_test_set_of_sacrebleu_scores_as_its_own_command_does(tmp_path: Path, 
         env={**os.environ, "SACREBLEU": str(cache)},
     ).stdout  # fmt: skip
     assert round(score(hypotheses, split.references, "de")["chrf"].score, 6) == json.loads(printed)["score"]
+
+
+def test_a_test_set_has_the_lines_that_sacrebleu_counts(tmp_path: Path, cache: Path) -> None:
+    folder = cache / "wmt14" / "full"
+    sources = ["one\u2028line", "another\x85line", "a\x0b\x0cthird"]
+    write(folder / "wmt14_full.en-de.src", sources)
+    write(folder / "wmt14_full.en-de.ref", ["eine", "zwei\u2029", "drei"])
+    data = config_with(tmp_path, ["sacrebleu:wmt14/full"]).data
+    found = list(sacrebleu_sets.pairs(data, 1, "test"))
+    dataset: Any = DATASETS["wmt14/full"]
+    assert [source for source, _ in found] == sources
+    assert len(found) == len(list(dataset.source("en-de"))) == len(list(dataset.references("en-de")))
+    assert [target.strip() for _, target in found] == ["eine", "zwei", "drei"]
 
 
 def test_a_test_set_that_cannot_be_downloaded_is_refused_in_one_line(

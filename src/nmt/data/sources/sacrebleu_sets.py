@@ -12,6 +12,7 @@ from nmt.data.annotations import Annotations
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages, split_names
 from nmt.errors import UserError, nearest
 from nmt.storage.files import checksums
+from nmt.text.lines import read_lines
 
 PREFIX = "sacrebleu:"
 """What precedes the name of a test set, as in sacrebleu:wmt14/full."""
@@ -77,7 +78,7 @@ def _files(dataset: Any, pair: str) -> tuple[Path, list[Path]]:
 
 
 def _lines(path: Path | str) -> list[str]:
-    return Path(path).read_text(encoding="utf-8").splitlines()
+    return list(read_lines(Path(path)))
 
 
 SOURCE = Source(fingerprint, pairs, annotations)
