@@ -7,7 +7,7 @@ from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.saved import flatten
 from nmt.config.schema import Config, DecodingConfig
-from nmt.data.corpora import split_languages
+from nmt.data.corpora import split_languages, split_settings
 from nmt.data.prepared import require_text
 from nmt.decoding import comet
 from nmt.decoding.load_engine import check_languages, load_engine
@@ -30,7 +30,7 @@ def run(config: Config) -> None:
         with distributed.together():
             names = config.evaluation.splits
             require_text(config, names)
-            splits = [read_split(config.data_folder, name, split_languages(config.data, name)) for name in names]
+            splits = [_read_split(config, name) for name in names]
             loaded = load_engine(config, machine)
             check_languages(loaded, config)
             if config.evaluation.comet:
@@ -45,6 +45,11 @@ def run(config: Config) -> None:
                 write_evaluation(scores_file(folder, split.name), _record(config, split, evaluation, loaded, machine))
                 _print(split.name, evaluation, loaded, folder)
                 _track(config, split, evaluation, loaded)
+
+
+def _read_split(config: Config, name: str) -> Split:
+    languages, tag = split_languages(config.data, name), split_settings(config.data, name).tag
+    return read_split(config.data_folder, name, languages, tag)
 
 
 def _record(

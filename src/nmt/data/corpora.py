@@ -73,6 +73,11 @@ def training_splits(data: DataConfig) -> list[CorpusSplit]:
     return [each for each in corpus_splits(data) if each.is_training_text]
 
 
+def split_settings(data: DataConfig, name: str) -> DataConfig:
+    """Return the settings of the corpus of a split, given the split's name in the prepared data."""
+    return next((each.data for each in corpus_splits(data) if each.name == name), data)
+
+
 def split_languages(data: DataConfig, name: str) -> Languages:
     """Return the languages of a split, given its name in the prepared data."""
-    return next((each.languages for each in corpus_splits(data) if each.name == name), languages(data))
+    return languages(split_settings(data, name))

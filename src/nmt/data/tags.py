@@ -23,6 +23,11 @@ def tags_of(splits: Iterable[CorpusSplit]) -> list[str]:
     return list(dict.fromkeys(split.data.tag for split in splits if split.data.tag))
 
 
+def untagged(line: str, tag: str) -> str:
+    """Return a source sentence without its tag, which may be empty."""
+    return line.removeprefix(f"{tag} ") if tag else line
+
+
 def tag_ids(tokenizer: Tokenizer, tags: Iterable[str], name: str) -> dict[str, int]:
     """Return the id of each tag; refuse a tokenizer, which errors call `name`, that has none for one of them."""
     ids = {}

@@ -14,7 +14,7 @@ from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import PreparationTasks
 from nmt.data.records import TOKENIZER_TASK, JsonObject, SampledLines, TrainedTokenizer, collect_task
 from nmt.data.rounds import stage_shares
-from nmt.data.tags import tag_ids, tags_of
+from nmt.data.tags import tag_ids, tags_of, untagged
 from nmt.errors import UserError
 from nmt.text import train_tokenizer
 from nmt.text.extend_tokenizer import check_joint, extend
@@ -159,8 +159,7 @@ def _train_model(
 
 
 def _lines(text: Text) -> chain[str]:
-    tag = f"{text.tag} " if text.tag else ""
-    return chain.from_iterable((line.removeprefix(tag) for line in read_lines(file)) for file in text.files)
+    return chain.from_iterable((untagged(line, text.tag) for line in read_lines(file)) for file in text.files)
 
 
 def _train_symbols(files: list[Path]) -> tuple[bytes, train_tokenizer.LinesSeen]:

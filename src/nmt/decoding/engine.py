@@ -235,8 +235,10 @@ class Engine(ABC):
         """Return the candidates with the least Bayes risk."""
         if not candidates:
             return []
-        utility, text = self._utility, self.tokenizer.decode_source(source)
+        utility = self._utility
         assert utility is not None
+        tagged = source[0] in self.tokenizer.source_tags
+        text = self.tokenizer.decode_source(source[1:] if tagged else source)
         return rank_by_utility(
             candidates, self.tokenizer.decode, lambda translations: utility(translations, text), self.config.nbest
         )

@@ -15,6 +15,7 @@ from nmt.config.schema import TREES
 from nmt.data.alignments import alignments_of
 from nmt.data.annotations import Annotations, annotations_of
 from nmt.data.prepared import verify_task
+from nmt.data.tags import untagged
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
 from nmt.evaluation.alignments import AlignmentScore, score_alignments
@@ -41,6 +42,13 @@ class Split:
     annotations: Annotations = field(default_factory=Annotations)
     alignments: list[GoldAlignment] = field(default_factory=list)
     """The true word alignments with the first reference; none if they are not known."""
+    tag: str = ""
+    """The tag before each source sentence."""
+
+    @property
+    def untagged_sources(self) -> list[str]:
+        """The source sentences without their tags, which no metric should see."""
+        return [untagged(source, self.tag) for source in self.sources]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +81,8 @@ class Evaluation:
         return len(self.hypotheses) / self.seconds
 
 
-def read_split(folder: Path, name: str, languages: tuple[str, str]) -> Split:
-    """Read the source and target text of a split."""
+def read_split(folder: Path, name: str, languages: tuple[str, str], tag: str = "") -> Split:
+    """Read the source and target text of a split, whose source sentences begin with a tag if it has one."""
     paths = [folder / f"{name}.{language}" for language in languages]
     for path in paths:
         if not path.is_file():
@@ -90,7 +98,7 @@ def read_split(folder: Path, name: str, languages: tuple[str, str]) -> Split:
         raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
     if languages[1] == TREES:
         check_references(sources, references, str(paths[1]))
-    return Split(name, sources, references, annotations_of(folder, name), alignments_of(folder, name))
+    return Split(name, sources, references, annotations_of(folder, name), alignments_of(folder, name), tag)
 
 
 def evaluate(engine: Engine, split: Split, target_lang: str, comet: str = "") -> Evaluation:
@@ -105,7 +113,7 @@ def evaluate(engine: Engine, split: Split, target_lang: str, comet: str = "") ->
     if target_lang == TREES:
         hypotheses, repairs = repair_all(split.sources, hypotheses)
         return Evaluation(hypotheses, score(hypotheses, split.references, target_lang), nll, seconds, repairs)
-    text = Translated(hypotheses, references, target_lang, split.sources, comet)
+    text = Translated(hypotheses, references, target_lang, split.untagged_sources, comet)
     divided = parts(text, split.annotations.labels)
     aligned = _score_alignments(engine, split)
     return Evaluation(hypotheses, score_text(text), nll, seconds, rates=rates(text), parts=divided, alignments=aligned)

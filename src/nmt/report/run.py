@@ -8,10 +8,11 @@ import numpy as np
 
 from nmt.config.schema import Config
 from nmt.data.annotations import annotations_of
-from nmt.data.corpora import split_languages
+from nmt.data.corpora import split_languages, split_settings
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import read_manifest
 from nmt.data.records import Manifest
+from nmt.data.tags import untagged
 from nmt.errors import UserError, nearest
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.runs.environment import Environment, read_environment
@@ -28,6 +29,7 @@ class Evaluated:
     split: str
     scores: EvaluationRecord
     sources: list[str]
+    """The source sentences, without tags."""
     references: list[str]
     """The first reference of each sentence."""
     hypotheses: list[str]
@@ -92,10 +94,12 @@ class Run:
             if not file.is_file():
                 raise UserError(f"{file} is not there: run `make {'eval' if file == files[2] else 'data'}`")
         sources, references, hypotheses = (list(read_lines(file)) for file in files)
+        tag = split_settings(self.config.data, split).tag
         if not len(sources) == len(references) == len(hypotheses):
             raise UserError(f"the text of {split} has changed since it was translated: run `make eval` again")
         further = annotations_of(self.data_folder, split).references
-        return Evaluated(split, self.scores(split), sources, references, hypotheses, further)
+        untagged_sources = [untagged(source, tag) for source in sources]
+        return Evaluated(split, self.scores(split), untagged_sources, references, hypotheses, further)
 
     def manifest(self) -> Manifest:
         """Return the manifest of the prepared data."""

@@ -3,12 +3,14 @@
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import sentencepiece
 
 from nmt.errors import UserError
 from nmt.storage.files import replacing
+from nmt.text.sentencepiece_model import USER_DEFINED, read_pieces
 from nmt.text.special import BOS, EOS, PAD, UNK
 
 JOINT_FILE = "tokenizer.model"
@@ -74,6 +76,12 @@ class Tokenizer:
     def vocabularies(self) -> tuple[list[str], list[str]]:
         """The tokens of the source and the target vocabulary, in the order of their ids."""
         return _pieces(self._source), _pieces(self._target)
+
+    @cached_property
+    def source_tags(self) -> frozenset[int]:
+        """The source ids of pieces that the user has defined, as tags are."""
+        pieces = read_pieces(self._models[0], "the tokenizer of the source side")
+        return frozenset(index for index, piece in enumerate(pieces) if piece.kind == USER_DEFINED)
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the ids of source sentences."""

@@ -35,8 +35,11 @@ from nmt.data.layout import CorpusLayout
 from nmt.data.records import TaskRecord, align_task
 from nmt.decoding.alignments import AlignmentSource
 from nmt.decoding.torch_engine import TorchEngine
+from nmt.evaluation import evaluate as evaluation
 from nmt.evaluation.alignments import LinkCounts
 from nmt.evaluation.evaluate import Split, read_split, reference_nll, translate_together
+from nmt.evaluation.metric import Score, Translated
+from nmt.evaluation.metrics import score_text
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.runs.checkpoints import Checkpoints, load
@@ -230,6 +233,26 @@ def test_trackers_get_only_the_files_that_a_checkpoint_lists(run: Run, monkeypat
         "model.safetensors",
         "tokenizer.model",
     ]
+
+
+def test_tags_are_no_part_of_the_sources_that_metrics_see(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, overrides = run
+    ten = " ".join(["dog"] * 10)
+    write_split(config, "test", ["@de@ a dog", f"@de@ {ten}", "@de@ a cat"], ["ein Hund", "zehn Hunde", "eine Katze"])
+    copies = ["a dog", ten, "a cat"]
+    seen: list[Translated] = []
+
+    def see(text: Translated) -> dict[str, Score]:
+        seen.append(text)
+        return score_text(text)
+
+    monkeypatch.setattr(evaluation, "translate_together", lambda engine, sources, name: copies)
+    monkeypatch.setattr(evaluation, "score_text", see)
+    assert main(["eval", *overrides, "data.tag=@de@"]) == 0
+    report = json.loads((config.run_folder / "eval" / "test.json").read_text(encoding="utf-8"))
+    assert (report["rates"]["copied"], report["rates"]["hallucinated"]) == (1.0, 0.0)
+    assert [(part["value"], part["sentences"]) for part in report["parts"]] == [("1-10", 3)]
+    assert [text.sources for text in seen] == [copies]
 
 
 def test_batched_nll_equals_the_nll_of_each_reference_alone(run: Run) -> None:

@@ -19,7 +19,7 @@ from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding import batches
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine, load_model
-from nmt.decoding.utilities import UTILITIES, Utility
+from nmt.decoding.utilities import UTILITIES, Matrix, Utility
 from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
@@ -27,7 +27,7 @@ from nmt.model.packed import Packed
 from nmt.runs.checkpoint_files import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint
 from nmt.text.special import BOS, EOS, PAD, UNK
-from nmt.text.tokenizer import Tokenizer
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
 CPU = torch.device("cpu")
 LINES = [
@@ -41,11 +41,11 @@ LINES = [
 ]
 
 
-def train_pieces(vocab_size: int = 44) -> bytes:
+def train_pieces(vocab_size: int = 44, **more: Any) -> bytes:
     content = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(LINES * 5), model_writer=content, model_type="bpe", vocab_size=vocab_size, minloglevel=2,
-        unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS,
+        unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS, **more,
     )  # fmt: skip
     return content.getvalue()
 
@@ -435,3 +435,17 @@ def test_the_model_of_a_utility_is_loaded_for_minimum_bayes_risk_only(
     by_risk.with_search(replace(risk, comet="other"), 1)
     TorchEngine([random_model(tokenizer)], tokenizer, risk, CPU)
     assert loaded == ["model", "other", "model"]
+
+
+def test_utilities_see_sources_without_tags(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources: list[str] = []
+
+    def compare(texts: Sequence[str], source: str) -> Matrix:
+        sources.append(source)
+        return np.ones((len(texts), len(texts)))
+
+    monkeypatch.setitem(UTILITIES, "chrf", lambda _: compare)
+    tokenizer = Tokenizer(train_pieces(user_defined_symbols=[f"{SPACE_MARK}<de>"]))
+    engine = translator([random_model(tokenizer)], tokenizer, strategy="mbr", candidates=2)
+    list(engine.translate(["<de> a dog", "a cat"]))
+    assert sorted(sources) == ["a cat", "a dog"]

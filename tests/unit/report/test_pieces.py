@@ -1,5 +1,6 @@
 """The contents of the report, section by section."""
 
+import shutil
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -68,6 +69,15 @@ def test_missing_text_of_a_split_is_refused_by_name(first: Config, tmp_path: Pat
     moved = replace(run, data_folder=tmp_path)
     with pytest.raises(UserError, match=r"test\.en is not there: run `make data`"):
         moved.evaluated("test")
+
+
+def test_sentences_of_a_report_have_no_tags(first: Config, tmp_path: Path) -> None:
+    run = read(first)
+    plain = run.evaluated("test")
+    (tmp_path / "test.en").write_text("".join(f"<de> {line}\n" for line in plain.sources), encoding="utf-8")
+    shutil.copyfile(run.data_folder / "test.de", tmp_path / "test.de")
+    tagged = replace(run, data_folder=tmp_path, config=replace(run.config, data=replace(run.config.data, tag="<de>")))
+    assert tagged.evaluated("test") == plain
 
 
 def test_curves_leave_out_values_that_are_not_finite(first: Config) -> None:
