@@ -13,6 +13,7 @@ from nmt.decoding import comet
 from nmt.decoding.load_engine import check_languages, load_engine
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.evaluation.alignments import chosen_score
+from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
 from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
@@ -33,11 +34,10 @@ def run(config: Config) -> None:
             splits = [_read_split(config, name) for name in names]
             loaded = load_engine(config, machine)
             check_languages(loaded, config)
-            if config.evaluation.comet:
-                comet.load(config.evaluation.comet, "evaluation.comet")  # fails before hours of translation
+            _load_metrics(config)  # fails before hours of translation
         for split in splits:
             language = split_languages(config.data, split.name)[1]
-            evaluation = evaluate(loaded.engine, split, language, config.evaluation.comet)
+            evaluation = evaluate(loaded.engine, split, language, config.evaluation)
             if distributed.is_main():
                 folder = scores_folder(config)
                 hypotheses = "".join(f"{line}\n" for line in evaluation.hypotheses)
@@ -50,6 +50,17 @@ def run(config: Config) -> None:
 def _read_split(config: Config, name: str) -> Split:
     languages, tag = split_languages(config.data, name), split_settings(config.data, name).tag
     return read_split(config.data_folder, name, languages, tag)
+
+
+def _load_metrics(config: Config) -> None:
+    if config.evaluation.comet:
+        comet.load(config.evaluation.comet, "evaluation.comet")
+    for split in config.evaluation.splits:
+        make_bleu(_bleu_tokenizer(config, split))
+
+
+def _bleu_tokenizer(config: Config, split: str) -> str:
+    return bleu_tokenizer(split_languages(config.data, split)[1], config.evaluation.bleu_tokenizer)
 
 
 def _record(
@@ -65,6 +76,7 @@ def _record(
         perplexity=evaluation.perplexity,
         corpus=config.data.corpus,
         languages=split_languages(config.data, split.name),
+        bleu_tokenizer=_bleu_tokenizer(config, split.name),
         decoding=config.decoding,
         engine=loaded.engine.name,
         machine=str(machine),

@@ -31,7 +31,7 @@ from nmt.training.memory_check import check_memory
 from nmt.training.resume import find_checkpoint, finished_message
 from nmt.training.schedule import warmup_warning
 from nmt.training.trainer import Trainer
-from nmt.training.validation import validate
+from nmt.training.validation import check_bleu, validate
 from nmt.tuning.apply import Taken, keep_tuned, take_tuned
 
 STOPPED_EXIT_CODE = 143
@@ -46,6 +46,7 @@ def run(config: Config) -> None:
         distributed.check_same(shared_settings(config), "settings")
         with distributed.together():
             data = open_data(config)
+            check_bleu(config, data.valid)  # before hours of training
             checkpoint = find_checkpoint(config, data)
             origin = load(find_origin(config)) if config.training.init_from and checkpoint is None else None
         distributed.check_same(shared_files(data, checkpoint, origin), "files")

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from nmt.evaluation.bleu import make_bleu
 from nmt.evaluation.metric import Translated, corpus_score
 
 LENGTHS = (10, 20, 30, 50)
@@ -53,6 +53,7 @@ class Rates:
 def parts(text: Translated, labels: Mapping[str, Sequence[str]]) -> list[Part]:
     """Score each part of a test set: by the length of the source, and by each label."""
     columns = {**labels, "length": [length_group(len(source.split())) for source in text.sources]}
+    metrics = make_bleu(text.tokenizer), CHRF()
     found = []
     for label, column in columns.items():
         for value in sorted(set(column), key=_in_order):
@@ -60,7 +61,7 @@ def parts(text: Translated, labels: Mapping[str, Sequence[str]]) -> list[Part]:
             hypotheses, *references = (
                 [lines[index] for index in chosen] for lines in (text.hypotheses, *text.references)
             )
-            bleu, chrf = (corpus_score(metric, hypotheses, references).score for metric in (BLEU(), CHRF()))
+            bleu, chrf = (corpus_score(metric, hypotheses, references).score for metric in metrics)
             found.append(Part(label, value, len(chosen), bleu, chrf))
     return found
 

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
-from nmt.config.schema import TREES
+from nmt.config.schema import TREES, EvaluationConfig
 from nmt.data.alignments import alignments_of
 from nmt.data.annotations import Annotations, annotations_of
 from nmt.data.prepared import verify_task
@@ -101,10 +101,10 @@ def read_split(folder: Path, name: str, languages: tuple[str, str], tag: str = "
     return Split(name, sources, references, annotations_of(folder, name), alignments_of(folder, name), tag)
 
 
-def evaluate(engine: Engine, split: Split, target_lang: str, comet: str = "") -> Evaluation:
+def evaluate(engine: Engine, split: Split, target_lang: str, settings: EvaluationConfig) -> Evaluation:
     """Translate and score a split; each process translates its share and returns the whole result.
 
-    Trees are repaired before they are scored. `comet` is the model of COMET, if that is wanted.
+    Trees are repaired before they are scored.
     """
     started = time.perf_counter()
     hypotheses = translate_together(engine, split.sources, split.name)
@@ -113,7 +113,9 @@ def evaluate(engine: Engine, split: Split, target_lang: str, comet: str = "") ->
     if target_lang == TREES:
         hypotheses, repairs = repair_all(split.sources, hypotheses)
         return Evaluation(hypotheses, score(hypotheses, split.references, target_lang), nll, seconds, repairs)
-    text = Translated(hypotheses, references, target_lang, split.untagged_sources, comet)
+    text = Translated(
+        hypotheses, references, target_lang, split.untagged_sources, settings.comet, settings.bleu_tokenizer
+    )
     divided = parts(text, split.annotations.labels)
     aligned = _score_alignments(engine, split)
     return Evaluation(hypotheses, score_text(text), nll, seconds, rates=rates(text), parts=divided, alignments=aligned)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from sacrebleu.metrics.base import Metric as SacrebleuMetric
 
+from nmt.evaluation.bleu import AUTO, bleu_tokenizer
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -25,6 +27,13 @@ class Translated:
     sources: Sequence[str] = ()
     comet: str = ""
     """The model of COMET; empty if it is not wanted."""
+    bleu_tokenizer: str = AUTO
+    """The setting `evaluation.bleu_tokenizer`."""
+
+    @property
+    def tokenizer(self) -> str:
+        """The name of BLEU's tokenizer."""
+        return bleu_tokenizer(self.target_lang, self.bleu_tokenizer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +46,17 @@ class Metric:
     """Compute the score of translations."""
     trees: bool = False
     """Whether it scores linearised trees instead of text."""
-    sacrebleu: Callable[[], SacrebleuMetric] | None = None
-    """Make the sacreBLEU object that significance tests resample, if the metric has one."""
+    sacrebleu: Callable[[str], SacrebleuMetric] | None = None
+    """Make the sacreBLEU object that significance tests resample, if the metric has one, given BLEU's tokenizer."""
     is_wanted: Callable[[Translated], bool] = lambda _: True
     """Whether the settings ask for it; most metrics are always computed."""
 
 
-def from_sacrebleu(title: str, make: Callable[[], SacrebleuMetric]) -> Metric:
-    """Return one of sacreBLEU's metrics, computed on the raw text for every language."""
+def from_sacrebleu(title: str, make: Callable[[str], SacrebleuMetric]) -> Metric:
+    """Return one of sacreBLEU's metrics, computed on the raw text, given a function from BLEU's tokenizer to it."""
 
     def score(text: Translated) -> Score:
-        return corpus_score(make(), text.hypotheses, text.references)
+        return corpus_score(make(text.tokenizer), text.hypotheses, text.references)
 
     return Metric(title, score, sacrebleu=make)
 

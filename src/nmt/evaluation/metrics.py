@@ -1,25 +1,24 @@
 """The metrics of `eval`, by name. To add one, write a `Metric` and register it in `METRICS`."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from nmt.config.schema import TREES
 from nmt.errors import UserError
+from nmt.evaluation.bleu import make_bleu
 from nmt.evaluation.comet import comet_score
 from nmt.evaluation.metric import Metric, Score, Translated, from_sacrebleu
 from nmt.evaluation.paper_bleu import paper_bleu
 from nmt.evaluation.tree_scores import bracket_metric
 
 METRICS: Mapping[str, Metric] = {
-    "bleu": from_sacrebleu("BLEU", BLEU),
+    "bleu": from_sacrebleu("BLEU", make_bleu),
     "bleu_paper": Metric("BLEU as in the paper", paper_bleu),
-    "chrf": from_sacrebleu("chrF", CHRF),
-    "chrfpp": from_sacrebleu("chrF++", partial(CHRF, word_order=2)),
-    "ter": from_sacrebleu("TER", TER),
+    "chrf": from_sacrebleu("chrF", lambda _: CHRF()),
+    "chrfpp": from_sacrebleu("chrF++", lambda _: CHRF(word_order=2)),
+    "ter": from_sacrebleu("TER", lambda _: TER()),
     "comet": Metric("COMET", comet_score, is_wanted=lambda text: bool(text.comet)),
     "bracket_f1": bracket_metric("Bracket F1", lambda counts: counts.f1),
     "bracket_precision": bracket_metric("Bracket precision", lambda counts: counts.precision),

@@ -38,6 +38,8 @@ class EvaluationRecord:
     corpus: str = ""
     languages: tuple[str, ...] = ()
     """Source and target language."""
+    bleu_tokenizer: str = ""
+    """The name of BLEU's tokenizer, which reports use, too."""
     decoding: DecodingConfig | None = None
     engine: str = "torch"
     machine: str = ""
@@ -56,7 +58,7 @@ class EvaluationRecord:
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Read the content of a file; raise KeyError, TypeError or ValueError if it holds no scores."""
         plain = ("sentences", "seconds", "sentences_per_second", "nll", "perplexity", "corpus", "engine", "machine",
-                 "processes")  # fmt: skip
+                 "processes", "bleu_tokenizer")  # fmt: skip
         scores = {name: value for name, value in content.items() if isinstance(value, dict) and "score" in value}
         languages = tuple(content.get("languages", ()))
         required = REQUIRED_TREE_SCORES if languages[1:] == (TREES,) else REQUIRED_SCORES

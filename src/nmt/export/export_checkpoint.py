@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from sacrebleu.metrics.bleu import BLEU
 
 from nmt import __version__
 from nmt.config.saved import from_yaml
@@ -15,6 +16,7 @@ from nmt.data.manifest import read_manifest
 from nmt.data.records import collect_task, encode_task
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
+from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.export.card import CardFacts, card
 from nmt.export.exporter import Exporter, TrainedModel
@@ -46,6 +48,8 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
     exporter = EXPORTERS[config.export.target]
     checkpoint = load(resolve(config.run_folder, config.checkpoint))
     sample = _read_sample(config)
+    tokenizer_of_bleu = bleu_tokenizer(config.data.target_lang, config.evaluation.bleu_tokenizer)
+    bleu = make_bleu(tokenizer_of_bleu) if sample.references else None
     settings = from_yaml(checkpoint.config_text)
     exporter.check(settings.model)
     model, tokenizer = load_model(checkpoint, settings.model, CPU)
@@ -57,7 +61,7 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
         exported = exporter.open(partial, native, sample.lines)
         verification = verify(native, exported, sample.lines)
         accept(verification, config.export.quantization)
-        quality = _compare_quality(usual, native, verification, sample)
+        quality = _compare_quality(usual, native, verification, sample, bleu)
         speedup = None
         if trained.quantization == "int8":
             fast = TorchEngine([model], tokenizer, trained.decoding, CPU, precision)
@@ -78,14 +82,14 @@ def _beam_search(config: Config) -> DecodingConfig:
 
 
 def _compare_quality(
-    usual: TorchEngine, native: TorchEngine, verification: Verification, sample: Sample
+    usual: TorchEngine, native: TorchEngine, verification: Verification, sample: Sample, bleu: BLEU | None
 ) -> Quality | None:
     """Compare the scores of the model, searched as `eval` does, with those of the export; None without references."""
-    if not sample.references:
+    if bleu is None:
         return None
     same_search = native is usual
     scored = verification.ours if same_search else [each.text for each in usual.translate(sample.lines)]
-    return compare_quality(scored, verification.theirs, sample.references)
+    return compare_quality(scored, verification.theirs, sample.references, bleu)
 
 
 def _read_sample(config: Config) -> Sample:

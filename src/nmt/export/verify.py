@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
-from nmt.evaluation.metric import Translated
-from nmt.evaluation.metrics import METRICS
+from nmt.evaluation.metric import corpus_score
 
 MIN_IDENTICAL = {"float32": 0.98, "int8": 0.5}
 """The smallest share of the sample whose translations must be identical; exact exports differ only in ties."""
@@ -86,13 +88,15 @@ def accept(found: Verification, quantization: str) -> None:
         )
 
 
-def compare_quality(model: Sequence[str], export: Sequence[str], references: Sequence[str]) -> Quality:
+def compare_quality(model: Sequence[str], export: Sequence[str], references: Sequence[str], bleu: BLEU) -> Quality:
     """Score the model's and the export's translations of the same sentences."""
-    bleu, chrf = (
-        [METRICS[name].score(Translated(translations, [references], "")).score for translations in (model, export)]
-        for name in ("bleu", "chrf")
+    return Quality(
+        *(
+            corpus_score(metric, translations, [references]).score
+            for metric in (bleu, CHRF())
+            for translations in (model, export)
+        )
     )
-    return Quality(*bleu, *chrf)
 
 
 def compare_speed(model: Engine, export: Engine, lines: Sequence[str]) -> float:

@@ -110,13 +110,14 @@ def read_same_text(runs: Runs, split: str) -> dict[str, Evaluated]:
 
 def _compare_split(split: str, evaluated: Mapping[str, Evaluated]) -> list[ScoreComparison]:
     """Compare all runs with the first run by the paired bootstrap of sacreBLEU."""
-    references = next(iter(evaluated.values())).all_references
+    first = next(iter(evaluated.values()))
     systems: list[tuple[str, Sequence[str]]] = [(name, each.hypotheses) for name, each in evaluated.items()]
     compared = []
     for metric in METRICS.values():
         if metric.sacrebleu is None:
             continue
-        test = PairedTest(systems, {"": metric.sacrebleu()}, references, test_type="bs", n_samples=BOOTSTRAP_SAMPLES)
+        made = {"": metric.sacrebleu(first.bleu_tokenizer)}
+        test = PairedTest(systems, made, first.all_references, test_type="bs", n_samples=BOOTSTRAP_SAMPLES)
         signatures, results = test()
         ((name, signature),) = signatures.items()  # sacreBLEU's own name for the metric
         scores = [_run_score(run, result) for run, result in zip(evaluated, results[name], strict=True)]

@@ -74,14 +74,14 @@ def compare_groups(groups: Groups) -> list[GroupComparison]:
 
 def _compare_split(split: str, groups: Groups) -> list[GroupComparison]:
     found = read_same_text(all_runs(groups), split)
-    references = next(iter(found.values())).all_references
+    first = next(iter(found.values()))
     compared = []
     for metric in METRICS.values():
         if metric.sacrebleu is None:
             continue
-        make = metric.sacrebleu()
+        make = metric.sacrebleu(first.bleu_tokenizer)
         scored = {
-            name: group_scores(make, [found[run.name].hypotheses for run in runs], references)
+            name: group_scores(make, [found[run.name].hypotheses for run in runs], first.all_references)
             for name, runs in groups.items()
         }
         baseline = next(iter(scored.values()))

@@ -14,6 +14,7 @@ from nmt.data.manifest import read_manifest
 from nmt.data.records import Manifest
 from nmt.data.tags import untagged
 from nmt.errors import UserError, nearest
+from nmt.evaluation.bleu import DEFAULT_TOKENIZER, bleu_tokenizer
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
 from nmt.runs.environment import Environment, read_environment
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
@@ -34,6 +35,7 @@ class Evaluated:
     """The first reference of each sentence."""
     hypotheses: list[str]
     further_references: list[list[str]] = field(default_factory=list)
+    bleu_tokenizer: str = DEFAULT_TOKENIZER
 
     @property
     def all_references(self) -> list[list[str]]:
@@ -99,7 +101,20 @@ class Run:
             raise UserError(f"the text of {split} has changed since it was translated: run `make eval` again")
         further = annotations_of(self.data_folder, split).references
         untagged_sources = [untagged(source, tag) for source in sources]
-        return Evaluated(split, self.scores(split), untagged_sources, references, hypotheses, further)
+        return Evaluated(
+            split,
+            self.scores(split),
+            untagged_sources,
+            references,
+            hypotheses,
+            further,
+            self.bleu_tokenizer_of(split),
+        )
+
+    def bleu_tokenizer_of(self, split: str) -> str:
+        """Return the name of the tokenizer of BLEU with which `eval` scored a split."""
+        # older versions wrote none
+        return self.scores(split).bleu_tokenizer or bleu_tokenizer(split_languages(self.config.data, split)[1])
 
     def manifest(self) -> Manifest:
         """Return the manifest of the prepared data."""

@@ -8,10 +8,10 @@ from difflib import SequenceMatcher
 from itertools import chain, islice
 
 from sacrebleu.metrics.base import Metric
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from nmt.data.corpora import split_languages, training_splits
+from nmt.evaluation.bleu import make_bleu
 from nmt.report.charts import Bucket
 from nmt.report.run import Evaluated, Run
 from nmt.text.lines import read_lines
@@ -47,7 +47,7 @@ class Sentence:
 
 def sentences(evaluated: Evaluated) -> list[Sentence]:
     """Score every sentence; return them in the order of the text."""
-    bleu, chrf = BLEU(effective_order=True), CHRF()
+    bleu, chrf = make_bleu(evaluated.bleu_tokenizer, effective_order=True), CHRF()
     found = []
     lines = zip(evaluated.sources, evaluated.hypotheses, evaluated.references, strict=True)
     for number, (source, hypothesis, reference) in enumerate(lines, start=1):
@@ -127,7 +127,7 @@ def word_counts(run: Run, wanted: Iterable[str], split: str = "test") -> Counter
 def _score_buckets(evaluated: Evaluated, values: Sequence[int], ends: Sequence[int]) -> list[Bucket]:
     """Group sentences by their values into ranges with these upper ends; score each group that is not empty."""
     buckets = []
-    metrics: dict[str, Metric] = {"BLEU": BLEU(), "chrF": CHRF()}
+    metrics: dict[str, Metric] = {"BLEU": make_bleu(evaluated.bleu_tokenizer), "chrF": CHRF()}
     for low, high in zip((-1, *ends), (*ends, None), strict=True):
         chosen = [index for index, value in enumerate(values) if low < value and (high is None or value <= high)]
         if chosen:

@@ -1,6 +1,6 @@
 """Validate on the development set, during training and when checkpoints are chosen for averaging."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
@@ -13,6 +13,7 @@ from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.data.store import PairStore
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
+from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
 from nmt.evaluation.evaluate import read_split, translate_together
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import METRICS
@@ -55,7 +56,17 @@ def decoded_bleu(
     count = config.training.valid_sentences
     engine = TorchEngine([trainer.model], tokenizer, config.decoding, *trainer.machine)
     hypotheses = translate_together(engine, split.sources[:count], interruptible_together=interruptible_together)
-    return METRICS["bleu"].score(Translated(hypotheses, [split.references[:count]], languages[1])).score
+    text = Translated(
+        hypotheses, [split.references[:count]], languages[1], bleu_tokenizer=config.evaluation.bleu_tokenizer
+    )
+    return METRICS["bleu"].score(text).score
+
+
+def check_bleu(config: Config, valid: Iterable[str]) -> None:
+    """Refuse a tokenizer of BLEU that cannot be loaded, given the names of the development sets."""
+    if config.training.valid_sentences:
+        for name in valid:
+            make_bleu(bleu_tokenizer(split_languages(config.data, name)[1], config.evaluation.bleu_tokenizer))
 
 
 def development_loss(

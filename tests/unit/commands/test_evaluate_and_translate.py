@@ -16,6 +16,7 @@ import pytest
 import sacrebleu
 import sentencepiece
 import torch
+from sacrebleu.tokenizers import tokenizer_ja_mecab
 from torch.nn import functional as F
 
 from nmt.cli import main
@@ -253,6 +254,26 @@ def test_tags_are_no_part_of_the_sources_that_metrics_see(run: Run, monkeypatch:
     assert (report["rates"]["copied"], report["rates"]["hallucinated"]) == (1.0, 0.0)
     assert [(part["value"], part["sentences"]) for part in report["parts"]] == [("1-10", 3)]
     assert [text.sources for text in seen] == [copies]
+
+
+def test_bleu_has_the_tokenizer_of_the_settings(run: Run) -> None:
+    config, overrides = run
+    assert main(["eval", *overrides, "evaluation.bleu_tokenizer=char"]) == 0
+    report = json.loads((config.run_folder / "eval" / "test.json").read_text(encoding="utf-8"))
+    hypotheses = (config.run_folder / "eval" / "test.hyp.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    assert report["bleu"]["score"] == sacrebleu.corpus_bleu(hypotheses, [REFERENCES], tokenize="char").score
+    assert "|tok:char|" in report["bleu"]["signature"]
+    assert report["bleu_tokenizer"] == "char"
+
+
+def test_a_missing_tokenizer_of_bleu_is_refused_before_translation(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, overrides = run
+    monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
+    monkeypatch.setattr(evaluation, "translate_together", lambda *_: pytest.fail("it translates"))
+    assert main(["eval", *overrides, "evaluation.bleu_tokenizer=ja-mecab"]) == 2
+    assert re.fullmatch(r"nmt: BLEU needs the tokenizer ja-mecab, .*sacrebleu\[ja\].*\n", capsys.readouterr().err)
 
 
 def test_batched_nll_equals_the_nll_of_each_reference_alone(run: Run) -> None:

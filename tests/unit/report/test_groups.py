@@ -12,6 +12,7 @@ from nmt.commands import compare, report
 from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.report import page
+from nmt.storage.files import read_json, write_json
 from tests.unit.report.runs import make_run, prepare_toy, references, settings
 
 WRONG_EVERY = {"base": (6, 5, 7), "short": (2, 2, 2)}
@@ -74,6 +75,22 @@ def test_the_page_of_two_groups_has_the_p_value_and_the_differing_sentences(runs
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert html.count("p = 0.") == 4  # one per metric
     assert 'data-first="base-seed1" data-second="short-seed1"' in html
+
+
+@pytest.mark.parametrize(
+    "names", [["base-seed1", "short-seed1"], ["base-seed?", "short-seed?"]], ids=["runs", "groups"]
+)
+def test_comparisons_have_the_tokenizer_of_the_first_runs_scores(
+    runs: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str], names: list[str]
+) -> None:
+    outputs = shutil.copytree(runs.paths.outputs, tmp_path / "outputs")
+    file = outputs / "base-seed1" / "eval" / "test.json"
+    write_json(file, {**read_json(file), "bleu_tokenizer": "char"})
+    compare.run(replace(runs, compare=names, paths=replace(runs.paths, outputs=str(outputs))))
+    lines = capsys.readouterr().out.splitlines()
+    assert "tok:char" in lines[0]
+    hypotheses = (outputs / "base-seed1" / "eval" / "test.hyp.txt").read_text(encoding="utf-8").splitlines()
+    assert f"{corpus_bleu(hypotheses, [references(runs)], tokenize='char').score:.2f}" in lines[1]
 
 
 def test_groups_that_are_no_fair_sample_of_seeds_are_named(runs: Config, capsys: pytest.CaptureFixture[str]) -> None:

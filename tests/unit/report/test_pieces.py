@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sacrebleu
 import torch
 
 from nmt.config.compose import compose
@@ -213,6 +214,18 @@ def test_joined_segments_are_the_original_lines() -> None:
     for _ in range(200):
         lines = [" ".join(random.choice(words, random.integers(0, 9))) for _ in range(2)]
         assert ["".join(segments) for segments in mark_differences(lines[0], lines[1])] == lines
+
+
+def test_bleu_in_a_report_has_the_tokenizer_of_eval(first: Config) -> None:
+    run = read(first)
+    assert run.evaluated("test").bleu_tokenizer == "13a"  # these scores name none
+    japanese = replace(run, config=replace(first, data=replace(first.data, target_lang="ja")), data_folder=Path())
+    assert japanese.bleu_tokenizer_of("test") == "ja-mecab"
+    hypothesis, reference = "der kleine Hund sieht die Katze", "der kleine Hund, sah die Katzen"
+    evaluated = Evaluated("test", evaluation(), ["a b"], [reference], [hypothesis], bleu_tokenizer="char")
+    expected = sacrebleu.corpus_bleu([hypothesis], [[reference]], tokenize="char").score
+    assert translations.by_length(evaluated)[0].scores["BLEU"] == expected
+    assert translations.sentences(evaluated)[0].bleu == pytest.approx(expected)
 
 
 def test_sentences_are_bucketed_by_length_and_by_their_rarest_word() -> None:

@@ -8,6 +8,11 @@ from nmt.errors import ConfigError
 ALIGNMENT_STATES = ("input", "output")
 """The decoder step that reads a word, and the one that predicts it."""
 
+BLEU_TOKENIZERS = (
+    "auto", "13a", "zh", "ja-mecab", "ko-mecab", "intl", "char", "none", "spm", "flores101", "flores200", "spBLEU-1K",
+)  # fmt: skip
+"""auto, and the names of sacreBLEU's tokenizers."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingConfig:
@@ -150,6 +155,9 @@ class EvaluationConfig:
     comet: str = ""
     """Model of COMET: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging Face; empty for none.
     It needs the package unbabel-comet."""
+    bleu_tokenizer: str = "auto"
+    """sacreBLEU's tokenizer for BLEU, also in training's validation: auto (zh, ja-mecab and ko-mecab for Chinese,
+    Japanese and Korean, 13a for all other languages), or another one, such as char, intl or flores200."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -157,3 +165,4 @@ class EvaluationConfig:
             raise ConfigError("evaluation.splits is empty: name at least one, such as [test]")
         for split in self.splits:
             check_plain_name("evaluation.splits", split)
+        check_choice("evaluation.bleu_tokenizer", self.bleu_tokenizer, BLEU_TOKENIZERS)

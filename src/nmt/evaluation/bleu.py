@@ -1,0 +1,39 @@
+"""sacreBLEU's BLEU, with the tokenizer that fits the target language."""
+
+from sacrebleu.metrics.bleu import BLEU
+
+from nmt.errors import UserError
+
+AUTO = "auto"
+"""The setting that takes sacreBLEU's default for the target language."""
+DEFAULT_TOKENIZER = "13a"
+LANGUAGE_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+"""sacreBLEU's defaults for languages that are written without spaces, or whose words are many morphemes."""
+EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
+"""The extras of sacreBLEU's package that tokenizers need."""
+
+
+def bleu_tokenizer(target_lang: str, setting: str = AUTO) -> str:
+    """Return the name of BLEU's tokenizer, given the target language and `evaluation.bleu_tokenizer`."""
+    return LANGUAGE_TOKENIZERS.get(target_lang, DEFAULT_TOKENIZER) if setting == AUTO else setting
+
+
+def make_bleu(tokenizer: str, *, effective_order: bool = False) -> BLEU:
+    """Return BLEU with a tokenizer; refuse one that sacreBLEU cannot load."""
+    if tokenizer not in BLEU.TOKENIZERS:
+        raise UserError(
+            f"sacreBLEU has no tokenizer {tokenizer}: set evaluation.bleu_tokenizer to one of "
+            f"{', '.join(BLEU.TOKENIZERS)}"
+        )
+    try:
+        return BLEU(tokenize=tokenizer, effective_order=effective_order)
+    except (ImportError, RuntimeError, OSError, AssertionError, SystemExit) as error:
+        # no package, another dictionary, or no network to download the tokenizer's model
+        if tokenizer in EXTRAS:
+            remedy = f"install it with .venv/bin/python -m pip install 'sacrebleu[{EXTRAS[tokenizer]}]'"
+        else:
+            remedy = f"it could not be downloaded ({' '.join(str(error).split())}), so connect to a network"
+        raise UserError(
+            f"BLEU needs the tokenizer {tokenizer}, which is not installed: {remedy}, or choose another "
+            "evaluation.bleu_tokenizer, such as char"
+        ) from error

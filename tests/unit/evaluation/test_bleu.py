@@ -1,0 +1,105 @@
+"""BLEU's tokenizer follows the target language, as sacreBLEU's own does, or the settings."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.error import URLError
+
+import pytest
+import sacrebleu
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.tokenizers import tokenizer_ja_mecab, tokenizer_ko_mecab, tokenizer_spm
+
+from nmt.config.schema import Config, DataConfig, EvaluationConfig, TrainingConfig
+from nmt.config.schema.decoding import BLEU_TOKENIZERS
+from nmt.errors import ConfigError, UserError
+from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
+from nmt.evaluation.details import parts
+from nmt.evaluation.evaluate import Split
+from nmt.evaluation.metric import Translated
+from nmt.evaluation.metrics import score, score_text
+from nmt.export.verify import compare_quality
+from nmt.training import validation
+
+HYPOTHESES = ["猫坐在垫子上。", "我今天去学校，他在家。"]
+REFERENCES = ["那只猫坐在垫子上。", "今天我去学校，他待在家里。"]
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenizer"), [("zh", "zh"), ("ja", "ja-mecab"), ("ko", "ko-mecab"), ("de", "13a"), ("fi", "13a")]
+)
+def test_the_tokenizer_is_that_of_the_language_unless_it_is_set(language: str, tokenizer: str) -> None:
+    assert bleu_tokenizer(language) == tokenizer
+    assert bleu_tokenizer(language, "char") == "char"
+
+
+def test_chinese_is_scored_as_sacrebleu_scores_it_by_default() -> None:
+    found, own = score(HYPOTHESES, REFERENCES, "zh")["bleu"], BLEU(trg_lang="zh")
+    assert found.score == own.corpus_score(HYPOTHESES, [REFERENCES]).score
+    assert "|tok:zh|" in found.signature
+    assert found.signature == str(own.get_signature())
+    assert found.score > sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="13a").score + 10
+
+
+def test_all_scores_have_the_tokenizer_that_is_set() -> None:
+    text = Translated(HYPOTHESES, [REFERENCES], "zh", ["a cat", "a school"], bleu_tokenizer="char")
+    expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="char").score
+    assert score_text(text)["bleu"].score == expected
+    assert "|tok:char|" in score_text(text)["bleu"].signature
+    assert [part.bleu for part in parts(text, {})] == [expected]
+    quality = compare_quality(HYPOTHESES, REFERENCES, REFERENCES, make_bleu("char"))
+    assert (quality.model_bleu, round(quality.export_bleu)) == (expected, 100)
+
+
+@pytest.mark.parametrize("setting", ["auto", "char"])
+def test_validation_has_the_tokenizer_of_eval(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    split = Split("valid", ["a cat", "a school"], REFERENCES)
+    monkeypatch.setattr(validation, "read_split", lambda *_: split)
+    monkeypatch.setattr(validation, "TorchEngine", lambda *_: None)
+    monkeypatch.setattr(validation, "translate_together", lambda *_, **__: HYPOTHESES)
+    config = Config(
+        data=DataConfig(target_lang="zh"),
+        training=TrainingConfig(valid_sentences=2),
+        evaluation=EvaluationConfig(bleu_tokenizer=setting),
+    )
+    trainer = SimpleNamespace(model=None, machine=())
+    found = validation.decoded_bleu(trainer, config, None, None)  # type: ignore[arg-type]
+    expected = Translated(HYPOTHESES, [REFERENCES], "zh", bleu_tokenizer=setting)
+    assert found == score_text(expected)["bleu"].score
+
+
+@pytest.mark.parametrize(("language", "module"), [("ja", tokenizer_ja_mecab), ("ko", tokenizer_ko_mecab)])
+def test_a_missing_package_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch, language: str, module: object) -> None:
+    monkeypatch.setattr(module, "MeCab", None)
+    message = rf"^BLEU needs the tokenizer {language}-mecab, .* pip install 'sacrebleu\[{language}\]'.*[^\n]*$"
+    with pytest.raises(UserError, match=message) as caught:
+        score(["x"], ["x"], language)
+    assert "\n" not in str(caught.value)
+    config = Config(data=DataConfig(target_lang=language), training=TrainingConfig(valid_sentences=1))
+    with pytest.raises(UserError, match="BLEU needs the tokenizer"):
+        validation.check_bleu(config, ["valid"])
+    without = TrainingConfig(valid_sentences=0)
+    validation.check_bleu(Config(data=DataConfig(target_lang=language), training=without), ["valid"])
+
+
+def test_a_model_of_a_tokenizer_that_cannot_be_downloaded_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise URLError("no\nnetwork")
+
+    monkeypatch.setattr(tokenizer_spm, "SACREBLEU_DIR", str(tmp_path))
+    monkeypatch.setattr(tokenizer_spm, "download_file", fail)
+    with pytest.raises(UserError, match=r"flores200, .*could not be downloaded \(.*no network") as caught:
+        make_bleu("flores200")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_tokenizer_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"evaluation\.bleu_tokenizer=14a is not one of auto, 13a, zh"):
+        EvaluationConfig(bleu_tokenizer="14a")
+    with pytest.raises(UserError, match="sacreBLEU has no tokenizer 14a: set"):
+        make_bleu("14a")
+
+
+def test_the_setting_knows_sacrebleus_tokenizers() -> None:
+    assert {*BLEU_TOKENIZERS} == {"auto", *BLEU.TOKENIZERS}
