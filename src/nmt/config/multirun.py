@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -11,15 +12,21 @@ import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Glob, Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from nmt.config.compose import adding_corpora, compose, conf_folder, register_schema
+from nmt.config.compose import adding_corpora, compose, conf_folder, options, register_schema
 from nmt.config.messages import one_line_errors
 from nmt.config.renamed import rename_overrides
+from nmt.errors import UserError
 
 LAUNCHER_PREFIXES = ("hydra.", "hydra/", "+hydra.", "++hydra.")
 """Prefixes of overrides that configure the launcher, not the runs."""
+
+
+class JobError(Exception):
+    """An unexpected error of a run; its text is the traceback, which an error from another process does not keep."""
 
 
 def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -28,7 +35,7 @@ def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return [word for word in words if word not in launcher], launcher
 
 
-def multirun(job: Callable[[list[str]], None], words: Sequence[str], outputs: str = "outputs") -> None:
+def multirun(job: Callable[[list[str]], None], words: Sequence[str], outputs: str = "") -> None:
     """Call `job` with the overrides of each run: one per combination of the values given (`training.steps=5,6`).
 
     With several values of `seed`, each run gets a name of its own, such as demo-seed2.
@@ -36,26 +43,39 @@ def multirun(job: Callable[[list[str]], None], words: Sequence[str], outputs: st
     Args:
         job: The function to call, perhaps in other processes, so it must be importable from a module.
         words: Overrides of the runs and of the launcher.
-        outputs: The folder in which launchers write their logs.
+        outputs: The folder in which launchers write their logs; by default that of the first run.
     """
 
     def task(_: DictConfig) -> None:
         overrides = list(HydraConfig.get().overrides.task)
-        with _hydra_released():
+        with _hydra_released(), _keeping_traceback():
             job(named_by_seed(overrides) if several_seeds else overrides)
 
     register_schema()
     words = adding_corpora(rename_overrides(words))
     several_seeds = _has_several(words, "seed") and not _has_several(words, "name")
+    outputs = outputs or compose(first_run(split(words)[0])).paths.outputs
     logs = f"{outputs}/multirun/{time.strftime('%Y-%m-%d_%H-%M-%S')}"
     folder = [f"hydra.sweep.dir={_quoted(logs)}", "hydra.sweep.subdir=."]
     quiet = [*folder, "hydra.output_subdir=null", "hydra/job_logging=none"]
-    arguments, full_error = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    sys.argv = ["nmt", "--multirun", *quiet, *words]
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra must raise errors, not print them, so that they become one line
+    failure: Exception | None = None
     try:
-        with one_line_errors(words):
+        with one_line_errors(words), _command_line([*quiet, *words]):
             hydra.main(config_path=str(conf_folder()), config_name="config", version_base="1.3")(task)()
+    except JobError as error:
+        failure = error
+    if failure:
+        raise failure.__cause__ or failure
+
+
+@contextmanager
+def _command_line(words: Sequence[str]) -> Iterator[None]:
+    """Let Hydra read these words from the command line, and raise errors instead of printing them."""
+    arguments, full_error = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
+    sys.argv = ["nmt", "--multirun", *words]
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        yield
     finally:
         sys.argv = arguments
         if full_error is None:
@@ -66,6 +86,24 @@ def named_by_seed(overrides: Sequence[str]) -> list[str]:
     """Return the overrides of a run with its seed in its name, so that runs of several seeds have different folders."""
     config = compose(overrides)
     return [*overrides, f"name={_quoted(f'{config.name}-seed{config.seed}')}"]
+
+
+def first_run(words: Sequence[str]) -> list[str]:
+    """Return the overrides of the first of several runs."""
+    with one_line_errors(words):
+        overrides = OverridesParser.create().parse_overrides(list(words))
+        return [
+            f"{each.get_key_element()}={_first_value(each)}" if each.is_sweep_override() else word
+            for word, each in zip(words, overrides, strict=True)
+        ]
+
+
+def _first_value(override: Override) -> str:
+    """Return the first of several values of a setting."""
+    value = override.value()
+    if isinstance(value, Glob):
+        return next(iter(value.filter(options(str(override.key_or_group)))), "")
+    return next(override.sweep_string_iterator(), "")
 
 
 def _has_several(words: Sequence[str], key: str) -> bool:
@@ -81,6 +119,17 @@ def _quoted(text: str) -> str:
     """Return text as a value of an override: Hydra's grammar gives spaces, commas and brackets a meaning."""
     escaped = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), text)
     return f"'{escaped}'"
+
+
+@contextmanager
+def _keeping_traceback() -> Iterator[None]:
+    """Distinguish unexpected errors of a run from errors about settings, which become one line without a traceback."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise JobError("".join(traceback.format_exception(error))) from error
 
 
 @contextmanager

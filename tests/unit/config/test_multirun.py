@@ -1,11 +1,17 @@
 """Tests of several runs by one command."""
 
+import pickle
+import traceback
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hydra._internal.core_plugins import basic_launcher
+from hydra.core.utils import JobReturn, run_job
 
 from nmt.config.compose import compose
-from nmt.config.multirun import multirun
+from nmt.config.multirun import JobError, first_run, multirun
+from nmt.errors import ConfigError, UserError
 
 
 @pytest.mark.parametrize("name", ["plain", "it's, a [folder] = {1}", "ends with a backslash\\", "a\\'b"])
@@ -14,6 +20,60 @@ def test_outputs_folder_may_have_any_name(name: str, tmp_path: Path) -> None:
     multirun(seen.append, ["batch.step=1,2"], outputs=str(tmp_path / name))
     assert seen == [["batch.step=1"], ["batch.step=2"]]
     assert (tmp_path / name / "multirun").is_dir()
+
+
+@pytest.mark.parametrize("words", [[], ["paths.outputs={}/made"], ["paths.outputs={}/made,{}/other"]])
+def test_logs_are_in_the_outputs_of_the_first_run(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    multirun(lambda _: None, ["batch.step=1,2", *(word.format(tmp_path, tmp_path) for word in words)])
+    assert [each.name for each in tmp_path.iterdir()] == (["made"] if words else ["outputs"])
+    assert next(tmp_path.iterdir()).joinpath("multirun").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        (["seed=3,4", "name=a"], ["seed=3", "name=a"]),
+        (["training.steps=range(5,9)"], ["training.steps=5"]),
+        (["experiment=glob(multi*)"], ["experiment=multi30k"]),
+        (["data.train=[a,b],[c,d]", "++data.mixture.x.weight=1,2"], ["data.train=[a,b]", "++data.mixture.x.weight=1"]),
+    ],
+)
+def test_the_first_run_has_the_first_values(words: list[str], first: list[str]) -> None:
+    assert first_run(words) == first
+
+
+@pytest.mark.parametrize("words", [["batch.step=1,"], ["experiment=multi30k,["]])
+def test_words_that_cannot_be_read_are_refused_in_one_line(words: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        multirun(lambda _: None, words)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), OSError("a disk"), KeyError("key"), UserError("change it")])
+def test_the_error_of_a_run_is_raised_as_it_is(tmp_path: Path, error: Exception) -> None:
+    def fail(_: list[str]) -> None:
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        multirun(fail, ["batch.step=1,2"], outputs=str(tmp_path))
+    assert caught.value is error
+    assert "fail" in [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+
+
+def test_the_traceback_of_a_run_in_another_process_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def elsewhere(**arguments: Any) -> JobReturn:
+        result: JobReturn = pickle.loads(pickle.dumps(run_job(**arguments)))  # as from another process
+        return result
+
+    def fail(_: list[str]) -> None:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(basic_launcher, "run_job", elsewhere)
+    with pytest.raises(JobError, match=r'(?s)test_multirun\.py", line \d+, in fail.*ValueError: a bug'):
+        multirun(fail, ["batch.step=1,2"], outputs=str(tmp_path))
 
 
 def test_settings_of_a_mixture_may_have_several_values(tmp_path: Path) -> None:
