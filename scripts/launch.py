@@ -26,10 +26,12 @@ def main() -> None:
         refuse("name a target, such as train")
     target, *words = sys.argv[1:]
     try:
-        words += split(os.environ.pop("ARGS", ""))
+        words += split_words(os.environ.pop("ARGS", ""))
     except ValueError as error:
         refuse(f"ARGS cannot be split into words ({error}): close or escape the quotation mark")
     processes = gpu_count() if target in ON_ALL_GPUS else 1
+    if processes > 1 and not uses_gpus(words):
+        processes = 1
     if processes > 1:
         check_settings(words)
     os.execv(sys.executable, [sys.executable, *command(target, words, processes)])
@@ -41,7 +43,7 @@ def refuse(message: str) -> NoReturn:
     sys.exit(USER_ERROR)
 
 
-def split(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Split ARGS into words as a shell would, with nothing expanded."""
     return shlex.split(text.replace("\\\n", ""))
 
@@ -59,6 +61,21 @@ def command(target: str, words: Sequence[str], processes: int = 1) -> list[str]:
     if processes == 1:
         return nmt
     return [str(SCRIPTS / "torchrun"), "--standalone", f"--nproc-per-node={processes}", *nmt]
+
+
+def uses_gpus(words: Sequence[str]) -> bool:
+    """Return whether this process should start a run on the GPUs: not on a CPU, nor for a launcher that starts it."""
+    from nmt.config.compose import compose  # noqa: PLC0415 - slow to import, and most targets do without it
+    from nmt.config.multirun import first_run, split  # noqa: PLC0415
+    from nmt.errors import UserError  # noqa: PLC0415
+
+    settings, launching = split([word for word in words if word not in ("-m", "--multirun")])
+    if any("hydra/launcher=" in word and not word.endswith("=basic") for word in launching):
+        return False
+    try:
+        return compose(first_run(settings)).runtime.device != "cpu"
+    except UserError:
+        return True  # `check_settings`, or the run itself, reports it
 
 
 def check_settings(words: Sequence[str]) -> None:

@@ -149,6 +149,32 @@ def test_each_gpu_that_torch_finds_gets_one_process(tmp_path: Path, gpus: int) -
     assert launched(tmp_path, "train", "data.train=[a,b]", gpus=gpus, code=0) == (0, [check, run], "")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["runtime.device=cpu"],
+        ["runtime=cpu"],
+        ["-m", "runtime.device=cpu", "seed=1,2"],
+        ["-m", "hydra/launcher=submitit_slurm", "seed=1,2"],
+        ["--multirun", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "seed=1,2"],
+    ],
+    ids=" ".join,
+)
+def test_runs_on_a_cpu_and_of_another_launcher_are_one_process_and_not_checked_by_describe(
+    tmp_path: Path, words: list[str]
+) -> None:
+    assert launched(tmp_path, "train", "", *words, gpus=8, code=0) == (0, [["nmt", "train", *words]], "")
+
+
+@pytest.mark.parametrize(
+    "words", [["runtime.device=cuda"], ["-m", "seed=1,2"], ["-m", "hydra/launcher=basic", "seed=1"]]
+)
+def test_other_runs_have_a_process_per_gpu(tmp_path: Path, words: list[str]) -> None:
+    started = launched(tmp_path, "train", "", *words, gpus=2, code=0)
+    run = ["torchrun", "--standalone", "--nproc-per-node=2", "-m", "nmt", "train", *words]
+    assert started == (0, [["nmt", "describe", *words], run], "")
+
+
 @pytest.mark.parametrize(("target", "code"), [("data", 7), ("translate", 7), ("report", 7), ("train", 1)])
 def test_only_targets_that_use_all_gpus_count_them(tmp_path: Path, target: str, code: int) -> None:
     assert launched(tmp_path, target, "", gpus="1 / 0")[0] == code
