@@ -33,6 +33,7 @@ def _no_network(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", home)
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
 
 
 @pytest.fixture(autouse=True)

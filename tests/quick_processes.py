@@ -3,7 +3,6 @@
 import os
 import runpy
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,8 @@ from collections.abc import Callable, Sequence
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from nmt.cli import main
 from tests.integration.toy import environment
@@ -29,8 +30,11 @@ COPIES.set_forkserver_preload(
 class Running:
     """A function that runs in a process of its own; what it returns is the exit code."""
 
-    def __init__(self, function: Callable[..., object], *arguments: object, **variables: str) -> None:
-        """Start the function, with these environment variables besides the usual ones."""
+    def __init__(
+        self, function: Callable[..., object], *arguments: object, store: TCPStore | None = None, **variables: str
+    ) -> None:
+        """Start the function, with these environment variables besides the usual ones, and keep a store for it."""
+        self.store = store
         self.logs = Path(tempfile.mkdtemp())
         (self.logs / "output").touch()
         variables = {**environment(), **variables}
@@ -59,13 +63,16 @@ class Running:
 
 
 def start_group(function: Callable[..., object], *arguments: object, processes: int) -> list[Running]:
-    """Start a function in several processes that train together, as torchrun would start them."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        address, port = listener.getsockname()
-    group = {"MASTER_ADDR": address, "MASTER_PORT": str(port)}
+    """Start a function in several processes that train together, as torchrun would start them.
+
+    As with torchrun, this process has the store in which they meet, so that nothing else can take its port meanwhile.
+    """
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
+    group |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
     group |= dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(processes))
-    return [Running(function, *arguments, RANK=str(rank), LOCAL_RANK=str(rank), **group) for rank in range(processes)]
+    ranks = [str(rank) for rank in range(processes)]
+    return [Running(function, *arguments, store=store, RANK=rank, LOCAL_RANK=rank, **group) for rank in ranks]
 
 
 def run_together(arguments: Sequence[str], processes: int) -> subprocess.CompletedProcess[str]:

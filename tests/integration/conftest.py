@@ -28,9 +28,10 @@ def settings(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str
         "model.layers=1", "model.d_model=32", "model.d_ff=64", "model.heads=2",
         "training.steps=40", "training.batch_tokens=400", "training.warmup_steps=10", "training.learning_rate=5e-3",
         "training.log_every=1", "training.valid_every=20", "training.save_every=10", "training.valid_sentences=8",
-        "averaging.last=2", "runtime.threads=1", "runtime.device=cpu",
+        "averaging.last=2", "runtime.threads=1", "runtime.device=cpu", "runtime.precision=fp32",
     ]  # fmt: skip
-    call(["data", *overrides])
+    done = call(["data", *overrides])
+    assert done.returncode == 0, done.stderr
     return overrides
 
 

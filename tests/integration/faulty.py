@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import torch
 
@@ -34,8 +35,23 @@ def _drift(trainer: Trainer) -> None:
 
 
 def _wait(_: Trainer) -> None:
+    """Wait for a signal, and pass it on."""
+    received: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        handler = signal.getsignal(number)
+        assert callable(handler)
+        signal.signal(number, _noting(received, handler))
     Path(os.environ["WAITING"]).touch()
-    time.sleep(2)
+    while not received:
+        time.sleep(0.01)
+
+
+def _noting(received: list[int], handler: Callable[..., object]) -> Callable[[int, FrameType | None], object]:
+    def note(number: int, frame: FrameType | None) -> object:
+        received.append(number)
+        return handler(number, frame)
+
+    return note
 
 
 FAULTS: dict[str, Callable[[Trainer], None]] = {

@@ -79,7 +79,7 @@ def test_demo_runs_the_whole_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "training.save_every=1", "training.log_every=1", "training.valid_sentences=2", "averaging.last=2",
         "model.layers=1", "model.d_model=16", "model.d_ff=16", "model.heads=2", "training.batch_tokens=512",
         "decoding.extra_length=0", "decoding.beam=1", "evaluation.splits=[unseen]", "runtime.device=cpu",
-        "tokenizer.vocab_size=300",
+        "runtime.precision=fp32", "tokenizer.vocab_size=300",
     ]  # fmt: skip
     done = call(command)
     assert done.returncode == 0, done.stderr

@@ -185,10 +185,10 @@ def test_working_weights_follow_the_optimizer(device: str) -> None:
 @pytest.mark.parametrize(
     "runtime",
     [
-        [],
-        ["runtime.compile=true"],
-        ["runtime.attention=short"],
-        ["runtime.attention=padded"],
+        ["runtime.precision=bf16"],
+        ["runtime.precision=bf16", "runtime.compile=true"],
+        ["runtime.precision=bf16", "runtime.attention=short"],
+        ["runtime.precision=bf16", "runtime.attention=padded"],
         ["runtime.precision=fp32"],
     ],
     ids=["eager", "compiled", "short", "padded", "fp32"],

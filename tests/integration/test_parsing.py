@@ -42,7 +42,7 @@ def nmt(folder: Path, command: str, *overrides: str) -> tuple[int, str, str]:
         f"paths.outputs={folder}/outputs", *text,
         "tokenizer.vocab_size=150", "model.layers=1", "model.d_model=16", "model.d_ff=16", "model.heads=2",
         "training.steps=2", "training.batch_tokens=600", "checkpoint=last", "decoding.beam=3",
-        "decoding.extra_length=60", "runtime.device=cpu", "runtime.workers=1", *overrides,
+        "decoding.extra_length=60", "runtime.device=cpu", "runtime.precision=fp32", "runtime.workers=1", *overrides,
     ])  # fmt: skip
     return done.returncode, done.stdout, done.stderr
 

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from nmt.cli import main
 from nmt.runs.checkpoints import resolve
+from nmt.training.trainer import Trainer
 from tests.integration.toy import call, run
 from tests.quick_processes import Running, run_together, wait_for
 
@@ -62,13 +63,27 @@ def test_finished_run_says_so_and_changes_nothing(settings: list[str], whole: Pa
     assert (whole / "toy" / "metrics.jsonl").read_bytes() == before
 
 
+def train_until_told(arguments: list[str], step: int, waits: Path, told: Path) -> int:
+    """Run `nmt train`; before the update after `step`, make a file and wait for another one."""
+    update = Trainer.update
+
+    def update_if_told(trainer: Trainer, *batch: Any) -> Any:
+        if trainer.step == step:
+            waits.touch()
+            wait_for(told.exists)
+        return update(trainer, *batch)
+
+    Trainer.update = update_if_told  # type: ignore[assignment,method-assign]
+    return main(arguments)
+
+
 def test_killed_and_resumed_run_equals_an_uninterrupted_one(settings: list[str], whole: Path, tmp_path: Path) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "training.save_every=7"]
-    process = Running(main, command)
-    wait_for((tmp_path / "toy" / "checkpoints" / "step-00000014").exists)
+    process = Running(train_until_told, command, 16, tmp_path / "waits", tmp_path / "never")
+    wait_for((tmp_path / "waits").exists)
     process.send_signal(signal.SIGKILL)
     assert process.wait().returncode == -signal.SIGKILL
-    assert events(tmp_path)[-1]["step"] < 40
+    assert events(tmp_path)[-1]["step"] == 16
     done = call(command)
     assert done.returncode == 0, done.stderr
     assert "going on from step" in done.stdout
@@ -82,17 +97,36 @@ def test_signal_saves_and_the_run_resumes_with_the_same_losses(
     number: signal.Signals, settings: list[str], whole: Path, tmp_path: Path
 ) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "training.log_every=4"]
-    process = Running(main, command)
-    wait_for((tmp_path / "toy" / "checkpoints" / "step-00000010").exists)
+    process = Running(train_until_told, command, 11, tmp_path / "waits", tmp_path / "told")
+    wait_for((tmp_path / "waits").exists)
     process.send_signal(number)
+    (tmp_path / "told").touch()
     done = process.wait()
     assert done.returncode == 143
+    assert resolve(tmp_path / "toy", "last").name == "step-00000011"  # the update was abandoned
     assert "the same command goes on from here" in done.stdout
     done = call(command)
     assert done.returncode == 0, done.stderr
     resumed, expected = weights(tmp_path, 40), weights(whole, 40)
     assert all(torch.equal(resumed[name], expected[name]) for name in expected)
     assert [line["step"] for line in events(tmp_path)] == list(range(4, 41, 4))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_each_precision_learns_and_resumes_with_the_same_losses(
+    settings: list[str], tmp_path: Path, precision: str
+) -> None:
+    command = ["train", *settings, f"runtime.precision={precision}", "training.valid_sentences=0"]
+    for outputs, all_steps in (("whole", [20]), ("resumed", [10, 20])):
+        for steps in all_steps:
+            done = call([*command, f"paths.outputs={tmp_path / outputs}", f"training.steps={steps}"])
+            assert done.returncode == 0, done.stderr
+            assert f" {precision}" in done.stdout
+    assert losses(tmp_path / "resumed") == losses(tmp_path / "whole")
+    (_, first, _), *_, (_, last, _) = losses(tmp_path / "whole")
+    assert last < first - 0.3
+    resumed, expected = (weights(tmp_path / name, 20) for name in ("resumed", "whole"))
+    assert all(torch.equal(resumed[name], expected[name]) for name in expected)
 
 
 @pytest.fixture(scope="module")
@@ -263,4 +297,3 @@ def test_offline_wandb_run_is_written(settings: list[str], tmp_path: Path) -> No
     done = Running(main, command).wait()
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "toy" / "wandb").glob("offline-run-*/run-*.wandb"))
-    assert os.environ.get("WANDB_API_KEY") is None

@@ -135,9 +135,9 @@ def test_a_second_interrupt_ends_the_process_immediately() -> None:
         "import signal, threading, time; from nmt import cli\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # background jobs of a shell ignore it
         "def run(words):\n"
-        "    threading.Thread(target=time.sleep, args=(30,)).start()\n"
+        "    threading.Thread(target=time.sleep, args=(300,)).start()\n"
         "    print('running', flush=True)\n"
-        "    time.sleep(30)\n"
+        "    time.sleep(300)\n"
         "cli._run = run\n"
         "cli.main(['train'])\n"
     )
@@ -151,7 +151,7 @@ def test_a_second_interrupt_ends_the_process_immediately() -> None:
     assert process.stderr.readline() == "nmt: interrupted\n"
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=10) == ("", "")
+    assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == -signal.SIGINT
 
 

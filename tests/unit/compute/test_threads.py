@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from nmt.compute import threads
 from nmt.compute.machine import Machine
 from nmt.compute.threads import concurrent_workers, run_in_threads, run_tasks_in_threads
 from nmt.config.schema import ModelConfig, TrainingConfig
@@ -64,10 +65,10 @@ def test_small_batches_are_trained_on_without_threads(batch: int, device_tokens:
 
 
 @pytest.mark.parametrize(
-    ("threads", "shares"), [(1, [1] * 5), (2, [1, 2, 2, 2, 2]), (6, [1, 2, 3, 3, 3]), (8, [1, 2, 2, 4, 4])]
+    ("count", "shares"), [(1, [1] * 5), (2, [1, 2, 2, 2, 2]), (6, [1, 2, 3, 3, 3]), (8, [1, 2, 2, 4, 4])]
 )
-def test_workers_get_equal_shares_of_the_threads(threads: int, shares: list[int]) -> None:
-    torch.set_num_threads(threads)
+def test_workers_get_equal_shares_of_the_threads(count: int, shares: list[int]) -> None:
+    torch.set_num_threads(count)
     assert [concurrent_workers(limit) for limit in range(1, 6)] == shares
     assert concurrent_workers(0) == 1
 
@@ -127,17 +128,24 @@ def test_results_come_while_tasks_run() -> None:
     assert sorted(results) == [(1, 1), (2, 2)]
 
 
-def test_no_task_begins_after_an_error() -> None:
+def test_no_task_begins_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
-    failed = threading.Event()
+    both, exhausted = threading.Barrier(2, timeout=10), threading.Event()
+    exhaust = threads._exhaust
+
+    def note(waiting: Iterator[object]) -> None:
+        exhaust(waiting)
+        exhausted.set()
+
+    monkeypatch.setattr(threads, "_exhaust", note)
 
     def work(task: int) -> None:
         begun.append(task)
+        if task < 2:
+            both.wait()
         if task == 1:
-            failed.set()
             raise ValueError("not this one")
-        assert failed.wait(10)
-        time.sleep(0.2)  # longer than it takes to hear of the error
+        assert exhausted.wait(10)  # until the error is known
 
     with pytest.raises(ValueError, match="not this one"):
         list(run_tasks_in_threads(work, range(100), 2))

@@ -1,7 +1,7 @@
 """Run the application of the server in this process, with a small model, and send it requests."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Thread
 from typing import Any, TypeVar
@@ -29,11 +29,13 @@ class ThreadRunner:
         self.parallel = 1
         self.batches: list[Batch] = []
         self.broken: Exception | None = None
-        self.delay = 0.0
+        self.held: asyncio.Event | None = None
+        """If it is there, batches wait until it is set."""
 
     async def run(self, batch: Batch) -> list[Answer | Failure]:
         self.batches.append(batch)
-        await asyncio.sleep(self.delay)
+        if self.held:
+            await self.held.wait()
         if self.broken:
             raise self.broken
         return await asyncio.to_thread(answer, self.model, batch)
@@ -84,6 +86,12 @@ class Client:
         transport = httpx.ASGITransport(app=self.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             return await client.request(method, path, **options)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Return as soon as a condition holds; the limit on `Client.run` ends a wait in vain."""
+    while not condition():
+        await asyncio.sleep(0.001)
 
 
 @contextmanager

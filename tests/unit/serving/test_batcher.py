@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,7 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
 from nmt.config.schema import ServeConfig
 from nmt.decoding.request import Request
+from nmt.serving import batcher as batching
 from nmt.serving.batcher import Batcher
 from nmt.serving.errors import RequestError
 from nmt.serving.metrics import Metrics
@@ -74,11 +76,12 @@ def test_short_sentences_do_not_wait_for_long_ones_and_long_ones_take_their_turn
     asyncio.run(scenario())
 
 
-def test_a_long_text_does_not_hold_up_later_requests() -> None:
+def test_a_long_text_does_not_hold_up_later_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         queue = batcher(batch=10)
+        monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: 100.0))
         queue.add(PLAIN, requests(*["long text"] * 90))
-        await asyncio.sleep(0.02)
+        monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: 100.02))
         queue.add(PLAIN, requests("short"))
         assert "short" in taken(queue)
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from nmt.config.schema import ServeConfig
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.errors import ConfigError
 from tests.unit.export.models import LINES
-from tests.unit.serving.harness import Client, ThreadRunner, running
+from tests.unit.serving.harness import Client, ThreadRunner, running, until
 from tests.unit.tiny_run import write_tiny_run
 
 CONFIG = ServeConfig(max_bytes=20_000, max_sentences=20, queue=30, wait_ms=0, timeout=20, read_timeout=0.3)
@@ -188,11 +189,20 @@ def test_slow_requests_are_given_up(client: Client) -> None:
 
 
 def test_a_full_queue_answers_429_and_serves_again_afterwards(client: Client) -> None:
-    client.runners["tiny"].delay = 0.3
+    runner, (model,) = client.runners["tiny"], client.models
 
     async def crowd() -> list[int]:
-        ask = [client._request("POST", "/v1/translate", json={"text": LINES[1]}) for _ in range(100)]
-        answers = await asyncio.gather(*ask)
+        runner.held = asyncio.Event()
+        requests = [client._request("POST", "/v1/translate", json={"text": LINES[1]}) for _ in range(100)]
+        asked = [asyncio.ensure_future(each) for each in requests]
+
+        def all_are_refused_or_wait() -> bool:
+            held = sum(len(batch.requests) for batch in runner.batches)
+            return sum(each.done() for each in asked) + len(model.batcher.waiting) + held == 100
+
+        await until(all_are_refused_or_wait)
+        runner.held.set()
+        answers = await asyncio.gather(*asked)
         assert all(int(each.headers["Retry-After"]) >= 1 for each in answers if each.status_code == 429)
         return [each.status_code for each in answers]
 
@@ -203,20 +213,23 @@ def test_a_full_queue_answers_429_and_serves_again_afterwards(client: Client) ->
 
 
 def test_sentences_of_clients_that_are_gone_are_not_translated(client: Client) -> None:
-    runner = client.runners["tiny"]
-    runner.delay = 0.2
+    runner, (model,) = client.runners["tiny"], client.models
 
     async def leave() -> None:
+        runner.held = asyncio.Event()
         first = asyncio.ensure_future(client._request("POST", "/v1/translate", json={"text": LINES[1]}))
-        await asyncio.sleep(0.1)  # the first batch is under way
+        await until(lambda: bool(runner.batches))  # the first batch is under way
         gone = asyncio.ensure_future(client._request("POST", "/v1/translate", json={"text": "never translated"}))
-        await asyncio.sleep(0.05)
+        await until(lambda: bool(model.batcher.waiting))
         gone.cancel()
+        with suppress(asyncio.CancelledError):
+            await gone
+        runner.held.set()
         await first
-        await asyncio.sleep(0.1)
+        await client._request("POST", "/v1/translate", json={"text": LINES[2]})  # after all that waited
 
     client.run(leave())
-    assert [request.text for batch in runner.batches for request in batch.requests] == [LINES[1]]
+    assert [request.text for batch in runner.batches for request in batch.requests] == [LINES[1], LINES[2]]
 
 
 def test_failures_of_the_model_are_answered_and_counted_without_details(

@@ -108,7 +108,10 @@ def test_another_model_is_refused_by_name(tmp_path: Path, changes: dict[str, obj
 def test_another_dropout_fits(tmp_path: Path) -> None:
     tokenizer = Tokenizer(learn(OLD, 45))
     shape = replace(MODEL, dropout=0.4, initialization="small")
-    begin_from(new_model(tokenizer, shape), tokenizer, saved(tmp_path, tokenizer), config(shape))
+    model, origin = new_model(tokenizer, shape, seed=2), saved(tmp_path, tokenizer)
+    begin_from(model, tokenizer, origin, config(shape))
+    assert model.config.dropout == 0.4
+    assert all(torch.equal(value, origin.weights[name]) for name, value in model.state_dict().items())
 
 
 @pytest.mark.parametrize(
@@ -140,7 +143,10 @@ def test_another_tokenizer_is_refused_unless_the_settings_ask_for_it(tmp_path: P
     origin = saved(tmp_path, old)
     with pytest.raises(UserError, match=r"was prepared with another tokenizer than .*: run `make data` with the same"):
         begin_from(new_model(new), new, origin, config())
-    begin_from(new_model(new), new, origin, config(init_vocabulary="new"))
+    model = new_model(new, seed=2)
+    begin_from(model, new, origin, config(init_vocabulary="new"))
+    name = next(name for name in origin.weights if not name.startswith("vectors."))
+    assert torch.equal(model.state_dict()[name], origin.weights[name])
 
 
 def test_weights_of_another_vocabulary_than_the_tokenizer_are_refused(tmp_path: Path) -> None:

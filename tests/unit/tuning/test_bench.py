@@ -85,4 +85,5 @@ def test_real_search_chooses_among_real_trainers(monkeypatch: pytest.MonkeyPatch
     )
     assert [row.setting for row in outcome.table] == ["default", "runtime.parallel"]
     assert all(row.tokens_per_second and not row.note for row in outcome.table)
-    assert set(outcome.settings) <= {"runtime.parallel"}
+    row = outcome.table[1]
+    assert outcome.settings == ({row.setting: row.candidate} if (row.ratio or 0) >= search.MIN_GAIN else {})

@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -200,10 +199,8 @@ def test_missing_network_fails_immediately(monkeypatch: pytest.MonkeyPatch) -> N
         unused.bind(("127.0.0.1", 0))
         use(f"http://127.0.0.1:{unused.getsockname()[1]}", monkeypatch)
         monkeypatch.setattr("time.sleep", lambda _: pytest.fail("nothing to wait for"))
-        began = time.monotonic()
         with pytest.raises(UserError, match=r"cannot fetch .*refused.*data\.source=files.*experiment=demo") as error:
             train()
-    assert time.monotonic() - began < 5
     assert "\n" not in str(error.value)
 
 
