@@ -142,7 +142,7 @@ def test_a_test_set_has_the_lines_that_sacrebleu_counts(tmp_path: Path, cache: P
     write(folder / "wmt14_full.en-de.src", sources)
     write(folder / "wmt14_full.en-de.ref", ["eine", "zwei\u2029", "drei"])
     data = config_with(tmp_path, ["sacrebleu:wmt14/full"]).data
-    found = list(sacrebleu_sets.pairs(data, 1, "test"))
+    found = list(sacrebleu_sets.pairs(data, "test"))
     dataset: Any = DATASETS["wmt14/full"]
     assert [source for source, _ in found] == sources
     assert len(found) == len(list(dataset.source("en-de"))) == len(list(dataset.references("en-de")))

@@ -12,6 +12,7 @@ import pytest
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
 from nmt.data import prepare, tokenizer_task
 from nmt.data.prepared import require_prepared, require_text
+from nmt.data.sources import registry
 from nmt.errors import UserError
 from nmt.storage.files import seal
 from nmt.text.tokenizer import Tokenizer
@@ -126,6 +127,10 @@ def edit_manifest(config: Config, edit: Callable[[dict[str, Any]], None]) -> Non
     content.pop("seal")
     content["seal"] = seal(content)
     path.write_text(json.dumps(content))
+
+
+def test_the_seed_names_the_text_of_the_demo() -> None:
+    assert registry.text_settings(DataConfig(source="demo"), "test") == ["source", "seed"]
 
 
 def test_other_languages_and_tags_of_the_test_text_are_refused(config: Config) -> None:

@@ -48,7 +48,8 @@ def held_out(config: DataConfig) -> list[str]:
 def text_settings(config: DataConfig, split: str) -> list[str]:
     """Return the settings under `data.` that name the text of a split."""
     read_from = "train" if split in held_out(config) else split
-    names = [name for name in recorded_settings(config) if name not in ("train", "valid", "test") or name == read_from]
+    settings = recorded_settings(config) or ("seed",)  # the demo's text is generated
+    names = [name for name in settings if name not in ("train", "valid", "test") or name == read_from]
     return ["source", *names, *(["train_alignments"] if split == "train" else [])]
 
 
