@@ -24,7 +24,8 @@ in a process of its own, and the engines take turns in each round. Tokens are so
 marks but not padding, counted in the batches that an engine trains on; Marian logs its number of labels. The fraction
 of the peak divides the FLOPs of the model by those of a large matrix product, measured in the same run. `--ours` gives
 settings to nmt only, for example `--ours runtime.compile=true`. `--allocator` repeats all measurements with glibc tuned
-to keep large buffers.
+to keep large buffers. `--cpu avx2` limits PyTorch and CTranslate2 to the instructions of most laptops; the figures
+are those of this machine with fewer instructions. Each table names the kind of CPU.
 """
 
 import argparse
@@ -38,7 +39,7 @@ import decoding
 import minutes
 import speed
 from corpus import SHAPES
-from engines import ENGINES, PEERS, Bench, setup
+from engines import CPUS, ENGINES, PEERS, Bench, setup
 
 from nmt.errors import UserError
 from nmt.storage.files import write_json
@@ -52,7 +53,7 @@ def main() -> int:
     if options.command == "setup":
         return setup(options.engines, options.peers)
     try:
-        results = options.measure(options, Bench(options.peers.absolute(), options.threads))
+        results = options.measure(options, Bench(options.peers.absolute(), options.threads, options.cpu))
     except UserError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
@@ -74,6 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--threads", type=int, default=2)
+    common.add_argument(
+        "--cpu", choices=CPUS, default="native", help="avx2: use the instructions of a CPU without more"
+    )
     common.add_argument("--peers", type=Path, default=PEERS, help="folder of the peers' environments")
     common.add_argument("--output", type=Path, help="also write the figures to this JSON file")
     corpus = argparse.ArgumentParser(add_help=False)

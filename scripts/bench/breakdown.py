@@ -20,11 +20,13 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
     for precision in options.precisions:
         job = with_ours("ours", corpus.job("breakdown", precision, Path(), **times), options.ours)
         results[precision] = _required(bench.run("profile", job))
-        print(f"\n{options.shape} in {precision}: {results[precision]['tokens_per_second']:,.0f} tokens/s\n")
+        bench.print_title(f"{options.shape} in {precision}: {results[precision]['tokens_per_second']:,.0f} tokens/s")
         print(render(results[precision]))
     pipeline = _required(bench.run("profile", corpus.job("pipeline", "fp32", Path(), **times)))
     rate = (pipeline["source_tokens"] + pipeline["target_tokens"]) / pipeline["seconds"]
-    print(f"\ndata pipeline alone: {pipeline['updates'] / pipeline['seconds']:,.0f} batches/s, {rate:,.0f} tokens/s")
+    bench.print_title(
+        f"data pipeline alone: {pipeline['updates'] / pipeline['seconds']:,.0f} batches/s, {rate:,.0f} tokens/s"
+    )
     return {"breakdown": results, "pipeline": pipeline}
 
 
@@ -56,7 +58,7 @@ def scaling(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
         results.append({"processes": processes, "threads": threads, "tokens_per_second": rate})
         ratio = rate / results[0]["tokens_per_second"]
         rows.append([f"{processes} of {threads} thread{'s' * (threads > 1)}", f"{rate:,.0f}", f"{ratio:.2f}"])
-    print(f"\n{options.shape} in {options.precision}, {options.batch_tokens:,} target tokens per batch\n")
+    print(f"\n{options.shape} in {options.precision}, {options.batch_tokens:,} target tokens per batch")
     print(table(("processes", "tokens/s", "compared with the first"), rows))
     return {"scaling": results}
 

@@ -27,7 +27,7 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
         for precision in options.precisions:
             job = corpus.job("curve", precision, Path(), updates=options.updates, every=options.every)
             results[f"{ENGINES[name].title} {precision}"] = bench.run(name, with_ours(name, job, options.ours))
-    print(f"\nDevelopment loss per target token, {options.shape}, {options.batch_tokens:,} target tokens per batch\n")
+    bench.print_title(f"Development loss per target token, {options.shape}, batches of {options.batch_tokens:,} tokens")
     print(render(results))
     if options.chart:
         _draw(results, options.chart)

@@ -71,7 +71,7 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
             for batch in options.batch:
                 rows = _rounds(options, bench, corpus, {**job, "batch": batch})
                 results[f"{checkpoint} batch {batch}"] = rows
-                print(f"\n{checkpoint}, batches of {batch}, beam {options.beam}, {options.threads} threads\n")
+                bench.print_title(f"{checkpoint}, batches of {batch}, beam {options.beam}, {options.threads} threads")
                 print(render(rows))
     return {"decoding": results}
 

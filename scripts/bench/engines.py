@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,11 +12,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nmt.compute.cores import cpu_description
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PEERS = ROOT / ".bench"
 TORCH = "torch==2.13.0"
-READERS = ("numpy", "safetensors", "sentencepiece", "sacremoses")
+READERS = ("numpy", "pyyaml", "sacrebleu", "sacremoses", "safetensors", "sentencepiece")
 """Packages that read nmt's checkpoints; transformers also needs them to load a Marian model."""
 GLIBC_TUNING = {
     "MALLOC_TRIM_THRESHOLD_": "8000000000",
@@ -23,6 +26,12 @@ GLIBC_TUNING = {
     "MALLOC_TOP_PAD_": "268435456",
 }
 """Environment variables that make glibc keep large buffers instead of returning them to the system."""
+CPUS: dict[str, dict[str, str]] = {
+    "native": {},
+    "avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "CT2_FORCE_CPU_ISA": "AVX2"},
+}
+"""Environment variables with which PyTorch and CTranslate2 use the instructions of another kind of CPU."""
+MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
 class Engine(NamedTuple):
@@ -52,8 +61,15 @@ class Bench(NamedTuple):
 
     peers: Path
     threads: int
+    cpu: str = "native"
+    """The kind of CPU whose instructions are used; see `CPUS`."""
     timeout: float = 3600.0
     """Seconds after which a driver is killed."""
+
+    def print_title(self, text: str) -> None:
+        """Print the title of a table, and the kind of CPU that its figures are from."""
+        limit = f", limited to {self.cpu}" if CPUS[self.cpu] else ""
+        print(f"\n{text}\n{cpu_description()}{limit}\n")
 
     def run(self, name: str, job: dict[str, Any], *, tuned: bool = False, processes: int = 1) -> dict[str, Any]:
         """Run a job in a new process of the engine's driver; "refused" gives the reason if there is no result."""
@@ -75,7 +91,10 @@ class Bench(NamedTuple):
             if result.exists():
                 return dict(json.loads(result.read_text(encoding="utf-8")))
             lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            return {"refused": f"failed with exit code {code}: {lines[-1] if lines else 'it printed nothing'}"}
+            last = lines[-1] if lines else "it printed nothing"
+            if missing := MISSING.fullmatch(last):
+                return {"refused": f"lacks the package {missing[1]}: run scripts/bench setup {name}"}
+            return {"refused": f"failed with exit code {code}: {last}"}
 
     def _python(self, name: str) -> Path:
         return self.peers / name / "bin" / "python" if ENGINES[name].packages else Path(sys.executable)
@@ -95,7 +114,8 @@ class Bench(NamedTuple):
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(self.threads))
         quiet = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled", "TOKENIZERS_PARALLELISM": "false"}
         inherited = {key: value for key, value in os.environ.items() if key not in GLIBC_TUNING}
-        return {**inherited, **threads, **quiet, **(GLIBC_TUNING if tuned else {}), "PYTHONPATH": str(ROOT / "src")}
+        tuning = GLIBC_TUNING if tuned else {}
+        return {**inherited, **threads, **quiet, **CPUS[self.cpu], **tuning, "PYTHONPATH": str(ROOT / "src")}
 
 
 def setup(names: Iterable[str], peers: Path) -> int:

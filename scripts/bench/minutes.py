@@ -29,7 +29,9 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
         train = train_nmt if name == "ours" else train_peer
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             results[name] = {"precision": precision, **train(options, bench, name, precision, Path(folder))}
-    print(f"\n{options.minutes:g} minutes of training, small, {options.batch_tokens:,} tokens per batch, beam 5\n")
+    bench.print_title(
+        f"{options.minutes:g} minutes of training, small, batches of {options.batch_tokens:,} tokens, beam 5"
+    )
     head = ("engine", "precision", "updates", "minutes", "development perplexity", "sacreBLEU")
     print(table(head, [_cells(name, each) for name, each in results.items() if "refused" not in each]))
     print("".join(f"\n{ENGINES[name].title}: {each['refused']}" for name, each in results.items() if "refused" in each))

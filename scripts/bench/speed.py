@@ -28,7 +28,7 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
             rows = _rounds(options, bench, corpus, Path(folder))
         shapes[shape] = rows
         for tuned in (False, True) if options.allocator else (False,):
-            print(f"\n{_title(shape, options)}{', glibc tuned to keep large buffers' if tuned else ''}\n")
+            bench.print_title(f"{_title(shape, options)}{', glibc tuned to keep large buffers' if tuned else ''}")
             print(render([row for row in rows if row["tuned"] == tuned]))
     return {"shapes": shapes}
 

@@ -1,5 +1,6 @@
 """The benchmark harness counts tokens correctly, measures nmt, and names a missing peer."""
 
+import importlib
 import json
 import re
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.compute.cores import cpu_description
 from nmt.config.compose import compose
 from nmt.data.prepare import prepare
 from tests.integration.toy import pairs
@@ -40,6 +42,7 @@ def test_nmt_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: l
     output = tmp_path / "figures.json"
     options = ["--shapes=tiny", "--batch-tokens=600", "--rounds=1", "--seconds=0.2", "--warmup=0", "--threads=1"]
     options += ["--engines=ours,joeynmt", "--precisions=fp32", f"--peers={tmp_path}", f"--output={output}"]
+    options.append("--cpu=avx2")
     result = Running(run_script, BENCH, "train", *options, *settings).wait()
     assert result.returncode == 0, result.stderr
     nmt, peer = json.loads(output.read_text(encoding="utf-8"))["shapes"]["tiny"]
@@ -50,6 +53,18 @@ def test_nmt_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: l
     assert nmt["memory"] > 50_000_000
     assert peer["refused"] == "not installed: scripts/bench setup joeynmt"
     assert "joeynmt fp32: not installed" in result.stdout
+    assert f"{cpu_description()}, limited to avx2" in result.stdout
+
+
+def test_a_package_that_a_peer_lacks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    engines = importlib.import_module("engines")
+    python = tmp_path / "joeynmt" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'joeynmt'\" >&2; exit 1\n")
+    python.chmod(0o755)
+    found = engines.Bench(tmp_path, threads=1).run("joeynmt", {"kind": "speed"})
+    assert found == {"refused": "lacks the package joeynmt: run scripts/bench setup joeynmt"}
 
 
 def test_phases_of_a_step_fill_its_time(tmp_path: Path, settings: list[str]) -> None:

@@ -12,6 +12,18 @@ OWN_CGROUP = Path("/proc/self/cgroup")
 MIN_CAPACITY = 0.7
 """A core with less of the fastest core's capacity than this would let the others wait at the end of each operation."""
 
+INSTRUCTIONS = {
+    "avx2": "AVX2",
+    "avx512f": "AVX-512",
+    "avx512_vnni": "VNNI",
+    "avx512_bf16": "AVX-512 bf16",
+    "amx_bf16": "AMX bf16",
+    "asimd": "NEON",
+    "sve": "SVE",
+    "bf16": "bf16",
+}
+"""Names of the instructions that decide about the speed of matrix products, by Linux's names for them."""
+
 
 def usable_cores() -> int:
     """Return the number of cores this process may keep busy: those it may run on, or what its container may use."""
@@ -35,6 +47,19 @@ def cpu_model() -> str:
 def cpu_features() -> str:
     """Return the name of the processor and its instructions, as far as the system tells."""
     return f"{cpu_model()}: {_cpuinfo('flags') or _cpuinfo('Features')}"
+
+
+def cpu_description() -> str:
+    """Return the name of the processor, its widest instructions and the sizes of its caches."""
+    flags = {*(_cpuinfo("flags") or _cpuinfo("Features")).split()}
+    instructions = [name for flag, name in INSTRUCTIONS.items() if flag in flags]
+    caches = SYSTEM / "devices" / "system" / "cpu" / "cpu0" / "cache"
+    sizes = [
+        f"L{' '.join(_lines(each / 'level'))} {' '.join(_lines(each / 'size'))}"
+        for each in sorted(caches.glob("index*"))
+        if _lines(each / "type") != ["Instruction"] and _lines(each / "size")
+    ]
+    return ", ".join([cpu_model(), *instructions, *sizes])
 
 
 def _usable_numbers() -> set[int]:
