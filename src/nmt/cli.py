@@ -99,9 +99,10 @@ def _start(command: Command, overrides: list[str]) -> None:
     if command.composes:
         module.run(words)
     elif any(word in _MULTIRUN for word in overrides):
-        from nmt.config.multirun import multirun  # noqa: PLC0415
+        from nmt.config.multirun import RUN_GROUPS, multirun  # noqa: PLC0415
 
-        multirun(partial(_run_composed, command.module), words)
+        groups = (*RUN_GROUPS, "runtime") if command.trains else RUN_GROUPS
+        multirun(partial(_run_composed, command.module), words, run_groups=groups)
     else:
         module.run(_composed(words))
 

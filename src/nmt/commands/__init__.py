@@ -20,6 +20,8 @@ class Command(NamedTuple):
     """Overrides that come before the user's, so the user's win."""
     composes: bool = False
     """True if `run` takes the overrides instead of one Config, because it composes several runs from them."""
+    trains: bool = False
+    """True if it trains runs, which a sweep over settings of the machine must not mix."""
     distributed: bool = False
     """True if all processes of torchrun take part; any other command runs on the first process only."""
 
@@ -31,6 +33,7 @@ COMMANDS = {
         "nmt.commands.train",
         "train a model, or resume training",
         ("model", "training", "noise", "tracking", *_COMMON),
+        trains=True,
         distributed=True,
     ),
     "batch": Command(
@@ -98,6 +101,7 @@ COMMANDS = {
         "run data, train, average, eval and report on text that needs no download",
         ("training", *_COMMON),
         defaults=("experiment=demo",),
+        trains=True,
         distributed=True,
     ),
     "table3": Command(

@@ -10,6 +10,9 @@ ADJUSTABLE = {"adjustable": True}
 """Metadata of a setting, or a group, that may change when a run is resumed: at each step the weights are the same, but
 for rounding."""
 
+MAX_NAME_CHARACTERS = 64
+"""The longest name of a folder that a setting may give."""
+
 
 def check_choice(key: str, value: str, choices: Iterable[str]) -> None:
     """Make sure that a value is one of the choices."""
@@ -42,8 +45,16 @@ def check_fraction(key: str, value: float) -> None:
 
 def check_plain_name(key: str, value: str) -> None:
     """Refuse a name that leads to another folder, or that a file system or terminal cannot show."""
-    if value in ("", ".", "..") or "/" in value or "\\" in value or not value.isprintable() or len(value) > 64:
-        raise ConfigError(f"{key}={value} must be the plain name of a folder, of at most 64 characters")
+    if (
+        value in ("", ".", "..")
+        or "/" in value
+        or "\\" in value
+        or not value.isprintable()
+        or len(value) > MAX_NAME_CHARACTERS
+    ):
+        raise ConfigError(
+            f"{key}={value} must be the plain name of a folder, of at most {MAX_NAME_CHARACTERS} characters"
+        )
 
 
 def check_language(key: str, value: str) -> None:

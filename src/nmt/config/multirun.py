@@ -5,8 +5,9 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import PurePath
 
 import hydra
 from hydra.core.global_hydra import GlobalHydra
@@ -16,11 +17,16 @@ from hydra.core.override_parser.types import Glob, Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
+from nmt.config.checks import MAX_NAME_CHARACTERS
 from nmt.config.compose import adding_corpora, compose, conf_folder, options, register_schema
+from nmt.config.keys import all_keys, value_of
 from nmt.config.messages import one_line_errors
+from nmt.config.plain_names import settings_name
 from nmt.config.renamed import rename_overrides
 from nmt.errors import UserError
 
+RUN_GROUPS = ("data", "tokenizer", "model", "noise", "training", "seed")
+"""Groups of settings that decide what a run learns. All commands name a run by them, so that they find it again."""
 LAUNCHER_PREFIXES = ("hydra.", "hydra/", "+hydra.", "++hydra.")
 """Prefixes of overrides that configure the launcher, not the runs."""
 
@@ -35,25 +41,31 @@ def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return [word for word in words if word not in launcher], launcher
 
 
-def multirun(job: Callable[[list[str]], None], words: Sequence[str], outputs: str = "") -> None:
+def multirun(
+    job: Callable[[list[str]], None],
+    words: Sequence[str],
+    outputs: str = "",
+    run_groups: Sequence[str] = RUN_GROUPS,
+) -> None:
     """Call `job` with the overrides of each run: one per combination of the values given (`training.steps=5,6`).
 
-    With several values of `seed`, each run gets a name of its own, such as demo-seed2.
+    Runs with other values of these settings have other names, such as demo-training.steps_5 or demo-seed2.
 
     Args:
         job: The function to call, perhaps in other processes, so it must be importable from a module.
         words: Overrides of the runs and of the launcher.
         outputs: The folder in which launchers write their logs; by default that of the first run.
+        run_groups: The groups of settings whose values belong to the name of a run.
     """
 
     def task(_: DictConfig) -> None:
         overrides = list(HydraConfig.get().overrides.task)
         with _hydra_released(), _keeping_traceback():
-            job(named_by_seed(overrides) if several_seeds else overrides)
+            job(named_by_values(overrides, keys) if keys else overrides)
 
     register_schema()
     words = adding_corpora(rename_overrides(words))
-    several_seeds = _has_several(words, "seed") and not _has_several(words, "name")
+    keys = _naming_keys(words, run_groups)
     outputs = outputs or compose(first_run(split(words)[0])).paths.outputs
     logs = f"{outputs}/multirun/{time.strftime('%Y-%m-%d_%H-%M-%S')}"
     folder = [f"hydra.sweep.dir={_quoted(logs)}", "hydra.sweep.subdir=."]
@@ -82,10 +94,15 @@ def _command_line(words: Sequence[str]) -> Iterator[None]:
             del os.environ["HYDRA_FULL_ERROR"]
 
 
-def named_by_seed(overrides: Sequence[str]) -> list[str]:
-    """Return the overrides of a run with its seed in its name, so that runs of several seeds have different folders."""
+def named_by_values(overrides: Sequence[str], keys: Collection[str]) -> list[str]:
+    """Return the overrides of a run with its values of these settings in its name: each run needs its own folder."""
     config = compose(overrides)
-    return [*overrides, f"name={_quoted(f'{config.name}-seed{config.seed}')}"]
+    given = {each.key_or_group: each.value() for each in OverridesParser.create().parse_overrides(list(overrides))}
+    values = {key: value_of(config, key) if key in all_keys() else given[key] for key in keys if key != "seed"}
+    seed = f"-seed{config.seed}" if "seed" in keys else ""
+    room = MAX_NAME_CHARACTERS - len(f"{PurePath(config.name).name}-{seed}")
+    name = f"{config.name}-{settings_name(values, room)}{seed}" if values else config.name + seed
+    return [*overrides, f"name={_quoted(name)}"]
 
 
 def first_run(words: Sequence[str]) -> list[str]:
@@ -106,13 +123,19 @@ def _first_value(override: Override) -> str:
     return next(override.sweep_string_iterator(), "")
 
 
-def _has_several(words: Sequence[str], key: str) -> bool:
-    """Return whether a setting has several values; words that cannot be read are left to Hydra."""
+def _naming_keys(words: Sequence[str], run_groups: Sequence[str]) -> tuple[str, ...]:
+    """Return the settings with several values that must be in the names of the runs.
+
+    An experiment is in the name already, unless the settings give another one. Words that cannot be read are left to
+    Hydra.
+    """
     try:
         overrides = OverridesParser.create().parse_overrides(list(words))
     except HydraException:
-        return False
-    return any(each.key_or_group == key and each.is_sweep_override() for each in overrides)
+        return ()
+    groups = {*run_groups, "experiment"} if any(each.key_or_group == "name" for each in overrides) else {*run_groups}
+    swept = (each.key_or_group for each in overrides if each.is_sweep_override())
+    return tuple(dict.fromkeys(key for key in swept if key.partition(".")[0] in groups))
 
 
 def _quoted(text: str) -> str:

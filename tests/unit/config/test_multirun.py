@@ -1,7 +1,9 @@
 """Tests of several runs by one command."""
 
 import pickle
+import re
 import traceback
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from hydra._internal.core_plugins import basic_launcher
 from hydra.core.utils import JobReturn, run_job
 
+from nmt.cli import main
 from nmt.config.compose import compose
 from nmt.config.multirun import JobError, first_run, multirun
 from nmt.errors import ConfigError, UserError
@@ -93,8 +96,77 @@ def test_runs_with_several_seeds_have_names_of_their_own(tmp_path: Path) -> None
     assert [compose(overrides).seed for overrides in seen] == [1, 2]
 
 
-@pytest.mark.parametrize("words", [["seed=1,2", "name=a,b"], ["seed=3", "name=a,b"], ["seed=3", "batch.step=1,2"]])
-def test_names_stay_as_they_are_given(words: list[str], tmp_path: Path) -> None:
-    seen: list[list[str]] = []
-    multirun(seen.append, words, outputs=str(tmp_path))
-    assert {compose(overrides).name for overrides in seen} <= {"a", "b", compose([]).name}
+def names_of(words: list[str], tmp_path: Path) -> list[str]:
+    names: list[str] = []
+    multirun(lambda job: names.append(compose(job).name), words, outputs=str(tmp_path))
+    return names
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["model.dropout=0.10,0.3"], ["model.dropout_0.1", "model.dropout_0.3"]),
+        (
+            ["training.warmup_steps=300", "training.steps=500,600", "seed=2,3", "model.norm=rms"],
+            [f"training.steps_{steps}-seed{seed}" for steps in (500, 600) for seed in (2, 3)],
+        ),
+        (["training=base,small"], ["training_base", "training_small"]),
+        (["name=demo", "experiment=demo,multi30k"], ["experiment_demo", "experiment_multi30k"]),
+        (["++data.mixture.more.train=[a.en,a.de]", "data.mixture.more.weight=1,2"],
+         ["data.mixture.more.weight_1", "data.mixture.more.weight_2"]),
+    ],
+)  # fmt: skip
+def test_runs_of_a_sweep_have_their_own_values_in_their_names(
+    words: list[str], expected: list[str], tmp_path: Path
+) -> None:
+    base = "demo" if "name=demo" in words else compose([]).name
+    assert names_of(words, tmp_path) == [f"{base}-{each}" for each in expected]
+    assert names_of(words[::-1], tmp_path / "again")[0] == f"{base}-{expected[0]}"  # the order of words is irrelevant
+
+
+def test_long_or_unusual_values_give_short_plain_and_different_names(tmp_path: Path) -> None:
+    words = ["name=folder/base", "seed=1,2", "data.tag=a/b,a@b", f"data.hub_dataset={'x' * 90},{'x' * 91}"]
+    names = names_of(words, tmp_path)
+    assert len({*names}) == 8
+    assert all(re.fullmatch(r"folder/base-[A-Za-z0-9._+-]{30,53}-seed[12]", name) for name in names)
+    assert all(compose([f"name={name}"]).name == name for name in names)  # as users type them
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["seed=3", "name=a,b"], ["a", "b"]),
+        (["seed=1,2", "name=a,b"], ["a-seed1", "b-seed1", "a-seed2", "b-seed2"]),
+        (["experiment=demo,multi30k"], ["demo", "multi30k"]),
+        (["experiment=demo,multi30k", "seed=2,3"], ["demo-seed2", "demo-seed3", "multi30k-seed2", "multi30k-seed3"]),
+    ],
+)
+def test_names_that_differ_already_have_no_more_than_they_need(
+    words: list[str], expected: list[str], tmp_path: Path
+) -> None:
+    assert names_of(words, tmp_path) == expected
+
+
+def test_settings_that_change_no_weights_do_not_change_the_name(tmp_path: Path) -> None:
+    words = [
+        "decoding.beam=1,4",
+        "runtime.precision=fp32,bf16",
+        "checkpoint=last,best",
+        "batch.step=1,2",
+        "experiment=demo",
+    ]
+    assert {*names_of(words, tmp_path)} == {"demo"}
+
+
+def test_precisions_are_trained_as_different_runs_and_scored_for_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen: dict[str, list[str]] = {"train": [], "evaluate": []}
+    for module, names in seen.items():
+        monkeypatch.setattr(
+            import_module(f"nmt.commands.{module}"), "run", lambda config, to=names: to.append(config.name)
+        )
+    for command in ("train", "eval"):
+        assert main([command, "-m", "experiment=demo", "runtime.precision=fp32,bf16"]) == 0
+    assert seen == {"train": ["demo-runtime.precision_fp32", "demo-runtime.precision_bf16"], "evaluate": ["demo"] * 2}
