@@ -51,10 +51,9 @@ def lines(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8").splitlines()
 
 
-def evaluated(folder: Path) -> tuple[dict[str, dict[str, object]], Sequence[str], Sequence[str]]:
+def evaluated(folder: Path, search: str = "") -> tuple[dict[str, dict[str, object]], Sequence[str], Sequence[str]]:
     """Return the scores of the test set, its sentences and its predicted trees."""
-    run = folder / "outputs/parser/eval"
-    (file,) = run.rglob("test.json")
+    file = folder / "outputs/parser/eval" / search / "test.json"
     return json.loads(file.read_text()), lines(folder / "data/treebank/test.en"), lines(file.with_name("test.hyp.txt"))
 
 
@@ -92,7 +91,7 @@ def test_evaluation_repairs_and_scores_trees(folder: Path) -> None:
 
 def test_restricted_search_needs_no_repair(folder: Path) -> None:
     assert nmt(folder, "eval", "decoding.well_formed=true")[0] == 0
-    record, _, _ = evaluated(folder)
+    record, _, _ = evaluated(folder, "well_formed_true")
     assert set(record["repairs"].values()) == {0}
 
 

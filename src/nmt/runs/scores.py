@@ -1,14 +1,21 @@
-"""The folders of scores: `eval/` for the run's own checkpoint, and a folder inside it for any other model."""
+"""The folders of scores: `eval/` for the run's own checkpoint and search, and folders inside it for any other."""
 
 import os
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+from nmt.config.plain_names import settings_name
 from nmt.config.saved import read_settings
 from nmt.config.schema import Config
 from nmt.runs.checkpoints import step_of_name
 from nmt.runs.layout import AVERAGED, BEST, LAST, RunLayout, step_folder_name
 
+NOT_OF_THE_SEARCH = {
+    *("ensemble", "batch_tokens", "alignments", "alignment_layer", "alignment_head", "alignment_state")
+}
+"""Settings of decoding that do not change what the search finds with a model, or that name the model."""
 MAX_NAME_CHARACTERS = 100
 """Longer names of folders are cut because file systems refuse them."""
 
@@ -17,8 +24,25 @@ def scores_folder(config: Config) -> Path:
     """Return the folder for the scores of the checkpoints or the export that the settings name.
 
     This is `eval/` for the checkpoint that the settings of the training name, else `eval/<checkpoint>/` or
-    `eval/<export>/`. The name does not depend on the decoding settings.
+    `eval/<export>/`. Settings of the search that differ from those of the training have a folder in it, such as
+    `eval/beam_1/`.
     """
+    return _model_folder(config) / _search_name(config)
+
+
+def scores_to_show(config: Config) -> Path:
+    """Return the folder of the scores to show: unless the settings name another model or search, those in `eval/`."""
+    named, usual = (config.checkpoint, config.engine, config.decoding.ensemble), Config()
+    is_usual = named == (usual.checkpoint, usual.engine, usual.decoding.ensemble)
+    folder = RunLayout(config.run_folder).evaluation if is_usual else _model_folder(config)
+    folders = [folder, folder / _search_name(config)]
+    if _search(config) != _search(usual):
+        folders.reverse()
+    return next((each for each in folders if any(each.glob("*.json"))), folder)
+
+
+def _model_folder(config: Config) -> Path:
+    """Return the folder of the scores of a model with the search of its training."""
     run_folder, layout = config.run_folder, RunLayout(config.run_folder)
     folder = layout.evaluation
     if config.engine == "ctranslate2":
@@ -27,19 +51,31 @@ def scores_folder(config: Config) -> Path:
     return folder if name == _own_name(run_folder) else folder / name
 
 
-def scores_to_show(config: Config) -> Path:
-    """Return the folder of the scores to show: unless the settings name a checkpoint or engine, those in `eval/`."""
-    named = (config.checkpoint, config.engine, config.decoding.ensemble)
-    usual = Config()
-    if named == (usual.checkpoint, usual.engine, usual.decoding.ensemble):
-        return RunLayout(config.run_folder).evaluation
-    return scores_folder(config)
+def _search(config: Config) -> dict[str, object]:
+    """Return the settings of the search by name."""
+    return {key: value for key, value in asdict(config.decoding).items() if key not in NOT_OF_THE_SEARCH}
+
+
+def _search_name(config: Config) -> str:
+    """Return a name of the settings of the search that differ from those of the training; empty if none does."""
+    saved, usual = _saved_settings(config.run_folder), _search(Config())
+    if not saved:
+        return ""
+    differing = {
+        key: value for key, value in _search(config).items() if value != saved.get(f"decoding.{key}", usual[key])
+    }
+    return settings_name(differing)
+
+
+def _saved_settings(run_folder: Path) -> dict[str, Any]:
+    """Return the settings of the training by their dotted keys; empty if they are not there."""
+    file = RunLayout(run_folder).settings
+    return read_settings(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def _own_name(run_folder: Path) -> str:
     """Return the name of what `eval` scores without settings for checkpoint, ensemble and engine."""
-    file = RunLayout(run_folder).settings
-    saved = read_settings(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    saved = _saved_settings(run_folder)
     ensemble = saved.get("decoding.ensemble") or []
     return _checkpoints_name(run_folder, [saved.get("checkpoint", Config().checkpoint), *ensemble])
 

@@ -44,7 +44,7 @@ from nmt.evaluation.metrics import score_text
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.runs.checkpoints import Checkpoints, load
-from nmt.runs.scores import scores_folder
+from nmt.runs.scores import scores_folder, scores_to_show
 from nmt.runs.tracking import Scored
 from nmt.storage.files import checksum, write_json
 from nmt.text.alignments import read_gold
@@ -173,7 +173,7 @@ def test_eval_scores_alignments_if_the_true_ones_are_known(run: Run, capsys: pyt
 def test_eval_uses_the_checkpoints_model_and_the_given_decoding_settings(run: Run) -> None:
     config, overrides = run
     assert main(["eval", *overrides, "model.layers=5", "decoding.beam=1"]) == 0
-    report = json.loads((config.run_folder / "eval" / "test.json").read_text(encoding="utf-8"))
+    report = json.loads((config.run_folder / "eval" / "beam_1" / "test.json").read_text(encoding="utf-8"))
     assert report["decoding"]["beam"] == 1
 
 
@@ -192,7 +192,9 @@ def test_scores_of_other_checkpoints_go_to_separate_folders(run: Run, tmp_path: 
     shutil.copytree(weights_path(config).parent, copied)
     folder = config.run_folder / "eval"
     named = (
-        (["checkpoint=last", "decoding.beam=1"], folder),
+        (["checkpoint=last", "decoding.beam=4", "decoding.batch_tokens=99"], folder),
+        (["decoding.beam=1"], folder / "beam_1"),
+        (["decoding.beam=1", "decoding.alpha=1", "checkpoint=7"], folder / "step-00000007" / "alpha_1.0-beam_1"),
         (["checkpoint=7"], folder / "step-00000007"),
         ([f"checkpoint={config.run_folder}/checkpoints/last"], folder),
         (["decoding.ensemble=[step-00000007]"], folder / "last+step-00000007"),
@@ -205,6 +207,38 @@ def test_scores_of_other_checkpoints_go_to_separate_folders(run: Run, tmp_path: 
     assert main(["eval", *overrides, f"checkpoint={copied}"]) == 0
     (other,) = folder.glob("step-00000007-*/test.json")
     assert json.loads(other.read_text(encoding="utf-8"))["checkpoint"]["path"] == str(copied)
+
+
+def test_a_sweep_of_searches_keeps_the_scores_of_each(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config, overrides = run
+    monkeypatch.chdir(tmp_path)
+    assert main(["eval", "-m", *overrides, "decoding.beam=1,4"]) == 0
+    beams = {
+        str(file.relative_to(config.run_folder)): json.loads(file.read_text(encoding="utf-8"))["decoding"]["beam"]
+        for file in config.run_folder.rglob("test.json")
+    }
+    assert beams == {"eval/test.json": 4, "eval/beam_1/test.json": 1}
+
+
+def test_scores_to_show_are_those_of_the_named_search_if_there_are_any(run: Run) -> None:
+    config, _ = run
+    folder = config.run_folder / "eval"
+    greedy = replace(config, checkpoint="averaged", decoding=replace(config.decoding, beam=1))
+    named = {"beam_1": replace(greedy, checkpoint="last"), "averaged/beam_1": greedy}
+    for name, settings in named.items():
+        assert scores_folder(settings) == folder / name
+    assert scores_to_show(named["beam_1"]) == folder
+    for each in (folder, folder / "beam_1"):
+        each.mkdir(parents=True)
+        (each / "test.json").touch()
+    assert scores_to_show(named["beam_1"]) == folder / "beam_1"
+    assert scores_to_show(config) == folder
+    assert scores_to_show(replace(config, decoding=DecodingConfig())) == folder  # names no search
+    (folder / "test.json").unlink()
+    other = replace(config, decoding=DecodingConfig())
+    assert scores_folder(other) == folder / "extra_length_50"
 
 
 def test_a_run_without_config_yaml_has_the_default_checkpoint(run: Run) -> None:
