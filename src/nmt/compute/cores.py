@@ -44,6 +44,11 @@ def cpu_model() -> str:
     return _cpuinfo("model name") or platform.processor() or platform.machine()
 
 
+def cpu_vendor() -> str:
+    """Return the name that an x86 processor has for its maker; empty for others."""
+    return _cpuinfo("vendor_id")
+
+
 def cpu_features() -> str:
     """Return the name of the processor and its instructions, as far as the system tells."""
     return f"{cpu_model()}: {_cpuinfo('flags') or _cpuinfo('Features')}"

@@ -7,9 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.model.kernels.c.library import computes_in_c
+from nmt.model import products
+from nmt.model.kernels.c.library import computes_in_c, trains_in_c
 from nmt.model.kernels.c.rows import computes_on_rows_in_c, sum_rows
 from nmt.model.kernels.rectifier import rectifier_gradient
+from nmt.model.products import prefers_onednn
 
 Copies = Mapping[str, Tensor]
 """Copies of a module's parameters in another precision, by the names of the parameters."""
@@ -22,19 +24,23 @@ class Linear(nn.Linear):
 
     def forward(self, rows: Tensor) -> Tensor:
         """(..., d_in) to (..., d_out)."""
-        if self.copies is None:
-            return super().forward(rows)
-        return self._multiply(rows, self.copies, rectify=False)
+        return self.multiply(rows, rectify=False) if self.multiplies(rows) else super().forward(rows)
 
-    def _multiply(self, rows: Tensor, copies: Copies, *, rectify: bool) -> Tensor:
+    def multiplies(self, rows: Tensor) -> bool:
+        """Return whether `multiply` takes the place of PyTorch's product and of its gradient."""
+        return self.copies is not None or prefers_onednn(rows) or (rows.dim() == 2 and trains_in_c(rows))
+
+    def multiply(self, rows: Tensor, *, rectify: bool) -> Tensor:
+        """Return x W^T + b, or the ReLU of it."""
+        copies = self.copies or {"weight": self.weight, "bias": self.bias}
         weights = self.weight, self.bias, copies["weight"], copies["bias"]
         return cast(Tensor, _Product.apply(rows, *weights, rectify))  # type: ignore[no-untyped-call]
 
 
 def activated(linear: nn.Module, rows: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
     """Return activation(linear(rows)); a ReLU becomes part of the product where that is one operation."""
-    if isinstance(linear, Linear) and linear.copies is not None and activation is F.relu:
-        return linear._multiply(rows, linear.copies, rectify=True)
+    if isinstance(linear, Linear) and activation is F.relu and linear.multiplies(rows):
+        return linear.multiply(rows, rectify=True)
     return activation(linear(rows))
 
 
@@ -51,9 +57,9 @@ class _Product(torch.autograd.Function):
         if rectify and rows.is_cuda:
             product = torch._addmm_activation(bias_copy, rows, weight_copy.t())
         elif rectify:
-            product = F.linear(rows, weight_copy, bias_copy).relu_()
+            product = products.linear(rows, weight_copy, bias_copy).relu_()
         else:
-            product = F.linear(rows, weight_copy, bias_copy)
+            product = products.linear(rows, weight_copy, bias_copy)
         ctx.save_for_backward(rows, weight_copy, product if rectify else None)
         return product
 
@@ -68,16 +74,9 @@ class _Product(torch.autograd.Function):
             gradient = torch.ops.aten.threshold_backward(gradient, rectified, 0)
         if bias_gradient is None and needs_bias:
             bias_gradient = _float32_sum(gradient)
-        rows_gradient = gradient @ weight if needs_rows else None
-        weight_gradient = exact_product(gradient.t(), rows, torch.float32).float() if needs_weight else None
+        rows_gradient = products.multiply(gradient, weight) if needs_rows else None
+        weight_gradient = products.exact_product(gradient.t(), rows, torch.float32).float() if needs_weight else None
         return rows_gradient, weight_gradient, bias_gradient, None, None, None
-
-
-def exact_product(left: Tensor, right: Tensor, exact: torch.dtype) -> Tensor:
-    """Return left @ right: on CUDA in the exact type, elsewhere in that of the factors."""
-    if left.is_cuda and torch.version.hip is None and left.dtype != exact:
-        return torch.mm(left, right, out_dtype=exact)
-    return left @ right
 
 
 def _float32_sum(rows: Tensor) -> Tensor:

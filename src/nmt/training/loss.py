@@ -14,7 +14,7 @@ from torch import Tensor
 from nmt.model.kernels.backend import sum_dtype
 from nmt.model.kernels.c.rows import scaled_difference
 from nmt.model.kernels.softmax import softmax_gradient_
-from nmt.model.linear import exact_product
+from nmt.model.products import exact_product, multiply, multiply_into
 
 LOGITS_PER_CHUNK = 8 * 1024 * 1024
 """The largest number of logits in memory at a time on a CPU."""
@@ -84,10 +84,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         rows = rows or rows_per_chunk(output, words=len(projection))
         for start in range(0, len(output), rows):
             chunk = slice(start, start + rows)
-            logits = output[chunk] @ working.T
+            logits = multiply(output[chunk], working.T)
             normaliser[chunk], label_logit[chunk] = softmax_gradient_(logits, labels[chunk], smoothing)
             if output_gradient is not None:
-                torch.mm(logits, working, out=output_gradient[chunk])
+                multiply_into(output_gradient[chunk], logits, working)
             if ctx.needs_input_grad[1]:
                 product = exact_product(logits.T, output[chunk] * counted[chunk, None].to(output.dtype), exact)
                 projection_product = product if projection_product is None else projection_product.to(exact) + product

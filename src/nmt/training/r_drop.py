@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from nmt.model.kernels.backend import sum_dtype
+from nmt.model.products import multiply, multiply_into
 from nmt.training.loss import Losses, add_product, rows_per_chunk
 
 TENSORS_PER_CHUNK = 6
@@ -57,13 +58,13 @@ class _RDropLoss(torch.autograd.Function):
         rows = max(1, (settings.rows or rows_per_chunk(first, len(projection))) // TENSORS_PER_CHUNK)
         for start in range(0, len(first), rows):
             chunk = slice(start, start + rows)
-            logits = [(output[chunk] @ working.T).to(exact) for output in outputs]
+            logits = [multiply(output[chunk], working.T).to(exact) for output in outputs]
             losses, both = _chunk(logits[0], logits[1], labels[chunk], settings)
             smoothed += losses.smoothed
             nll += losses.nll
             for output, gradient, exact_gradient in zip(outputs, gradients, both, strict=True):
                 of_logits = exact_gradient.to(output.dtype)
-                torch.mm(of_logits, working, out=gradient[chunk])
+                multiply_into(gradient[chunk], of_logits, working)
                 if projection_gradient is not None:
                     add_product(projection_gradient, of_logits.T, output[chunk])
         ctx.save_for_backward(*gradients, projection_gradient)
