@@ -79,7 +79,7 @@ attention: ## Draw the attention weights of a sentence as a PNG
 describe: ## Estimate the size, memory, time and cost of a run
 tune: ## Measure the settings that train fastest on this machine, for later runs of `make train`
 table3: ## Train and score the rows of the paper's Table 3; smaller: ARGS="table3.scale=multi30k" or small
-bench: ## Measure speed compared with other toolkits: ARGS="setup", "train", "decode --checkpoint=...", or "--help"
+bench: ## Measure what to expect on this machine; compared with other toolkits: ARGS="setup", "train", or "--help"
 test: ## Run the quick tests, like CI
 test-all: ## Run all tests, including slow ones, and those for a GPU if there is one
 

@@ -56,7 +56,7 @@ def command(target: str, words: Sequence[str], processes: int = 1) -> list[str]:
         case "test-all":
             return ["-m", "pytest", "-m", "", *words]
         case "bench":
-            return [str(SCRIPTS / "bench"), *(words or ["train"])]
+            return [str(SCRIPTS / "bench"), *(words or ["machine"])]
     nmt = ["-m", "nmt", target, *words]
     if processes == 1:
         return nmt

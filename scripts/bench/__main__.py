@@ -1,5 +1,6 @@
 """Compare the training and decoding speed of nmt and its peers on CPUs, taking turns in one run.
 
+    .venv/bin/python scripts/bench machine                # what to expect on this machine; the default of make bench
     .venv/bin/python scripts/bench setup                  # create the peers' environments in .bench/
     .venv/bin/python scripts/bench train                  # training: tokens/s, fraction of the peak, memory
     .venv/bin/python scripts/bench train --shapes small,base --allocator --output speed.json
@@ -36,11 +37,13 @@ from pathlib import Path
 import breakdown
 import curves
 import decoding
+import machine
 import minutes
 import speed
 from corpus import SHAPES
 from engines import CPUS, ENGINES, PEERS, Bench, setup
 
+from nmt.compute.cores import computing_threads
 from nmt.errors import UserError
 from nmt.storage.files import write_json
 
@@ -74,7 +77,7 @@ def _json_options(options: argparse.Namespace) -> dict[str, object]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--threads", type=int, default=2)
+    common.add_argument("--threads", type=int, default=computing_threads(), help="default: %(default)s")
     common.add_argument(
         "--cpu", choices=CPUS, default="native", help="avx2: use the instructions of a CPU without more"
     )
@@ -102,6 +105,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_training_commands(add_command: Callable[..., argparse.ArgumentParser]) -> None:
+    command = add_command("machine", machine.measure, "what to expect on this machine")
+    command.add_argument("--seconds", type=float, default=20.0, help="length of the measurement of training")
     command = add_command("train", speed.measure, "training speed")
     command.add_argument("--engines", type=_some_of(speed.TRAINERS), default=speed.TRAINERS)
     command.add_argument("--precisions", type=_some_of(PRECISIONS), default=PRECISIONS)

@@ -6,10 +6,8 @@ from typing import Any
 
 from corpus import open_corpus, shape_overrides
 from curves import with_ours
-from engines import Bench
+from engines import Bench, required
 from tables import table
-
-from nmt.errors import UserError
 
 
 def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
@@ -19,10 +17,10 @@ def measure(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
     results = {}
     for precision in options.precisions:
         job = with_ours("ours", corpus.job("breakdown", precision, Path(), **times), options.ours)
-        results[precision] = _required(bench.run("profile", job))
+        results[precision] = required(bench.run("profile", job))
         bench.print_title(f"{options.shape} in {precision}: {results[precision]['tokens_per_second']:,.0f} tokens/s")
         print(render(results[precision]))
-    pipeline = _required(bench.run("profile", corpus.job("pipeline", "fp32", Path(), **times)))
+    pipeline = required(bench.run("profile", corpus.job("pipeline", "fp32", Path(), **times)))
     rate = (pipeline["source_tokens"] + pipeline["target_tokens"]) / pipeline["seconds"]
     bench.print_title(
         f"data pipeline alone: {pipeline['updates'] / pipeline['seconds']:,.0f} batches/s, {rate:,.0f} tokens/s"
@@ -53,7 +51,7 @@ def scaling(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
         corpus = open_corpus([*overrides, f"runtime.precision={options.precision}"], threads)
         updates = {"updates": options.updates, "warmup_updates": max(2, options.updates // 10)}
         job = with_ours("ours", corpus.job("processes", options.precision, Path(), **updates), options.ours)
-        result = _required(thread_bench.run("profile", job, processes=processes))
+        result = required(thread_bench.run("profile", job, processes=processes))
         rate = result["tokens"] / result["seconds"]
         results.append({"processes": processes, "threads": threads, "tokens_per_second": rate})
         ratio = rate / results[0]["tokens_per_second"]
@@ -61,10 +59,3 @@ def scaling(options: argparse.Namespace, bench: Bench) -> dict[str, Any]:
     print(f"\n{options.shape} in {options.precision}, {options.batch_tokens:,} target tokens per batch")
     print(table(("processes", "tokens/s", "compared with the first"), rows))
     return {"scaling": results}
-
-
-def _required(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result; raise UserError if the driver failed."""
-    if "refused" in result:
-        raise UserError(result["refused"])
-    return result

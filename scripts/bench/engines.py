@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.compute.cores import cpu_description
+from nmt.errors import UserError
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -101,7 +102,7 @@ class Bench(NamedTuple):
 
     def _wait(self, command: list[str], log: Path, *, tuned: bool) -> int:
         with log.open("wb") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=output, env=self._environment(tuned=tuned))
+            process = subprocess.Popen(command, stdout=output, stderr=output, env=self.environment(tuned=tuned))
             timer = threading.Timer(self.timeout, process.kill)
             timer.start()
             try:
@@ -110,12 +111,20 @@ class Bench(NamedTuple):
                 timer.cancel()
                 process.kill()
 
-    def _environment(self, *, tuned: bool) -> dict[str, str]:
+    def environment(self, *, tuned: bool = False) -> dict[str, str]:
+        """Return the environment variables of a process that is measured."""
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(self.threads))
         quiet = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled", "TOKENIZERS_PARALLELISM": "false"}
         inherited = {key: value for key, value in os.environ.items() if key not in GLIBC_TUNING}
         tuning = GLIBC_TUNING if tuned else {}
         return {**inherited, **threads, **quiet, **CPUS[self.cpu], **tuning, "PYTHONPATH": str(ROOT / "src")}
+
+
+def required(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a job without which there is nothing to print."""
+    if "refused" in result:
+        raise UserError(result["refused"])
+    return result
 
 
 def setup(names: Iterable[str], peers: Path) -> int:

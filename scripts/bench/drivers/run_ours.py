@@ -40,7 +40,8 @@ def speed(job: Job) -> Result:
             trainer.update(batch)
             if measurement.update(counts(batch)):
                 break
-    return {**measurement.result(), "loss": trainer.take_statistics().loss}
+    precision = "bf16" if trainer.machine.precision == torch.bfloat16 else "fp32"
+    return {**measurement.result(), "loss": trainer.take_statistics().loss, "precision": precision}
 
 
 def curve(job: Job) -> Result:
