@@ -22,7 +22,8 @@ def linear(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def multiply(left: Tensor, right: Tensor) -> Tensor:
     """Return left @ right, without a gradient if `prefers_onednn`."""
     is_large = min(len(left), right.shape[1]) >= MIN_SIZE
-    if is_large and prefers_onednn(left) and (left.is_contiguous() or _has_wide_vectors()):
+    is_whole = right.is_contiguous() or right.t().is_contiguous()  # oneDNN takes a hundred times as long for a part
+    if is_large and is_whole and prefers_onednn(left) and (left.is_contiguous() or _has_wide_vectors()):
         return _by_onednn(left, right.t(), None)
     return left @ right
 
