@@ -222,7 +222,7 @@ def test_help_of_a_command_lists_its_settings(name: str, capsys: pytest.CaptureF
         (["train", "--help"], "* training.steps (int, 100000)\n"),
         (["train", "experiment=multi30k", "training.valid_every=7", "--help"], "* training.steps (int, 2500)\n"),
         (["train", "-h", "training.valid_every=7"], "* training.valid_every (int, 7)\n"),
-        (["demo", "--help"], "* training.steps (int, 1500)\n"),
+        (["demo", "--help"], "* training.steps (int, 800)\n"),
         (["train", "-m", "training.steps=3,4", "--help"], "* training.steps (int, 100000)\n"),
     ],
 )
