@@ -40,10 +40,11 @@ SEARCHES: list[dict[str, Any]] = [
 
 
 class Watch(TorchDispatchMode):
-    """Records the operations that read or write numbers of fewer than 32 bits."""
+    """Records the operations that read or write numbers of fewer than 32 bits, or of the given types."""
 
-    def __init__(self) -> None:
+    def __init__(self, *types: torch.dtype) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.types = types or HALF
         self.found: set[str] = set()
         self.seen = 0
 
@@ -52,7 +53,7 @@ class Watch(TorchDispatchMode):
     ) -> Any:
         result = operation(*args, **(kwargs or {}))
         self.seen += 1
-        if any(isinstance(each, Tensor) and each.dtype in HALF for each in tree_leaves((args, kwargs, result))):
+        if any(isinstance(each, Tensor) and each.dtype in self.types for each in tree_leaves((args, kwargs, result))):
             self.found.add(str(operation))
         return result
 
@@ -101,6 +102,27 @@ def test_searches_in_float32_compute_in_float32(
     engine = TorchEngine([model], tokenizer, DecodingConfig(**search), CPU, torch.float32)
     assert len(list(engine.translate(LINES))) == len(LINES)
     engine.score(LINES[:1], LINES[:1])
+
+
+@pytest.mark.parametrize("training", [*OPTIMIZERS, *OTHERS], ids=str)
+def test_training_in_fp16_makes_no_operation_in_bf16(store: PairStore, training: dict[str, Any]) -> None:
+    with Watch(torch.bfloat16) as watching:
+        train(store, torch.float16, {}, training)
+    assert watching.seen
+    assert not watching.found
+
+
+@pytest.mark.parametrize("architecture", CHOICES["model.architecture"])
+@pytest.mark.parametrize("search", SEARCHES, ids=str)
+def test_searches_in_fp16_make_no_operation_in_bf16(
+    tokenizer: Tokenizer, architecture: str, search: dict[str, Any]
+) -> None:
+    model = build_model(replace(MODEL, architecture=architecture), tokenizer.source_size, tokenizer.target_size)
+    with Watch(torch.bfloat16) as watching:
+        engine = TorchEngine([model], tokenizer, DecodingConfig(**search), CPU, torch.float16)
+        assert len(list(engine.translate(LINES))) == len(LINES)
+        engine.score(LINES[:1], LINES[:1])
+    assert not watching.found
 
 
 def test_the_watch_sees_bf16(store: PairStore) -> None:

@@ -14,6 +14,14 @@ from nmt.errors import CommonError, UserError
 
 BF16_CAPABILITY = (8, 0)
 """The lowest compute capability of GPUs that multiply in bf16. The same GPUs have flash attention."""
+FP16_CAPABILITY = (7, 0)
+"""The lowest compute capability of GPUs that multiply faster in fp16 than in fp32: V100, T4, RTX 20."""
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+"""The precisions of matrix products, by their names in the settings."""
+HALF_PRECISIONS = (torch.bfloat16, torch.float16)
+MIN_THREAD_LIMIT, THREADS_PER_CPU = 16, 4
+"""Most threads per process: so many on any machine, and so many per CPU of it. More only wait for each other."""
 
 ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 """Environment variables that keep PyTorch's matrix products from using all instructions of a CPU."""
@@ -28,7 +36,12 @@ class Machine(NamedTuple):
     """The type of matrix products and of the residual stream; parameters stay float32."""
 
     def __str__(self) -> str:
-        return f"{self.device.type} in {'bf16' if self.precision == torch.bfloat16 else 'fp32'}"
+        return f"{self.device.type} in {self.precision_name}"
+
+    @property
+    def precision_name(self) -> str:
+        """The precision as the settings name it."""
+        return next((name for name, each in PRECISIONS.items() if each == self.precision), "fp64")
 
 
 def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes: int = 1) -> Machine:
@@ -39,24 +52,62 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
         torch.set_float32_matmul_precision("high")
     else:
         keep_memory()
+    _check_threads(config.threads)
     torch.set_num_threads(config.threads or max(1, computing_threads() // local_processes))
-    if config.precision == "bf16" and device.type == "cuda" and not _has_fast_bf16(device):
-        raise UserError(
-            f"runtime.precision=bf16, but {torch.cuda.get_device_name(device)} has no bf16: "
-            "use runtime.precision=fp32 or auto"
-        )
-    if device.type == "mps":
-        _check_settings_for_mps(config)
-    bf16 = _has_fast_bf16(device) if config.precision == "auto" else config.precision == "bf16"
-    return Machine(device, torch.bfloat16 if bf16 else torch.float32)
+    if device.type == "mps" and config.compile:
+        raise CommonError("runtime.compile=true is not supported on Apple's GPU: leave it out")
+    if config.precision == "bf16":
+        _check_bf16(device)
+    return Machine(device, PRECISIONS[_fast_precision(device) if config.precision == "auto" else config.precision])
 
 
 def reason_for_precision(machine: Machine, config: RuntimeConfig) -> str:
     """Return why a machine computes in its precision."""
     if config.precision != "auto":
-        return f"runtime.precision={config.precision}"
+        reason = f"runtime.precision={config.precision}"
+        slow = machine.device.type == "cpu" and machine.precision_name not in ("fp32", _fast_precision(machine.device))
+        return f"{reason}, which is slow on this CPU" if slow else reason
     kind = "CPU" if machine.device.type == "cpu" else "GPU"
-    return f"this {kind} has {'' if machine.precision == torch.bfloat16 else 'no '}fast bf16"
+    if machine.precision == torch.bfloat16:
+        return f"this {kind} has fast bf16"
+    return f"this {kind} has no fast bf16{', but fast fp16' if machine.precision == torch.float16 else ''}"
+
+
+def precision_of_gpu(capability: tuple[int, int]) -> str:
+    """Return the precision in which CUDA devices of a compute capability train fastest."""
+    if capability >= BF16_CAPABILITY:
+        return "bf16"
+    return "fp16" if capability >= FP16_CAPABILITY else "fp32"
+
+
+def _fast_precision(device: torch.device) -> str:
+    """Return the precision in which a device trains fastest."""
+    if device.type == "cuda":
+        return precision_of_gpu(torch.cuda.get_device_capability(device))
+    if device.type == "mps":
+        return "fp16"
+    return "bf16" if _cpu_has_fast_bf16() else "fp32"
+
+
+def _check_bf16(device: torch.device) -> None:
+    """Refuse bf16 on a GPU that does not have it, or on which it has never been tried."""
+    fast = _fast_precision(device)
+    if device.type == "cpu" or fast == "bf16":
+        return
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "Apple's GPU"
+    lacks = "no bf16" if device.type == "cuda" else "no fast bf16"
+    raise UserError(
+        f"runtime.precision=bf16, but {name} has {lacks}: set it to fp16 or fp32, or to auto, which chooses {fast}"
+    )
+
+
+def _check_threads(threads: int) -> None:
+    cpus = os.cpu_count() or 1
+    limit = max(MIN_THREAD_LIMIT, THREADS_PER_CPU * cpus)
+    if threads > limit:
+        raise CommonError(
+            f"runtime.threads={threads}, but this machine has {cpus} CPUs: set at most {limit}, or 0 for one per core"
+        )
 
 
 def choose_device(name: str, local_rank: int = 0) -> torch.device:
@@ -73,14 +124,6 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
     return _own_gpu(local_rank) if name == "cuda" else torch.device(name)
 
 
-def _check_settings_for_mps(config: RuntimeConfig) -> None:
-    """Refuse what has never been tried on Apple's GPU."""
-    if config.precision == "bf16":
-        raise CommonError("runtime.precision=bf16 is not supported on Apple's GPU: leave it out, or set it to fp32")
-    if config.compile:
-        raise CommonError("runtime.compile=true is not supported on Apple's GPU: leave it out")
-
-
 def _own_gpu(local_rank: int) -> torch.device:
     """Return the GPU of a process. PyTorch calls AMD's GPUs cuda, too."""
     if local_rank >= torch.cuda.device_count():
@@ -91,11 +134,7 @@ def _own_gpu(local_rank: int) -> torch.device:
     return torch.device("cuda", local_rank)
 
 
-def _has_fast_bf16(device: torch.device) -> bool:
-    if device.type == "cuda":
-        return torch.cuda.get_device_capability(device) >= BF16_CAPABILITY
-    if device.type == "mps":
-        return False
+def _cpu_has_fast_bf16() -> bool:
     limit = next((os.environ[name].upper() for name in ONEDNN_LIMITS if name in os.environ), "")
     if limit in INSTRUCTIONS_WITHOUT_BF16:
         return False

@@ -7,7 +7,6 @@ filled up with filler: short sentences of padding that the loss ignores.
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
@@ -15,6 +14,7 @@ from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import IntArray, full_micro_batch_tokens
 from nmt.model.attention_plan import PLAN_PADDED
 from nmt.model.interface import TranslationModel
+from nmt.model.kernels.backend import has_flash_attention
 from nmt.model.positions.base import positions_of
 
 TOKEN_MULTIPLE = 32
@@ -55,7 +55,7 @@ class Shapes:
         full = _round_up(tokens, GPU_TOKEN_MULTIPLE)
         step = full // GPU_TOKEN_STEPS // GPU_TOKEN_MULTIPLE * GPU_TOKEN_MULTIPLE
         unsupported = positions_of(model).biases_scores or model.prefix_attention or model.attention_dropout
-        padded = padded or bool(unsupported) or machine.precision == torch.float32
+        padded = padded or bool(unsupported) or not has_flash_attention(machine.device, machine.precision)
         return cls(full, max(step, GPU_TOKEN_MULTIPLE), buckets=not padded)
 
     def tokens(self, count: int) -> int:

@@ -36,7 +36,7 @@ def load(
         path: the folder of a run, of a checkpoint, or of an export for CTranslate2.
         checkpoint: checkpoint of a run: averaged, best, last or a step.
         device: auto (a GPU if there is one), cpu, cuda or mps.
-        precision: auto (bf16 on devices with fast bf16), fp32 or bf16. An export has its own.
+        precision: auto (as in `runtime.precision`), fp32, bf16 or fp16. An export has its own.
         threads: CPU threads; 0 is one per core.
     """
     folder = Path(path)

@@ -193,13 +193,21 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None, bias: 
 
     Each row is a distribution over the keys, in float32 or more.
     """
-    scores = torch.matmul(queries, keys.transpose(-2, -1))
-    scores = scores.to(sum_dtype(scores)).mul_(1 / math.sqrt(queries.shape[-1]))
+    scores = attention_scores(queries, keys)
     if bias is not None:
         scores.add_(bias)
     if mask is not None:
         scores.masked_fill_(mask, -torch.inf)
     return torch.softmax(scores, dim=-1)
+
+
+def attention_scores(queries: Tensor, keys: Tensor) -> Tensor:
+    """Return Q K^T / sqrt(d_k) in float32 or more: (B, h, Lq, Lk)."""
+    scale = 1 / math.sqrt(queries.shape[-1])
+    if queries.dtype == torch.float16:  # scaled first, because the product may be too large for fp16
+        return torch.matmul(queries * scale, keys.transpose(-2, -1)).float()
+    scores = torch.matmul(queries, keys.transpose(-2, -1))
+    return scores.to(sum_dtype(scores)).mul_(scale)
 
 
 def _drop(weights: Tensor, probability: float) -> tuple[Tensor, Tensor | None]:

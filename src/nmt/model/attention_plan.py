@@ -9,8 +9,16 @@ from torch import Tensor
 
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
-from nmt.model.attention import Attend, AttendInC, FlashAttend, PaddedAttend, RecordingAttend, ShortAttend
-from nmt.model.kernels.backend import has_triton
+from nmt.model.attention import (
+    Attend,
+    AttendInC,
+    FlashAttend,
+    PaddedAttend,
+    RecordingAttend,
+    ShortAttend,
+)
+from nmt.model.fused_attention import FusedPaddedAttend
+from nmt.model.kernels.backend import has_flash_attention, has_triton
 from nmt.model.kernels.c.library import can_train_in_c
 from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH as MAX_SHORT_HEAD_WIDTH
 from nmt.model.kernels.short_attention import TILES
@@ -48,19 +56,21 @@ Plan = Callable[[AttentionSpec], Attend]
 def plan_attention(spec: AttentionSpec, kind: str = "auto") -> Attend:
     """Choose how to attend: flash attention if the device has it, else padded blocks.
 
-    GPUs that multiply in bf16 have flash attention, and the precision is float32 on all others (`compute.machine`).
+    GPUs that multiply in bf16 have flash attention, in bf16 and fp16. Elsewhere, fp16 uses PyTorch's fused attention.
     Flash attention can neither add a bias to the scores, nor let a prefix see itself, nor drop attention weights (in
-    `varlen_attn`), so all of these use padded blocks. The same holds for the operation in C, which trains on CPUs
-    in bf16.
+    `varlen_attn`), so all of these use padded blocks, and our own operations. The same holds for the operation in C,
+    which trains on CPUs in bf16 and float32.
 
     `kind` is `runtime.attention`. If it is "short", batches with longer sentences than that supports use flash
     attention.
     """
     queries, keys = spec.queries, spec.keys
-    flash = queries.tokens.is_cuda and spec.precision == torch.bfloat16 and spec.head_width <= MAX_FLASH_HEAD_WIDTH
+    flash = has_flash_attention(queries.tokens.device, spec.precision) and spec.head_width <= MAX_FLASH_HEAD_WIDTH
     special = spec.biased or spec.prefix is not None or bool(spec.dropout)
     if kind == "auto" and not special and can_train_in_c(queries.tokens.device, spec.precision):
         return AttendInC(queries, keys, causal=spec.causal)
+    if kind == "auto" and not flash and not special and spec.precision == torch.float16:
+        return FusedPaddedAttend(queries, keys, causal=spec.causal, precision=spec.precision)
     if kind == "padded" or not flash or special:
         return PaddedAttend(queries, keys, causal=spec.causal, prefix=spec.prefix, dropout=spec.dropout)
     if kind == "short" and queries.longest <= MAX_SHORT_LENGTH and keys.longest <= MAX_SHORT_LENGTH:

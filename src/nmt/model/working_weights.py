@@ -1,8 +1,8 @@
 """Copies of a model's weights in the precision of its matrix products.
 
 The parameters of a model are always float32: these are the weights that the optimizer changes and checkpoints store.
-Matrix products in bf16 need them in bf16. One copy of each is written in one go after the weights have changed, and
-every product until the next change uses it.
+Matrix products in bf16 or fp16 need them in that precision. One copy of each is written in one go after the weights
+have changed, and every product until the next change uses it.
 """
 
 import copy
@@ -13,6 +13,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from nmt.compute.machine import HALF_PRECISIONS
 from nmt.model.interface import TranslationModel
 from nmt.model.linear import Linear
 from nmt.model.word_vectors import WordVectors
@@ -25,14 +26,14 @@ class WorkingWeights:
     """
 
     def __init__(self, model: TranslationModel, precision: torch.dtype) -> None:
-        """Prepare to run `model`, whose parameters must stay on their device; only bf16 needs copies."""
+        """Prepare to run `model`, whose parameters must stay on their device; only 16 bits need copies."""
         self.model = model
         self._masters: list[Tensor] = []
         self._copies: list[Tensor] = []
         self._users: list[tuple[Linear | WordVectors, dict[str, Tensor]]] = []
         self._versions: list[int] = []
         """The versions of the float32 weights when they were copied; empty if the copies are out of date."""
-        if precision != torch.bfloat16:
+        if precision not in HALF_PRECISIONS:
             return
         for module in model.modules():
             if isinstance(module, Linear | WordVectors):

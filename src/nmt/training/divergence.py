@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.data.loader import DataPosition, MicroBatch
+from nmt.training.loss_scale import MIN_SCALE
 
 LOSS_RISE = 2.0
 """The loss has exploded if its mean exceeds the lowest mean so far by more than this."""
@@ -30,6 +31,13 @@ class StepRecord(NamedTuple):
     """The norm of its gradient."""
     pairs: list[int]
     """The first of its sentence pairs, by their numbers in the training text."""
+    loss_scale: float = MIN_SCALE
+    """The factor of its loss; only fp16 needs one above the least."""
+
+    @property
+    def overflowed(self) -> bool:
+        """Whether its gradient was too large for fp16, and may not be so with a lower factor of the loss."""
+        return not math.isfinite(self.norm) and self.loss_scale > MIN_SCALE
 
     def __str__(self) -> str:
         named = ", ".join(map(str, self.pairs))
@@ -51,22 +59,35 @@ class DivergenceMonitor:
         """The step with the largest finite gradient since the last call of `take_loss_warning`."""
         self._recorded: list[tuple[int, DataPosition, list[int]]] = []
         self._norms: list[Tensor] = []
+        self._scales: list[Tensor] = []
         self._lowest_loss = math.inf
 
-    def record(self, step: int, data_position: DataPosition, norm: Tensor, micro_batches: Sequence[MicroBatch]) -> None:
-        """Record a step; the norm of its gradient stays on the device."""
+    def record(
+        self,
+        step: int,
+        data_position: DataPosition,
+        norm: Tensor,
+        micro_batches: Sequence[MicroBatch],
+        loss_scale: Tensor | None = None,
+    ) -> None:
+        """Record a step; the norm of its gradient, and the factor of its loss in fp16, stay on the device."""
         pairs = (int(pair) for batch in micro_batches for pair in batch.sentences[:MAX_NAMED_PAIRS])
         self._recorded.append((step, data_position, list(islice(pairs, MAX_NAMED_PAIRS))))
         self._norms.append(norm.clone())
+        if loss_scale is not None:
+            self._scales.append(loss_scale.clone())
 
     def take_bad_steps(self) -> list[StepRecord]:
         """Return the steps since the last call whose gradient was not finite. This waits for the device."""
         if not self._norms:
             return []
         norms = torch.stack(self._norms).tolist()
-        recorded = zip(self._recorded, norms, strict=True)
-        steps = [StepRecord(step, data_position, norm, pairs) for (step, data_position, pairs), norm in recorded]
-        self._recorded, self._norms = [], []
+        scales = torch.stack(self._scales).tolist() if self._scales else [MIN_SCALE] * len(norms)
+        steps = [
+            StepRecord(step, data_position, norm, pairs, scale)
+            for (step, data_position, pairs), norm, scale in zip(self._recorded, norms, scales, strict=True)
+        ]
+        self._recorded, self._norms, self._scales = [], [], []
         for each in steps:
             self._count(each)
         return [each for each in steps if not math.isfinite(each.norm)]
@@ -88,12 +109,27 @@ class DivergenceMonitor:
             self.consecutive = 0
             if self._largest is None or each.norm > self._largest.norm:
                 self._largest = each
-        else:
+        elif not each.overflowed:
             self.first_bad = self.first_bad if self.consecutive else each.step
             self.consecutive += 1
 
 
-def bad_steps_warning(bad: Sequence[StepRecord]) -> str:
+def warnings_about(steps: Sequence[StepRecord]) -> list[str]:
+    """Return descriptions of steps without a finite gradient: of those that overflowed in fp16, and of the others."""
+    overflows, bad = ([each for each in steps if each.overflowed == wanted] for wanted in (True, False))
+    return [*([_overflow_warning(overflows)] if overflows else []), *([_bad_steps_warning(bad)] if bad else [])]
+
+
+def _overflow_warning(overflows: Sequence[StepRecord]) -> str:
+    """Return a description of steps whose gradient was too large for fp16."""
+    named = ", ".join(str(each.step) for each in overflows[:MAX_NAMED_STEPS])
+    more = ", ..." if len(overflows) > MAX_NAMED_STEPS else ""
+    steps = f"step {named}" if len(overflows) == 1 else f"{len(overflows)} steps: {named}{more}"
+    scale = max(overflows[-1].loss_scale / 2, MIN_SCALE)
+    return f"the gradient overflowed in fp16, so nothing was changed and the loss scale fell to {scale:g} at {steps}"
+
+
+def _bad_steps_warning(bad: Sequence[StepRecord]) -> str:
     """Return a description of steps without a finite gradient, the first of them in full."""
     if len(bad) == 1:
         return f"no finite gradient, so nothing was changed at {bad[0]}"

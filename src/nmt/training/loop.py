@@ -16,7 +16,7 @@ from nmt.runs.tracking import NullTracker
 from nmt.training.agreement import AGREEMENT_SECONDS, AgreementSchedule
 from nmt.training.checkpointing import CheckpointManager
 from nmt.training.clock import Deadline, Stopwatch
-from nmt.training.divergence import bad_steps_warning, divergence_error, weights_hash
+from nmt.training.divergence import divergence_error, warnings_about, weights_hash
 from nmt.training.progress import TrainingProgress
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
@@ -116,7 +116,8 @@ class Loop:
         """Run one step, and log if a log line is due."""
         state, trainer, data_position = self.state, self.trainer, self.trainer.data_position
         self._update(batch, stop_request)
-        state.divergence.record(trainer.step, data_position, trainer.gradient_norm, batch.micro_batches)
+        scale = None if trainer.loss_scale is None else trainer.loss_scale.last_scale
+        state.divergence.record(trainer.step, data_position, trainer.gradient_norm, batch.micro_batches, scale)
         self._tokens += batch.tokens
         self._progress.advance()
         if trainer.step % self.config.log_every == 0:
@@ -211,6 +212,8 @@ class Loop:
         self._tokens, self._since_log = 0, Stopwatch()
         if statistics.skipped:
             fields["skipped"] = statistics.skipped
+        if trainer.loss_scale is not None:
+            fields["loss_scale"] = float(trainer.loss_scale.scale)
         if warning := self.state.divergence.take_loss_warning(statistics.loss):
             self._progress.write(f"warning: {warning}")
         self.tracker.log("train", trainer.step, **fields)
@@ -221,8 +224,8 @@ class Loop:
 
     def _warn_about_bad_steps(self) -> None:
         """Report the steps whose gradient was not finite."""
-        if bad_steps := self.state.divergence.take_bad_steps():
-            self._progress.write(f"warning: {bad_steps_warning(bad_steps)}")
+        for warning in warnings_about(self.state.divergence.take_bad_steps()):
+            self._progress.write(f"warning: {warning}")
 
     def _stop_or_rewind_if_diverged(self) -> None:
         """Stop or rewind if too many consecutive steps had no finite gradient."""

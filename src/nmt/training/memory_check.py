@@ -2,10 +2,8 @@
 
 import gc
 
-import torch
-
 from nmt.compute import distributed
-from nmt.compute.machine import Machine, free_cached_memory, is_out_of_memory, memory_of
+from nmt.compute.machine import HALF_PRECISIONS, Machine, free_cached_memory, is_out_of_memory, memory_of
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import micro_batch_tokens, with_room_for_noise
 from nmt.data.loader import MicroBatch, largest_micro_batches
@@ -15,8 +13,8 @@ from nmt.estimate.memory import FLOAT32_BYTES, activation_storage, passes_per_ba
 from nmt.estimate.parameters import count_parameters
 from nmt.training.trainer import Trainer
 
-BF16_COPY_BYTES = 2
-"""Memory per parameter for its copy in bf16, if that is the precision of matrix products."""
+HALF_COPY_BYTES = 2
+"""Memory per parameter for its copy in bf16 or fp16, if that is the precision of matrix products."""
 
 
 def check_model_size(
@@ -24,7 +22,7 @@ def check_model_size(
 ) -> None:
     """Refuse a model that exceeds the memory of the machine, before it is built."""
     size, memory = count_parameters(model, source_vocabulary, target_vocabulary), memory_of(machine.device)
-    parameters, copy_bytes = size.total, BF16_COPY_BYTES if machine.precision == torch.bfloat16 else 0
+    parameters, copy_bytes = size.total, HALF_COPY_BYTES if machine.precision in HALF_PRECISIONS else 0
     weights_and_gradients = (2 * FLOAT32_BYTES + copy_bytes) * parameters
     needed = weights_and_gradients + FLOAT32_BYTES * state_numbers(training, size)
     if needed > memory:
@@ -102,6 +100,6 @@ def _exceeds_memory(trainer: Trainer, batch: MicroBatch) -> bool:
         passes * len(batch.target.tokens),
         length=1,
         state=trainer.state_bytes // FLOAT32_BYTES,
-        on=activation_storage(gpu=False, half=trainer.machine.precision == torch.bfloat16)._replace(slack=1.0),
+        on=activation_storage(gpu=False, half=trainer.machine.precision in HALF_PRECISIONS)._replace(slack=1.0),
     )
     return estimate.total > memory_of(trainer.machine.device)

@@ -26,6 +26,8 @@ def muon(model: TranslationModel, config: TrainingConfig, precision: torch.dtype
     matrices = [weight for weight in layers if weight.requires_grad]
     chosen = set(map(id, matrices))
     others = [parameter for parameter in trainable(model) if id(parameter) not in chosen]
+    if precision == torch.float16:  # its range is too small for products of small singular values
+        precision = torch.float32
     return MuonAndAdam(Muon(matrices, config, precision), adam_of(others, config))
 
 

@@ -24,6 +24,7 @@ from nmt.training.embedding_gradient import embedding_gradient
 from nmt.training.freeze import trainable
 from nmt.training.guided import GuidedHead
 from nmt.training.loss import Losses
+from nmt.training.loss_scale import LossScale, SavedLossScale
 from nmt.training.moving_average import MovingAverage
 from nmt.training.objective import Objective
 from nmt.training.optimizer import build_optimizer, state_tensors
@@ -45,6 +46,8 @@ class SavedTrainer(TypedDict):
     """The sums of losses since the last log line."""
     weights: NotRequired[dict[str, Tensor]]
     """The weights that training continues with, if those of the checkpoint are their moving average."""
+    loss_scale: NotRequired[SavedLossScale]
+    """The factor of the loss, in fp16."""
 
 
 class Trainer:
@@ -69,6 +72,7 @@ class Trainer:
         with self.working_weights.active():
             model.build_position_tables(MAX_TARGET_TOKENS)
         self._average = MovingAverage(self.working_weights, config.ema) if config.ema else None
+        self.loss_scale = LossScale(machine.device) if machine.precision == torch.float16 else None
         self.dropout_seed = share_seed(model.modules(), machine.device)
         self.optimizer = build_optimizer(model, config, machine.precision)
         self._embedding_gradient = embedding_gradient(model)  # after the optimizer, which may move the weights
@@ -164,6 +168,8 @@ class Trainer:
         }
         if self._average is not None:
             saved["weights"] = self.model.state_dict()
+        if self.loss_scale is not None:
+            saved["loss_scale"] = self.loss_scale.to_save()
         return saved
 
     def restore(self, saved: SavedTrainer) -> None:
@@ -174,6 +180,8 @@ class Trainer:
         self.step = saved["step"]
         self.data_position = DataPosition.from_list(saved["place"])
         self.corpora = saved.get("corpora", {})
+        if self.loss_scale is not None and "loss_scale" in saved:
+            self.loss_scale.restore(saved["loss_scale"])
         distributed.load_whole_state(self.optimizer, saved["optimizer"])
         if distributed.is_main():  # the saved sums are those of all processes together
             self._sums.sums += saved["window"].to(self._sums.sums.dtype).to(self._sums.sums.device)
@@ -207,7 +215,7 @@ class Trainer:
 
     def _losses_and_gradients(self, batch: MicroBatch, target_tokens: int) -> tuple[Losses, list[Tensor]]:
         losses: Losses = self.objective(batch)
-        gradients = torch.autograd.grad(losses.smoothed / target_tokens, trainable(self.model))
+        gradients = torch.autograd.grad(self._scaled(losses.smoothed / target_tokens), trainable(self.model))
         return Losses(*(each.detach() for each in losses)), list(gradients)
 
     def _add_gradient(self, batch: GlobalBatch, index: int) -> Losses:
@@ -219,8 +227,11 @@ class Trainer:
         with distributed.last_only(self.objective, last=last):
             losses = self.objective(batch.micro_batches[index].to(self.machine.device))
         # gradients are averaged over the processes, but the loss of the global batch is a sum over them
-        (losses.smoothed * (distributed.world_size() / batch.target_tokens)).backward()
+        self._scaled(losses.smoothed * (distributed.world_size() / batch.target_tokens)).backward()
         return Losses(*(each.detach() for each in losses))
+
+    def _scaled(self, loss: Tensor) -> Tensor:
+        return loss if self.loss_scale is None else self.loss_scale.multiply(loss)
 
     def _dropout_seed(self, index: int) -> int:
         """Return a seed that depends only on the position in training, so that no random state must be saved."""
@@ -230,10 +241,15 @@ class Trainer:
     def _clip_gradient(self) -> Tensor:
         """Measure the gradient's norm, clip it if the settings say so, and return whether it is finite."""
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        if self.loss_scale is not None:
+            self.loss_scale.unscale(gradients)
         self.gradient_norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         if self.config.clip_norm:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.config.clip_norm, self.gradient_norm)
-        return self.gradient_norm.isfinite()
+        finite = self.gradient_norm.isfinite()
+        if self.loss_scale is not None:
+            self.loss_scale.update(finite)
+        return finite
 
     def _step_optimizer(self, finite: Tensor) -> None:
         """Step the optimizer unless the gradient is not finite; the device decides, so nothing waits for it."""

@@ -69,7 +69,7 @@ class TrainingBench:
         machine = prepare_machine(config.runtime)
         share = -(-config.training.batch_tokens // self.devices)
         return Situation(
-            precision="bf16" if machine.precision == torch.bfloat16 else "fp32",
+            precision=machine.precision_name,
             threads=config.runtime.threads or computing_threads(),
             parallel=concurrency_of(config.training, machine, config.runtime.parallel),
             share=share,
@@ -118,9 +118,11 @@ class TrainingContender:
         """Make one update without dropout, whose masks depend on how the batch is divided and compiled."""
         without = with_values(config, {"training.r_drop": 0.0, **{f"model.{name}": 0.0 for name in DROPOUTS}})
         trainer = new_trainer(without, self._machine, *bench.vocabularies)
-        trainer.update(bench.batches(trainer, min(CHECK_TOKENS, bench.batch_tokens))[0])
-        precision = "bf16" if self._machine.precision == torch.bfloat16 else "fp32"
-        return Check(trainer.take_statistics().loss, float(trainer.gradient_norm), precision)
+        batch = bench.batches(trainer, min(CHECK_TOKENS, bench.batch_tokens))[0]
+        trainer.update(batch)
+        while trainer.loss_scale is not None and float(trainer.loss_scale.scale) < float(trainer.loss_scale.last_scale):
+            trainer.update(batch)  # nothing was changed but the scale
+        return Check(trainer.take_statistics().loss, float(trainer.gradient_norm), self._machine.precision_name)
 
     def step(self, round_: int) -> float:
         """See `Contender`."""

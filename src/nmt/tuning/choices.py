@@ -22,7 +22,7 @@ class Situation(NamedTuple):
     """What the candidates of a setting depend on, with the choices made so far."""
 
     precision: str
-    """fp32 or bf16."""
+    """fp32, bf16 or fp16."""
     threads: int
     parallel: int
     """Micro-batches computed in parallel."""

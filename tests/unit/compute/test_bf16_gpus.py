@@ -4,12 +4,16 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
-from nmt.compute.machine import Machine, prepare_machine
-from nmt.config.schema import RuntimeConfig
+from nmt.compute.machine import Machine, prepare_machine, reason_for_precision
+from nmt.config.schema import ModelConfig, RuntimeConfig
+from nmt.data.shapes import Shapes
 from nmt.errors import UserError
 from nmt.model.attention import FlashAttend, PaddedAttend
-from nmt.model.attention_plan import AttentionSpec, plan_attention
+from nmt.model.attention_plan import AttentionSpec, Plan, plan_attention, plan_for
+from nmt.model.fused_attention import FusedPaddedAttend
+from nmt.model.kernels import backend
 from nmt.model.packed import Packed
 
 
@@ -32,12 +36,24 @@ def machine_with(capability: tuple[int, int], precision: str) -> Machine:
 
 
 @pytest.mark.parametrize("capability", [(7, 0), (7, 5)], ids=["V100", "T4"])
-def test_gpus_without_bf16_compute_in_float32(capability: tuple[int, int]) -> None:
-    for precision in ("auto", "fp32"):
-        assert machine_with(capability, precision).precision == torch.float32
+def test_gpus_without_bf16_compute_in_fp16(capability: tuple[int, int]) -> None:
+    machine = machine_with(capability, "auto")
+    assert machine.precision == machine_with(capability, "fp16").precision == torch.float16
+    assert str(machine) == "cuda in fp16"
+    assert reason_for_precision(machine, RuntimeConfig()) == "this GPU has no fast bf16, but fast fp16"
+    assert machine_with(capability, "fp32").precision == torch.float32
     with pytest.raises(UserError, match=r"runtime\.precision=bf16, but Tesla T4 has no bf16") as refused:
         machine_with(capability, "bf16")
+    assert str(refused.value).endswith("set it to fp16 or fp32, or to auto, which chooses fp16")
     assert len(str(refused.value).splitlines()) == 1
+
+
+def test_older_gpus_compute_in_fp32_because_fp16_is_not_faster() -> None:
+    machine = machine_with((6, 1), "auto")
+    assert machine.precision == torch.float32
+    assert reason_for_precision(machine, RuntimeConfig()) == "this GPU has no fast bf16"
+    with pytest.raises(UserError, match="which chooses fp32"):
+        machine_with((6, 1), "bf16")
 
 
 @pytest.mark.parametrize("capability", [(8, 0), (8, 9), (9, 0), (12, 0)])
@@ -48,11 +64,26 @@ def test_newer_gpus_compute_in_bf16(capability: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("capability", "plan"), [((7, 5), PaddedAttend), ((8, 0), FlashAttend)], ids=["without", "with"]
+    ("capability", "precision", "expected"),
+    [
+        ((7, 0), "auto", FusedPaddedAttend),
+        ((7, 5), "fp16", FusedPaddedAttend),
+        ((7, 5), "fp32", PaddedAttend),
+        ((8, 0), "auto", FlashAttend),
+        ((8, 0), "fp16", FlashAttend),
+    ],
 )
-def test_flash_attention_is_chosen_only_on_gpus_that_have_it(capability: tuple[int, int], plan: type) -> None:
-    stream = Packed.from_sentences([[5, 6], [7, 8]])
-    precision = machine_with(capability, "auto").precision
-    with patch.object(torch.Tensor, "is_cuda", True):
-        chosen = plan_attention(AttentionSpec(stream, stream, causal=True, head_width=64, precision=precision))
-    assert isinstance(chosen, plan)
+@pytest.mark.parametrize("plan", [plan_attention, None], ids=["model", "settings"])
+def test_flash_attention_is_chosen_only_on_gpus_that_have_it(
+    capability: tuple[int, int], precision: str, expected: type, plan: Plan | None
+) -> None:
+    machine = machine_with(capability, precision)
+    plan = plan or plan_for("auto", "cuda", machine.precision, ModelConfig())
+    with patch.object(backend, "_capability", return_value=capability):
+        with FakeTensorMode():
+            numbers = torch.empty(4, dtype=torch.int64, device="cuda")
+            stream = Packed(numbers, numbers, torch.empty(3, dtype=torch.int32, device="cuda"), 2)
+            chosen = plan(AttentionSpec(stream, stream, causal=True, head_width=64, precision=machine.precision))
+        assert type(chosen) is expected
+        # padded attention would compute sentences without tokens, too
+        assert Shapes.on(machine, ModelConfig(), 1000).buckets == (expected is FlashAttend)

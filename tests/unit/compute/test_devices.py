@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -12,7 +13,14 @@ from torch.utils._pytree import tree_leaves
 
 from nmt.compute import machine as module
 from nmt.compute.distributed import session
-from nmt.compute.machine import Machine, free_cached_memory, is_out_of_memory, memory_of, prepare_machine
+from nmt.compute.machine import (
+    Machine,
+    free_cached_memory,
+    is_out_of_memory,
+    memory_of,
+    prepare_machine,
+    reason_for_precision,
+)
 from nmt.config.schema import RuntimeConfig
 from nmt.data.store import PairStore
 from nmt.errors import CommonError, UserError
@@ -64,13 +72,38 @@ def test_a_process_without_a_gpu_of_its_own_is_an_error(found: Any) -> None:
         prepare_machine(RuntimeConfig(), local_rank=2)
 
 
-def test_apples_gpu_computes_in_float32_and_refuses_what_was_never_tried(found: Any) -> None:
+def test_apples_gpu_computes_in_fp16_and_refuses_what_was_never_tried(found: Any) -> None:
     found(apple=True)
     config = RuntimeConfig(device="mps")
-    assert prepare_machine(config) == Machine(MPS, torch.float32)
-    for setting, value in (("precision", "bf16"), ("compile", True)):
-        with pytest.raises(CommonError, match=f"runtime.{setting}=.* is not supported on Apple's GPU"):
-            prepare_machine(replace(config, **{setting: value}))  # type: ignore[arg-type]
+    assert prepare_machine(config) == Machine(MPS, torch.float16)
+    assert prepare_machine(replace(config, precision="fp32")) == Machine(MPS, torch.float32)
+    with pytest.raises(UserError, match="precision=bf16, but Apple's GPU has no fast bf16: set it to fp16 or fp32"):
+        prepare_machine(replace(config, precision="bf16"))
+    with pytest.raises(CommonError, match=r"runtime\.compile=true is not supported on Apple's GPU"):
+        prepare_machine(replace(config, compile=True))
+
+
+@pytest.mark.parametrize(("cpus", "limit"), [(2, 16), (64, 256)])
+def test_more_threads_than_a_machine_can_use_are_refused(
+    monkeypatch: pytest.MonkeyPatch, cpus: int, limit: int
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: cpus)
+    set_threads = Mock()
+    monkeypatch.setattr(torch, "set_num_threads", set_threads)
+    prepare_machine(RuntimeConfig(device="cpu", threads=limit))
+    set_threads.assert_called_once_with(limit)
+    message = f"runtime.threads={limit + 1}, but this machine has {cpus} CPUs: set at most {limit}, or 0"
+    with pytest.raises(UserError, match=message) as refused:
+        prepare_machine(RuntimeConfig(device="cpu", threads=limit + 1))
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_precision_that_is_slow_on_a_cpu_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    for precision, slow in (("fp32", False), ("bf16", True), ("fp16", True)):
+        config = RuntimeConfig(device="cpu", precision=precision)
+        reason = reason_for_precision(prepare_machine(config), config)
+        assert reason == f"runtime.precision={precision}{', which is slow on this CPU' if slow else ''}"
 
 
 def test_several_processes_on_apples_gpu_are_refused_before_they_wait(

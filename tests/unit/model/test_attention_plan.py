@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
 from nmt.model import attention_plan
-from nmt.model.attention import FlashAttend, PaddedAttend, ShortAttend
+from nmt.model.attention import Attend, FlashAttend, PaddedAttend, ShortAttend, attention_scores
 from nmt.model.attention_plan import AttentionSpec, plan_attention, plan_for
+from nmt.model.fused_attention import FusedPaddedAttend
 from nmt.model.packed import Packed
 
 MODE = FakeTensorMode()
@@ -73,10 +75,49 @@ def test_short_attention_equals_padded_attention(causal: bool) -> None:
     )
 
 
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("lengths", [[7, 1, 30], [16, 16], [3]], ids=str)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float16, 4e-3)])
+def test_fused_attention_equals_padded_attention(
+    causal: bool, lengths: list[int], dtype: torch.dtype, tolerance: float
+) -> None:
+    torch.manual_seed(1)
+    queries = Packed.from_sentences([[5] * length for length in lengths])
+    keys = queries if causal else Packed.from_sentences([[5] * (2 * length + 1) for length in lengths])
+    shapes = (sum(lengths), 4, 8), (len(keys.tokens), 2, 8), (len(keys.tokens), 2, 8)
+    inputs = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    upstream = torch.randn(sum(lengths), 4 * 8, dtype=torch.float64)
+
+    def results(attend: Attend, numbers: torch.dtype) -> list[Tensor]:
+        given = [each.detach().to(numbers).requires_grad_() for each in inputs]
+        attended = attend(given[0], given[1], given[2])
+        return [attended, *torch.autograd.grad(attended, given, upstream.to(numbers))]
+
+    found = results(FusedPaddedAttend(queries, keys, causal=causal, precision=dtype), dtype)
+    expected = results(PaddedAttend(queries, keys, causal=causal), torch.float64)
+    assert {each.dtype for each in found} == {dtype}
+    torch.testing.assert_close([each.double() for each in found], expected, rtol=tolerance, atol=tolerance)
+
+
+def test_fp16_on_a_cpu_uses_the_attention_of_old_gpus_unless_a_plan_is_special() -> None:
+    sentences = Packed.from_sentences([[1, 2], [3]])
+    spec = AttentionSpec(sentences, sentences, causal=True, head_width=16, precision=torch.float16)
+    assert type(plan_attention(spec)) is FusedPaddedAttend
+    assert type(plan_attention(spec, "padded")) is PaddedAttend
+    for special in ({"biased": True}, {"dropout": 0.1}, {"prefix": torch.tensor([1, 1])}):
+        assert type(plan_attention(spec._replace(**special))) is PaddedAttend
+
+
+def test_scores_are_scaled_before_they_overflow_in_fp16() -> None:
+    heads = torch.full((1, 1, 2, 64), 60.0, dtype=torch.float16)  # the product is 230,400, and fp16 ends at 65,504
+    assert attention_scores(heads, heads).tolist() == [[[[28_800.0] * 2] * 2]]
+
+
 @pytest.mark.parametrize(
     ("kind", "device", "precision", "config", "message"),
     [
         ("flash", "cpu", torch.float32, SMALL, "runtime.attention=flash needs a GPU that computes in bf16"),
+        ("flash", "cuda", torch.float16, SMALL, "runtime.attention=flash needs a GPU that computes in bf16"),
         ("short", "cuda", torch.float32, SMALL, "runtime.attention=short needs a GPU that computes in bf16"),
         ("flash", "cuda", torch.bfloat16, replace(SMALL, positions="alibi"), "the bias of model.positions=alibi"),
         ("short", "cuda", torch.bfloat16, replace(SMALL, d_k=65), "heads of at most 64"),

@@ -13,11 +13,11 @@ class RuntimeConfig:
     device: str = "auto"
     """auto (a GPU if there is one), cpu, cuda (also AMD's GPUs) or mps (Apple's GPU)."""
     precision: str = "auto"
-    """auto (bf16 on devices with fast bf16), fp32 or bf16."""
+    """auto (bf16 on devices with fast bf16, fp16 on other GPUs if it is fast there, else fp32), fp32, bf16 or fp16."""
     attention: str = "auto"
-    """How training attends: auto (flash on GPUs in bf16, in C on CPUs, else padded), padded, flash, or short (a
-    tile per sentence for batches of at most 128 tokens a sentence, otherwise flash; `make tune` measures which is
-    fastest)."""
+    """How training attends: auto (flash on GPUs with bf16, PyTorch's fused attention on padded blocks on other GPUs in
+    fp16, in C on CPUs, else padded), padded, flash, or short (a tile per sentence for batches of at most 128 tokens a
+    sentence, otherwise flash; `make tune` measures which is fastest)."""
     compile: bool | None = None
     """Compile the model with torch.compile, which is worthwhile in long runs; null is false unless tuned."""
     cuda_graphs: bool | None = None
@@ -44,7 +44,7 @@ class RuntimeConfig:
     def __post_init__(self) -> None:
         """Check the values."""
         check_choice("runtime.device", self.device, ("auto", "cpu", "cuda", "mps"))
-        check_choice("runtime.precision", self.precision, ("auto", "fp32", "bf16"))
+        check_choice("runtime.precision", self.precision, ("auto", "fp32", "bf16", "fp16"))
         check_choice("runtime.tuned", self.tuned, ("auto", "required", "off"))
         check_choice("runtime.attention", self.attention, ("auto", "padded", "flash", "short"))
         if self.cuda_graphs and not self.compile:

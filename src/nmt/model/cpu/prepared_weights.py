@@ -92,4 +92,6 @@ def _prepare(module: nn.Module) -> nn.Module | None:
 def _has_fast_products(precision: torch.dtype) -> bool:
     if not torch.backends.mkldnn.is_available():
         return False
+    if precision == torch.float16:
+        return bool(torch.ops.mkldnn._is_mkldnn_fp16_supported())
     return precision == torch.float32 or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

@@ -7,19 +7,33 @@ import os
 import torch
 from torch import Tensor
 
-from nmt.compute.machine import BF16_CAPABILITY
+from nmt.compute.machine import BF16_CAPABILITY, HALF_PRECISIONS
 
 
 def uses_triton(tensor: Tensor) -> bool:
     """Return whether Triton's kernels compute on this tensor: on a GPU, or anywhere with Triton's interpreter.
 
-    GPUs without bf16 use plain PyTorch: the kernels have not been compiled for them.
+    GPUs without bf16 use plain PyTorch: Triton no longer supports all of them.
     """
     if tensor.dtype == torch.float64 or not has_triton():
         return False
     if tensor.is_cuda:
-        return _capability(tensor.device) >= BF16_CAPABILITY
+        return not is_old_gpu(tensor.device)
     return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def is_old_gpu(device: torch.device) -> bool:
+    """Return whether a device is a GPU without bf16, on which neither Triton's kernels nor flash attention run."""
+    return device.type == "cuda" and _capability(device) < BF16_CAPABILITY
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def has_flash_attention(device: torch.device, precision: torch.dtype) -> bool:
+    """Return whether a device has flash attention in this precision; a GPU that computes in bf16 does."""
+    if device.type != "cuda" or precision not in HALF_PRECISIONS:
+        return False
+    return precision == torch.bfloat16 or not is_old_gpu(device)
 
 
 def sum_dtype(tensor: Tensor) -> torch.dtype:

@@ -1,0 +1,60 @@
+"""Dynamic loss scaling for training in fp16 (Micikevicius et al., 2018).
+
+Many gradients are too small for fp16, so the loss is multiplied by a large power of two, and the gradient of the
+weights, which is float32, is divided by it. If a gradient becomes too large, the step changes nothing and the scale is
+halved. After many good steps in a row it is doubled. Everything stays on the device, so no step waits for it.
+"""
+
+from typing import TypedDict
+
+import torch
+from torch import Tensor
+
+INITIAL_SCALE = 2.0**15
+MIN_SCALE = 1.0
+"""The least scale: a gradient that is not finite with this one did not overflow because of its scale."""
+GROWTH_STEPS = 2000
+"""Steps in a row with a finite gradient after which the scale is doubled."""
+
+
+class SavedLossScale(TypedDict):
+    """The state of a loss scale in trainer.pt."""
+
+    scale: Tensor
+    good_steps: Tensor
+
+
+class LossScale:
+    """The factor of the loss, and how many steps in a row had a finite gradient with it."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.scale = torch.full((), INITIAL_SCALE, device=device)
+        """The factor for the next step."""
+        self.last_scale = self.scale
+        """The factor of the last step."""
+        self._good_steps = torch.zeros((), dtype=torch.int32, device=device)
+
+    def multiply(self, loss: Tensor) -> Tensor:
+        """Return the loss whose gradient fp16 can represent."""
+        return loss * self.scale
+
+    def unscale(self, gradients: list[Tensor]) -> None:
+        """Divide gradients by the scale, in place; this is exact, because the scale is a power of two."""
+        torch._foreach_mul_(gradients, 1 / self.scale)
+
+    def update(self, finite: Tensor) -> None:
+        """Adapt the scale after a step: whether its gradient was `finite` is known only to the device."""
+        good_steps = (self._good_steps + 1) * finite
+        grown = good_steps == GROWTH_STEPS
+        halved = (self.scale / 2).clamp(min=MIN_SCALE)
+        self.last_scale, self.scale = self.scale, torch.where(finite, self.scale * (1 + grown), halved)
+        self._good_steps = good_steps * ~grown
+
+    def to_save(self) -> SavedLossScale:
+        """Return the state for a checkpoint."""
+        return {"scale": self.scale, "good_steps": self._good_steps}
+
+    def restore(self, saved: SavedLossScale) -> None:
+        """Continue from what a checkpoint stores."""
+        self.scale = self.last_scale = saved["scale"].to(self.scale)
+        self._good_steps = saved["good_steps"].to(self._good_steps)

@@ -1,0 +1,225 @@
+"""Training in fp16 against fp32, and the scale that keeps its gradients in range."""
+
+import io
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from nmt.compute.machine import Machine
+from nmt.config.choices import CHOICES
+from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.data.loader import DataPosition, GlobalBatch
+from nmt.data.store import PairStore
+from nmt.model.build import build_model
+from nmt.training.divergence import DivergenceMonitor, warnings_about
+from nmt.training.loss_scale import GROWTH_STEPS, INITIAL_SCALE, MIN_SCALE, LossScale
+from nmt.training.trainer import Trainer
+from tests.unit.training.test_trainer import TRAINING, VOCABULARY, batches_of, store, weights
+
+__all__ = ["store"]
+CPU = torch.device("cpu")
+MODEL = ModelConfig(layers=2, d_model=32, d_ff=64, heads=2, dropout=0.0)
+LEARNING = replace(TRAINING, learning_rate=3e-3, schedule="cosine", adam_eps=1e-9)
+
+
+def trainer(
+    precision: torch.dtype = torch.float16,
+    training: TrainingConfig = LEARNING,
+    parallel: int = 1,
+    model: ModelConfig = MODEL,
+) -> Trainer:
+    torch.manual_seed(3)
+    built = build_model(model, VOCABULARY, VOCABULARY)
+    return Trainer(built, training, Machine(CPU, precision), seed=1, parallel=parallel)
+
+
+def scale_of(ours: Trainer) -> float:
+    assert ours.loss_scale is not None
+    return float(ours.loss_scale.scale)
+
+
+def losses(ours: Trainer, batches: list[GlobalBatch]) -> list[float]:
+    found = []
+    for batch in batches:
+        ours.update(batch)
+        found.append(ours.take_statistics().loss)
+    return found
+
+
+@pytest.mark.parametrize("positions", CHOICES["model.positions"])
+@pytest.mark.parametrize("placement", ["post", "pre"])
+def test_losses_follow_those_of_fp32(store: PairStore, positions: str, placement: str) -> None:
+    batches = batches_of(store, LEARNING, 25)
+    model = replace(MODEL, positions=positions, norm_placement=placement)
+    exact = losses(trainer(torch.float32, model=model), batches)
+    found = losses(trainer(model=model), batches)
+    assert exact[0] - min(exact) > 0.2  # it has learned
+    np.testing.assert_allclose(found, exact, rtol=5e-3)
+
+
+VARIANTS: list[dict[str, Any]] = [
+    *({"optimizer": name} for name in CHOICES["training.optimizer"]),
+    {"clip_norm": 0.1}, {"r_drop": 5.0}, {"ema": 0.9}, {"device_tokens": 20},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+@pytest.mark.parametrize("settings", VARIANTS, ids=str)
+def test_gradients_are_not_scaled_outside_the_backward_pass(
+    store: PairStore, settings: dict[str, Any], parallel: int
+) -> None:
+    training = replace(LEARNING, **settings)
+    ours, exact = trainer(training=training, parallel=parallel), trainer(torch.float32, training, parallel)
+    for batch in batches_of(store, training, 3):
+        ours.update(batch)
+        exact.update(batch)
+        assert float(ours.gradient_norm) == pytest.approx(float(exact.gradient_norm), rel=1e-2)
+    steps = ours.learning_rate * 3  # Adam's, each at most as long as the learning rate
+    for name, value in exact.weights().items():
+        if value.dim() > 1:  # the gradient of the keys' biases is 0 but for rounding, of which Adam makes whole steps
+            assert (ours.weights()[name] - value).abs().mean() < 0.1 * steps, name
+
+
+def test_an_overflow_skips_one_update_and_halves_the_scale(store: PairStore) -> None:
+    ours = trainer(training=replace(LEARNING, ema=0.9))
+    first, bad, last = batches_of(store, LEARNING, 3)
+    ours.update(first)
+    before, averages, moments = weights(ours), ours.weights(), str(ours.optimizer.state_dict()["state"])
+    averages = {name: value.clone() for name, value in averages.items()}
+    overflow = next(iter(ours.model.parameters())).register_hook(lambda gradient: gradient * math.inf)
+    ours.update(bad)
+    overflow.remove()
+    assert scale_of(ours) == INITIAL_SCALE / 2
+    assert all(torch.equal(value, before[name]) for name, value in weights(ours).items())
+    assert all(torch.equal(value, averages[name]) for name, value in ours.weights().items())
+    assert str(ours.optimizer.state_dict()["state"]) == moments
+    assert ours.take_statistics().skipped == 1
+    ours.update(last)
+    assert scale_of(ours) == INITIAL_SCALE / 2
+    assert not all(torch.equal(value, before[name]) for name, value in weights(ours).items())
+    assert ours.take_statistics().skipped == 0
+
+
+def test_a_scale_that_is_too_large_falls_until_training_goes_on(store: PairStore) -> None:
+    ours, divergence = trainer(), DivergenceMonitor()
+    assert ours.loss_scale is not None
+    ours.loss_scale.scale = torch.tensor(2.0**34)
+    for batch in batches_of(store, LEARNING, 25):
+        ours.update(batch)
+        divergence.record(ours.step, DataPosition(), ours.gradient_norm, [], ours.loss_scale.last_scale)
+    skipped = divergence.take_bad_steps()
+    assert [each.step for each in skipped] == list(range(1, len(skipped) + 1))
+    assert 5 < len(skipped) < 25
+    assert scale_of(ours) == 2.0 ** (34 - len(skipped))
+    assert all(each.overflowed for each in skipped)
+    assert divergence.consecutive == 0  # which would end the run
+    assert ours.take_statistics().skipped == len(skipped)
+
+
+def adapted(finite: list[bool], scale: float = INITIAL_SCALE) -> LossScale:
+    ours = LossScale(CPU)
+    ours.scale = torch.tensor(scale)
+    for each in finite:
+        ours.update(torch.tensor(each))
+    return ours
+
+
+def test_the_scale_doubles_after_many_good_steps_in_a_row() -> None:
+    assert float(adapted([True] * (GROWTH_STEPS - 1)).scale) == INITIAL_SCALE
+    assert float(adapted([True] * GROWTH_STEPS).scale) == 2 * INITIAL_SCALE
+    assert float(adapted([True] * (2 * GROWTH_STEPS)).scale) == 4 * INITIAL_SCALE
+    interrupted = [True] * (GROWTH_STEPS - 1) + [False] + [True] * (GROWTH_STEPS - 1)
+    assert float(adapted(interrupted).scale) == INITIAL_SCALE / 2
+    assert float(adapted([*interrupted, True]).scale) == INITIAL_SCALE
+
+
+def test_the_scale_has_a_least_value() -> None:
+    assert float(adapted([False] * 100).scale) == MIN_SCALE
+
+
+def test_scaling_waits_for_nothing() -> None:
+    """Fake tensors have no values, so reading one raises an error."""
+    with FakeTensorMode():
+        ours = LossScale(CPU)
+        ours.multiply(torch.ones(()))
+        gradients = [torch.ones(3), torch.ones(2, 2)]
+        ours.unscale(gradients)
+        ours.update(torch.ones(()).isfinite())
+        assert ours.scale.dtype == torch.float32
+
+
+def reloaded(value: Any) -> Any:
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+def test_a_resumed_run_has_the_same_losses_and_scales(store: PairStore) -> None:
+    whole, batches = trainer(), batches_of(store, LEARNING, 12)
+    assert whole.loss_scale is not None
+    losses(whole, batches[:4])
+    whole.loss_scale.update(torch.tensor(False))
+    whole.loss_scale._good_steps.fill_(GROWTH_STEPS - 3)
+    saved, begun = reloaded(whole.to_save()), reloaded(whole.weights())
+    resumed = trainer()
+    resumed.model.load_state_dict(begun)
+    resumed.restore(saved)
+    assert scale_of(resumed) == scale_of(whole) == INITIAL_SCALE / 2
+    assert losses(resumed, batches[4:]) == losses(whole, batches[4:])
+    assert scale_of(resumed) == scale_of(whole) == INITIAL_SCALE  # doubled at the same step
+    assert all(torch.equal(value, weights(whole)[name]) for name, value in weights(resumed).items())
+
+
+@pytest.mark.parametrize(("before", "after"), [(torch.float32, torch.float16), (torch.float16, torch.float32)])
+def test_a_run_goes_on_in_another_precision(store: PairStore, before: torch.dtype, after: torch.dtype) -> None:
+    begun, resumed = trainer(before), trainer(after)
+    first, second = batches_of(store, LEARNING, 2)
+    begun.update(first)
+    resumed.model.load_state_dict(begun.weights())
+    resumed.restore(reloaded(begun.to_save()))
+    resumed.update(second)
+    assert math.isfinite(resumed.take_statistics().loss)
+    assert ("loss_scale" in resumed.to_save()) == (after == torch.float16)
+
+
+def monitor_of(norms: list[float], scales: list[float]) -> DivergenceMonitor:
+    divergence = DivergenceMonitor()
+    for step, (norm, scale) in enumerate(zip(norms, scales, strict=True), start=1):
+        divergence.record(step, DataPosition(0, step), torch.tensor(norm), [], torch.tensor(scale))
+    return divergence
+
+
+def test_only_steps_that_a_lower_scale_cannot_mend_count_as_divergence() -> None:
+    divergence = monitor_of([1.0, math.inf, math.nan, math.inf, math.nan], [4.0, 4.0, 2.0, 1.0, 1.0])
+    steps = divergence.take_bad_steps()
+    assert [each.overflowed for each in steps] == [True, True, False, False]
+    assert (divergence.first_bad, divergence.consecutive) == (4, 2)
+    overflows, bad = warnings_about(steps)
+    assert overflows == (
+        "the gradient overflowed in fp16, so nothing was changed and the loss scale fell to 1 at 2 steps: 2, 3"
+    )
+    assert bad.startswith("no finite gradient, so nothing was changed at 2 steps: step 4 (epoch 1, batch 5,")
+
+
+def test_a_recorded_scale_is_a_copy() -> None:
+    divergence, scale = DivergenceMonitor(), torch.tensor(8.0)
+    divergence.record(1, DataPosition(), torch.tensor(math.nan), [], scale)
+    scale.fill_(1.0)
+    (step,) = divergence.take_bad_steps()
+    assert step.loss_scale == 8.0
+    assert "fell to 4 at step 1" in warnings_about([step])[0]
+
+
+def test_unscaling_is_exact() -> None:
+    ours = LossScale(CPU)
+    gradient: Tensor = torch.randn(100)
+    scaled = [gradient * ours.scale]
+    ours.unscale(scaled)
+    assert torch.equal(scaled[0], gradient)
