@@ -10,7 +10,8 @@ A C++ compiler is needed once, to register the device in torch; the result is ke
 
 launches    operations of torch and of nmt on CUDA tensors. Views and allocations are none. One operation over a list of
             tensors counts once, and so does a fused optimizer, though a GPU may start a few kernels for one of them.
-            RMSNorm and the gradient of SiLU, which are one operation on a GPU, are counted in parts.
+            RMSNorm and the gradient of SiLU, which are one operation on a GPU, are counted in parts. So are the fused
+            operations of nmt on devices without bf16, such as --device v100, where they run as plain PyTorch.
 GB          bytes that operations read and write. An operation in place both reads and writes its tensor; a copy or fill
             only writes its own; a lookup in a table reads only what it returns.
 GB once     the same by a simpler rule: every tensor that an operation takes or returns counts once.

@@ -1,6 +1,6 @@
 """Count operations on CUDA tensors: launches, bytes, FLOPs and host reads."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from math import prod
@@ -56,9 +56,10 @@ Clock = Callable[[int, int, torch.dtype], float]
 class Counter(TorchDispatchMode):
     """While active, counts all operations on CUDA tensors under the name of the current phase."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, plain: Mapping[str, Callable[..., Any]] | None = None) -> None:
+        """Time operations by the clock; count those that are `plain`, by their names, in their parts."""
         super().__init__()  # type: ignore[no-untyped-call]
-        self.clock = clock
+        self.clock, self.plain = clock, plain or {}
         self.operations: dict[tuple[str, str], Operation] = {}
         """By phase and name."""
         self._phase = "other"
@@ -83,6 +84,9 @@ class Counter(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation and count it."""
         kwargs = kwargs or {}
+        if func._schema.name in self.plain and any(map(_on_cuda, _tensors((args, kwargs)))):
+            with self:
+                return self.plain[func._schema.name](*args, **kwargs)
         name = func._schema.name.removeprefix("aten::")
         inputs = _tensors((args, kwargs))
         if any(map(_on_cuda, inputs)) and _waits_for_result(name, kwargs):

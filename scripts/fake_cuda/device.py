@@ -7,7 +7,11 @@ from typing import Any
 from unittest import mock
 
 import torch
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn import functional as F
+
+from nmt.model.kernels.backend import _capability
 
 HOPPER = (9, 0)
 """The compute capability of an H100."""
@@ -41,10 +45,21 @@ def fake_cuda(memory: float = 80e9, capability: tuple[int, int] = HOPPER) -> Ite
         **dict.fromkeys(NOTHING),
     }
     fakes = {name: mock.Mock(return_value=answer) for name, answer in answers.items()}
+    _capability.cache_clear()
     # autograd runs the backward pass of CUDA tensors in a thread, in which modes of this thread are not active
     with (
         mock.patch.multiple(torch.cuda, **fakes),
+        mock.patch.object(F, "scaled_dot_product_attention", _efficient_attention),
         torch.autograd.set_multithreading_enabled(False),
         FakeTensorMode(allow_non_fake_inputs=True) as mode,
     ):
         yield mode
+
+
+def _efficient_attention(queries: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None = None) -> Tensor:
+    """Attend with the operation that PyTorch chooses on GPUs without flash attention; it would ask the real device."""
+    shape = (*queries.shape[:-1], keys.shape[-2])
+    mask = None if attn_mask is None else attn_mask.expand(shape)
+    gradient = any(each.requires_grad for each in (queries, keys, values))
+    attended: Tensor = torch.ops.aten._scaled_dot_product_efficient_attention(queries, keys, values, mask, gradient)[0]
+    return attended

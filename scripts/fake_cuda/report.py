@@ -7,6 +7,7 @@ import torch
 from fake_cuda.counting import Counter, Operation
 from fake_cuda.device import fake_cuda
 from fake_cuda.graphs import Graphs, count_graphs
+from fake_cuda.plain import plain_operations
 from fake_cuda.step import PHASES, count_step
 from nmt.config.compose import compose
 from nmt.estimate.hardware import find_device
@@ -44,8 +45,8 @@ def measure(overrides: list[str], device_name: str, *, with_graphs: bool) -> Rep
     def seconds(moved: int, flops: int, dtype: torch.dtype) -> float:
         return device.seconds(moved, flops, "fp32" if dtype == torch.float32 else "bf16")
 
-    with fake_cuda() as mode:
-        counter = Counter(seconds)
+    with fake_cuda(device.memory, device.capability) as mode:
+        counter = Counter(seconds, None if device.fused else plain_operations())
         count_step(config, mode, counter)
         graphs = count_graphs(config, mode) if with_graphs else None
     return Report(config.name, device_name, counter.operations, graphs)

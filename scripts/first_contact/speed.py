@@ -137,7 +137,7 @@ def _estimated_memory(config: Config, machine: Machine, batches: list[GlobalBatc
     source = max(len(each.source.tokens) for each in micro_batches)
     target = max(len(each.target.tokens) for each in micro_batches)
     length = max(max(each.source.longest, each.target.longest) for each in micro_batches)
-    on = activation_storage(gpu=machine.device.type != "cpu", half=machine.precision == torch.bfloat16)
+    on = activation_storage(gpu=machine.device.type != "cpu", half=machine.precision != torch.float32)
     parameters = count_parameters(config.model, WORDS, WORDS).total
     return training_memory(config.model, parameters, WORDS, source, target, length, on).total
 

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from nmt.compute.machine import BF16_CAPABILITY, precision_of_gpu
 from nmt.errors import ConfigError, nearest
 
 SUSTAINED = 0.8
@@ -17,8 +18,10 @@ LAUNCH_SECONDS = 4e-6
 class Device(NamedTuple):
     """A device's data sheet, and what renting one costs."""
 
-    bf16: float | None
-    """FLOP/s of dense matrix products in bf16; None if the device has none."""
+    capability: tuple[int, int]
+    """Its compute capability, which decides what it can multiply."""
+    half: float
+    """FLOP/s of dense matrix products in bf16, or in fp16 if the device has no bf16."""
     fp32: float
     """FLOP/s of dense matrix products in fp32: in TF32 if the device has it, because training then uses it."""
     memory: float
@@ -31,8 +34,13 @@ class Device(NamedTuple):
     """US dollars for an hour: an assumption about what clouds ask, good to a factor of two."""
 
     def peak(self, precision: str) -> float:
-        """Return the FLOP/s of dense matrix products in `bf16` or `fp32`."""
-        return self.bf16 if precision == "bf16" and self.bf16 else self.fp32
+        """Return the FLOP/s of dense matrix products in `bf16`, `fp16` or `fp32`."""
+        return self.fp32 if precision == "fp32" else self.half
+
+    @property
+    def fused(self) -> bool:
+        """Whether flash attention and the fused operations of `nmt.model.kernels` run on it."""
+        return self.capability >= BF16_CAPABILITY
 
     def seconds(self, moved: float, flops: float, precision: str) -> float:
         """Return the time of an operation that reads and writes `moved` bytes, by the roofline model."""
@@ -41,19 +49,19 @@ class Device(NamedTuple):
 
 
 DEVICES = {
-    "b200": Device(2250e12, 1125e12, 180e9, 8e12, 1000, 5.5),
-    "h200": Device(989e12, 494e12, 141e9, 4.8e12, 700, 3.5),
-    "h100": Device(989e12, 494e12, 80e9, 3.35e12, 700, 3.0),
-    "a100": Device(312e12, 156e12, 80e9, 2.04e12, 400, 1.8),
-    "l40s": Device(362e12, 183e12, 48e9, 864e9, 350, 1.2),
-    "l4": Device(121e12, 60e12, 24e9, 300e9, 72, 0.8),
-    "rtx4090": Device(165e12, 82.6e12, 24e9, 1008e9, 450, 0.5),
-    "v100": Device(None, 15.7e12, 16e9, 900e9, 300, 1.0),
-    "t4": Device(None, 8.1e12, 16e9, 320e9, 70, 0.4),
-    "p100": Device(None, 9.5e12, 16e9, 732e9, 300, 0.5),
+    "b200": Device((10, 0), 2250e12, 1125e12, 180e9, 8e12, 1000, 5.5),
+    "h200": Device((9, 0), 989e12, 494e12, 141e9, 4.8e12, 700, 3.5),
+    "h100": Device((9, 0), 989e12, 494e12, 80e9, 3.35e12, 700, 3.0),
+    "a100": Device((8, 0), 312e12, 156e12, 80e9, 2.04e12, 400, 1.8),
+    "l40s": Device((8, 9), 362e12, 183e12, 48e9, 864e9, 350, 1.2),
+    "l4": Device((8, 9), 121e12, 60e12, 24e9, 300e9, 72, 0.8),
+    "rtx4090": Device((8, 9), 165e12, 82.6e12, 24e9, 1008e9, 450, 0.5),
+    "v100": Device((7, 0), 125e12, 15.7e12, 16e9, 900e9, 300, 1.0),
+    "t4": Device((7, 5), 65e12, 8.1e12, 16e9, 320e9, 70, 0.4),
+    "p100": Device((6, 0), 9.5e12, 9.5e12, 16e9, 732e9, 300, 0.5),
 }
-"""By the names that `describe.device` takes. The tensor cores of the V100 and the T4 take fp16, which nmt does not use,
-so both compute in fp32 like the P100, which the paper used."""
+"""By the names that `describe.device` takes. The P100, which the paper used, has no tensor cores: its products of fp16
+that are added up in fp32 are not faster."""
 
 
 class Estimate(NamedTuple):
@@ -74,13 +82,13 @@ def find_device(name: str) -> Device:
 
 
 def precision_on(name: str, wanted: str) -> str:
-    """Return the precision of a run on a device: bf16 if the device has it, unless fp32 is asked for."""
-    has_bf16 = find_device(name).bf16 is not None
-    if wanted == "bf16" and not has_bf16:
+    """Return the precision of a run on a device: the fastest, unless another one is asked for."""
+    fastest = precision_of_gpu(find_device(name).capability)
+    if wanted == "bf16" and fastest != "bf16":
         raise ConfigError(
             f"runtime.precision=bf16, but describe.device={name} has no bf16: leave runtime.precision out"
         )
-    return "bf16" if has_bf16 and wanted != "fp32" else "fp32"
+    return fastest if wanted == "auto" else wanted
 
 
 def estimate(flops: float, seconds: float, peak: float, device: Device, count: int) -> Estimate:
