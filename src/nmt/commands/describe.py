@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from nmt.compute.machine import prepare_machine
+from nmt.compute.machine import HALF_PRECISIONS, prepare_machine
 from nmt.config.schema import TREES, Config
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.corpora import training_splits
@@ -27,7 +27,6 @@ from nmt.estimate.hardware import (
     precision_on,
 )
 from nmt.estimate.memory import (
-    FLOAT32_BYTES,
     ActivationStorage,
     Memory,
     activation_storage,
@@ -37,6 +36,7 @@ from nmt.estimate.memory import (
 )
 from nmt.estimate.operations import Batch, extra_operations, step_operations
 from nmt.estimate.parameters import ParameterCounts, count_parameters, training_flops
+from nmt.model.kernels.backend import is_old_gpu
 from nmt.training.schedule import warmup_warning
 
 TYPICAL_LENGTH = 30
@@ -199,9 +199,11 @@ def _memory(config: Config, size: ParameterCounts, devices: int, device_batch: i
 
 def _activation_storage(config: Config) -> ActivationStorage:
     if device := config.describe.device:
-        return activation_storage(gpu=True, half=precision_on(device, config.runtime.precision) == "bf16")
+        half = precision_on(device, config.runtime.precision) != "fp32"
+        return activation_storage(gpu=True, half=half, fused=find_device(device).fused)
     machine = prepare_machine(config.runtime)
-    return activation_storage(gpu=machine.device.type == "cuda", half=machine.precision == torch.bfloat16)
+    half, fused = machine.precision in HALF_PRECISIONS, not is_old_gpu(machine.device)
+    return activation_storage(gpu=machine.device.type == "cuda", half=half, fused=fused)
 
 
 def _estimate(config: Config, size: ParameterCounts, flops: int, share: Share) -> Estimate | None:
@@ -209,13 +211,14 @@ def _estimate(config: Config, size: ParameterCounts, flops: int, share: Share) -
     if not name:
         return None
     device, precision = find_device(name), precision_on(name, config.runtime.precision)
-    width = 2 if precision == "bf16" else FLOAT32_BYTES
     tokens = passes_per_batch(config.training) * share.tokens
-    batch = Batch(tokens, tokens, share.length, width)
+    batch = Batch(tokens, tokens, share.length, precision, device.fused)
     operations = step_operations(config.model, size, config.tokenizer.vocab_size, batch, share.micro_batches)
-    operations += extra_operations(config.model, config.training, size)
-    seconds = config.training.steps * sum(device.seconds(each.bytes, each.flops, precision) for each in operations)
-    return estimate(flops, seconds, device.peak(precision), device, share.devices)
+    extra = extra_operations(config.model, config.training, size)
+    products = "fp32" if precision == "fp16" else precision  # of Muon
+    step = sum(device.seconds(each.bytes, each.flops, precision) for each in operations)
+    step += sum(device.seconds(each.bytes, each.flops, products) for each in extra)
+    return estimate(flops, config.training.steps * step, device.peak(precision), device, share.devices)
 
 
 def _estimate_as_json(config: Config, figures: Estimate) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.compute.cores import computing_threads
+from nmt.compute.cores import computing_threads, usable_cores
 from nmt.config.schema import RuntimeConfig
 from nmt.errors import CommonError, UserError
 
@@ -21,7 +21,7 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float
 """The precisions of matrix products, by their names in the settings."""
 HALF_PRECISIONS = (torch.bfloat16, torch.float16)
 MIN_THREAD_LIMIT, THREADS_PER_CPU = 16, 4
-"""Most threads per process: so many on any machine, and so many per CPU of it. More only wait for each other."""
+"""The most threads per process: on any machine, and per CPU that it may use. More only wait for each other."""
 
 ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 """Environment variables that keep PyTorch's matrix products from using all instructions of a CPU."""
@@ -102,11 +102,11 @@ def _check_bf16(device: torch.device) -> None:
 
 
 def _check_threads(threads: int) -> None:
-    cpus = os.cpu_count() or 1
+    cpus = usable_cores()
     limit = max(MIN_THREAD_LIMIT, THREADS_PER_CPU * cpus)
     if threads > limit:
         raise CommonError(
-            f"runtime.threads={threads}, but this machine has {cpus} CPUs: set at most {limit}, or 0 for one per core"
+            f"runtime.threads={threads}, but this process may use {cpus} CPUs: set at most {limit}, or 0 for all cores"
         )
 
 

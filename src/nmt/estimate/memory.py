@@ -50,17 +50,30 @@ class ActivationStorage(NamedTuple):
     dropout_mask: int
     """Bytes per coordinate of a dropout mask."""
     recomputed: bool
-    """Whether backward computes the dropout masks of residual connections again, as on a GPU."""
+    """Whether backward computes the dropout masks of residual connections again, as on a GPU with fused operations."""
+    norm_width: int
+    """Bytes per number of the input of a norm, unless that is fused with the residual connection."""
 
 
-def activation_storage(*, gpu: bool, half: bool) -> ActivationStorage:
-    """Return how a GPU or a CPU stores activations, with matrix products in 16 or 32 bits."""
+def activation_storage(*, gpu: bool, half: bool, fused: bool = True) -> ActivationStorage:
+    """Return how a GPU or a CPU stores activations, with matrix products in 16 or 32 bits.
+
+    A GPU without bf16 does not run the `fused` operations.
+    """
     width = 2 if half else FLOAT32_BYTES
     if gpu:
         return ActivationStorage(
-            width, padded=not half, slack=1.05, process=600_000_000, dropout_mask=1, recomputed=True
+            width,
+            padded=not half,
+            slack=1.05,
+            process=600_000_000,
+            dropout_mask=1,
+            recomputed=fused,
+            norm_width=FLOAT32_BYTES,
         )
-    return ActivationStorage(width, padded=True, slack=1.4, process=320_000_000, dropout_mask=width, recomputed=False)
+    return ActivationStorage(
+        width, padded=True, slack=1.4, process=320_000_000, dropout_mask=width, recomputed=False, norm_width=width
+    )
 
 
 def training_memory(
@@ -142,10 +155,9 @@ def _embedding(config: ModelConfig, on: ActivationStorage) -> int:
 
 def _residual(config: ModelConfig, on: ActivationStorage) -> int:
     """Bytes per token: the sub-layer's input, and what dropout and norm save."""
-    if not on.recomputed:
-        return config.d_model * (2 * on.width + (on.dropout_mask if config.dropout else 0))
-    fused = config.norm == "layer" and config.norm_placement == "post"  # saves the sub-layer's output
-    return config.d_model * (on.width + (on.width if fused else FLOAT32_BYTES))
+    fused = on.recomputed and config.norm == "layer" and config.norm_placement == "post"  # saves the sub-layer's output
+    mask = 0 if on.recomputed or not config.dropout else on.dropout_mask
+    return config.d_model * (on.width + (on.width if fused else on.norm_width) + mask)
 
 
 def _self_query(config: ModelConfig, keys: int, on: ActivationStorage) -> int:

@@ -41,13 +41,20 @@ class Batch(NamedTuple):
     target_tokens: int
     length: int
     """Tokens of a sentence."""
-    width: int
-    """Bytes per number in the residual stream and in matrix products."""
+    precision: str
+    """That of the residual stream and of matrix products: fp32, bf16 or fp16."""
+    fused: bool = True
+    """Whether the GPU has flash attention, and runs the fused operations of `nmt.model.kernels`."""
 
     @property
     def exact(self) -> bool:
         """Whether it is computed in float32, without copies of the weights, fused rectifiers or flash attention."""
-        return self.width == FLOAT32_BYTES
+        return self.precision == "fp32"
+
+    @property
+    def width(self) -> int:
+        """Bytes per number in the residual stream and in matrix products."""
+        return FLOAT32_BYTES if self.exact else 2
 
     def tokens(self, stack: Stack) -> int:
         """Return the number of tokens that pass through a stack."""
@@ -65,6 +72,8 @@ def step_operations(
     operations.append(Operation(8 * FLOAT32_BYTES * parameters))  # Adam: weights, gradients and two averages
     if not batch.exact:
         operations.append(Operation((FLOAT32_BYTES + batch.width) * parameters))  # copies for matrix products
+    if batch.precision == "fp16":
+        operations += [Operation(2 * FLOAT32_BYTES * parameters), *(12 * [LAUNCH])]  # loss scaling
     return operations + 20 * [LAUNCH]  # whether the gradient is finite, the sums of losses
 
 
@@ -141,7 +150,7 @@ def _layer(config: ModelConfig, stack: Stack, batch: Batch) -> Iterator[Operatio
     yield from _attention(config, tokens, tokens, batch)
     yield from _passes(tokens * (queries + keys + values), batch.width, 2)  # their gradients become one tensor
     yield from _linear(tokens, config.heads * config.value_size, d_model, batch.width)
-    yield from _residual(config, tokens, batch.width)
+    yield from _residual(config, tokens, batch)
     if stack.cross_attention:
         yield from _linear(tokens, d_model, queries, batch.width)
         yield from _linear(batch.source_tokens, d_model, keys + values, batch.width)
@@ -149,9 +158,9 @@ def _layer(config: ModelConfig, stack: Stack, batch: Batch) -> Iterator[Operatio
         yield from _passes(batch.source_tokens * (keys + values), batch.width, 2)
         yield from _passes(batch.source_tokens * d_model, batch.width, 3)  # the encoder output's gradient adds up
         yield from _linear(tokens, config.heads * config.value_size, d_model, batch.width)
-        yield from _residual(config, tokens, batch.width)
+        yield from _residual(config, tokens, batch)
     yield from _feed_forward(config, tokens, batch)
-    yield from _residual(config, tokens, batch.width)
+    yield from _residual(config, tokens, batch)
 
 
 def _head_widths(config: ModelConfig) -> tuple[int, int, int]:
@@ -178,21 +187,27 @@ def _attention(config: ModelConfig, queries: int, keys: int, batch: Batch) -> It
     streams = (queries + keys) * width * batch.width
     if not batch.exact:
         yield from (Operation(streams, 2 * pairs), Operation(2 * streams, 5 * pairs), LAUNCH, LAUNCH)
+    if batch.exact or not batch.fused:
+        yield from 2 * 4 * 2 * [Operation(2 * streams / 4)]  # pads and unpads four tensors in two passes, and backward
+    if not batch.exact:
         return
     scores = queries * batch.length * config.heads
-    yield from 2 * 4 * 2 * [Operation(2 * streams / 4)]  # pads and unpads four tensors in two passes, and backward
     yield from 6 * [Operation(streams / 2 + scores * batch.width, pairs)]  # products
     yield from _passes(scores, batch.width, 2, 2, 2, 2, 3, 1, 2, 3, 2)  # scale, mask, softmax, and backward
 
 
-def _residual(config: ModelConfig, tokens: int, width: int) -> Iterator[Operation]:
+def _residual(config: ModelConfig, tokens: int, batch: Batch) -> Iterator[Operation]:
     """Add a sub-layer's output to the stream, with dropout and norm; backward, add the gradients of both uses."""
     passes = [3]
-    if config.norm_placement == "post" and norm_of(config) is LAYER:
+    if batch.fused and config.norm_placement == "post" and norm_of(config) is LAYER:
         passes += [3, 5]  # one operation
     else:
-        passes += [3, 2, *((2, 3) if width == FLOAT32_BYTES else (3, 4, 3, 3, 6, 3))]  # with casts to float32 and back
-    yield from _passes(tokens * config.d_model, width, *passes)
+        passes += [3, 2] if batch.fused else [3]
+        passes += (2, 3) if batch.exact else (3, 4, 3, 3, 6, 3)  # with casts to float32 and back
+    numbers = tokens * config.d_model
+    yield from _passes(numbers, batch.width, *passes)
+    if config.dropout and not batch.fused:
+        yield from 2 * [Operation(numbers * (2 * batch.width + 1))]  # a byte per mask
 
 
 def _feed_forward(config: ModelConfig, tokens: int, batch: Batch) -> Iterator[Operation]:
@@ -201,10 +216,11 @@ def _feed_forward(config: ModelConfig, tokens: int, batch: Batch) -> Iterator[Op
         yield from _linear(tokens, config.d_model, 2 * config.d_ff, width)
         yield from _passes(inner, width, 2, 3, 3, 3, 3, 4)
     else:
-        # in bf16 the rectifier is part of the product, and of the sum over the bias's gradient
+        # in 16 bits the rectifier is part of the product, and fused with the sum over the bias's gradient
         rectified = activation.saved_tensors == 1 and not batch.exact
-        yield from _linear(tokens, config.d_model, config.d_ff, width, bias_passes=3 if rectified else 1)
-        yield from _passes(inner, width, *(() if rectified else (2, 3)))
+        fused = rectified and batch.fused
+        yield from _linear(tokens, config.d_model, config.d_ff, width, bias_passes=3 if fused else 1)
+        yield from _passes(inner, width, *(() if fused else (3,) if rectified else (2, 3)))
     yield from _linear(tokens, config.d_ff, config.d_model, width)
 
 
@@ -217,7 +233,7 @@ def _loss(d_model: int, vocabulary: int, batch: Batch) -> Iterator[Operation]:
     flops = 2 * rows * matrix
     for _ in range(chunks):
         yield from 2 * [Operation(product + matrix * width, flops)]
-        yield from _passes(rows * vocabulary, width, 2)  # logits become their gradient
+        yield from _passes(rows * vocabulary, 1, *_softmax_bytes(batch))  # logits become their gradient
         yield Operation(product + matrix * FLOAT32_BYTES, flops)
         yield from _passes(matrix, FLOAT32_BYTES, 3)
         yield from _passes(rows * d_model, width, 2)
@@ -225,6 +241,13 @@ def _loss(d_model: int, vocabulary: int, batch: Batch) -> Iterator[Operation]:
     yield from 12 * [LAUNCH]
     yield from _passes(matrix, FLOAT32_BYTES, 1, 1, 2, 2)  # mean word, zeros, its share, and scaling
     yield from _passes(tokens * d_model, width, 2, 2, 2, 3, 3, 2, 2)
+
+
+def _softmax_bytes(batch: Batch) -> list[int]:
+    """Return the bytes per logit that its operations read and write: one in place, or softmax, two maxima and copy."""
+    if batch.fused:
+        return [2 * batch.width]
+    return [batch.width + FLOAT32_BYTES, batch.width, FLOAT32_BYTES, FLOAT32_BYTES + batch.width, 0, 0, 0, 0, 0]
 
 
 def _passes(numbers: float, width: int, *counts: int) -> Iterator[Operation]:

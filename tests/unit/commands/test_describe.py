@@ -50,17 +50,30 @@ def test_text_has_the_figures_of_the_big_model(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("device", ["v100", "t4"])
-def test_a_device_without_bf16_is_estimated_in_fp32(device: str) -> None:
+def test_a_device_without_bf16_is_estimated_in_fp16(device: str) -> None:
     config = compose([f"describe.device={device}"])
     found = describe(config, 1)
-    explicit = describe(compose([f"describe.device={device}", "runtime.precision=fp32"]), 1)
-    bf16, fp32 = (
-        describe(compose(["describe.device=a100", f"runtime.precision={each}"]), 1) for each in ("bf16", "fp32")
+    explicit, fp32 = (
+        describe(compose([f"describe.device={device}", f"runtime.precision={each}"]), 1) for each in ("fp16", "fp32")
     )
     assert found == explicit
-    assert found.as_json(config)["estimate"]["assumptions"]["precision"] == "fp32"
-    assert found.memory == fp32.memory
-    assert fp32.memory.activations > 1.5 * bf16.memory.activations
+    assert found.as_json(config)["estimate"]["assumptions"]["precision"] == "fp16"
+    assert found.memory.parameters == 1.5 * fp32.memory.parameters  # the copies for matrix products
+    assert fp32.memory.activations > 1.5 * found.memory.activations
+    assert found.estimate
+    assert fp32.estimate
+    assert 3 < fp32.estimate.hours / found.estimate.hours < 8
+
+
+def test_a_device_without_fused_operations_stores_dropout_masks() -> None:
+    v100, a100 = (
+        describe(compose([f"describe.device={device}", "runtime.precision=fp32"]), 1).memory.activations
+        for device in ("v100", "a100")
+    )
+    without = ["describe.device=v100", "runtime.precision=fp32", "model.dropout=0"]
+    masks = 25_000 * 512 * (2 * 6 + 3 * 6 + 2)  # a byte for each number of two and three sub-layers per layer
+    assert v100 - describe(compose(without), 1).memory.activations == pytest.approx(1.05 * masks, rel=0.01)
+    assert v100 > a100
 
 
 def hours(*overrides: str, devices: int = 1) -> float:
@@ -95,8 +108,8 @@ def test_time_is_near_that_of_the_paper_on_its_own_devices() -> None:
 
 
 def test_more_or_faster_devices_take_less_time() -> None:
-    times = {name: hours(f"describe.device={name}") for name in ("b200", "h100", "a100", "l4", "v100")}
-    assert sorted(times, key=lambda name: times[name]) == ["b200", "h100", "a100", "l4", "v100"]
+    times = {name: hours(f"describe.device={name}") for name in ("b200", "h100", "a100", "v100", "p100")}
+    assert sorted(times, key=lambda name: times[name]) == ["b200", "h100", "a100", "v100", "p100"]
     h100, h200 = (hours(f"describe.device={name}") for name in ("h100", "h200"))
     assert 0.75 * h100 < h200 < h100  # the same peak, but 1.4 times the bandwidth
     eight = hours("describe.device=h100", devices=8)

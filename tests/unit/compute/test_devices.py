@@ -87,12 +87,12 @@ def test_apples_gpu_computes_in_fp16_and_refuses_what_was_never_tried(found: Any
 def test_more_threads_than_a_machine_can_use_are_refused(
     monkeypatch: pytest.MonkeyPatch, cpus: int, limit: int
 ) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: cpus)
+    monkeypatch.setattr(module, "usable_cores", lambda: cpus)
     set_threads = Mock()
     monkeypatch.setattr(torch, "set_num_threads", set_threads)
     prepare_machine(RuntimeConfig(device="cpu", threads=limit))
     set_threads.assert_called_once_with(limit)
-    message = f"runtime.threads={limit + 1}, but this machine has {cpus} CPUs: set at most {limit}, or 0"
+    message = f"runtime.threads={limit + 1}, but this process may use {cpus} CPUs: set at most {limit}, or 0"
     with pytest.raises(UserError, match=message) as refused:
         prepare_machine(RuntimeConfig(device="cpu", threads=limit + 1))
     assert len(str(refused.value).splitlines()) == 1

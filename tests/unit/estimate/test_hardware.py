@@ -31,20 +31,27 @@ def test_an_operation_takes_as_long_as_its_bytes_or_its_products() -> None:
 
 
 @pytest.mark.parametrize(("name", "cores", "clock"), [("v100", 5120, 1.53e9), ("t4", 2560, 1.59e9)])
-def test_devices_without_bf16_are_estimated_in_fp32(name: str, cores: int, clock: float) -> None:
-    """Against one fused multiply-add per core and clock, which is what fp32 reaches without tensor cores."""
-    assert precision_on(name, "auto") == precision_on(name, "fp32") == "fp32"
-    assert on(name, 1e18).floor_hours == pytest.approx(1e18 / (0.8 * 2 * cores * clock) / 3600, rel=0.02)
+def test_devices_without_bf16_are_estimated_in_fp16(name: str, cores: int, clock: float) -> None:
+    """Against one fused multiply-add per core and clock in fp32, and eight in fp16, on the tensor cores."""
+    assert precision_on(name, "auto") == precision_on(name, "fp16") == "fp16"
+    for precision, products in (("fp32", 1), ("fp16", 8)):
+        hours = on(name, 1e18, precision=precision).floor_hours
+        assert hours == pytest.approx(1e18 / (0.8 * 2 * products * cores * clock) / 3600, rel=0.02)
     with pytest.raises(ConfigError, match=rf"describe.device={name} has no bf16: leave runtime.precision out"):
         precision_on(name, "bf16")
 
 
+def test_devices_without_tensor_cores_are_estimated_in_fp32() -> None:
+    assert precision_on("p100", "auto") == "fp32"
+    assert on("p100", 1e18, precision="fp16") == on("p100", 1e18)
+
+
 def test_fp32_has_half_the_peak_of_bf16_if_a_device_has_both() -> None:
-    for name, device in DEVICES.items():
-        if device.bf16:
+    for name in DEVICES:
+        if precision_on(name, "auto") == "bf16":
             fp32 = on(name, 1e18, precision="fp32").floor_hours
             assert fp32 == pytest.approx(2 * on(name, 1e18).floor_hours, rel=0.02)
-            assert on(name, 1e18, precision="bf16") == on(name, 1e18)
+            assert on(name, 1e18, precision="bf16") == on(name, 1e18, precision="fp16") == on(name, 1e18)
 
 
 def test_an_unknown_device_names_the_nearest() -> None:
