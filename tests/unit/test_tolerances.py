@@ -21,7 +21,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nmt.compute.machine import Machine
 
 DROPPED_BITS = 13
-PRODUCTS = {"aten::mm": (0, 1), "aten::bmm": (0, 1), "aten::addmm": (1, 2), "aten::baddbmm": (1, 2)}
+PRODUCTS = {
+    "aten::mm": (0, 1),
+    "aten::bmm": (0, 1),
+    "aten::addmm": (1, 2),
+    "aten::baddbmm": (1, 2),
+    "mkldnn::_linear_pointwise": (0, 1),
+}
 """Matrix products, and which of their arguments are multiplied."""
 
 

@@ -10,6 +10,7 @@ from nmt.config.schema import RuntimeConfig
 from nmt.data.loader import GlobalBatch
 from nmt.errors import UserError
 from nmt.model.interface import TranslationModel
+from nmt.model.kernels.backend import mark_constants
 from nmt.training.trainer import Trainer
 
 RUNS_UNTIL_REPLAY = 3
@@ -27,6 +28,7 @@ def compile_model(model: TranslationModel, runtime: RuntimeConfig) -> None:
 def _compile(model: TranslationModel, *, cuda_graphs: bool) -> None:
     # two sizes that are equal in the first batch, such as those of source and target, may differ in the next
     fx_config.use_duck_shape = False
+    mark_constants()
     model.compile(dynamic=True, mode="reduce-overhead" if cuda_graphs else None)
 
 

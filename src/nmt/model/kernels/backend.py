@@ -22,18 +22,25 @@ def uses_triton(tensor: Tensor) -> bool:
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def is_old_gpu(device: torch.device) -> bool:
     """Return whether a device is a GPU without bf16, on which neither Triton's kernels nor flash attention run."""
     return device.type == "cuda" and _capability(device) < BF16_CAPABILITY
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def has_flash_attention(device: torch.device, precision: torch.dtype) -> bool:
     """Return whether a device has flash attention in this precision; a GPU that computes in bf16 does."""
     if device.type != "cuda" or precision not in HALF_PRECISIONS:
         return False
     return precision == torch.bfloat16 or not is_old_gpu(device)
+
+
+def mark_constants() -> None:
+    """Tell torch.compile that what a device can do never changes.
+
+    Not by a decorator, which would import the compiler, a second's work, into every command.
+    """
+    for function in (is_old_gpu, has_flash_attention):
+        torch.compiler.assume_constant_result(function)
 
 
 def sum_dtype(tensor: Tensor) -> torch.dtype:
