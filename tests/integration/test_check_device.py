@@ -6,17 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-import check_device
 import pytest
 import torch
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+from check_device import __main__ as check_device
+
+SCRIPTS = Path(__file__).parents[2] / "scripts" / "dev"
 SMALL = ("--device", "cpu", "--shapes", "tiny", "--batch-tokens", "512", "--steps", "1", "--minutes", "4")
 
 
 def check(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, SCRIPTS / "check_device.py", *options],
+        [sys.executable, SCRIPTS / "check_device", *options],
         capture_output=True, text=True, timeout=290, check=False, env={**os.environ, **environment},
     )  # fmt: skip
 
@@ -63,7 +64,7 @@ def test_check_needs_only_torch_numpy_and_the_core(tmp_path: Path) -> None:
               "safetensors", "pyarrow", "yaml", "jinja2", "markupsafe", "vl_convert")  # fmt: skip
     program = (
         f"import sys; sys.modules.update(dict.fromkeys({hidden!r})); sys.path.insert(0, {str(SCRIPTS)!r}); "
-        "import check_device"
+        "import check_device.__main__"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
@@ -74,6 +75,6 @@ def test_missing_gpu_is_reported_in_one_line(
 ) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    monkeypatch.setattr(sys, "argv", ["check_device.py", "--device", "cuda"])
+    monkeypatch.setattr(sys, "argv", ["check_device", "--device", "cuda"])
     assert check_device.main() == 2
     assert len(capsys.readouterr().err.splitlines()) == 1

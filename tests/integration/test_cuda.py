@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from first_contact import accuracy
 from torch import Tensor
 
+from check_device import accuracy
 from nmt.config.schema import ModelConfig
 from nmt.model.attention import FlashAttend, PaddedAttend
 from nmt.model.attention_plan import AttentionSpec, plan_attention, plan_for

@@ -13,7 +13,7 @@ TOP = Path(__file__).parents[2]
 
 
 def campaign(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(TOP / "scripts" / "faults"), f"--folder={folder}", *options]
+    command = [sys.executable, str(TOP / "scripts" / "dev" / "faults"), f"--folder={folder}", *options]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
 
 
@@ -46,9 +46,10 @@ def test_whole_fault_campaign_loses_nothing(tmp_path: Path) -> None:
 
 def sabotaged(folder: Path, sabotage: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Run a campaign after a statement that changes the code under test, or the campaign itself."""
-    faults = str(TOP / "scripts" / "faults")
+    dev = str(TOP / "scripts" / "dev")
+    faults = f"{dev}/faults"
     program = (
-        f"import runpy, sys; sys.path.insert(0, {faults!r}); import injections, nmt.runs.checkpoints, "
+        f"import runpy, sys; sys.path.insert(0, {dev!r}); from faults import injections; import nmt.runs.checkpoints, "
         f"nmt.runs.checkpoint_files; from nmt import runs; {sabotage}; "
         f"sys.argv = {['faults', f'--folder={folder}', *options]}; runpy.run_path({faults!r}, run_name='__main__')"
     )

@@ -23,10 +23,10 @@ pytest.importorskip("uvicorn", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 pytest.importorskip("python_multipart", reason="needs the extra serve")
 
-from load_test import __main__ as load_test
-
 import nmt
+from load_test import __main__ as load_test
 from nmt.cli import main
+from shared.processes import model_processes as processes_of_models
 from tests.integration.toy import environment
 from tests.quick_processes import Running, wait_for
 from tests.unit.export.models import LINES
@@ -103,7 +103,7 @@ def waiting_sentences(server: Server) -> float:
 
 def model_processes(server: Server) -> set[int]:
     """Return the ids of the child processes that run the model."""
-    return set(load_test.model_processes(server.process.pid))
+    return set(processes_of_models(server.process.pid))
 
 
 def test_many_clients_at_the_same_time_get_the_translations_of_the_model(server: Server, expected: list[str]) -> None:

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Iterator
 
-import check_device
 import pytest
-from check_device import Section
-from first_contact.accuracy import Comparison
+
+from check_device import __main__ as check_device
+from check_device.__main__ import Section
+from check_device.accuracy import Comparison
 
 
 def guarded(run: Iterator[object], seconds: float = 10.0) -> dict[str, object]:

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
     *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING")),
     *sorted(ROOT.glob("docs/*.md")),
+    ROOT / "scripts" / "dev" / "README.md",
 ]
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`]+)`")
@@ -55,7 +56,9 @@ def parsed(text: str) -> Iterator[Words]:
             yield tuple(command)
 
 
-FOUND = {document.name: list(commands(document.read_text(encoding="utf-8"))) for document in DOCUMENTS}
+FOUND = {
+    str(document.relative_to(ROOT)): list(commands(document.read_text(encoding="utf-8"))) for document in DOCUMENTS
+}
 ALL = sorted({words for found in FOUND.values() for words in found})
 
 
@@ -153,7 +156,7 @@ def test_every_command_in_the_documents_is_valid(words: Words) -> None:
 
 
 def test_readme_shows_the_most_important_targets() -> None:
-    shown = {words[1] for words in FOUND["README.md"] if words[0] == "make"}
+    shown = {words[1] for words in FOUND[ROOT / "README.md"] if words[0] == "make"}
     assert shown >= {"demo", "test", "all", "describe", "table3", "train", "help"}
 
 

@@ -1,4 +1,4 @@
-"""scripts/fake_cuda counts what operations do on a GPU.
+"""scripts/dev/fake_cuda counts what operations do on a GPU.
 
 The fake device stays in the process that registers it, so the tests run processes of their own.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPTS = Path(__file__).parents[2] / "scripts" / "dev"
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("g++", "c++", "clang++"))), reason="needs a C++ compiler, to register the fake device"
 )

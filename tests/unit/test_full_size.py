@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "full_size"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "dev" / "full_size"
 
 
 def measure(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

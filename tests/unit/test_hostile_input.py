@@ -15,6 +15,12 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
+from fuzz import long_line
+from fuzz.__main__ import TARGETS
+from fuzz.campaign import Attempt, run
+from fuzz.commands import YAML
+from fuzz.prepared import tiny_run
+from fuzz.side_effects import SideEffectError, forbidding_side_effects
 from nmt import cli
 from nmt.config.compose import compose
 from nmt.config.saved import from_yaml, read_settings, to_yaml
@@ -30,12 +36,6 @@ from nmt.storage.files import checksum, seal
 from nmt.text.blocks import blocks
 from nmt.text.lines import MAX_LINE_BYTES, read_lines, read_stream
 from nmt.text.streams import open_output
-from scripts.fuzz import long_line
-from scripts.fuzz.__main__ import TARGETS
-from scripts.fuzz.campaign import Attempt, run
-from scripts.fuzz.commands import YAML
-from scripts.fuzz.prepared import tiny_run
-from scripts.fuzz.side_effects import SideEffectError, forbidding_side_effects
 
 QUICK = sorted(set(TARGETS) - {"hub"})
 EXAMPLES = 12

@@ -1,57 +1,43 @@
 """The estimates for several GPUs follow from the counts and data sheets that docs/scaling.md names."""
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 from nmt.config.compose import compose
+from scaling import __main__ as scaling
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "scaling.py"
 PUBLISHED = {  # tokens per side: learning rate, warmup, betas
     111_000: (1.9e-3, 750, 0.9, 0.98),
     737_000: (1.732e-3, 400, 0.86, 0.92),
 }
 
 
-@pytest.fixture(scope="module")
-def scaling() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("scaling", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules["scaling"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_one_gpu_has_nothing_to_reduce(scaling: ModuleType) -> None:
+def test_one_gpu_has_nothing_to_reduce() -> None:
     assert scaling.reduction_seconds(252e6, 1) == 0
 
 
-def test_reductions_take_the_time_of_a_ring(scaling: ModuleType) -> None:
+def test_reductions_take_the_time_of_a_ring() -> None:
     inside = 2 * 7 / 8 * 252e6 / (0.8 * 450e9)
     assert scaling.reduction_seconds(252e6, 8) == pytest.approx(inside)
     between = 2 * 7 / 8 * (252e6 / 8) / (0.8 * 50e9)
     assert scaling.reduction_seconds(252e6, 64) == pytest.approx(inside + between)
 
 
-def test_a_step_waits_for_computing_or_launching_and_the_exposed_reduction(scaling: ModuleType) -> None:
+def test_a_step_waits_for_computing_or_launching_and_the_exposed_reduction() -> None:
     assert scaling.Speed(computing=5.0, launching=3.0, reducing=2.0, exposed=0.5).step == 5.5
     assert scaling.Speed(computing=2.0, launching=3.0, reducing=2.0, exposed=0.5).step == 3.5
 
 
-def test_distinct_words_are_those_that_a_sample_contains(scaling: ModuleType) -> None:
+def test_distinct_words_are_those_that_a_sample_contains() -> None:
     weights = 1 / (np.arange(1, 2001) + scaling.ZIPF_OFFSET)
     samples = [np.random.default_rng(seed).choice(2000, 3000, p=weights / weights.sum()) for seed in range(5)]
     mean = np.mean([len(np.unique(sample)) for sample in samples])
     assert scaling.distinct_words(3000, 2000) == pytest.approx(mean, rel=0.02)
 
 
-def test_the_last_gradients_are_always_exposed_and_bf16_halves_them(scaling: ModuleType) -> None:
+def test_the_last_gradients_are_always_exposed_and_bf16_halves_them() -> None:
     words = ["experiment=wmt14_en_de_big", "describe.device=h100"]
     exact, rounded = (
         scaling.speed(compose([*words, f"training.reduce_precision={each}"]), 8) for each in ("fp32", "bf16")
@@ -64,7 +50,7 @@ def test_the_last_gradients_are_always_exposed_and_bf16_halves_them(scaling: Mod
     assert exact.exposed == pytest.approx(scaling.reduction_seconds(late, 8))
 
 
-def test_the_table_has_a_line_for_each_number_of_gpus(scaling: ModuleType) -> None:
+def test_the_table_has_a_line_for_each_number_of_gpus() -> None:
     lines = scaling.table(["experiment=modern/wmt14_en_de_base_400k"]).splitlines()
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["1", "8", "64"]
     assert len({line.count("|") for line in lines}) == 1

@@ -5,9 +5,9 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-import techniques
 
 from nmt.config.compose import compose
+from techniques import __main__ as techniques
 
 PAIRS = [(f"a dog sees {number} cats", f"ein Hund sieht {number} Katzen") for number in range(60)]
 

@@ -1,4 +1,4 @@
-"""The tolerances of scripts/check_device.py accept what a correct GPU computes, and nothing much worse.
+"""The tolerances of scripts/dev/check_device accept what a correct GPU computes, and nothing much worse.
 
 TF32 is emulated on the CPU: the inputs of float32 products lose 13 bits of mantissa, as in a GPU's tensor cores.
 """
@@ -7,7 +7,10 @@ from functools import cache
 from typing import Any
 
 import torch
-from first_contact.accuracy import (
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from check_device.accuracy import (
     LOSS_TOLERANCES,
     TOLERANCES,
     exact_step,
@@ -15,9 +18,6 @@ from first_contact.accuracy import (
     small_run,
     training_step,
 )
-from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-
 from nmt.compute.machine import Machine
 
 DROPPED_BITS = 13

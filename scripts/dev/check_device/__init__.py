@@ -1,1 +1,1 @@
-"""The sections of check_device.py: what to find out about a device on first contact."""
+"""First contact with a device: is what it computes correct, how fast is it, and which settings suit it?"""

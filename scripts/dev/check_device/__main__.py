@@ -1,7 +1,7 @@
 """First contact with a device: is what it computes correct, how fast is it, and which settings suit it?
 
-    PYTHONPATH=src python scripts/check_device.py                        # a GPU if there is one, at most ten minutes
-    PYTHONPATH=src python scripts/check_device.py --device cpu --shapes tiny --batch-tokens 2048 --steps 3
+    PYTHONPATH=src python scripts/dev/check_device                        # a GPU if there is one, at most ten minutes
+    PYTHONPATH=src python scripts/dev/check_device --device cpu --shapes tiny --batch-tokens 2048 --steps 3
 
 It needs only torch, numpy and this package: neither Hydra nor data. Each section has a time limit; if one fails, its
 error is recorded, and the others go on. All results go into one JSON file.
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from first_contact import accuracy, links, speed
 
 from nmt.compute.cores import cpu_model, usable_cores
 from nmt.compute.machine import Machine, memory_of, prepare_machine
@@ -30,6 +29,9 @@ from nmt.tuning.bench import TrainingBench
 from nmt.tuning.choices import open_choices
 from nmt.tuning.search import Row, Search
 from nmt.tuning.table import as_lines
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
+from check_device import accuracy, links, speed
 
 SECONDS_PER_CHOICE = {"cuda": 60.0, "cpu": 10.0}
 """Time limits of one choice of the tuning table, if the whole time allows."""

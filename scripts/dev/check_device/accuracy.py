@@ -16,7 +16,6 @@ from torch.nn import functional as F
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.keys import with_values
 from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, TrainingConfig
-from nmt.data.loader import DataPosition, global_batches
 from nmt.data.synthetic import synthetic_pairs
 from nmt.model.attention import Attend, FlashAttend, PaddedAttend, ShortAttend
 from nmt.model.kernels.residual import dropout_add, dropout_add_norm
@@ -24,6 +23,7 @@ from nmt.model.kernels.softmax import softmax_gradient_
 from nmt.model.packed import Packed
 from nmt.training.new_trainer import new_trainer
 from nmt.tuning.search import Settings
+from shared.synthetic import synthetic_batches
 
 WORDS = 1000
 TOLERANCES = {"fp32": 2e-5, "tf32": 3e-2, "bf16": 8e-2}
@@ -113,18 +113,7 @@ def training_step(config: Config, machine: Machine) -> Step:
     parameters = list(trainer.model.parameters())
     trainer.optimizer.register_step_pre_hook(keep)
     text = synthetic_pairs(WORDS, WORDS, pairs=500, max_length=config.data.max_pieces)
-    batches = global_batches(
-        text,
-        batch_tokens=config.training.batch_tokens,
-        device_tokens=0,
-        seed=1,
-        start=DataPosition(),
-        rank=0,
-        devices=1,
-        threads=trainer.concurrency,
-        shapes=trainer.shapes(trainer.config.device_tokens),
-    )
-    trainer.update(next(batches))
+    trainer.update(next(synthetic_batches(trainer, text)))
     return Step(trainer.take_statistics().loss, torch.cat(gradients))
 
 

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 import torch
 
-from first_contact.accuracy import TOLERANCES, WORDS, small_run
-from first_contact.speed import wait
+from check_device.accuracy import TOLERANCES, WORDS, small_run
+from check_device.speed import wait
 from nmt.compute import distributed
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
-from nmt.data.loader import DataPosition, global_batches
 from nmt.data.synthetic import synthetic_pairs
 from nmt.training.new_trainer import new_trainer
+from shared.synthetic import synthetic_batches
 
 BYTES = (2**10, 2**20, 2**26)
 """Sizes of the sums to time; the last is about a quarter of base's gradient."""
@@ -88,17 +88,7 @@ def _settings(device: str) -> Config:
 def train(config: Config, machine: Machine) -> Step:
     """Train a small model without dropout; the batches do not depend on the number of devices."""
     trainer = new_trainer(config, machine, WORDS, WORDS)
-    stream = global_batches(
-        synthetic_pairs(WORDS, WORDS, pairs=5000, max_length=config.data.max_pieces),
-        batch_tokens=config.training.batch_tokens,
-        device_tokens=0,
-        seed=1,
-        start=DataPosition(),
-        rank=distributed.rank(),
-        devices=distributed.world_size(),
-        threads=trainer.concurrency,
-        shapes=trainer.shapes(trainer.config.device_tokens),
-    )
+    stream = synthetic_batches(trainer, synthetic_pairs(WORDS, WORDS, pairs=5000, max_length=config.data.max_pieces))
     first, *others = islice(stream, STEPS)
     trainer.update(first)
     loss, norm = trainer.take_statistics().loss, float(trainer.gradient_norm)

@@ -6,11 +6,10 @@ from itertools import cycle, islice
 from typing import NamedTuple
 
 import torch
-from synthetic import peak_memory
 
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.schema import Config, ModelConfig, RuntimeConfig, TrainingConfig
-from nmt.data.loader import DataPosition, GlobalBatch, global_batches
+from nmt.data.loader import GlobalBatch
 from nmt.data.synthetic import synthetic_pairs
 from nmt.decoding.beam import beam_search
 from nmt.estimate.memory import activation_storage, training_memory
@@ -23,6 +22,7 @@ from nmt.model.working_weights import in_precision
 from nmt.text.special import EOS
 from nmt.training.new_trainer import new_trainer
 from nmt.training.trainer import Trainer
+from shared.synthetic import peak_memory, synthetic_batches
 
 SHAPES = {
     "tiny": ModelConfig(layers=2, d_model=128, d_ff=512, heads=2),
@@ -118,17 +118,7 @@ def training_speed(shape: str, config: Config, peak: float, steps: int) -> Train
 
 def _batches(trainer: Trainer, count: int) -> Iterator[GlobalBatch]:
     """Yield the same few global batches forever."""
-    stream = global_batches(
-        synthetic_pairs(WORDS, WORDS),
-        batch_tokens=trainer.config.batch_tokens,
-        device_tokens=trainer.config.device_tokens,
-        seed=1,
-        start=DataPosition(),
-        rank=0,
-        devices=1,
-        threads=trainer.concurrency,
-        shapes=trainer.shapes(trainer.config.device_tokens),
-    )
+    stream = synthetic_batches(trainer, synthetic_pairs(WORDS, WORDS))
     return cycle(list(islice(stream, max(count, WARMUP_STEPS))))
 
 

@@ -1,9 +1,9 @@
 """Compare the time of a training step of two versions of the code, or from two checkpoints, which take turns.
 
     git worktree add ../before HEAD~1
-    .venv/bin/python scripts/compare_steps.py --sources ../before/src src experiment=multi30k
-    .venv/bin/python scripts/compare_steps.py --steps 100 2500 experiment=multi30k
-    .venv/bin/python scripts/compare_steps.py --warmup 100 1400 experiment=multi30k
+    .venv/bin/python scripts/dev/compare_steps --sources ../before/src src experiment=multi30k
+    .venv/bin/python scripts/dev/compare_steps --steps 100 2500 experiment=multi30k
+    .venv/bin/python scripts/dev/compare_steps --warmup 100 1400 experiment=multi30k
 
 Each of the two is a process, and both train on the same batches of the run's prepared corpus. In each round the first
 one makes a few steps, then the second one. On a machine that other programs share, the median of
@@ -117,7 +117,7 @@ def work(options: argparse.Namespace) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    here = Path(__file__).parents[1] / "src"
+    here = Path(__file__).parents[3] / "src"
     parser.add_argument("--sources", type=Path, nargs=2, default=(here, here), help="the two folders with nmt's code")
     parser.add_argument(
         "--steps", type=int, nargs=2, default=(0, 0), help="the steps of two checkpoints; 0: a new model"

@@ -1,8 +1,8 @@
 """Count what a training step does on a GPU: launches, bytes, FLOPs, host reads and compiled graphs. No GPU is needed.
 
-    .venv/bin/python scripts/fake_cuda
-    .venv/bin/python scripts/fake_cuda experiment=wmt14_en_de_big --top 20
-    .venv/bin/python scripts/fake_cuda training.batch_tokens=3125 --device a100 --no-graphs --json
+    .venv/bin/python scripts/dev/fake_cuda
+    .venv/bin/python scripts/dev/fake_cuda experiment=wmt14_en_de_big --top 20
+    .venv/bin/python scripts/dev/fake_cuda training.batch_tokens=3125 --device a100 --no-graphs --json
 
 The real trainer runs two updates with the given settings, which are those of `nmt train`. Its tensors are on a fake
 CUDA device: they have shapes, types and strides, but no values, so nothing is computed. The second update is counted.

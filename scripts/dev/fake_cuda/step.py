@@ -9,7 +9,6 @@ from typing import Any
 from unittest import mock
 
 import torch
-from synthetic import SyntheticText
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 
@@ -21,6 +20,7 @@ from nmt.errors import UserError
 from nmt.training import objective
 from nmt.training.build import build_trainer
 from nmt.training.trainer import Trainer
+from shared.synthetic import SyntheticText
 
 PHASES = ("forward", "loss", "backward", "norm", "optimizer", "other")
 

@@ -1,9 +1,9 @@
 """Inject seeded faults into every command of a small chain, repeat the command after each, and count the outcomes.
 
-    .venv/bin/python scripts/faults
-    .venv/bin/python scripts/faults --only "flipped bit" --command eval
-    .venv/bin/python scripts/faults --trials 12 --seed 3
-    .venv/bin/python scripts/faults --seeds 4 --record faults.json
+    .venv/bin/python scripts/dev/faults
+    .venv/bin/python scripts/dev/faults --only "flipped bit" --command eval
+    .venv/bin/python scripts/dev/faults --trials 12 --seed 3
+    .venv/bin/python scripts/dev/faults --seeds 4 --record faults.json
 
 After each fault the final files must equal those of an uninterrupted chain, bit for bit; no temporary file may
 remain, and no traceback may appear. A fault that the command never met is listed, but not counted. Linux only; trials
@@ -21,12 +21,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from busy_server import COMMAND as SERVE
-from process_pairs import prepare_pair
-from recovery import Outcome, Trial, Verdict
-from sandbox import Sandbox
-from summary import table, total, write_record
-from trials import judge, plan
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
+from faults.busy_server import COMMAND as SERVE
+from faults.process_pairs import prepare_pair
+from faults.recovery import Outcome, Trial, Verdict
+from faults.sandbox import Sandbox
+from faults.summary import table, total, write_record
+from faults.trials import judge, plan
 
 ROOT_ONLY = ("file system full",)
 """Kinds of fault that need root."""

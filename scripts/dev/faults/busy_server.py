@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from recovery import LostError
-from sandbox import Sandbox
+from faults.recovery import LostError
+from faults.sandbox import Sandbox
+from shared.processes import model_processes
 
 COMMAND = "serve"
 TEXT = "the man sees the old tree"
@@ -77,9 +78,8 @@ class Server:
 
     def model(self) -> int:
         """Return the id of the process of the model."""
-        for child in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
-            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
-                return int(child)
+        for process in model_processes(self.process.pid):
+            return process
         raise LostError("the model has no process")
 
     @contextmanager

@@ -4,8 +4,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from recovery import LostError, Outcome, Trial, TrialFunction, recover
-from sandbox import STEPS, Sandbox
+from faults.recovery import LostError, Outcome, Trial, TrialFunction, recover
+from faults.sandbox import STEPS, Sandbox
 
 CORRUPTED_FILES = {
     "data": ("data/toy/train.en", "data/toy/train.en.tokens", "data/toy/valid.de.offsets", "data/toy/test.store.json",
@@ -66,8 +66,7 @@ def _corrupt(path: Path, kind: str, where: float) -> None:
         path.write_bytes(content)
     else:
         other = _similar_file(path)
-        content, theirs = bytes(content), other.read_bytes()
-        path.write_bytes(theirs)
+        path.write_bytes(other.read_bytes())
         other.write_bytes(content)
 
 

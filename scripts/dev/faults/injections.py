@@ -98,8 +98,12 @@ def at_step(step: int, act: Callable[[Trainer], None]) -> Injection:
             act(self)
         update(self, batch, interruptible)
 
+    return _replacing_update(faulty)
+
+
+def _replacing_update(faulty: Callable[[Trainer, GlobalBatch, Interruptible], None]) -> Injection:
     def set_up() -> None:
-        Trainer.update = faulty  # type: ignore[method-assign]
+        Trainer.update = faulty  # type: ignore[method-assign, assignment]
 
     return set_up
 
@@ -114,10 +118,7 @@ def poison(steps: range) -> Injection:
         update(self, batch, interruptible)
         hook.remove()
 
-    def set_up() -> None:
-        Trainer.update = faulty  # type: ignore[method-assign]
-
-    return set_up
+    return _replacing_update(faulty)
 
 
 def no_memory(_: Trainer) -> None:

@@ -6,8 +6,8 @@ import socket
 import time
 from pathlib import Path
 
-from injections import Injection, nothing
-from sandbox import Result, Running, Sandbox
+from faults.injections import Injection, nothing
+from faults.sandbox import Result, Running, Sandbox
 
 EXIT_SECONDS = 15
 """Seconds within which a process must notice that the other has ended."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from sandbox import CHAIN, Result, Sandbox
+from faults.sandbox import CHAIN, Result, Sandbox
 
 STOPPED, INTERRUPTED = 143, 130
 

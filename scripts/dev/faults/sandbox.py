@@ -17,8 +17,8 @@ from types import ModuleType
 import numpy as np
 import torch
 import torch._dynamo  # optimizers import it, which takes a second in each copy
-from injections import Injection, count_file_calls, nothing
 
+from faults.injections import Injection, count_file_calls, nothing
 from nmt.cli import main
 from nmt.commands import COMMANDS
 from nmt.storage.files import PARTIAL
@@ -97,8 +97,8 @@ class Running:
 
     def result(self, code: int) -> Result:
         """Return the result of the command."""
-        texts = [(self.folder / name).read_text(errors="replace") for name in ("output", "errors")]
-        return Result(code, *texts, time.monotonic() - self.started)
+        output, errors = ((self.folder / name).read_text(errors="replace") for name in ("output", "errors"))
+        return Result(code, output, errors, time.monotonic() - self.started)
 
 
 class Sandbox:
@@ -260,7 +260,7 @@ def _exit_code(command: Callable[[], int]) -> int:
             return 1
         return int(error.code or 0)
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        sys.excepthook(*sys.exc_info())
         return 1
 
 

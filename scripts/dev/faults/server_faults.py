@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from busy_server import COMMAND, RECOVERY_SECONDS, STATUSES, TEXT, Server
-from recovery import LostError, NeverInjectedError, Outcome, Trial, Verdict
-from sandbox import Sandbox
+from faults.busy_server import COMMAND, RECOVERY_SECONDS, STATUSES, TEXT, Server
+from faults.recovery import LostError, NeverInjectedError, Outcome, Trial, Verdict
+from faults.sandbox import Sandbox
+from shared.processes import memory, state
 
 FULL_DISK_SECONDS = 5
 LARGE_TEXT = "\n".join([" ".join([TEXT] * 10)] * 400)
@@ -79,7 +80,7 @@ def _wait_until(true: Callable[[], bool], otherwise: str) -> None:
 
 def _alive(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return state(pid) not in "ZX"
     except OSError:
         return False
 
@@ -162,7 +163,7 @@ def _without_memory(kibibytes: int) -> Callable[[Server, Path], None]:
     def hurt(server: Server, _: Path) -> None:
         pid = server.model()
         before = resource.prlimit(pid, resource.RLIMIT_DATA)
-        resource.prlimit(pid, resource.RLIMIT_DATA, (_data_bytes(pid) + (kibibytes << 10), before[1]))
+        resource.prlimit(pid, resource.RLIMIT_DATA, (memory(pid, "VmData") + (kibibytes << 10), before[1]))
         found = [server.ask(text=LARGE_TEXT, beam=16) for _ in range(3)]
         if odd := {status for status, _ in found} - {*STATUSES}:
             raise LostError(f"large requests got {odd}")
@@ -174,19 +175,12 @@ def _without_memory(kibibytes: int) -> Callable[[Server, Path], None]:
     return hurt
 
 
-def _data_bytes(pid: int) -> int:
-    """Return what the limit RLIMIT_DATA counts: memory that the process can write and shares with no other."""
-    found = re.search(r"^VmData:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    assert found
-    return int(found[1]) << 10
-
-
 def _without_memory_to_load(mebibytes: int) -> Callable[[Server, Path], None]:
     """Kill the model's process, and give its successors, which inherit the server's limits, too little memory."""
 
     def hurt(server: Server, _: Path) -> None:
         before = resource.prlimit(server.process.pid, resource.RLIMIT_DATA)
-        size = _data_bytes(server.process.pid) + (mebibytes << 20)
+        size = memory(server.process.pid, "VmData") + (mebibytes << 20)
         resource.prlimit(server.process.pid, resource.RLIMIT_DATA, (size, before[1]))
         os.kill(server.model(), signal.SIGKILL)
         end = time.monotonic() + RECOVERY_SECONDS

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from recovery import Outcome, Trial, Verdict
-
+from faults.recovery import Outcome, Trial, Verdict
 from nmt.storage.files import write_json
 
 Results = Sequence[tuple[Trial, Outcome]]

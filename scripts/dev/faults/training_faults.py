@@ -7,11 +7,11 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import injections
-from injections import Injection
-from process_pairs import SHORT_TIMEOUT, run_pair
-from recovery import LostError, Outcome, Trial, TrialFunction, Verdict, check_same, recover
-from sandbox import SAVE_EVERY, STEPS, Sandbox
+from faults import injections
+from faults.injections import Injection
+from faults.process_pairs import SHORT_TIMEOUT, run_pair
+from faults.recovery import LostError, Outcome, Trial, TrialFunction, Verdict, check_same, recover
+from faults.sandbox import SAVE_EVERY, STEPS, Sandbox
 
 
 def faults_of_training(rng: random.Random) -> Iterator[Trial]:

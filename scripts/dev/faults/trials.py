@@ -12,13 +12,22 @@ from contextlib import contextmanager
 from mmap import mmap
 from pathlib import Path
 
-import injections
-from corruption import corruptions
-from injections import Injection
-from recovery import LostError, NeverInjectedError, Outcome, Trial, TrialFunction, Verdict, check_messages, recover
-from sandbox import CHAIN, Result, Sandbox
-from server_faults import faults_of_server
-from training_faults import faults_of_pairs, faults_of_training
+from faults import injections
+from faults.corruption import corruptions
+from faults.injections import Injection
+from faults.recovery import (
+    LostError,
+    NeverInjectedError,
+    Outcome,
+    Trial,
+    TrialFunction,
+    Verdict,
+    check_messages,
+    recover,
+)
+from faults.sandbox import CHAIN, Result, Sandbox
+from faults.server_faults import faults_of_server
+from faults.training_faults import faults_of_pairs, faults_of_training
 
 MESSAGE_BYTES = 500
 """Enough for the message of an error, which also goes to a file."""
@@ -163,7 +172,7 @@ def _full_file_system(command: str, size: int) -> TrialFunction:
 
 
 @contextmanager
-def _mounted(folder: Path, free_kib: int) -> Iterator[Callable[[], None]]:
+def _mounted(folder: Path, free_kib: int) -> Iterator[Callable[[], object]]:
     """Mount a file system with a few free KiB over a folder with its contents; yield a function that enlarges it."""
     folder.mkdir(parents=True, exist_ok=True)
     copy = folder.with_name(folder.name + ".copy")
@@ -174,7 +183,7 @@ def _mounted(folder: Path, free_kib: int) -> Iterator[Callable[[], None]]:
     try:
         shutil.copytree(copy, folder, symlinks=True, dirs_exist_ok=True)
         shutil.rmtree(copy)
-        yield lambda: subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True) and None
+        yield lambda: subprocess.check_call(["mount", "-o", "remount,size=64m", folder])
     finally:
         if not made.returncode:
             subprocess.run(["umount", folder], check=False)

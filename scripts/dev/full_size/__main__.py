@@ -1,8 +1,8 @@
 """Prepare and read a generated corpus of full size; print the time and memory of each task.
 
-    .venv/bin/python scripts/full_size --pairs 4500000 --ceiling 4
-    .venv/bin/python scripts/full_size --pairs 40000000 --ceiling 10 data=wmt14_en_fr
-    .venv/bin/python scripts/full_size --pairs 40000000 --ceiling 10 --random-ids
+    .venv/bin/python scripts/dev/full_size --pairs 4500000 --ceiling 4
+    .venv/bin/python scripts/dev/full_size --pairs 40000000 --ceiling 10 data=wmt14_en_fr
+    .venv/bin/python scripts/dev/full_size --pairs 40000000 --ceiling 10 --random-ids
 
 The text combines sentences of the demo grammar, or of `--text SOURCE TARGET`, with invented rare words: about 25 words
 per side. It is written as Parquet shards in the Hub's layout and prepared as WMT14 is. With --random-ids there is no
@@ -17,8 +17,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from meter import HEAD, Meter
-from text import LANGUAGES, write_random_store, write_shards
 
 from nmt import grammar
 from nmt.commands.data import table
@@ -31,6 +29,10 @@ from nmt.data.prefetcher import Prefetcher
 from nmt.data.prepare import prepare
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
+from full_size.meter import HEAD, Meter
+from full_size.text import LANGUAGES, write_random_store, write_shards
 
 POOL = 20_000
 """Sentences of the grammar from which the text is combined."""

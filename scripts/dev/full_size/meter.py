@@ -3,14 +3,13 @@
 import os
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 
+from shared.processes import cpu_seconds, family, own_share_of_memory
+
 SAMPLING_SECONDS = 0.25
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(slots=True)
@@ -80,31 +79,10 @@ class Meter:
     def _sample(self) -> None:
         with self._lock:
             memory, cpu = 0, 0.0
-            for process in _family(os.getpid()):
+            for process in family(os.getpid()):
                 with suppress(OSError, ValueError, IndexError):  # the process may end meanwhile
-                    memory += _memory(process)
-                    cpu += _cpu_seconds(process)
+                    memory += own_share_of_memory(process)
+                    cpu += cpu_seconds(process)
             self._cpu = max(self._cpu, cpu)
             if self.uses:
                 self.uses[-1].peak_bytes = max(self.uses[-1].peak_bytes, memory)
-
-
-def _family(process: int) -> Iterator[int]:
-    """Yield a process and its descendants."""
-    yield process
-    with suppress(OSError):
-        for thread in Path(f"/proc/{process}/task").iterdir():
-            for child in (thread / "children").read_text().split():
-                yield from _family(int(child))
-
-
-def _memory(process: int) -> int:
-    """Return the bytes in memory, mapped files included; shared memory is divided among its processes."""
-    fields = dict(line.split(":", 1) for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()[1:])
-    return int(fields["Pss"].split()[0]) * 1024
-
-
-def _cpu_seconds(process: int) -> float:
-    """Return the processor time of a process and of its ended children."""
-    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
-    return sum(map(int, fields[11:15])) / TICKS

@@ -1,8 +1,8 @@
 """Try hostile and odd input on everything that reads; print the numbers of inputs and failures.
 
-    .venv/bin/python -m scripts.fuzz --examples 2000
-    .venv/bin/python -m scripts.fuzz --seconds 600 sgm checkpoint
-    .venv/bin/python -m scripts.fuzz --long-line
+    .venv/bin/python scripts/dev/fuzz --examples 2000
+    .venv/bin/python scripts/dev/fuzz --seconds 600 sgm checkpoint
+    .venv/bin/python scripts/dev/fuzz --long-line
 
 Each target runs in a process of its own, so that a crash or an endless loop counts as a failure. The inputs depend only
 on --seed; a failure is printed with the smallest input that shows it.
@@ -19,8 +19,9 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from scripts.fuzz import commands, imported, long_line, mixtures, prepared, readers, served
-from scripts.fuzz.campaign import run
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
+from fuzz import commands, imported, long_line, mixtures, prepared, readers, served
+from fuzz.campaign import run
 
 TARGETS = {
     "text": readers.text,
@@ -67,7 +68,7 @@ def _in_process(name: str, arguments: argparse.Namespace) -> tuple[int, int, int
     """Try one target in another process."""
     options = [f"--{key}={getattr(arguments, key)}" for key in ("examples", "seconds", "seed")]
     done = subprocess.run(
-        [sys.executable, "-m", "scripts.fuzz", *options, "--in-this-process", name],
+        [sys.executable, Path(__file__).parent, *options, "--in-this-process", name],
         check=False, capture_output=True, text=True, errors="replace",
     )  # fmt: skip
     last = done.stdout.splitlines()[-1:]
@@ -96,9 +97,7 @@ def _in_this_process(arguments: argparse.Namespace) -> int:
 
 def _arguments() -> argparse.Namespace:
     assert __doc__
-    parser = argparse.ArgumentParser(
-        prog="scripts.fuzz", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("targets", nargs="*", choices=[*TARGETS, []], metavar="TARGET", help=", ".join(TARGETS))
     parser.add_argument("--examples", type=int, default=1000, help="inputs per target (1000)")
     parser.add_argument("--seconds", type=float, default=math.inf, help="longest time per target")

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
+from fuzz.side_effects import forbidding_side_effects
 from nmt.errors import UserError
-from scripts.fuzz.side_effects import forbidding_side_effects
 
 ROUND = 500
 """Inputs drawn before the generator restarts with another seed, so that the inputs stay diverse."""

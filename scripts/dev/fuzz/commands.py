@@ -11,6 +11,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from fuzz.campaign import Attempt
+from fuzz.prepared import tiny_run
+from fuzz.strategies import altered, damaged, json_values, raw_lines, texts
 from nmt.commands import score, synthesize, translate
 from nmt.config.compose import compose
 from nmt.config.keys import GROUPS, all_keys
@@ -21,9 +24,6 @@ from nmt.data.layout import text_names
 from nmt.decoding.synthesis_folder import MANIFEST
 from nmt.errors import UserError
 from nmt.runs.compatibility import check_resumable
-from scripts.fuzz.campaign import Attempt
-from scripts.fuzz.prepared import tiny_run
-from scripts.fuzz.strategies import altered, damaged, json_values, raw_lines, texts
 
 NAMES = [
     *("../../x", "/x", "a/../../x", "..", ".", "", "a/b", "a//b", "~", "x\0y", "\udcff", "x" * 300, "a\nb", "con:"),

@@ -6,15 +6,15 @@ from pathlib import Path
 import torch
 from hypothesis import strategies as st
 
+from fuzz.campaign import Attempt
+from fuzz.prepared import Evil, Files, contents, damages, tiny_tokenizer, write_only
+from fuzz.strategies import altered
 from nmt.config.schema import Config, ModelConfig
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.export import huggingface
 from nmt.imports.huggingface import HuggingFaceImporter
 from nmt.model.build import build_model
 from nmt.text.tokenizer import Tokenizer
-from scripts.fuzz.campaign import Attempt
-from scripts.fuzz.prepared import Evil, Files, contents, damages, tiny_tokenizer, write_only
-from scripts.fuzz.strategies import altered
 
 LINES = ["the small cat", "", "sees ß"]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pyarrow
 import pyarrow.parquet
 
-from scripts.fuzz.prepared import tiny_run
+from fuzz.prepared import tiny_run
 
 SIZE = 1 << 30
 PIECE = 1 << 20

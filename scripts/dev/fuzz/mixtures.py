@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from fuzz.campaign import Attempt
+from fuzz.strategies import json_values, texts
 from nmt.config.schema import DataConfig
 from nmt.data.batches import PairLengths
 from nmt.data.rounds import RoundPlanner, stage_shares
-from scripts.fuzz.campaign import Attempt
-from scripts.fuzz.strategies import json_values, texts
 
 NAMES = ("main", "a", "b")
 BATCH_TOKENS = 60

@@ -15,6 +15,8 @@ import torch
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from fuzz.campaign import Attempt
+from fuzz.strategies import altered, damaged, lines
 from nmt.config.saved import from_yaml, to_yaml
 from nmt.config.schema import (
     Config,
@@ -36,8 +38,6 @@ from nmt.runs.checkpoints import load, load_last_good, resolve
 from nmt.runs.layout import META, TRAINER, WEIGHTS
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
-from scripts.fuzz.campaign import Attempt
-from scripts.fuzz.strategies import altered, damaged, lines
 
 Files = dict[str, bytes]
 

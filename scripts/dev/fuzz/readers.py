@@ -16,6 +16,8 @@ import pyarrow.parquet
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from fuzz.campaign import Attempt
+from fuzz.strategies import FRAGMENTS, damaged, json_values, lines, raw_lines, texts
 from nmt.config.schema import DataConfig
 from nmt.data.sources import hub
 from nmt.data.sources.files import inputs, read_pairs
@@ -25,8 +27,6 @@ from nmt.errors import UserError
 from nmt.parsing.linearise import repair
 from nmt.parsing.trees import bracketed, clean, leaves, parse_trees, read_trees
 from nmt.text.lines import read_lines
-from scripts.fuzz.campaign import Attempt
-from scripts.fuzz.strategies import FRAGMENTS, damaged, json_values, lines, raw_lines, texts
 
 LANGUAGES = ("en", "de")
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}

@@ -10,12 +10,12 @@ from urllib.parse import quote, urlencode
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from fuzz.campaign import Attempt
+from fuzz.prepared import tiny_run
+from fuzz.strategies import FRAGMENTS, altered, damaged, json_values, texts
 from nmt.config.schema import ServeConfig
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.request import Request
-from scripts.fuzz.campaign import Attempt
-from scripts.fuzz.prepared import tiny_run
-from scripts.fuzz.strategies import FRAGMENTS, altered, damaged, json_values, texts
 
 KEY = b"the key of the server"
 ORIGIN = b"https://example.org"

@@ -1,6 +1,6 @@
 """Measure a server on this machine under load: speed, latency, overload and bad clients.
 
-    .venv/bin/python scripts/load_test --model outputs/multi30k --text valid.en --seconds 60
+    .venv/bin/python scripts/dev/load_test --model outputs/multi30k --text valid.en --seconds 60
 
 It starts `nmt serve` on 127.0.0.1, and prints as JSON:
   translate   sentences per second of `nmt translate` on the same sentences, without the time to load the model, and
@@ -17,7 +17,6 @@ import argparse
 import asyncio
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -30,6 +29,9 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
+from shared import processes
 
 HOST = "127.0.0.1"
 Requests = Sequence[Sequence[str]]
@@ -103,13 +105,13 @@ def translate_speed(model: str, lines: Sequence[str], words: Sequence[str]) -> d
         for number, chosen in enumerate((lines[:1], lines)):
             text = Path(folder) / f"{number}.txt"
             text.write_text("".join(f"{line}\n" for line in chosen), encoding="utf-8")
-            began, before = time.monotonic(), _cpu(os.getpid())
+            began, before = time.monotonic(), processes.cpu_seconds(os.getpid())
             subprocess.run(
                 [sys.executable, "-m", "nmt", "translate", *run_of(model), *words, f"input={text}"],
                 check=True, stdout=subprocess.DEVNULL,
             )  # fmt: skip
             seconds.append(time.monotonic() - began)
-            cpu.append(_cpu(os.getpid()) - before)
+            cpu.append(processes.cpu_seconds(os.getpid()) - before)
     more = len(lines) - 1
     return {
         "sentences_per_second": round(more / (seconds[1] - seconds[0]), 1),
@@ -236,36 +238,19 @@ async def _send(port: int, content: bytes) -> None:
 
 def memory(pid: int) -> dict[str, int]:
     """Return the resident memory of the server and of its models in MiB."""
-    return {"server": _resident(pid), "models": sum(map(_resident, model_processes(pid)))}
+    sizes = {"server": processes.memory(pid), "models": sum(map(processes.memory, processes.model_processes(pid)))}
+    return {who: size >> 20 for who, size in sizes.items()}
 
 
 def cpu_seconds(pid: int) -> dict[str, float]:
     """Return the CPU time that the server, its models and this program have used."""
-    return {"server": _cpu(pid), "models": sum(map(_cpu, model_processes(pid))), "clients": time.process_time()}
-
-
-def model_processes(pid: int) -> list[int]:
-    """Return the processes of the server's models."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
-
-
-def _cpu(pid: int) -> float:
-    """Return the CPU seconds of a process and of its children that have ended."""
-    times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]
-    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
-
-
-def _resident(pid: int) -> int:
-    found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
-    return int(found[1]) // 1024 if found else 0
+    models = sum(map(processes.cpu_seconds, processes.model_processes(pid)))
+    return {"server": processes.cpu_seconds(pid), "models": models, "clients": time.process_time()}
 
 
 def _arguments() -> argparse.Namespace:
     assert __doc__
-    parser = argparse.ArgumentParser(
-        prog="scripts/load_test", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", default=["translate", "load", "overload", "bad"], help="measurements")
     parser.add_argument("--model", required=True, help="folder of a run")
     parser.add_argument("--text", required=True, help="file with a sentence per line")

@@ -1,25 +1,31 @@
 """Measure one training step with the full batch, and compare its memory with the estimate of `nmt describe`.
 
-    .venv/bin/python scripts/measure_step.py model=big training.device_tokens=6250
+    .venv/bin/python scripts/dev/measure_step model=big training.device_tokens=6250
 
 The text is synthetic: random words in sentences about as long as those of WMT14. Overrides are those of `nmt train`.
 """
 
+import argparse
 import sys
 import time
+from pathlib import Path
 
 import torch
-from synthetic import SyntheticText, peak_memory
 
 from nmt.commands.describe import describe
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
 from nmt.training.new_trainer import new_trainer
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
+from shared.synthetic import SyntheticText, peak_memory
+
 
 def main() -> None:
     """Train on a few sentences to warm up, then on a full batch, and print time and memory."""
-    config = compose(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, such as model=big")
+    config = compose(parser.parse_args().overrides)
     machine = prepare_machine(config.runtime)
     words, training = config.tokenizer.vocab_size, config.training
     trainer = new_trainer(config, machine, words, words)

@@ -1,12 +1,12 @@
-#!/usr/bin/env python3
 """Estimate the speed of training on one GPU, on a machine with eight, and on eight such machines.
 
-    .venv/bin/python scripts/scaling.py experiment=wmt14_en_de_big training.reduce_precision=bf16
+    .venv/bin/python scripts/dev/scaling experiment=wmt14_en_de_big training.reduce_precision=bf16
 
 The time that the GPUs compute is that of `nmt describe`. Here the launches of kernels and the reduction of gradients
 are added, from counts and data sheets. docs/scaling.md explains the figures, none of which was measured on a GPU.
 """
 
+import argparse
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -24,7 +24,7 @@ NVLINK, INFINIBAND = 450e9, 50e9
 REACHED = 0.8
 """The share of these that a reduction of tens of megabytes reaches."""
 LAUNCHES, LAUNCH_SECONDS = 569, 3.7e-6
-"""Launches of a micro-batch of base and big, as `scripts/fake_cuda` counts them, and the processor's time for each."""
+"""Launches of a micro-batch of base and big, as fake_cuda counts them, and the processor's time for each."""
 BACKWARD_SHARE = 0.4
 """The share of a step's computation that is the backward pass, with which the reduction overlaps."""
 LAST_BUCKET_BYTES = 26e6
@@ -100,9 +100,17 @@ def table(overrides: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """Print the table; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, such as model=big")
     try:
-        print(table(sys.argv[1:]))
+        print(table(parser.parse_args().overrides))
     except UserError as error:
         print(f"scaling: {error}", file=sys.stderr)
-        sys.exit(2)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,7 +1,7 @@
 """Train for hours with frequent validation and saving, and check that memory, files, speed and disk use stay constant.
 
-    .venv/bin/python scripts/soak --minutes 120 --output soak.svg
-    .venv/bin/python scripts/soak --minutes 2 --every 2 training.valid_every=5
+    .venv/bin/python scripts/dev/soak --minutes 120 --output soak.svg
+    .venv/bin/python scripts/dev/soak --minutes 2 --every 2 training.valid_every=5
 
 The samples are written to samples.jsonl and drawn as curves. The last quarter of the time is compared with the second;
 the first is warm-up. Linux only.
@@ -20,6 +20,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import vl_convert
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
+from shared import processes
 
 SETTINGS = (
     "experiment=demo", "model.d_model=64", "model.d_ff=128", "tokenizer.vocab_size=500", "name=soak",
@@ -104,13 +107,12 @@ def _soak(folder: Path, settings: Sequence[str], minutes: float, every: float) -
 def _sample(pid: int, run: Path) -> dict[str, float] | None:
     """Return what a process uses now; None if it has not logged anything yet, or has just ended."""
     try:
-        status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
         events = [json.loads(line) for line in _tail(run / "metrics.jsonl") if '"tokens_per_second"' in line]
         return {
             "step": events[-1]["step"],
-            "memory": int(status["VmRSS"].split()[0]) * 1024,
+            "memory": processes.memory(pid),
             "handles": sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()),
-            "threads": int(status["Threads"]),
+            "threads": int(processes.status(pid)["Threads"]),
             "disk": sum(path.lstat().st_size for path in (run / "checkpoints").rglob("*") if path.exists()),
             "tokens_per_second": median(event["tokens_per_second"] for event in events),
         }

@@ -1,6 +1,6 @@
 """Measure what helps with little text: train a small model with each technique and several seeds, and print a table.
 
-    .venv/bin/python scripts/techniques.py multi30k:data/raw/multi30k tatoeba:data/raw/tatoeba
+    .venv/bin/python scripts/dev/techniques multi30k:data/raw/multi30k tatoeba:data/raw/tatoeba
 
 Each corpus is a folder with training, development and test text in files such as train.en, val.de or test2016.en.xz.
 The models are trained on some pairs of it, chosen at random. What is done is not repeated, so the same command

@@ -26,7 +26,7 @@ from nmt.data.store import Ids, Pairs
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 
-if TYPE_CHECKING:  # scripts/check_device.py must run without the tokenizer's package
+if TYPE_CHECKING:  # scripts/dev/check_device must run without the tokenizer's package
     from nmt.data.noise.noise import Noise
 
 NO_LIMIT = (sys.maxsize, sys.maxsize)

@@ -1,7 +1,7 @@
 """The operations of a training step on a GPU with the bytes and FLOPs of each, by formula: no model is built.
 
-They are listed as the modules of `nmt.model` and the trainer run them, forward and backward. `scripts/fake_cuda` counts
-the real ones.
+They are listed as the modules of `nmt.model` and the trainer run them, forward and backward. The real ones are counted
+by `scripts/dev/fake_cuda`.
 """
 
 import math

@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from fuzz.prepared import tiny_run
 from nmt.compute.machine import prepare_machine
 from nmt.decoding.beam import Hypothesis, beam_search, length_penalty
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.noise import SeededNoise, noisy_scorer, sentence_seeds
 from nmt.text.special import BOS, EOS
-from scripts.fuzz.prepared import tiny_run
 
 CPU = torch.device("cpu")
 A, B, C = 4, 5, 6

@@ -13,6 +13,7 @@ import pytest
 import torch
 import yaml
 
+from fuzz.prepared import tiny_run
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.comet import comet_utility
@@ -23,7 +24,6 @@ from nmt.errors import ConfigError, UserError
 from nmt.evaluation.comet import comet_score
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import score_text
-from scripts.fuzz.prepared import tiny_run
 
 SOURCES = ["the small cat sees a dog", "a dog", "it is a very small dog"]
 REFERENCES = ["die kleine Katze sieht einen Hund", "ein Hund", "es ist ein sehr kleiner Hund"]

@@ -1,0 +1,1 @@
+"""Seeded faults in every command, and whether the command repeated after each makes what it should."""

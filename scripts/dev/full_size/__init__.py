@@ -1,0 +1,1 @@
+"""Data preparation at full size: time and memory of each task."""

@@ -1,0 +1,1 @@
+"""The speed of training on many GPUs, estimated."""

@@ -1,0 +1,1 @@
+"""What several of these tools need."""

@@ -1,0 +1,1 @@
+"""Hours of training, in which nothing may grow."""

@@ -1,0 +1,1 @@
+"""What helps with little text."""
