@@ -18,6 +18,8 @@ from typing import NoReturn
 SCRIPTS = Path(__file__).resolve().parent
 ON_ALL_GPUS = ("train", "eval", "synthesize")
 USER_ERROR = 2
+PARALLEL = ("-n", "auto", "--dist", "loadfile")
+"""Options of pytest: one process per core, and the tests of a file in one process, because they share its fixtures."""
 
 
 def main() -> None:
@@ -52,9 +54,9 @@ def command(target: str, words: Sequence[str], processes: int = 1) -> list[str]:
     """Return the arguments that Python takes for a target."""
     match target:
         case "test":
-            return ["-m", "pytest", *words]
+            return ["-m", "pytest", *PARALLEL, *words]
         case "test-all":
-            return ["-m", "pytest", "-m", "", *words]
+            return ["-m", "pytest", *PARALLEL, "-m", "", *words]
         case "bench":
             return [str(SCRIPTS / "bench"), *(words or ["machine"])]
     nmt = ["-m", "nmt", target, *words]

@@ -1,14 +1,61 @@
 """What every test stands on: the same random numbers, one thread, PyTorch's operations, no network and no account."""
 
+import gc
+import os
 import random
 import tempfile
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from functools import wraps
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+import nmt.config.compose
+from nmt.compute.cores import usable_cores
+from nmt.config.schema import Config
 from nmt.model.kernels.c.library import use_operations
+
+MEMORY = Path("/dev/shm")
+MEMORY_NEEDED = 2 << 30
+"""Bytes that the temporary folders of all tests may take together."""
+MOST_WORKERS = 4
+"""Processes that run tests: each holds a copy of torch, and one file of tests is not divided."""
+
+
+def _remembering(compose: Callable[[Sequence[str]], Config]) -> Callable[[Sequence[str]], Config]:
+    """Compose each list of overrides once: it takes 0.1 s, and the tests do it a thousand times."""
+    found: dict[tuple[object, ...], Config] = {}
+
+    @wraps(compose)
+    def remembering(overrides: Sequence[str]) -> Config:
+        key = (*overrides, Path.cwd(), nmt.config.compose.conf_folder())
+        if key not in found:
+            found[key] = compose(overrides)
+        return deepcopy(found[key])
+
+    return remembering
+
+
+nmt.config.compose.compose = _remembering(nmt.config.compose.compose)  # type: ignore[assignment] # before others import it
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep temporary folders in memory if they fit and programs can start there: each file on a disk takes long."""
+    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and _has_room(os.statvfs(MEMORY)):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    gc.set_threshold(50_000, 20, 100)  # torch's many objects make each collection slow
+
+
+def _has_room(volume: os.statvfs_result) -> bool:
+    return volume.f_bavail * volume.f_frsize >= MEMORY_NEEDED and not volume.f_flag & os.ST_NOEXEC
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the number of processes for `-n auto`, which `make test` uses."""
+    return min(usable_cores(), MOST_WORKERS)
 
 
 @pytest.fixture(autouse=True)

@@ -56,9 +56,7 @@ def parsed(text: str) -> Iterator[Words]:
             yield tuple(command)
 
 
-FOUND = {
-    str(document.relative_to(ROOT)): list(commands(document.read_text(encoding="utf-8"))) for document in DOCUMENTS
-}
+FOUND = {document: list(commands(document.read_text(encoding="utf-8"))) for document in DOCUMENTS}
 ALL = sorted({words for found in FOUND.values() for words in found})
 
 

@@ -16,6 +16,7 @@ MAKEFILE = TOP / "Makefile"
 TARGETS = re.findall(r"^([a-z0-9-]+):.*## ", MAKEFILE.read_text(encoding="utf-8"), re.MULTILINE)
 LAUNCHED = sorted({*TARGETS} - {"help", "setup", "wheels", "lock", "all", "lint", "format", "clean"})
 CHAIN = ["data", "train", "average", "eval", "report"]
+PARALLEL = ["-n", "auto", "--dist", "loadfile"]
 HOSTILE = """name=x; touch ran `touch ran` $(shell touch ran) $$(touch ran) $(touch ran) | touch ran && touch ran
     $(eval X := $(shell touch ran)) ${oc.env:HOME} "$(shell touch ran)" '$(touch ran)' > ran c=[d,e] * # % $@ \\$$"""
 
@@ -65,13 +66,15 @@ def targets(notes: list[Note]) -> list[str]:
     return [words[-1] for _, words, _ in notes if words[:1] == ["scripts/launch.py"]]
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("goals", [["all"], [target for target in TARGETS if target != "all"]], ids=["all", "others"])
 @pytest.mark.parametrize("by_environment", [False, True], ids=["command line", "environment"])
-def test_make_passes_args_on_unchanged_and_executes_nothing(tmp_path: Path, target: str, by_environment: bool) -> None:
+def test_make_passes_args_on_unchanged_and_executes_nothing(
+    tmp_path: Path, goals: list[str], by_environment: bool
+) -> None:
     notes = (
-        make(tmp_path, target, by_environment=HOSTILE) if by_environment else make(tmp_path, target, f"ARGS={HOSTILE}")
+        make(tmp_path, *goals, by_environment=HOSTILE) if by_environment else make(tmp_path, *goals, f"ARGS={HOSTILE}")
     )
-    assert targets(notes) == (CHAIN if target == "all" else [target] if target in LAUNCHED else [])
+    assert targets(notes) == (CHAIN if goals == ["all"] else [goal for goal in goals if goal in LAUNCHED])
     assert all(arguments == HOSTILE for *_, arguments in notes)
     assert not (tmp_path / "ran").exists()
 
@@ -117,7 +120,7 @@ def test_args_are_split_by_the_shells_quoting_rules_only(tmp_path: Path, argumen
 
 @pytest.mark.parametrize(("target", "more"), [("test", []), ("test-all", ["-m", ""])])
 def test_args_are_passed_to_pytest(tmp_path: Path, target: str, more: list[str]) -> None:
-    assert launched(tmp_path, target, "-k 'one or two'")[:2] == (7, [["pytest", *more, "-k", "one or two"]])
+    assert launched(tmp_path, target, "-k 'one or two'")[:2] == (7, [["pytest", *PARALLEL, *more, "-k", "one or two"]])
 
 
 def test_unclosed_quotation_mark_is_an_error_and_nothing_starts(tmp_path: Path) -> None:
