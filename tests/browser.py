@@ -13,7 +13,7 @@ BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.wh
 DRIVER = shutil.which("chromedriver")
 needs_browser = pytest.mark.skipif(
     not (BROWSER and DRIVER and find_spec("selenium")),
-    reason="needs a browser: install selenium, chromium and chromium-driver to run it",
+    reason="needs a browser",
 )
 
 FLAGS = (

@@ -17,6 +17,7 @@ import nmt.config.compose
 from nmt.compute.cores import usable_cores
 from nmt.config.schema import Config
 from nmt.model.kernels.c.library import use_operations
+from tests.reporting import rerun, skipped_parts
 
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 << 30
@@ -96,3 +97,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print which parts were skipped and what installs them, and how to run the failed tests again."""
+    skipped = [report.longrepr[2] for report in terminalreporter.getreports("skipped")]
+    lines = list(skipped_parts(reason.removeprefix("Skipped: ") for reason in skipped))
+    failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.getreports(kind)]
+    if failed:
+        lines.append(f"run again: {rerun(failed)}")
+    if lines:
+        terminalreporter.section("skipped parts, and failed tests" if failed else "skipped parts")
+        terminalreporter.write("".join(f"{line}\n" for line in lines))

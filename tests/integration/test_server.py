@@ -113,14 +113,14 @@ def test_many_clients_at_the_same_time_get_the_translations_of_the_model(server:
 
 
 def test_libretranslatepy_works_unchanged(server: Server, expected: list[str]) -> None:
-    api = pytest.importorskip("libretranslatepy").LibreTranslateAPI(server.url)
+    api = pytest.importorskip("libretranslatepy", reason="needs the extra dev").LibreTranslateAPI(server.url)
     assert [api.translate(line, "en", "de", timeout=60) for line in LINES] == expected
     assert [each["code"] for each in api.languages(timeout=60)] == ["en", "de"]
     assert api.detect(LINES[0], timeout=60)[0]["language"] == "en"
 
 
 def test_deep_translator_works_unchanged(server: Server, expected: list[str]) -> None:
-    deep_translator = pytest.importorskip("deep_translator")
+    deep_translator = pytest.importorskip("deep_translator", reason="needs the extra dev")
     client = deep_translator.LibreTranslator(
         source="en", target="de", custom_url=f"{server.url}/", api_key="any", use_free_api=False
     )

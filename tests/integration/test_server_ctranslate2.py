@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("ctranslate2", reason="needs the package ctranslate2")
+pytest.importorskip("ctranslate2", reason="needs the extra ctranslate2")
 pytest.importorskip("starlette", reason="needs the extra serve")
 
 import nmt
@@ -63,7 +63,7 @@ def test_candidates_and_scores_are_those_of_the_export(server: Server, model: Lo
 
 
 def test_libretranslatepy_works_unchanged(server: Server, model: LoadedModel) -> None:
-    api = pytest.importorskip("libretranslatepy").LibreTranslateAPI(server.url)
+    api = pytest.importorskip("libretranslatepy", reason="needs the extra dev").LibreTranslateAPI(server.url)
     expected = [model.translate([line])[0].text for line in LINES]
     assert [api.translate(line, "en", "de", timeout=60) for line in LINES] == expected
 

@@ -51,7 +51,7 @@ def seconds(setting: str, name: str) -> int:
 
 
 def test_figures_to_watch_are_those_of_the_server() -> None:
-    parser = pytest.importorskip("prometheus_client.parser", reason="needs the packages of the extra serve")
+    parser = pytest.importorskip("prometheus_client.parser", reason="needs the extra serve")
     from nmt.serving.metrics import Metrics
 
     families = parser.text_string_to_metric_families(Metrics().text().decode())

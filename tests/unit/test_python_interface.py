@@ -23,7 +23,7 @@ from tests.unit.tiny_run import STEP, write_tiny_run
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
-needs_ctranslate2 = pytest.mark.skipif(not find_spec("ctranslate2"), reason="needs the package ctranslate2")
+needs_ctranslate2 = pytest.mark.skipif(not find_spec("ctranslate2"), reason="needs the extra ctranslate2")
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ from tests.unit.export import models
 
 __all__ = ["content", "run"]  # fixtures
 LINES = [line for line in SOURCES if line]
-needs_ctranslate2 = pytest.mark.skipif(not find_spec("ctranslate2"), reason="needs the package ctranslate2")
+needs_ctranslate2 = pytest.mark.skipif(not find_spec("ctranslate2"), reason="needs the extra ctranslate2")
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_the_card_states_the_scored_search_and_the_effect_of_rounding(
     assert shown == next(exported.translate(LINES[:1])).text
 
 
-@pytest.mark.skipif(not find_spec("transformers"), reason="needs the package transformers")
+@pytest.mark.skipif(not find_spec("transformers"), reason="needs the extra huggingface")
 def test_the_hugging_face_export_translates_as_it_was_verified(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     config, overrides = run
     write_split(config, "valid", SOURCES, REFERENCES)

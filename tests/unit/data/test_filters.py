@@ -202,7 +202,7 @@ def test_a_missing_classifier_is_reported_with_the_command_that_installs_it(monk
 
 
 def test_the_classifier_knows_languages() -> None:
-    pytest.importorskip("py3langid")
+    pytest.importorskip("py3langid", reason="needs the extra language")
     _identifier.cache_clear()
     german, english = "Ein Mann geht mit seinem Hund spazieren.", "A man is walking his dog."
     pairs = [(english, german), (german, english), (english, english), ("", "")]

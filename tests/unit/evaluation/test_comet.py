@@ -29,7 +29,7 @@ SOURCES = ["the small cat sees a dog", "a dog", "it is a very small dog"]
 REFERENCES = ["die kleine Katze sieht einen Hund", "ein Hund", "es ist ein sehr kleiner Hund"]
 HYPOTHESES = ["die Katze sieht Hunde", "ein Hund", "es ist klein"]
 
-needs_library = pytest.mark.skipif(importlib.util.find_spec("comet") is None, reason="unbabel-comet is not installed")
+needs_library = pytest.mark.skipif(importlib.util.find_spec("comet") is None, reason="needs the extra comet")
 
 
 @pytest.fixture(scope="module")

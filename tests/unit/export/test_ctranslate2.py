@@ -15,7 +15,7 @@ from nmt.export import ctranslate2
 from nmt.text.special import EOS
 from tests.unit.export.models import LINES, log_probabilities, make_model, make_tokenizer
 
-pytest.importorskip("ctranslate2", reason="needs the package ctranslate2")
+pytest.importorskip("ctranslate2", reason="needs the extra ctranslate2")
 CPU = torch.device("cpu")
 SHAPES = [
     {},

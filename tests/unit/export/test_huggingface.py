@@ -29,7 +29,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("options", SHAPES, ids=str)
 def test_hugging_face_gives_the_same_scores_and_translations(tmp_path: Path, options: dict[str, object]) -> None:
-    transformers = pytest.importorskip("transformers", reason="needs the package transformers")
+    transformers = pytest.importorskip("transformers", reason="needs the extra huggingface")
     tokenizer = make_tokenizer(joint=options.get("tie_embeddings") is not False)
     ours = make_model(tokenizer, **options)
     huggingface.write(tmp_path, ours.config, ours.state_dict(), tokenizer, ("en", "de"), {"max_length": 64})
@@ -49,7 +49,7 @@ def test_hugging_face_gives_the_same_scores_and_translations(tmp_path: Path, opt
 
 @pytest.mark.parametrize("beam", [1, 4])
 def test_generation_config_searches_as_our_search_without_a_length_penalty(tmp_path: Path, beam: int) -> None:
-    pytest.importorskip("transformers", reason="needs the package transformers")
+    pytest.importorskip("transformers", reason="needs the extra huggingface")
     tokenizer = make_tokenizer()
     longest = 25
     ours = make_model(tokenizer)
@@ -66,7 +66,7 @@ def test_generation_config_searches_as_our_search_without_a_length_penalty(tmp_p
 
 @pytest.mark.parametrize("joint", [True, False])
 def test_autotokenizer_splits_and_joins_as_our_tokenizer(tmp_path: Path, joint: bool) -> None:
-    transformers = pytest.importorskip("transformers", reason="needs the package transformers")
+    transformers = pytest.importorskip("transformers", reason="needs the extra huggingface")
     tokenizer = make_tokenizer(joint)
     ours = make_model(tokenizer, tie_embeddings=joint)
     huggingface.write(tmp_path, ours.config, ours.state_dict(), tokenizer, ("en", "de"), {})

@@ -61,7 +61,7 @@ def marian(tmp_path: Path) -> Path:
 def test_translations_are_those_of_transformers(
     tmp_path: Path, marian: Path, kind: str, shared: bool, changes: dict[str, Any]
 ) -> None:
-    pytest.importorskip("transformers", reason="needs the package transformers")
+    pytest.importorskip("transformers", reason="needs the extra huggingface")
     make(marian, kind, shared=shared, **changes)
     run_folder, imported = import_folder(settings(tmp_path, marian))
     assert imported.settings.model.tie_embeddings == shared
@@ -74,7 +74,7 @@ def test_translations_are_those_of_transformers(
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_our_tokenizer_splits_text_as_marians(tmp_path: Path, marian: Path, shared: bool) -> None:
-    transformers = pytest.importorskip("transformers", reason="needs the package transformers")
+    transformers = pytest.importorskip("transformers", reason="needs the extra huggingface")
     make(marian, "unigram", shared=shared)
     _, imported = import_folder(settings(tmp_path, marian))
     theirs, ours = transformers.MarianTokenizer.from_pretrained(marian), imported.tokenizer
@@ -86,7 +86,7 @@ def test_our_tokenizer_splits_text_as_marians(tmp_path: Path, marian: Path, shar
 
 
 def test_a_language_tag_is_one_piece(tmp_path: Path, marian: Path) -> None:
-    transformers = pytest.importorskip("transformers", reason="needs the package transformers")
+    transformers = pytest.importorskip("transformers", reason="needs the extra huggingface")
     make(marian, "unigram", shared=True)
     content = json.loads((marian / "vocab.json").read_text(encoding="utf-8"))
     renamed = {">>deu<<" if index == 5 else text: index for text, index in content.items()}
@@ -129,7 +129,7 @@ def test_our_export_imported_again_equals_itself_bit_by_bit(
 
 
 def test_an_import_can_be_exported_and_imported_again(tmp_path: Path, marian: Path) -> None:
-    pytest.importorskip("transformers", reason="needs the package transformers")
+    pytest.importorskip("transformers", reason="needs the extra huggingface")
     make(marian, "unigram", shared=True)
     run_folder, imported = import_folder(settings(tmp_path, marian))
     again = tmp_path / "again"

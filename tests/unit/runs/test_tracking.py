@@ -251,7 +251,7 @@ def test_an_evaluation_continues_if_wandb_fails(
 
 def test_tensorboard_reads_the_curves_and_the_translations(tmp_path: Path) -> None:
     reading = pytest.importorskip(
-        "tensorboard.backend.event_processing.event_accumulator", reason="the package tensorboard is not installed"
+        "tensorboard.backend.event_processing.event_accumulator", reason="needs the extra tensorboard"
     )
     config = TrackingConfig(tensorboard=True)
     for first in (1, 2):  # the second is a resumed part, which goes over step 2 again
