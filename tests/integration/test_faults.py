@@ -23,6 +23,7 @@ def row(done: subprocess.CompletedProcess[str], name: str) -> list[int]:
     return [int(word.replace(",", "")) for word in line.removeprefix(name).split()]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="faults are injected by means of Linux")
 def test_short_fault_campaign_loses_nothing(tmp_path: Path) -> None:
     done = campaign(tmp_path, "--trials=12", "--seed=1")

@@ -17,6 +17,7 @@ from tests.integration.toy import pairs
 from tests.quick_processes import Running, run_script
 
 BENCH = Path(__file__).parents[2] / "scripts" / "bench"
+COMPARE_STEPS = BENCH.parent / "dev" / "compare_steps"
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return overrides
 
 
+@pytest.mark.slow
 def test_nmt_is_measured_and_a_missing_peer_is_named(tmp_path: Path, settings: list[str]) -> None:
     output = tmp_path / "figures.json"
     options = ["--shapes=tiny", "--batch-tokens=600", "--rounds=1", "--seconds=0.2", "--warmup=0", "--threads=1"]
@@ -67,6 +69,7 @@ def test_a_package_that_a_peer_lacks_is_named(tmp_path: Path, monkeypatch: pytes
     assert found == {"refused": "lacks the package joeynmt: run scripts/bench setup joeynmt"}
 
 
+@pytest.mark.slow
 def test_phases_of_a_step_fill_its_time(tmp_path: Path, settings: list[str]) -> None:
     output = tmp_path / "figures.json"
     options = ["--shape=tiny", "--batch-tokens=600", "--seconds=0.2", "--warmup=0", "--threads=1"]
@@ -119,6 +122,7 @@ def test_measurement_counts_complete_updates_after_the_warmup(monkeypatch: pytes
     assert measurement.result() == {"source_tokens": 8 + 16, "target_tokens": 800 + 1600, "seconds": 2.0, "updates": 2}
 
 
+@pytest.mark.slow
 def test_compared_versions_train_on_the_same_batches(settings: list[str]) -> None:
     overrides = [
         *settings,
@@ -129,7 +133,7 @@ def test_compared_versions_train_on_the_same_batches(settings: list[str]) -> Non
         "training.batch_tokens=200",
     ]
     prepare(compose(overrides), print)
-    command = [sys.executable, str(BENCH.parent / "compare_steps.py"), "--rounds=2", "--turn=2", "--warmup", "1", "1"]
+    command = [sys.executable, str(COMPARE_STEPS), "--rounds=2", "--turn=2", "--warmup", "1", "1"]
     result = subprocess.run([*command, *overrides], capture_output=True, text=True, check=False, timeout=240)
     assert result.returncode == 0, result.stderr
     assert "cpu seconds, second divided by first" in result.stdout

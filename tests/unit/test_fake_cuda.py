@@ -13,7 +13,7 @@ import pytest
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "dev"
 needs_compiler = pytest.mark.skipif(
-    not any(map(shutil.which, ("g++", "c++", "clang++"))), reason="needs a C++ compiler, to register the fake device"
+    not any(map(shutil.which, ("g++", "c++", "clang++"))), reason="needs a C++ compiler"
 )
 
 OPERATIONS = {
@@ -82,6 +82,7 @@ print(json.dumps(counts))
 """
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_operations_are_counted_by_what_they_read_and_write() -> None:
     program = PROGRAM.format(scripts=str(SCRIPTS), codes=[code for code, _ in OPERATIONS.values()])

@@ -19,7 +19,7 @@ def measure(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_every_step_is_measured_and_no_file_is_left(tmp_path: Path, words: tuple[str, ...], steps: int) -> None:
     done = measure(tmp_path, *words)
     assert done.returncode == 0, done.stderr
-    table = done.stdout[done.stdout.rindex("step  ") :].splitlines()
+    table = done.stdout[done.stdout.rindex("task  ") :].splitlines()
     assert len(table) == 1 + steps + 1
     assert table[-1].endswith("ceiling 4 GiB: kept")
     assert not list(tmp_path.iterdir())
@@ -29,4 +29,4 @@ def test_every_step_is_measured_and_no_file_is_left(tmp_path: Path, words: tuple
 def test_memory_above_the_ceiling_fails(tmp_path: Path) -> None:
     done = measure(tmp_path, "--random-ids", "--ceiling=0.01")
     assert done.returncode == 1
-    assert done.stdout.rstrip().endswith("ceiling 0.01 GiB: BROKEN")
+    assert done.stdout.rstrip().endswith("ceiling 0.01 GiB: EXCEEDED")

@@ -29,6 +29,7 @@ def corpus(folder: Path) -> techniques.Corpus:
     return techniques.Corpus("own", folder, Namespace(pairs=20, steps=8, seeds=3, threads=1, other="large"))
 
 
+@pytest.mark.slow
 def test_every_technique_has_valid_settings_and_a_base(corpus: techniques.Corpus) -> None:
     rows = dict(corpus.techniques())
     base = compose(corpus.base(8))
