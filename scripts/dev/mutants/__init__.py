@@ -1,0 +1,1 @@
+"""Mutants of the source, and whether the tests notice them."""
