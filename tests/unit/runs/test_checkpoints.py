@@ -182,6 +182,31 @@ def test_resolve_finds_every_kind_of_name(run: Path, save: Save) -> None:
     assert resolve(run, "last") == second
 
 
+def test_an_outdated_average_is_found_with_a_warning(run: Path, save: Save, capsys: pytest.CaptureFixture[str]) -> None:
+    averaged = run / "checkpoints" / "averaged"
+    shutil.copytree(save(1000), averaged)
+    assert resolve(run, "averaged") == averaged
+    assert capsys.readouterr().err == ""
+    save(2000)
+    save(3000)
+    assert resolve(run, "averaged") == averaged
+    warning = f"warning: {averaged} is of step 1000, training is at step 3000: `make average` updates it\n"
+    assert capsys.readouterr().err == warning
+    resolve(run, "1000")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_damaged_description_is_skipped_with_a_warning_or_an_error(
+    run: Path, save: Save, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(1)
+    (save(2) / "meta.json").write_bytes(b"")
+    assert [saved.step for saved in Checkpoints(run).steps()] == [1]
+    assert re.match(r"warning: .*step-00000002/meta\.json is damaged", capsys.readouterr().err)
+    with pytest.raises(DamagedError, match=r"step-00000002/meta\.json is damaged"):
+        Checkpoints(run).steps(strict=True)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

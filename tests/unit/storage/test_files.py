@@ -13,7 +13,21 @@ from safetensors.torch import save_file
 
 from nmt.errors import UserError
 from nmt.storage import files
-from nmt.storage.files import PARTIAL, link, remove, remove_folder, replacing, replacing_folder, write_text
+from nmt.storage.files import (
+    PARTIAL,
+    checksum,
+    checksums,
+    is_plain_name,
+    link,
+    read_json,
+    remove,
+    remove_folder,
+    replacing,
+    replacing_folder,
+    seal,
+    write_json,
+    write_text,
+)
 
 
 def names(folder: Path) -> list[str]:
@@ -30,6 +44,25 @@ def test_a_folder_replaces_another(tmp_path: Path) -> None:
     fill(tmp_path / "made", "new")
     assert (tmp_path / "made" / "file").read_text() == "new"
     assert names(tmp_path) == ["made"]
+
+
+def test_content_reaches_the_disk_before_its_name_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[object] = []
+    rename = Path.replace
+
+    def replace(path: Path, target: Path) -> Path:
+        events.append("named")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", lambda descriptor: events.append(os.fstat(descriptor).st_ino))
+    monkeypatch.setattr(Path, "replace", replace)
+    folder = tmp_path / "new" / "folders"
+    write_text(folder / "file", "text")
+    assert events == [(folder / "file").stat().st_ino, "named", folder.stat().st_ino]
+    events.clear()
+    fill(folder / "made", "text")
+    files_first = [(folder / "made" / "file").stat().st_ino, (folder / "made").stat().st_ino]
+    assert events == [*files_first, "named", folder.stat().st_ino]
 
 
 KILLED = """
@@ -188,3 +221,41 @@ def test_a_failure_to_delete_is_reported_in_one_line(tmp_path: Path, monkeypatch
     monkeypatch.setattr("os.unlink", refuse)
     with pytest.raises(UserError, match=r"cannot delete .*/file: Read-only file system"):
         remove(tmp_path / "file")
+
+
+def test_json_is_written_for_readers_and_read_back(tmp_path: Path) -> None:
+    value = {"name": "über", "steps": [1, 2]}
+    write_json(tmp_path / "file.json", value)
+    text = '{\n  "name": "über",\n  "steps": [\n    1,\n    2\n  ]\n}\n'
+    assert (tmp_path / "file.json").read_text(encoding="utf-8") == text
+    assert read_json(tmp_path / "file.json") == value
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000])
+def test_damaged_json_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "file.json").write_bytes(content)
+    with pytest.raises(UserError, match=r"file\.json cannot be read as JSON: .*\. Delete it and run again\."):
+        read_json(tmp_path / "file.json")
+    with pytest.raises(UserError, match=r"none\.json cannot be read"):
+        read_json(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [("a", True), ("a b.txt", True), ("...", True), ("", False), (".", False), ("..", False), ("a/b", False),
+     ("/a", False), ("a\n", False), ("a\0", False)],
+)  # fmt: skip
+def test_plain_names_stay_in_their_folder(name: str, plain: bool) -> None:
+    assert is_plain_name(name) is plain
+
+
+def test_checksums_depend_on_the_content_only(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    (tmp_path / "b").write_bytes(b"")
+    known = [  # FIPS 180-4
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    ]
+    assert checksums([tmp_path / "a", tmp_path / "b"]) == known
+    assert checksum(tmp_path / "a") == known[0]
+    assert seal({"a": 1, "b": 2}) == seal({"b": 2, "a": 1}) != seal({"a": 1, "b": 3})

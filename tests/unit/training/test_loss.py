@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from nmt.model.kernels import softmax
 from nmt.training import loss as module
-from nmt.training.loss import smoothed_cross_entropy
+from nmt.training.loss import add_product, rows_per_chunk, smoothed_cross_entropy
 
 PAD = 1
 
@@ -74,11 +74,47 @@ def test_loss_and_gradients_in_bf16_are_close_to_float32() -> None:
         assert F.cosine_similarity(rough_gradient.flatten(), exact_gradient.flatten(), dim=0) > 0.999
 
 
-def test_without_autograd_the_loss_needs_no_gradient() -> None:
+def test_without_autograd_the_loss_computes_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     output, projection, labels = inputs()
+    expected = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD)
+    monkeypatch.setattr(module, "exact_product", lambda *_: pytest.fail("the projection's gradient was computed"))
     with torch.no_grad():
-        losses = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD)
+        losses = smoothed_cross_entropy(output.detach(), projection, labels, smoothing=0.1, ignore=PAD)
     assert not losses.smoothed.requires_grad
+    torch.testing.assert_close(losses, expected)
+
+
+@pytest.mark.parametrize("needed", [0, 1])
+def test_a_gradient_that_is_needed_alone_is_the_same(needed: int) -> None:
+    output, projection, labels = inputs()
+    both = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD)
+    expected = torch.autograd.grad(both.smoothed, [output, projection])[needed]
+    output.requires_grad_(needed == 0)
+    projection.requires_grad_(needed == 1)
+    losses = smoothed_cross_entropy(output, projection, labels, smoothing=0.1, ignore=PAD)
+    torch.testing.assert_close(torch.autograd.grad(losses.smoothed, (output, projection)[needed])[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("device", "tokens", "words", "rows"),
+    [
+        ("cpu", 25_000, 37_000, 226),
+        ("cpu", 10, 10**9, 1),
+        ("meta", 100, 37_000, 100),
+        ("meta", 2**18, 2**10, 2**18),
+        ("meta", 2**18 + 2, 2**10, 2**17 + 1),
+        ("meta", 25_000, 37_000, 6250),
+    ],
+)
+def test_chunks_of_logits_are_limited_and_on_a_gpu_equal(device: str, tokens: int, words: int, rows: int) -> None:
+    assert rows_per_chunk(torch.empty(tokens, 1, device=device), words) == rows
+
+
+def test_a_product_is_added_in_the_precision_of_the_total() -> None:
+    left, right = (torch.randn(5, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64) for _ in range(2))
+    total = torch.ones(5, 5, dtype=torch.float64)
+    add_product(total, left, right)
+    torch.testing.assert_close(total, 1 + left @ right)
 
 
 @pytest.mark.parametrize("rows", [1, 5, 36, 37, 1000])
