@@ -33,6 +33,8 @@ from nmt.training.objective import Objective
 from tests.unit.model.kernels import plain_only
 from tests.unit.model.kernels.test_short_attention import attend_one_by_one, heads_of
 
+OPTIMIZED = compile_c.OPTIONS
+QUICKLY = tuple(option.replace("-O3", "-O0") for option in OPTIMIZED)
 needs_compiler = pytest.mark.skipif(not library.use_operations(True), reason="needs a C compiler")
 library.use_operations(False)
 for_all_threads = pytest.mark.usefixtures("in_c")
@@ -295,7 +297,8 @@ def test_the_gradient_of_logits_equals_that_of_torch(dtype: torch.dtype) -> None
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Let the operations be compiled again, into an empty cache whose folder is returned."""
+    """Let the operations be compiled again, quickly, into an empty cache whose folder is returned."""
+    monkeypatch.setattr(compile_c, "OPTIONS", QUICKLY)
     monkeypatch.setattr(library, "_libraries", library._libraries.__wrapped__)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "nmt"
@@ -368,7 +371,10 @@ def test_without_a_cache_the_operations_are_compiled_for_the_process(
 
 @needs_compiler
 def test_two_processes_can_compile_simultaneously(fresh: Path) -> None:
-    program = "from nmt.model.kernels.c.library import use_operations; assert use_operations(True)"
+    program = (
+        f"from nmt.model.kernels.c import compile, library; compile.OPTIONS = {QUICKLY}; "
+        "assert library.use_operations(True)"
+    )
     started = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(2)]
     assert [process.wait(120) for process in started] == [0, 0]
     assert sorted(file.suffix for file in fresh.iterdir()) == [".so", ".so"]
@@ -376,6 +382,7 @@ def test_two_processes_can_compile_simultaneously(fresh: Path) -> None:
 
 @needs_compiler
 def test_pytorchs_own_limit_on_instructions_is_kept(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_c, "OPTIONS", OPTIMIZED)  # else there are few vector instructions
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
     assert library.use_operations(True)
     logits = torch.randn(7, 40, generator=torch.Generator().manual_seed(1))
