@@ -59,7 +59,7 @@ def test_contender_takes_its_share_of_a_batch_for_several_devices() -> None:
 
 
 def test_batches_shrink_until_a_step_is_short_enough() -> None:
-    made = bench(with_values(CONFIG, {"training.batch_tokens": 64_000}))
+    made = bench(with_values(CONFIG, {"training.batch_tokens": 8000}))
     made.fit_batch(seconds_per_step=1e-6, limit=60)
     assert 1024 <= made.batch_tokens < 2048
     made = bench(with_values(CONFIG, {"training.batch_tokens": 2000}))
