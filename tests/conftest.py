@@ -4,7 +4,7 @@ import gc
 import os
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import wraps
 from pathlib import Path
@@ -17,6 +17,7 @@ import nmt.config.compose
 from nmt.compute.cores import usable_cores
 from nmt.config.schema import Config
 from nmt.model.kernels.c.library import use_operations
+from tests.browser import Browser, start
 from tests.reporting import rerun, skipped_parts
 
 MEMORY = Path("/dev/shm")
@@ -89,6 +90,14 @@ def _outside_make(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the make that runs the tests from a make that a test runs: it would take over its options and ARGS."""
     for name in ("MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKELEVEL", "ARGS"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for the tests of all pages: it takes seconds to start."""
+    driver = start(tmp_path_factory.mktemp("browser"))
+    yield driver
+    driver.quit()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

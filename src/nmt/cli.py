@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt import __version__
-from nmt.commands import COMMANDS, Command
+from nmt.commands import COMMANDS
 from nmt.compute import uptime  # noqa: F401 - imported first because its fallback measures from its own import
 from nmt.errors import CommonError, UserError, nearest
+from nmt.feature import Command
 
 if TYPE_CHECKING:
     from nmt.config.schema import Config

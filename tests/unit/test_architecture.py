@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 import nmt
+from nmt.feature import features
 
 SOURCE = Path(nmt.__file__).parent
 DOCUMENT = Path(__file__).parents[2] / "ARCHITECTURE.md"
@@ -30,10 +31,10 @@ class Layer(NamedTuple):
 LAYERS = [
     Layer("the package run as a program", ("nmt.__main__",)),
     Layer("the command line: names, help, exit codes", ("nmt.cli",)),
+    Layer("what can be deleted: a folder per feature, which may import all below", ("nmt.features",)),
     Layer("commands made of other commands", ("nmt.commands.demo", "nmt.commands.table3")),
     Layer("one module per command", ("nmt.commands",)),
     Layer("the fastest settings, by measurement", ("nmt.tuning",)),
-    Layer("the server, and the page to try models on", ("nmt.serving",)),
     Layer("pages for people; models for and from other programs", ("nmt.report", "nmt.export", "nmt.imports")),
     Layer("section 5 of the paper: steps, validation, checkpointing", ("nmt.training",)),
     Layer("scores of translations", ("nmt.evaluation",)),
@@ -49,6 +50,7 @@ LAYERS = [
     Layer("whole files and locked folders", ("nmt.storage",)),
     Layer("the figures of the paper", ("nmt.paper",)),
     Layer("settings: all of Hydra and OmegaConf", ("nmt.config",)),
+    Layer("what a feature declares, and which there are", ("nmt.feature",)),
     Layer("messages to the user", ("nmt.errors",)),
 ]
 """From top to bottom. A name may import itself and lower layers; names of one layer do not import each other."""
@@ -167,6 +169,15 @@ def test_a_confined_package_is_imported_only_by_its_home_modules(package: str) -
     assert {found.importer for found in ALL if within(found.imported, package)} == HOMES[package]
 
 
+def test_a_feature_imports_no_other_feature_and_the_core_imports_none() -> None:
+    crossing = [
+        (found.importer, found.imported)
+        for found in ALL
+        if found.imported.startswith("nmt.features.") and found.importer.split(".")[:3] != found.imported.split(".")[:3]
+    ]
+    assert crossing == []
+
+
 def test_every_name_in_a_layer_is_an_existing_module() -> None:
     assert [name for layer in LAYERS for name in layer.names if name not in MODULES] == []
 
@@ -189,8 +200,10 @@ def test_slow_packages_are_imported_inside_functions_only() -> None:
 
 
 def test_schema_imports_only_the_standard_library() -> None:
-    inside = ("nmt.config.schema", "nmt.config.checks", "nmt.config.choices", "nmt.errors")
-    imported = {found.imported for found in ALL if any(within(found.importer, name) for name in inside)}
+    core = ("nmt.config.schema", "nmt.config.checks", "nmt.config.choices", "nmt.feature", "nmt.features", "nmt.errors")
+    groups = [group.code.partition(":")[0] for each in features().values() for group in each.settings.values()]
+    inside = (*core, *groups)
+    imported = {found.imported for found in ALL if found.importer in inside or within(found.importer, core[0])}
     others = {name for name in imported if name.split(".")[0] not in sys.stdlib_module_names}
     assert [name for name in others if not any(within(name, each) for each in inside)] == []
 

@@ -13,9 +13,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from fuzz.campaign import Attempt
 from fuzz.prepared import tiny_run
 from fuzz.strategies import FRAGMENTS, altered, damaged, json_values, texts
-from nmt.config.schema import ServeConfig
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.request import Request
+from nmt.features.serving.settings import ServeConfig
 
 KEY = b"the key of the server"
 ORIGIN = b"https://example.org"
@@ -58,9 +58,9 @@ def routes(_: Path) -> Attempt:
 
     Every input is sent as each type of content, to a server with keys and one without: 14 requests.
     """
-    from nmt.serving.app import application  # noqa: PLC0415 - the packages of the server are optional
-    from nmt.serving.metrics import Metrics  # noqa: PLC0415
-    from nmt.serving.service import Model, Service  # noqa: PLC0415
+    from nmt.features.serving.app import application  # noqa: PLC0415 - the packages of the server are optional
+    from nmt.features.serving.metrics import Metrics  # noqa: PLC0415
+    from nmt.features.serving.service import Model, Service  # noqa: PLC0415
 
     config = ServeConfig(max_bytes=2_000, max_sentences=20, wait_ms=0)
 
@@ -94,8 +94,8 @@ def routes(_: Path) -> Attempt:
 def answers(folder: Path) -> Attempt:
     """Try odd sentences on a model, with every task: there are as many answers as sentences, and JSON can hold them."""
     from nmt.compute.machine import prepare_machine  # noqa: PLC0415
-    from nmt.serving.requests import Batch, Failure, Task  # noqa: PLC0415
-    from nmt.serving.worker import answer  # noqa: PLC0415
+    from nmt.features.serving.requests import Batch, Failure, Task  # noqa: PLC0415
+    from nmt.features.serving.worker import answer  # noqa: PLC0415
 
     config = tiny_run(folder)
     model = load_engine(config, prepare_machine(config.runtime))
@@ -119,7 +119,7 @@ class _Echo:
     """A model that repeats what it is asked."""
 
     def __init__(self) -> None:
-        from nmt.serving.requests import ModelFacts  # noqa: PLC0415
+        from nmt.features.serving.requests import ModelFacts  # noqa: PLC0415
 
         self.facts = ModelFacts("en", "de", "torch", "cpu", attention=True, choices=True, terms=True)
         self.ready, self.parallel = True, 1

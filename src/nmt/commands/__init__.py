@@ -4,80 +4,54 @@ A new command is a module with a function `run(config)`, and an entry in `COMMAN
 checks read it there. The modules are imported only when they run, because torch and Hydra are slow to import.
 """
 
-from typing import NamedTuple
+from nmt.feature import COMMON, Command, features
 
-
-class Command(NamedTuple):
-    """One word of the command line."""
-
-    module: str
-    """Module whose `run(config)` is the command."""
-    summary: str
-    """One line of help."""
-    settings: tuple[str, ...]
-    """Groups and single settings that the command reads; its help and completion list them."""
-    defaults: tuple[str, ...] = ()
-    """Overrides that come before the user's, so the user's win."""
-    composes: bool = False
-    """True if `run` takes the overrides instead of one Config, because it composes several runs from them."""
-    trains: bool = False
-    """True if it trains runs, which a sweep over settings of the machine must not mix."""
-    distributed: bool = False
-    """True if all processes of torchrun take part; any other command runs on the first process only."""
-
-
-_COMMON = ("name", "seed", "paths", "runtime")
-COMMANDS = {
-    "data": Command("nmt.commands.data", "fetch, filter and tokenise a corpus", ("data", "tokenizer", *_COMMON)),
+_CORE = {
+    "data": Command("nmt.commands.data", "fetch, filter and tokenise a corpus", ("data", "tokenizer", *COMMON)),
     "train": Command(
         "nmt.commands.train",
         "train a model, or resume training",
-        ("model", "training", "noise", "tracking", *_COMMON),
+        ("model", "training", "noise", "tracking", *COMMON),
         trains=True,
         distributed=True,
     ),
     "batch": Command(
         "nmt.commands.batch",
         "print the sentences of one training step",
-        ("batch", "training.batch_tokens", "noise", *_COMMON),
+        ("batch", "training.batch_tokens", "noise", *COMMON),
     ),
-    "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *_COMMON)),
+    "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *COMMON)),
     "eval": Command(
         "nmt.commands.evaluate",
         "translate and score",
-        ("checkpoint", "engine", "evaluation", "decoding", "tracking", *_COMMON),
+        ("checkpoint", "engine", "evaluation", "decoding", "tracking", *COMMON),
         distributed=True,
     ),
     "translate": Command(
         "nmt.commands.translate",
         "translate a file or standard input",
-        ("checkpoint", "engine", "input", "output", "translate", "decoding", *_COMMON),
-    ),
-    "serve": Command(
-        "nmt.commands.serve",
-        "answer translation requests over HTTP",
-        ("checkpoint", "engine", "serve", "decoding", *_COMMON),
+        ("checkpoint", "engine", "input", "output", "translate", "decoding", *COMMON),
     ),
     "synthesize": Command(
         "nmt.commands.synthesize",
         "translate a file of any size into a corpus, which later runs train on",
-        ("checkpoint", "engine", "input", "synthesize", "decoding", *_COMMON),
+        ("checkpoint", "engine", "input", "synthesize", "decoding", *COMMON),
         distributed=True,
     ),
     "parse": Command(
         "nmt.commands.parse",
         "print the constituency trees of sentences",
-        ("checkpoint", "engine", "input", "output", "parse", "decoding", *_COMMON),
+        ("checkpoint", "engine", "input", "output", "parse", "decoding", *COMMON),
     ),
     "score": Command(
         "nmt.commands.score",
         "score given translations",
-        ("checkpoint", "engine", "input", "output", "decoding", *_COMMON),
+        ("checkpoint", "engine", "input", "output", "decoding", *COMMON),
     ),
     "export": Command(
         "nmt.commands.export",
         "convert a trained model to the format of other programs",
-        ("checkpoint", "export", "input", "decoding", *_COMMON),
+        ("checkpoint", "export", "input", "decoding", *COMMON),
     ),
     "import": Command(
         "nmt.commands.import_model",
@@ -88,18 +62,18 @@ COMMANDS = {
     "report": Command(
         "nmt.commands.report",
         "write an HTML page about one run or several",
-        ("compare", "checkpoint", "engine", "output", *_COMMON),
+        ("compare", "checkpoint", "engine", "output", *COMMON),
     ),
     "compare": Command("nmt.commands.compare", "print how runs differ", ("compare", "checkpoint", "engine", "paths")),
     "attention": Command(
         "nmt.commands.attention",
         "draw the attention weights of a sentence as a PNG",
-        ("attention", "checkpoint", "input", "output", "decoding", *_COMMON),
+        ("attention", "checkpoint", "input", "output", "decoding", *COMMON),
     ),
     "demo": Command(
         "nmt.commands.demo",
         "run data, train, average, eval and report on text that needs no download",
-        ("training", *_COMMON),
+        ("training", *COMMON),
         defaults=("experiment=demo",),
         trains=True,
         distributed=True,
@@ -114,12 +88,14 @@ COMMANDS = {
     "tune": Command(
         "nmt.commands.tune",
         "measure the settings that make training fastest on this machine",
-        ("tune", "model", "training.batch_tokens", "training.device_tokens", *_COMMON),
+        ("tune", "model", "training.batch_tokens", "training.device_tokens", *COMMON),
     ),
     "describe": Command(
         "nmt.commands.describe",
         "estimate the size, memory, time and cost of a run",
         ("describe", "output", "model", "training"),
     ),
+    "features": Command("nmt.commands.features", "list the optional parts and what each adds", (), composes=True),
 }
+COMMANDS = _CORE | {name: command for feature in features().values() for name, command in feature.commands.items()}
 """Every command by its name on the command line, in the order of the help."""

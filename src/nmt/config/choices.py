@@ -6,20 +6,11 @@ without importing torch.
 """
 
 from collections.abc import Mapping
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
+from nmt.feature import Choice, features, imported
 
-class Choice(NamedTuple):
-    """One implementation."""
-
-    code: str
-    """`module:attribute`."""
-    meaning: str
-    """A few words for the help."""
-
-
-CHOICES: Mapping[str, Mapping[str, Choice]] = {
+_CORE: Mapping[str, Mapping[str, Choice]] = {
     "model.architecture": {
         "transformer": Choice("nmt.model.transformer:Transformer", "the paper's encoder and decoder"),
         "decoder_only": Choice("nmt.model.decoder_only:DecoderOnly", "source and translation as one causal stream"),
@@ -63,13 +54,24 @@ CHOICES: Mapping[str, Mapping[str, Choice]] = {
         "safetensors": Choice("nmt.export.safetensors:SafetensorsExporter", "this project's weights and settings"),
     },
 }
+
+
+def _with_features() -> Mapping[str, Mapping[str, Choice]]:
+    """Return the choices of the core and of the features."""
+    found = {setting: dict(choices) for setting, choices in _CORE.items()}
+    for feature in features().values():
+        for setting, choices in feature.choices.items():
+            found.setdefault(setting, {}).update(choices)
+    return found
+
+
+CHOICES = _with_features()
 """By setting, then by name."""
 
 
 def find(setting: str, name: str) -> Any:
     """Return the code that a setting's value names."""
-    module, _, attribute = CHOICES[setting][name].code.partition(":")
-    return getattr(import_module(module), attribute)
+    return imported(CHOICES[setting][name].code)
 
 
 def describe(setting: str) -> str:

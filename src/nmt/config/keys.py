@@ -116,7 +116,7 @@ def _ratio(left: str, right: str) -> float:
 
 def _walk(settings: Any, prefix: str, *, adjustable: bool) -> Iterator[Key]:
     """Yield the settings of a group and of the groups in it; a group that is adjustable makes all of them so."""
-    meanings = _docstrings(type(settings).__module__)
+    meanings = _meanings(type(settings))
     for field in fields(settings):
         value, name = getattr(settings, field.name), prefix + field.name
         may_change = adjustable or bool(field.metadata.keys() & ADJUSTABLE.keys())
@@ -124,7 +124,7 @@ def _walk(settings: Any, prefix: str, *, adjustable: bool) -> Iterator[Key]:
             yield from _walk(value, name + ".", adjustable=may_change)
         else:
             kind = field.type.__name__ if isinstance(field.type, type) and not hasattr(field.type, "__args__") else ""
-            meaning = meanings.get((type(settings).__name__, field.name), "")
+            meaning = meanings.get(field.name, "")
             yield Key(name, kind or str(field.type), value, _with_choices(name, meaning), may_change)
 
 
@@ -132,6 +132,16 @@ def _with_choices(name: str, meaning: str) -> str:
     """Return the meaning of a setting, followed by its registered choices."""
     listed = choices.describe(name)
     return f"{meaning.rstrip('.')}: {listed}." if listed else meaning
+
+
+def _meanings(settings: type) -> dict[str, str]:
+    """Return the docstrings under the fields of a class and of those that it extends."""
+    return {
+        name: meaning
+        for each in settings.__mro__[:-1]
+        for (owner, name), meaning in _docstrings(each.__module__).items()
+        if owner == each.__name__
+    }
 
 
 @cache

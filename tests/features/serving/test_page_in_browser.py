@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.browser import Browser, console_messages, needs_browser, phone, point_at, wait
-from tests.unit.serving.stand_in import Failure, StandIn
+from tests.features.serving.stand_in import Failure, StandIn
 
 pytestmark = needs_browser
 

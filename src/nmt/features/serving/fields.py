@@ -8,8 +8,8 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 
 from nmt.config.checks import is_utf8
-from nmt.serving.errors import RequestError
-from nmt.serving.keys import check_key
+from nmt.features.serving.errors import RequestError
+from nmt.features.serving.keys import check_key
 
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 MAX_FIELDS = 50

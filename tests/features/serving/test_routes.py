@@ -15,11 +15,11 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 pytest.importorskip("python_multipart", reason="needs the extra serve")
 
 import nmt
-from nmt.config.schema import ServeConfig
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.errors import ConfigError
+from nmt.features.serving.settings import ServeConfig
+from tests.features.serving.harness import Client, ThreadRunner, running, until
 from tests.unit.export.models import LINES
-from tests.unit.serving.harness import Client, ThreadRunner, running, until
 from tests.unit.tiny_run import write_tiny_run
 
 CONFIG = ServeConfig(max_bytes=20_000, max_sentences=20, queue=30, wait_ms=0, timeout=20, read_timeout=0.3)

@@ -6,12 +6,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from nmt.serving import fields
-from nmt.serving.errors import RequestError
-from nmt.serving.languages import language_name
-from nmt.serving.requests import Task
-from nmt.serving.service import Model, Service, TextAnswer
-from nmt.serving.v1 import MAX_NBEST
+from nmt.features.serving import fields
+from nmt.features.serving.errors import RequestError
+from nmt.features.serving.languages import language_name
+from nmt.features.serving.requests import Task
+from nmt.features.serving.service import Model, Service, TextAnswer
+from nmt.features.serving.v1 import MAX_NBEST
 
 AUTO = "auto"
 """The source language of a text whose language is not known."""

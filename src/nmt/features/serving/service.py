@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from nmt.config.schema import ServeConfig
 from nmt.decoding.glossary import Glossary
 from nmt.decoding.request import Request
-from nmt.serving import markup
-from nmt.serving.batcher import Batcher
-from nmt.serving.errors import RequestError
-from nmt.serving.metrics import Metrics
-from nmt.serving.requests import Answer, Batch, Failure, ModelFacts, Task
-from nmt.serving.sentences import Span, join, sentences
+from nmt.features.serving import markup
+from nmt.features.serving.batcher import Batcher
+from nmt.features.serving.errors import RequestError
+from nmt.features.serving.metrics import Metrics
+from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, Task
+from nmt.features.serving.sentences import Span, join, sentences
+from nmt.features.serving.settings import ServeConfig
 
 Terms = Sequence[tuple[str, str]]
 """Terms of the source language, each with the one that must translate it."""

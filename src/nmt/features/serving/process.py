@@ -11,9 +11,10 @@ from multiprocessing.process import BaseProcess
 
 from nmt.compute.cores import computing_threads
 from nmt.errors import UserError
-from nmt.serving.errors import RequestError, log
-from nmt.serving.metrics import Metrics
-from nmt.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource
+from nmt.features.serving.errors import RequestError, log
+from nmt.features.serving.metrics import Metrics
+from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource
+from nmt.features.serving.settings import ServeConfig
 
 RESTART_SECONDS = 5
 """Seconds that clients are asked to wait while the process of a model is replaced."""
@@ -78,7 +79,7 @@ class ModelProcess:
         """Return the answers for a batch; replace the process if it ends, or has no answer in time."""
         self.busy = True
         try:
-            async with asyncio.timeout(self.source.config.serve.timeout):
+            async with asyncio.timeout(self.source.config.of(ServeConfig).timeout):
                 reply = await self._exchange(batch)
         except (LostError, TimeoutError) as error:
             self._replace()
@@ -133,7 +134,7 @@ class ModelProcesses:
     def __init__(self, source: ModelSource, metrics: Metrics) -> None:
         runtime = source.config.runtime
         cores = runtime.threads or computing_threads()
-        self._wanted = source.config.serve.processes or min(cores, MAX_PROCESSES)
+        self._wanted = source.config.of(ServeConfig).processes or min(cores, MAX_PROCESSES)
         share = replace(runtime, threads=max(1, cores // self._wanted))
         self.source = replace(source, config=replace(source.config, runtime=share))
         self.metrics = metrics
@@ -157,7 +158,7 @@ class ModelProcesses:
     async def start(self) -> None:
         """Load the model; raise the UserError of a model that cannot be loaded."""
         await self.processes[0].start()
-        if self.facts.device == "cpu" or self.source.config.serve.processes:
+        if self.facts.device == "cpu" or self.source.config.of(ServeConfig).processes:
             others = [ModelProcess(self.source, self.metrics) for _ in range(self._wanted - 1)]
             self.processes += others
             await asyncio.gather(*(process.start() for process in others))
@@ -188,7 +189,7 @@ def _run(connection: Connection, source: ModelSource) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        from nmt.serving.worker import answer_batches, load_source  # noqa: PLC0415 - only this process needs torch
+        from nmt.features.serving.worker import answer_batches, load_source  # noqa: PLC0415 - only this process needs torch
 
         model = load_source(source)
     except BaseException as error:  # of any kind: with too little memory, imports fail in many ways

@@ -6,10 +6,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from nmt.serving import fields
-from nmt.serving.errors import RequestError
-from nmt.serving.requests import Task
-from nmt.serving.service import Model, SentenceAnswer, Service, TextAnswer
+from nmt.features.serving import fields
+from nmt.features.serving.errors import RequestError
+from nmt.features.serving.requests import Task
+from nmt.features.serving.service import Model, SentenceAnswer, Service, TextAnswer
 
 MAX_NBEST, MAX_BEAM, MAX_CHOICES, MAX_TERMS = 10, 16, 50, 100
 MAX_BEGINNING = 2_000

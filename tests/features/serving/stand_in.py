@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, NamedTuple
 
-from nmt.serving.page import HEADERS, load_page
+from nmt.features.serving.page import HEADERS, load_page
 
 Json = dict[str, Any]
 

@@ -10,6 +10,6 @@ def run(config: Config) -> None:
     """Serve models until SIGTERM or Ctrl-C, then finish the open requests."""
     for package in PACKAGES:
         import_optional(package)
-    from nmt.serving.server import serve  # noqa: PLC0415 - needs the packages
+    from nmt.features.serving.server import serve  # noqa: PLC0415 - needs the packages
 
     serve(config)

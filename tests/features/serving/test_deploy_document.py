@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from nmt.config.compose import compose
-from nmt.config.schema import ServeConfig
+from nmt.features.serving.settings import ServeConfig
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "deploy.md"
 UNIT = ROOT / "docs" / "deploy" / "nmt@.service"
 FILES = [DOCUMENT, ROOT / "Containerfile", *sorted((ROOT / "docs" / "deploy").iterdir())]
@@ -30,10 +30,16 @@ def test_commands_that_serve_have_valid_settings() -> None:
     entry, default = re.findall(r"^(?:ENTRYPOINT|CMD) (.*)$", TEXTS["Containerfile"], re.MULTILINE)
     assert start
     unit = compose(shlex.split(start[1].replace("%i", "5001").replace("%d", "/run/credentials/nmt@5001.service")))
-    assert (unit.serve.port, unit.serve.key_file) == (5001, "/run/credentials/nmt@5001.service/keys")
-    assert unit.serve.named_folders == [("en-de", "/srv/nmt/models/en-de")]
+    assert (unit.of(ServeConfig).port, unit.of(ServeConfig).key_file) == (
+        5001,
+        "/run/credentials/nmt@5001.service/keys",
+    )
+    assert unit.of(ServeConfig).named_folders == [("en-de", "/srv/nmt/models/en-de")]
     container = compose([*json.loads(entry)[2:], *json.loads(default)])
-    assert (container.serve.host, container.serve.named_folders) == ("0.0.0.0", [("default", "/models/default")])
+    assert (container.of(ServeConfig).host, container.of(ServeConfig).named_folders) == (
+        "0.0.0.0",
+        [("default", "/models/default")],
+    )
 
 
 def test_limits_of_unit_and_proxy_fit_those_of_the_server() -> None:
@@ -52,7 +58,7 @@ def seconds(setting: str, name: str) -> int:
 
 def test_figures_to_watch_are_those_of_the_server() -> None:
     parser = pytest.importorskip("prometheus_client.parser", reason="needs the extra serve")
-    from nmt.serving.metrics import Metrics
+    from nmt.features.serving.metrics import Metrics
 
     families = parser.text_string_to_metric_families(Metrics().text().decode())
     known = {name for family in families for name in (family.name, f"{family.name}_total")}

@@ -10,11 +10,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from nmt.serving import libretranslate, v1
-from nmt.serving.errors import RequestError
-from nmt.serving.guard import Guard, error_response
-from nmt.serving.page import HEADERS, load_page
-from nmt.serving.service import Service
+from nmt.features.serving import libretranslate, v1
+from nmt.features.serving.errors import RequestError
+from nmt.features.serving.guard import Guard, error_response
+from nmt.features.serving.page import HEADERS, load_page
+from nmt.features.serving.service import Service
 
 
 def application(service: Service, keys: Sequence[bytes] = ()) -> ASGIApp:

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 
 from nmt.errors import UserError
-from nmt.serving.errors import RequestError
+from nmt.features.serving.errors import RequestError
 from nmt.text.lines import read_lines
 
 MIN_CHARACTERS = 8

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.config.schema import ServeConfig
-from nmt.serving.errors import RequestError, report_error
-from nmt.serving.metrics import Metrics
+from nmt.features.serving.errors import RequestError, report_error
+from nmt.features.serving.metrics import Metrics
+from nmt.features.serving.settings import ServeConfig
 
 CLIENT_GONE = 499
 """The status that is counted for clients that did not wait for the answer."""

@@ -11,15 +11,16 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from nmt.config.schema import Config, ServeConfig
+from nmt.config.schema import Config
 from nmt.errors import UserError
-from nmt.serving.app import application
-from nmt.serving.errors import log
-from nmt.serving.keys import read_keys
-from nmt.serving.metrics import Metrics
-from nmt.serving.process import ModelProcesses
-from nmt.serving.requests import ModelSource
-from nmt.serving.service import Model, Service
+from nmt.features.serving.app import application
+from nmt.features.serving.errors import log
+from nmt.features.serving.keys import read_keys
+from nmt.features.serving.metrics import Metrics
+from nmt.features.serving.process import ModelProcesses
+from nmt.features.serving.requests import ModelSource
+from nmt.features.serving.service import Model, Service
+from nmt.features.serving.settings import ServeConfig
 
 MAX_HEADER_BYTES = 16_384
 """The largest head of a request."""
@@ -35,17 +36,17 @@ def serve(config: Config) -> None:
 async def _serve(config: Config) -> None:
     for name in ("uvicorn", "python_multipart", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # messages may quote requests; the guard reports errors
-    metrics, keys = Metrics(), read_keys(config.serve.key_file)
-    listening = _listen(config.serve)
-    folders = config.serve.named_folders or [(config.name, "")]
+    metrics, keys = Metrics(), read_keys(config.of(ServeConfig).key_file)
+    listening = _listen(config.of(ServeConfig))
+    folders = config.of(ServeConfig).named_folders or [(config.name, "")]
     runners = [ModelProcesses(ModelSource(name, config, folder), metrics) for name, folder in folders]
     try:
         await asyncio.gather(*(runner.start() for runner in runners))
-        models = [Model(each.source.name, config.serve, each, metrics) for each in runners]
-        app = application(Service(config.serve, models, metrics), keys)
+        models = [Model(each.source.name, config.of(ServeConfig), each, metrics) for each in runners]
+        app = application(Service(config.of(ServeConfig), models, metrics), keys)
         workers = [asyncio.ensure_future(model.batcher.work()) for model in models]
         print(f"serving {', '.join(model.name for model in models)} at {_address(listening)}", flush=True)
-        await _Server(_uvicorn_config(app, config.serve)).serve(sockets=[listening])
+        await _Server(_uvicorn_config(app, config.of(ServeConfig))).serve(sockets=[listening])
         for worker in workers:
             worker.cancel()
     finally:

@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 import httpx
 
-from nmt.config.schema import ServeConfig
 from nmt.decoding.loaded_model import LoadedModel
-from nmt.serving.app import application
-from nmt.serving.metrics import Metrics
-from nmt.serving.requests import Answer, Batch, Failure, ModelFacts
-from nmt.serving.service import Model, Service
-from nmt.serving.worker import answer, facts_of
+from nmt.features.serving.app import application
+from nmt.features.serving.metrics import Metrics
+from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts
+from nmt.features.serving.service import Model, Service
+from nmt.features.serving.settings import ServeConfig
+from nmt.features.serving.worker import answer, facts_of
 
 T = TypeVar("T")
 

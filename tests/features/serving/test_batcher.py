@@ -9,13 +9,13 @@ import pytest
 
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
-from nmt.config.schema import ServeConfig
 from nmt.decoding.request import Request
-from nmt.serving import batcher as batching
-from nmt.serving.batcher import Batcher
-from nmt.serving.errors import RequestError
-from nmt.serving.metrics import Metrics
-from nmt.serving.requests import Answer, Batch, Failure, Task
+from nmt.features.serving import batcher as batching
+from nmt.features.serving.batcher import Batcher
+from nmt.features.serving.errors import RequestError
+from nmt.features.serving.metrics import Metrics
+from nmt.features.serving.requests import Answer, Batch, Failure, Task
+from nmt.features.serving.settings import ServeConfig
 
 PLAIN = Task()
 

@@ -9,8 +9,8 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
 from nmt.config.schema import Config
 from nmt.errors import UserError
-from nmt.serving import process, worker
-from nmt.serving.requests import Failure, ModelSource
+from nmt.features.serving import process, worker
+from nmt.features.serving.requests import Failure, ModelSource
 
 
 class Panic(BaseException):

@@ -11,8 +11,8 @@ from nmt.decoding.torch_engine import TorchEngine
 from nmt.decoding.translation import Candidate, Translation
 from nmt.decoding.word_details import spell, word_attention, words_of
 from nmt.errors import ConfigError, UserError
-from nmt.serving.errors import report_error
-from nmt.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource, Task
+from nmt.features.serving.errors import report_error
+from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource, Task
 
 
 def answer_batches(connection: Connection, model: LoadedModel) -> None:

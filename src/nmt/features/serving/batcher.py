@@ -6,11 +6,11 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from nmt.config.schema import ServeConfig
 from nmt.decoding.request import Request
-from nmt.serving.errors import RequestError, report_error
-from nmt.serving.metrics import Metrics
-from nmt.serving.requests import Answer, Batch, Failure, Task
+from nmt.features.serving.errors import RequestError, report_error
+from nmt.features.serving.metrics import Metrics
+from nmt.features.serving.requests import Answer, Batch, Failure, Task
+from nmt.features.serving.settings import ServeConfig
 
 SECONDS_PER_POSITION = 0.01
 """A sentence's turn is the time of its arrival, and later by this much for each sentence before it in its request. So a

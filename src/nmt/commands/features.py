@@ -1,0 +1,33 @@
+"""`nmt features`: list the features, and what each adds."""
+
+from dataclasses import fields
+
+from nmt.config.schema.config import Config
+from nmt.feature import Feature, features, imported
+
+
+def run(overrides: list[str]) -> None:
+    """Print each feature with its commands, settings and choices."""
+    del overrides
+    print("\n\n".join(_described(name, feature) for name, feature in features().items()))
+
+
+def _described(name: str, feature: Feature) -> str:
+    lines = [f"{name}: {feature.summary}"]
+    if feature.commands:
+        lines.append(f"  commands: {', '.join(feature.commands)}")
+    if feature.settings:
+        lines.append(f"  settings: {', '.join(_names(feature))}")
+    for setting, choices in feature.choices.items():
+        lines.append(f"  {setting}: {', '.join(choices)}")
+    return "\n".join(lines)
+
+
+def _names(feature: Feature) -> list[str]:
+    """Return the settings that a feature adds; `serve.*` is a group of its own."""
+    core = {each.name for each in fields(Config)}
+    names = []
+    for name, group in feature.settings.items():
+        added = [each.name for each in fields(imported(group.code))] if name in core else ["*"]
+        names += [f"{name}.{each}" for each in added]
+    return names

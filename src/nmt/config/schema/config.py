@@ -1,0 +1,215 @@
+"""The settings of the core in one tree, and how they are checked against each other."""
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TypeVar
+
+from nmt.config.checks import ADJUSTABLE, check_choice, check_plain_path
+from nmt.config.schema.commands import (
+    AttentionConfig,
+    BatchConfig,
+    DescribeConfig,
+    ExportConfig,
+    ImportingConfig,
+    ParseConfig,
+    SynthesizeConfig,
+    Table3Config,
+    TranslateConfig,
+    TuneConfig,
+)
+from nmt.config.schema.data import TREES, DataConfig, TokenizerConfig
+from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
+from nmt.config.schema.model import ModelConfig
+from nmt.config.schema.noise import NoiseConfig
+from nmt.config.schema.runtime import PathsConfig, RuntimeConfig, TrackingConfig
+from nmt.config.schema.training import AveragingConfig, TrainingConfig
+from nmt.errors import ConfigError
+
+Settings = TypeVar("Settings")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """All settings of a run. One tree serves every command, so the same settings always name the same files."""
+
+    name: str = field(default="wmt14_en_de_base", metadata=ADJUSTABLE)
+    """Name of the run, which is stored in `<paths.outputs>/<name>/`."""
+    seed: int = 1
+    """Seed of initial weights, order of the batches, dropout and sampling, but not of the demo corpus (data.seed)."""
+    checkpoint: str = field(default="averaged", metadata=ADJUSTABLE)
+    """Checkpoint to load: averaged, best, last, a step (step-00001000) or a folder."""
+    engine: str = field(default="auto", metadata=ADJUSTABLE)
+    """Engine that translates: torch, ctranslate2 (which runs the exported model), or auto: torch, but for `translate`
+    on a CPU the int8 export, if there is one of the same checkpoint that is faster and loses at most 0.2 BLEU."""
+    input: str = field(default="-", metadata=ADJUSTABLE)
+    """File to read (plain, .gz or .xz), or - for standard input. For export: text to verify the model with."""
+    source: str = field(default="", metadata=ADJUSTABLE)
+    """Folder of a model to import: Hugging Face's Marian format, or an export of this project."""
+    output: str = field(default="-", metadata=ADJUSTABLE)
+    """File to write. By default (-), translate and score write to standard output, report and attention to a file
+    in the run's folder. `describe` also accepts json, like describe.format=json."""
+    compare: list[str] = field(default_factory=list, metadata=ADJUSTABLE)
+    """Runs to compare, by name, or groups of runs with several seeds, by a pattern such as base-*; the first is the
+    baseline."""
+    data: DataConfig = field(default_factory=DataConfig)
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
+    averaging: AveragingConfig = field(default_factory=AveragingConfig, metadata=ADJUSTABLE)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig, metadata=ADJUSTABLE)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig, metadata=ADJUSTABLE)
+    export: ExportConfig = field(default_factory=ExportConfig, metadata=ADJUSTABLE)
+    importing: ImportingConfig = field(default_factory=ImportingConfig, metadata=ADJUSTABLE)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig, metadata=ADJUSTABLE)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig, metadata=ADJUSTABLE)
+    attention: AttentionConfig = field(default_factory=AttentionConfig, metadata=ADJUSTABLE)
+    batch: BatchConfig = field(default_factory=BatchConfig, metadata=ADJUSTABLE)
+    translate: TranslateConfig = field(default_factory=TranslateConfig, metadata=ADJUSTABLE)
+    synthesize: SynthesizeConfig = field(default_factory=SynthesizeConfig, metadata=ADJUSTABLE)
+    parse: ParseConfig = field(default_factory=ParseConfig, metadata=ADJUSTABLE)
+    table3: Table3Config = field(default_factory=Table3Config, metadata=ADJUSTABLE)
+    describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)
+    tune: TuneConfig = field(default_factory=TuneConfig, metadata=ADJUSTABLE)
+    paths: PathsConfig = field(default_factory=PathsConfig, metadata=ADJUSTABLE)
+
+    def __post_init__(self) -> None:
+        """Check the top-level values, and the groups against each other."""
+        check_plain_path("name", self.name)
+        if not 0 <= self.seed < 2**63:
+            raise ConfigError(f"seed={self.seed} must be at least 0 and below 2^63")
+        check_choice("engine", self.engine, ("auto", "torch", "ctranslate2"))
+        if self.engine == "ctranslate2":
+            self._check_ctranslate2()
+        if self.model.tie_embeddings and not self.tokenizer.joint:
+            raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: change one of the two")
+        if self.tokenizer.folder and self.training.init_from and self.training.init_vocabulary != "new":
+            raise ConfigError(
+                "tokenizer.folder names a tokenizer, but training.init_vocabulary takes that of training.init_from: "
+                "remove tokenizer.folder, or set training.init_vocabulary=new"
+            )
+        model = self.model
+        if self.training.r_drop and not (model.dropout or model.attention_dropout or model.activation_dropout):
+            raise ConfigError(f"training.r_drop={self.training.r_drop} needs dropout: set model.dropout above 0")
+        self._check_trees()
+        self._check_noise()
+        self._check_guidance()
+        self._check_averaging()
+        self._check_longest_sentence()
+
+    def _check_ctranslate2(self) -> None:
+        """Make sure that CTranslate2 can search as the settings ask."""
+        if names := self.decoding.torch_only:
+            name = f"decoding.{names[0]}"
+            raise ConfigError(f"engine=ctranslate2 has no {name}: remove {name}, or use engine=torch")
+
+    def _check_trees(self) -> None:
+        """Make sure that settings for trees and settings for text are not mixed."""
+        trees = self.data.target_lang == TREES
+        if self.data.source == "trees" and not trees:
+            raise ConfigError(f"data.source=trees needs data.target_lang={TREES}, not {self.data.target_lang}")
+        if trees and self.tokenizer.joint:
+            raise ConfigError(f"data.target_lang={TREES} needs tokenizer.joint=false: brackets are no words")
+        if trees and self.training.init_vocabulary == "extend":
+            raise ConfigError(
+                f"training.init_vocabulary=extend needs text: the vocabulary of {TREES} is brackets and tags, which "
+                "text cannot extend; choose new or old"
+            )
+        if trees and self.training.valid_sentences:
+            raise ConfigError(f"training.valid_sentences needs text to score with BLEU, not {TREES}: set it to 0")
+        if self.decoding.well_formed and not trees:
+            raise ConfigError(f"decoding.well_formed=true needs data.target_lang={TREES}")
+
+    def _check_noise(self) -> None:
+        """Make sure that noise fits the tokenizer and the text."""
+        noise = self.noise
+        for side in ("source", "target"):
+            share = getattr(noise, f"bpe_dropout_{side}")
+            symbols = side == "target" and self.data.target_lang == TREES
+            # with training.init_from, the tokenizer may be the old model's, whose type is known later
+            if share and (symbols or (self.tokenizer.model_type != "bpe" and not self.training.init_from)):
+                raise ConfigError(
+                    f"noise.bpe_dropout_{side}={share} needs text in pieces of BPE: set it to 0"
+                    + ("" if symbols else ", or tokenizer.model_type=bpe")
+                )
+        if self.data.target_lang == TREES and (noise.upper_case or noise.title_case):
+            raise ConfigError(
+                f"noise.upper_case and noise.title_case need text on both sides, not {TREES}: set them to 0"
+            )
+
+    def _check_guidance(self) -> None:
+        """Make sure that a head can be trained on alignments."""
+        training, model = self.training, self.model
+        if not training.guided_weight:
+            return
+        if not any(corpus.train_alignments for corpus in self.data.corpora().values()):
+            raise ConfigError("training.guided_weight needs word alignments: name their file in data.train_alignments")
+        for name, value, limit in (
+            ("layer", training.guided_layer, model.decoder_depth),
+            ("head", training.guided_head, model.heads),
+        ):
+            if value > limit:
+                raise ConfigError(f"training.guided_{name}={value}, but the model has {limit}: choose a lower one")
+        obstacles = {
+            "model.architecture=decoder_only, which has no cross-attention": model.architecture == "decoder_only",
+            "model.layer_drop, which may skip the layer": model.layer_drop,
+            "training.r_drop": training.r_drop,
+            "noise, which changes the words": self.noise != NoiseConfig(),
+            "runtime.compile=true": self.runtime.compile,
+        }
+        for obstacle in (name for name, is_set in obstacles.items() if is_set):
+            raise ConfigError(f"training.guided_weight cannot be used with {obstacle}: remove one of the two")
+
+    def _check_averaging(self) -> None:
+        """Make sure that training keeps the checkpoints to average."""
+        averaging, training = self.averaging, self.training
+        if averaging.checkpoints:
+            return
+        if not averaging.best and averaging.last > training.keep_last:
+            raise ConfigError(
+                f"averaging.last={averaging.last} is more than the training.keep_last={training.keep_last} "
+                "checkpoints kept: raise training.keep_last or lower averaging.last"
+            )
+        if averaging.best > training.keep_best:
+            raise ConfigError(
+                f"averaging.best={averaging.best} is more than the training.keep_best={training.keep_best} "
+                "checkpoints kept: raise training.keep_best or lower averaging.best"
+            )
+
+    def _check_longest_sentence(self) -> None:
+        """Make sure that batches and learned positions have room for the longest sentence and its end mark."""
+        longest = self.data.max_pieces + 1
+        too_small = {
+            "training.batch_tokens": self.training.batch_tokens < longest,
+            "training.device_tokens": 0 < self.training.device_tokens < longest,
+            "model.max_positions": self.model.positions == "learned" and self.model.max_positions < longest,
+        }
+        for key in (key for key, small in too_small.items() if small):
+            group, _, name = key.partition(".")
+            raise ConfigError(
+                f"{key}={getattr(getattr(self, group), name)} is too small for one sentence of "
+                f"data.max_pieces={self.data.max_pieces} and its end mark: raise the first or lower the second"
+            )
+
+    def of(self, kind: type[Settings]) -> Settings:
+        """Return the group that has the settings of this class, which a feature declares."""
+        for each in fields(self):
+            if isinstance(group := getattr(self, each.name), kind):
+                return group
+        raise LookupError(f"no group of settings has those of {kind.__name__}")
+
+    @property
+    def data_folder(self) -> Path:
+        """Folder of the prepared corpus."""
+        return Path(self.paths.data) / self.data.corpus
+
+    @property
+    def run_folder(self) -> Path:
+        """Folder of the run."""
+        return Path(self.paths.outputs) / self.name
+
+    @property
+    def export_folder(self) -> Path:
+        """Folder of the exported model."""
+        name = f"{self.export.target}-{self.export.quantization}"
+        return Path(self.export.folder) if self.export.folder else self.run_folder / "export" / name

@@ -1,0 +1,83 @@
+"""What a feature declares, and the features that are there: each folder of `nmt/features/` is one.
+
+A feature adds to the core without being known to it: the core asks `features()` for what all of them declare. A
+declaration names code as `module:name`, which is imported when it is first used, so that listing the features, checking
+settings and printing help import neither torch nor any optional package.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, NamedTuple
+
+import nmt.features
+
+
+class Command(NamedTuple):
+    """One word of the command line."""
+
+    module: str
+    """Module whose `run(config)` is the command."""
+    summary: str
+    """One line of help."""
+    settings: tuple[str, ...]
+    """Groups and single settings that the command reads; its help and completion list them."""
+    defaults: tuple[str, ...] = ()
+    """Overrides that come before the user's, so the user's win."""
+    composes: bool = False
+    """True if `run` takes the overrides instead of one Config, because it composes several runs from them."""
+    trains: bool = False
+    """True if it trains runs, which a sweep over settings of the machine must not mix."""
+    distributed: bool = False
+    """True if all processes of torchrun take part; any other command runs on the first process only."""
+
+
+COMMON = ("name", "seed", "paths", "runtime")
+"""Settings that nearly every command reads."""
+
+
+class Choice(NamedTuple):
+    """One implementation of what a setting such as `model.positions` names."""
+
+    code: str
+    """`module:attribute`."""
+    meaning: str
+    """A few words for the help."""
+
+
+class Group(NamedTuple):
+    """Settings of a feature: a group of their own, or further ones in a group of the core."""
+
+    code: str
+    """`module:class`: a frozen dataclass without slots, in a module that imports nothing but checks of settings."""
+    adjustable: bool = True
+    """Whether all of them may change when a run is resumed; if not, the fields say it one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """What a feature adds to the core."""
+
+    summary: str
+    """A few words for `nmt features`."""
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    """By the word on the command line."""
+    settings: Mapping[str, Group] = field(default_factory=dict)
+    """By the name of the group."""
+    choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict)
+    """By setting, then by the value that names the code."""
+
+
+@cache
+def features() -> Mapping[str, Feature]:
+    """Return the features by name."""
+    names = sorted(each.name for each in iter_modules(nmt.features.__path__) if each.ispkg)
+    return {name: import_module(f"nmt.features.{name}").FEATURE for name in names}
+
+
+def imported(code: str) -> Any:
+    """Return what `module:name` names."""
+    module, _, name = code.partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,1 @@
+"""Tests of the features, in the order of their folders."""
