@@ -65,7 +65,7 @@ class Feature:
     commands: Mapping[str, Command] = field(default_factory=dict)
     """By the word on the command line."""
     settings: Mapping[str, Group] = field(default_factory=dict)
-    """By the name of the group."""
+    """By the name of the group; "" is for settings in no group."""
     choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict)
     """By setting, then by the value that names the code."""
 

@@ -53,36 +53,12 @@ _CORE = {
         "convert a trained model to the format of other programs",
         ("checkpoint", "export", "input", "decoding", *COMMON),
     ),
-    "import": Command(
-        "nmt.commands.import_model",
-        "make a run of a model in Hugging Face's Marian format, or of an export",
-        ("source", "importing", "name", "paths"),
-        defaults=("name='${folder_name:${source}}'",),
-    ),
-    "report": Command(
-        "nmt.commands.report",
-        "write an HTML page about one run or several",
-        ("compare", "checkpoint", "engine", "output", *COMMON),
-    ),
-    "compare": Command("nmt.commands.compare", "print how runs differ", ("compare", "checkpoint", "engine", "paths")),
-    "attention": Command(
-        "nmt.commands.attention",
-        "draw the attention weights of a sentence as a PNG",
-        ("attention", "checkpoint", "input", "output", "decoding", *COMMON),
-    ),
     "demo": Command(
         "nmt.commands.demo",
         "run data, train, average, eval and report on text that needs no download",
         ("training", *COMMON),
         defaults=("experiment=demo",),
         trains=True,
-        distributed=True,
-    ),
-    "table3": Command(
-        "nmt.commands.table3",
-        "train and score the rows of the paper's Table 3",
-        ("table3", "training", "paths", "runtime"),
-        composes=True,
         distributed=True,
     ),
     "tune": Command(

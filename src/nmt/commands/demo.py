@@ -2,10 +2,10 @@
 
 import random
 import time
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
-from nmt.commands import average, data, evaluate, report, train
+from nmt.commands import COMMANDS
 from nmt.config.schema import Config
 from nmt.runs.scores import scores_folder
 from nmt.text.lines import read_lines
@@ -13,22 +13,17 @@ from nmt.text.lines import read_lines
 SAMPLES = 5
 """Number of translations to show."""
 
-CHAIN: dict[str, Callable[[Config], None]] = {
-    "data": data.run,
-    "train": train.run,
-    "average": average.run,
-    "eval": evaluate.run,
-    "report": report.run,
-}
+CHAIN = ("data", "train", "average", "eval", "report")
+"""The commands, in turn."""
 
 
 def run(config: Config) -> None:
     """Run one command after the other, then show translations, times and files."""
     seconds = {}
-    for name, command in CHAIN.items():
+    for name in (name for name in CHAIN if name in COMMANDS):
         print(f"\n== {name} ==", flush=True)
         started = time.monotonic()
-        command(config)
+        import_module(COMMANDS[name].module).run(config)
         seconds[name] = time.monotonic() - started
     _show_translations(config, config.evaluation.splits[-1])
     _show_times(seconds)

@@ -14,14 +14,11 @@ from nmt.config.schema.mixture import MAIN, Stage
 
 if TYPE_CHECKING:
     from nmt.config.schema.commands import (
-        AttentionConfig,
         BatchConfig,
         DescribeConfig,
         ExportConfig,
-        ImportingConfig,
         ParseConfig,
         SynthesizeConfig,
-        Table3Config,
         TranslateConfig,
         TuneConfig,
     )
@@ -45,7 +42,6 @@ else:
 __all__ = [
     "MAIN",
     "TREES",
-    "AttentionConfig",
     "AveragingConfig",
     "BatchConfig",
     "Config",
@@ -54,7 +50,6 @@ __all__ = [
     "DescribeConfig",
     "EvaluationConfig",
     "ExportConfig",
-    "ImportingConfig",
     "ModelConfig",
     "NoiseConfig",
     "ParseConfig",
@@ -62,7 +57,6 @@ __all__ = [
     "RuntimeConfig",
     "Stage",
     "SynthesizeConfig",
-    "Table3Config",
     "TokenizerConfig",
     "TrackingConfig",
     "TrainingConfig",

@@ -33,34 +33,6 @@ class ExportConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportingConfig:
-    """What `import` should know besides `source`."""
-
-    languages: list[str] = field(default_factory=list)
-    """Source and target language; empty for those that the files name."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        if self.languages and len(self.languages) != 2:
-            raise ConfigError(f"importing.languages=[{','.join(self.languages)}] must name two languages, source first")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionConfig:
-    """What `attention` draws."""
-
-    part: str = "cross"
-    """Attention of the encoder, the decoder, or cross (from the decoder to the encoder)."""
-    layer: int = 0
-    """Number of the layer, from 1; 0 draws all layers."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_choice("attention.part", self.part, ("encoder", "decoder", "cross"))
-        check_at_least("attention.layer", self.layer, 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchConfig:
     """What `batch` shows."""
 
@@ -113,29 +85,6 @@ class ParseConfig:
     def __post_init__(self) -> None:
         """Check the values."""
         check_choice("parse.format", self.format, ("bracketed", "drawn"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table3Config:
-    """The rows of the paper's Table 3 that `table3` trains."""
-
-    rows: list[str] = field(default_factory=list)
-    """Rows to train and score (base, a1, ..., big); empty is all."""
-    scale: str = "full"
-    """full (as in the paper), multi30k (every row in the same proportions, on Multi30k) or small (on the demo corpus,
-    in minutes)."""
-    base_steps: int = 0
-    """Steps of the row base at a smaller scale, in proportion for big; 0 for those of the scale."""
-    seeds: int = 1
-    """Number of seeds with which each row is trained, from `seed` on."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_choice("table3.scale", self.scale, ("full", "multi30k", "small"))
-        check_at_least("table3.base_steps", self.base_steps, 0)
-        check_between("table3.seeds", self.seeds, 1, 100)
-        if self.base_steps and self.scale == "full":
-            raise ConfigError("table3.base_steps needs a smaller table3.scale: the full rows have the paper's steps")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,14 +6,11 @@ from typing import TypeVar
 
 from nmt.config.checks import ADJUSTABLE, check_choice, check_plain_path
 from nmt.config.schema.commands import (
-    AttentionConfig,
     BatchConfig,
     DescribeConfig,
     ExportConfig,
-    ImportingConfig,
     ParseConfig,
     SynthesizeConfig,
-    Table3Config,
     TranslateConfig,
     TuneConfig,
 )
@@ -43,14 +40,9 @@ class Config:
     on a CPU the int8 export, if there is one of the same checkpoint that is faster and loses at most 0.2 BLEU."""
     input: str = field(default="-", metadata=ADJUSTABLE)
     """File to read (plain, .gz or .xz), or - for standard input. For export: text to verify the model with."""
-    source: str = field(default="", metadata=ADJUSTABLE)
-    """Folder of a model to import: Hugging Face's Marian format, or an export of this project."""
     output: str = field(default="-", metadata=ADJUSTABLE)
     """File to write. By default (-), translate and score write to standard output, report and attention to a file
     in the run's folder. `describe` also accepts json, like describe.format=json."""
-    compare: list[str] = field(default_factory=list, metadata=ADJUSTABLE)
-    """Runs to compare, by name, or groups of runs with several seeds, by a pattern such as base-*; the first is the
-    baseline."""
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
@@ -60,15 +52,12 @@ class Config:
     decoding: DecodingConfig = field(default_factory=DecodingConfig, metadata=ADJUSTABLE)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig, metadata=ADJUSTABLE)
     export: ExportConfig = field(default_factory=ExportConfig, metadata=ADJUSTABLE)
-    importing: ImportingConfig = field(default_factory=ImportingConfig, metadata=ADJUSTABLE)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig, metadata=ADJUSTABLE)
     tracking: TrackingConfig = field(default_factory=TrackingConfig, metadata=ADJUSTABLE)
-    attention: AttentionConfig = field(default_factory=AttentionConfig, metadata=ADJUSTABLE)
     batch: BatchConfig = field(default_factory=BatchConfig, metadata=ADJUSTABLE)
     translate: TranslateConfig = field(default_factory=TranslateConfig, metadata=ADJUSTABLE)
     synthesize: SynthesizeConfig = field(default_factory=SynthesizeConfig, metadata=ADJUSTABLE)
     parse: ParseConfig = field(default_factory=ParseConfig, metadata=ADJUSTABLE)
-    table3: Table3Config = field(default_factory=Table3Config, metadata=ADJUSTABLE)
     describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)
     tune: TuneConfig = field(default_factory=TuneConfig, metadata=ADJUSTABLE)
     paths: PathsConfig = field(default_factory=PathsConfig, metadata=ADJUSTABLE)
@@ -192,7 +181,9 @@ class Config:
             )
 
     def of(self, kind: type[Settings]) -> Settings:
-        """Return the group that has the settings of this class, which a feature declares."""
+        """Return what has the settings of this class, which a feature declares: a group, or this tree."""
+        if isinstance(self, kind):
+            return self
         for each in fields(self):
             if isinstance(group := getattr(self, each.name), kind):
                 return group

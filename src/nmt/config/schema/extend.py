@@ -24,13 +24,14 @@ def classes() -> Mapping[str, type]:
         group = _extended(original.type, [imported(each.code) for each in added.get(name, ())])  # type: ignore[arg-type]
         members.append((name, group, field(default_factory=group, metadata=original.metadata)))
         found[group.__name__] = group
-    for name in (name for name in added if name not in core):
+    for name in (name for name in added if name and name not in core):
         first, *others = added[name]
         group = _extended(imported(first.code), [imported(each.code) for each in others])
         metadata = ADJUSTABLE if first.adjustable else {}
         members.append((name, group, field(default_factory=group, metadata=metadata)))
         found[group.__name__] = group
-    found["Config"] = make_dataclass("Config", members, bases=(Config,), frozen=True, kw_only=True, namespace=HOME)
+    root = _extended(Config, [imported(each.code) for each in added.get("", ())])
+    found["Config"] = make_dataclass("Config", members, bases=(root,), frozen=True, kw_only=True, namespace=HOME)
     return found
 
 

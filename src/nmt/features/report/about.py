@@ -1,0 +1,153 @@
+"""Describe a run: recipe, machine, scores and settings."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import chain
+
+from nmt.config.saved import flatten
+from nmt.config.schema import Config, DecodingConfig
+from nmt.estimate.parameters import count_parameters, describe_depth, training_flops
+from nmt.evaluation.metrics import title
+from nmt.evaluation.record import EvaluationRecord
+from nmt.features.report.run import Run
+from nmt.paper.figures import paper_bleu, paper_f1, paper_perplexity
+from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.environment import Environment
+
+UNCOMPARED_SETTINGS = ("name", "checkpoint", "input", "output", "compare", "paths.data", "paths.outputs")
+"""Settings that a comparison of runs leaves out because they do not change the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedScore:
+    """A score of a run, and the paper's if there is one."""
+
+    split: str
+    """The path of the scores in eval/, such as test or last/test."""
+    name: str
+    value: float
+    paper: float | None
+    signature: str
+    """How the score was computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting, and its value in the base experiment."""
+
+    key: str
+    value: object
+    base: object
+
+    @property
+    def differs(self) -> bool:
+        """Whether the run has another value than the base experiment."""
+        return self.value != self.base
+
+
+def scores(run: Run) -> list[ReportedScore]:
+    """Return every score of every split, with the paper's if there is one; scores of other checkpoints come last."""
+    found = []
+    for path, record in run.all_scores().items():
+        split = path.rpartition("/")[2]
+        papers = {"bleu_paper": paper_bleu(run.config, split), "bracket_f1": paper_f1(run.config, split)}
+        for name, score in record.scores.items():
+            found.append(ReportedScore(path, title(name), score.score, papers.get(name), score.signature))
+        if record.perplexity is not None:
+            theirs = paper_perplexity(run.config) if split == "valid" else None
+            found.append(
+                ReportedScore(path, "Perplexity", record.perplexity, theirs, "of the references, per word piece")
+            )
+    return found
+
+
+def recipe(config: Config) -> str:
+    """Return model and training in one line."""
+    model, training = config.model, config.training
+    return (
+        f"{describe_depth(model)} layers, d_model {model.d_model}, d_ff {model.d_ff}, {model.heads} heads, "
+        f"dropout {model.dropout:g}, {model.norm_placement}-norm; {training.steps:,} steps "
+        f"of {training.batch_tokens:,} tokens per side, warmup {training.warmup_steps:,}, "
+        f"label smoothing {training.label_smoothing:g}"
+    )
+
+
+def origin(environment: Environment | None) -> str:
+    """Return the model that a run began from; empty if it began with random weights."""
+    if environment is None or environment.origin is None:
+        return ""
+    try:
+        return CheckpointRecord.from_json(environment.origin).summary
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return "a model whose record is damaged"
+
+
+def scored_checkpoint(record: EvaluationRecord) -> str:
+    """Return the checkpoint and the search that the scores come from; empty if the record does not name them."""
+    checkpoint, decoding = record.checkpoint, record.decoding
+    if checkpoint is None or decoding is None:
+        return ""
+    averaged = len(checkpoint.averaged_from)
+    name = f"{checkpoint.name} of {averaged}" if averaged else checkpoint.name
+    return f"checkpoint {name}, step {checkpoint.step:,}; {_search(decoding)}"
+
+
+def _search(decoding: DecodingConfig) -> str:
+    if decoding.strategy == "mbr":
+        return f"minimum Bayes risk ({decoding.utility}) of {decoding.candidates} candidates"
+    return f"beam {decoding.beam}, length penalty {decoding.alpha:g}" if decoding.strategy == "beam" else "sampled"
+
+
+def operations(count: float) -> str:
+    """Return a number of floating-point operations with a suitable unit."""
+    for unit, size in (("P", 1e15), ("T", 1e12), ("G", 1e9)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}FLOP"
+    return f"{count / 1e6:.3g} MFLOP"
+
+
+def machine(environment: Environment | None) -> str:
+    """Return the GPUs that a run was trained on, or its CPU and the number of threads."""
+    if environment is None:
+        return "unknown machine"
+    if environment.devices:
+        return ", ".join(f"{count} × {device}" for device, count in Counter(environment.devices).items())
+    threads = environment.threads
+    return f"{environment.cpu or 'unknown machine'}, {threads} thread{'s' if threads != 1 else ''}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time with a suitable unit."""
+    minutes, hours = seconds / 60, seconds / 3600
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{minutes:.0f} min" if minutes < 90 else f"{hours:.1f} h"
+
+
+def parameters(config: Config, source_vocabulary: int, target_vocabulary: int) -> list[tuple[str, int, float]]:
+    """Return name, number and share of the parameters of embedding, encoder and decoder."""
+    size = count_parameters(config.model, source_vocabulary, target_vocabulary)
+    return [(module, count, count / size.total) for module, count in size._asdict().items()]
+
+
+def step_flops(config: Config, source_vocabulary: int, target_vocabulary: int) -> int:
+    """Return the floating-point operations of a training step."""
+    size = count_parameters(config.model, source_vocabulary, target_vocabulary)
+    tokens = config.training.batch_tokens
+    return training_flops(config.model, size, target_vocabulary * config.model.d_model, tokens, tokens)
+
+
+def settings(config: Config) -> list[Setting]:
+    """Return every setting with its value in the base experiment, the default of the schema."""
+    base = flatten(asdict(Config()))
+    # the settings of the corpora of a mixture have no defaults
+    return [Setting(key, value, base.get(key, "")) for key, value in flatten(asdict(config)).items()]
+
+
+def differences(configs: Mapping[str, Config]) -> list[tuple[str, list[object]]]:
+    """Return the settings in which the configurations differ: the key and the value in each configuration."""
+    flat = [flatten(asdict(config)) for config in configs.values()]
+    keys = [key for key in dict.fromkeys(chain(*flat)) if key not in UNCOMPARED_SETTINGS]
+    values = {key: [each.get(key, "") for each in flat] for key in keys}
+    return [(key, found) for key, found in values.items() if any(value != found[0] for value in found[1:])]

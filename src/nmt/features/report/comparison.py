@@ -1,0 +1,191 @@
+"""Compare runs: scores with their significance, settings, and the sentences that differ most."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from sacrebleu.significance import PairedTest, Result
+
+from nmt.errors import UserError
+from nmt.evaluation.metrics import METRICS
+from nmt.features.report import about, curves, translations
+from nmt.features.report.page import Absent, PageData, build_section, render
+from nmt.features.report.run import Evaluated, Run
+
+BOOTSTRAP_SAMPLES = 1000
+MAX_SENTENCES = 1000
+"""The largest number of sentences of a split to show."""
+SIGNIFICANCE_LEVEL = 0.05
+"""Differences with a smaller p-value count as significant."""
+
+Runs = Mapping[str, Run]
+"""Runs by name; the others are compared with the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunScore:
+    """A score of a run, compared with the score of the first run."""
+
+    run: str
+    score: float
+    margin: float
+    """Half the width of the 95 % confidence interval."""
+    p_value: float | None
+    """p-value of the difference from the first run; None for the first run."""
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the score differs significantly from the score of the first run."""
+        return self.p_value is not None and self.p_value < SIGNIFICANCE_LEVEL
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreComparison:
+    """The scores of all runs by one metric on one split."""
+
+    split: str
+    metric: str
+    """The title of the metric."""
+    signature: str
+    scores: list[RunScore]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run in the head of the page."""
+
+    name: str
+    recipe: str
+    machine: str
+    duration: str
+
+
+class DifferingSentence(NamedTuple):
+    """A sentence that two runs translated differently; the script of the page reads it as a list."""
+
+    number: int
+    """Line number, from 1."""
+    source: str
+    first: translations.Segments
+    """The translation of the first run, compared with the translation of the second."""
+    second: translations.Segments
+    gain: float
+    """chrF of the second translation minus chrF of the first."""
+    chrf: float
+    """chrF of the second translation."""
+    reference: str
+
+
+def by_name(runs: Sequence[Run]) -> Runs:
+    """Return the runs by name; refuse fewer than two different runs."""
+    named = {run.name: run for run in runs}
+    if len(named) < 2 or len(named) < len(runs):
+        raise UserError("a comparison needs at least two different runs: compare=[run_a,run_b]")
+    return named
+
+
+def compare_scores(runs: Runs) -> list[ScoreComparison]:
+    """Compare the scores of every split that all runs have translated."""
+    shared = shared_splits(runs)
+    if not shared:
+        raise UserError("there is no split that all of these runs have translated: run `make eval` for each")
+    return [each for split in shared for each in _compare_split(split, read_same_text(runs, split))]
+
+
+def shared_splits(runs: Runs) -> list[str]:
+    """Return the splits that all runs have translated, test first."""
+    first, *others = runs.values()
+    return [split for split in first.splits() if all(split in run.splits() for run in others)]
+
+
+def read_same_text(runs: Runs, split: str) -> dict[str, Evaluated]:
+    """Return the translations of a split by each run; refuse runs whose text differs."""
+    found = {name: run.evaluated(split) for name, run in runs.items()}
+    texts = {(tuple(each.sources), tuple(each.references)) for each in found.values()}
+    if len(texts) > 1:
+        raise UserError(f"the text of {split} differs between the runs, so their scores cannot be compared")
+    return found
+
+
+def _compare_split(split: str, evaluated: Mapping[str, Evaluated]) -> list[ScoreComparison]:
+    """Compare all runs with the first run by the paired bootstrap of sacreBLEU."""
+    first = next(iter(evaluated.values()))
+    systems: list[tuple[str, Sequence[str]]] = [(name, each.hypotheses) for name, each in evaluated.items()]
+    compared = []
+    for metric in METRICS.values():
+        if metric.sacrebleu is None:
+            continue
+        made = {"": metric.sacrebleu(first.bleu_tokenizer)}
+        test = PairedTest(systems, made, first.all_references, test_type="bs", n_samples=BOOTSTRAP_SAMPLES)
+        signatures, results = test()
+        ((name, signature),) = signatures.items()  # sacreBLEU's own name for the metric
+        scores = [_run_score(run, result) for run, result in zip(evaluated, results[name], strict=True)]
+        compared.append(ScoreComparison(split, metric.title, str(signature), scores))
+    return compared
+
+
+def _run_score(run: str, result: Result | str) -> RunScore:
+    assert isinstance(result, Result)
+    return RunScore(run, float(result.score), float(result.ci or 0.0), result.p_value)
+
+
+def differing_sentences(runs: Runs, split: str) -> list[DifferingSentence]:
+    """Return the sentences of a split whose chrF differs between the first two runs, largest difference first."""
+    (_, first), (_, second), *_ = read_same_text(runs, split).items()
+    pairs = zip(translations.sentences(first), translations.sentences(second), strict=True)
+    differing = [(ours, theirs) for ours, theirs in pairs if ours.chrf != theirs.chrf]
+    differing.sort(key=lambda pair: -abs(pair[1].chrf - pair[0].chrf))
+    return [_differing_sentence(ours, theirs) for ours, theirs in differing[:MAX_SENTENCES]]
+
+
+def _differing_sentence(ours: translations.Sentence, theirs: translations.Sentence) -> DifferingSentence:
+    marked = translations.mark_differences("".join(ours.hypothesis), "".join(theirs.hypothesis))
+    gain, score = round(theirs.chrf - ours.chrf, 1), round(theirs.chrf, 1)
+    return DifferingSentence(ours.number, ours.source, *marked, gain, score, "".join(ours.reference))
+
+
+def _summary(run: Run) -> RunSummary:
+    duration = about.duration(run.training_seconds())
+    return RunSummary(run.name, about.recipe(run.config), about.machine(run.environment), duration)
+
+
+def comparison(runs: Runs) -> str:
+    """Return the page of a comparison."""
+    scores = build_section(lambda: compare_scores(runs))
+    differing = about.differences({name: run.config for name, run in runs.items()})
+    return render_comparison(
+        runs, list(runs)[:2], {"comparisons": scores, "differences": differing, "columns": list(runs)}
+    )
+
+
+def render_comparison(runs: Runs, pair: Sequence[str], sections: Mapping[str, object]) -> str:
+    """Return a page with curves of all runs, the sentences in which a pair of them differs, and further sections."""
+    two = {name: runs[name] for name in pair}
+    found = {split: build_section(partial(differing_sentences, two, split)) for split in shared_splits(two)}
+    usual = {
+        "runs": [_summary(run) for run in runs.values()],
+        "pair": list(pair),
+        "curves": build_section(lambda: curves.overlaid_curves(runs)),
+        "sentences": {split: each if isinstance(each, Absent) else len(each) for split, each in found.items()},
+        "groups": None,
+        "notes": [],
+    }
+    shown = {split: each for split, each in found.items() if not isinstance(each, Absent)}
+    return render("comparison.html", usual | dict(sections), PageData(sentences=shown))
+
+
+def as_text(runs: Runs) -> str:
+    """Return the scores and the settings that differ as plain text."""
+    width = max(map(len, runs))
+    lines = []
+    for compared in compare_scores(runs):
+        lines.append(f"{compared.split}: {compared.metric}  ({compared.signature})")
+        for each in compared.scores:
+            p_value = "" if each.p_value is None else f"  p = {each.p_value:.3f}{' *' if each.is_significant else ''}"
+            lines.append(f"  {each.run:<{width}}  {each.score:6.2f} ± {each.margin:.2f}{p_value}")
+    lines.append(f"\n* differs significantly from {next(iter(runs))} (paired bootstrap, p < {SIGNIFICANCE_LEVEL})")
+    differing = about.differences({name: run.config for name, run in runs.items()})
+    lines.append("\nsettings that differ:" if differing else "\nno settings differ")
+    lines += [f"  {key}: {', '.join(map(str, values))}" for key, values in differing]
+    return "\n".join(lines)

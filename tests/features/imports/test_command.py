@@ -1,0 +1,39 @@
+"""The name of an imported run."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt import cli
+from nmt.config.schema import Config
+from nmt.errors import UserError
+from nmt.features.imports import command
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], "opus-mt"),
+        (["name=mine"], "mine"),
+        ([f"name={Config().name}"], Config().name),  # a name like any other
+    ],
+)
+def test_run_has_the_name_that_is_given_or_that_of_the_folder(
+    tmp_path: Path, words: list[str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = []
+
+    def stop(config: Config) -> None:
+        names.append(config.name)
+        raise UserError("stopped before anything is read")
+
+    monkeypatch.setattr(command, "import_folder", stop)
+    assert cli.main(["import", f"source={tmp_path}/opus-mt", *words]) == 2
+    assert names == [expected]
+
+
+def test_folder_without_a_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["import", "source=/"]) == 2
+    assert capsys.readouterr().err == "nmt: name= must be the plain name of a folder, of at most 64 characters\n"
+    assert cli.main(["import"]) == 2
+    assert capsys.readouterr().err == "nmt: name the folder of a model to import: nmt import source=FOLDER\n"
