@@ -68,6 +68,8 @@ class Feature:
     """By the name of the group; "" is for settings in no group."""
     choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict)
     """By setting, then by the value that names the code."""
+    prepares_training: str = ""
+    """A function that may change the settings of a run before training: see `nmt.training.preparation`."""
 
 
 @cache

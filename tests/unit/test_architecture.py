@@ -34,7 +34,6 @@ LAYERS = [
     Layer("what can be deleted: a folder per feature, which may import all below", ("nmt.features",)),
     Layer("commands made of other commands", ("nmt.commands.demo",)),
     Layer("one module per command", ("nmt.commands",)),
-    Layer("the fastest settings, by measurement", ("nmt.tuning",)),
     Layer("models for other programs", ("nmt.export",)),
     Layer("section 5 of the paper: steps, validation, checkpointing", ("nmt.training",)),
     Layer("scores of translations", ("nmt.evaluation",)),

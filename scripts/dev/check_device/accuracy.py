@@ -17,12 +17,12 @@ from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.keys import with_values
 from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, TrainingConfig
 from nmt.data.synthetic import synthetic_pairs
+from nmt.features.tuning.search import Settings
 from nmt.model.attention import Attend, FlashAttend, PaddedAttend, ShortAttend
 from nmt.model.kernels.residual import dropout_add, dropout_add_norm
 from nmt.model.kernels.softmax import softmax_gradient_
 from nmt.model.packed import Packed
 from nmt.training.new_trainer import new_trainer
-from nmt.tuning.search import Settings
 from shared.synthetic import synthetic_batches
 
 WORDS = 1000

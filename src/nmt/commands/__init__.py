@@ -61,11 +61,6 @@ _CORE = {
         trains=True,
         distributed=True,
     ),
-    "tune": Command(
-        "nmt.commands.tune",
-        "measure the settings that make training fastest on this machine",
-        ("tune", "model", "training.batch_tokens", "training.device_tokens", *COMMON),
-    ),
     "describe": Command(
         "nmt.commands.describe",
         "estimate the size, memory, time and cost of a run",

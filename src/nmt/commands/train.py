@@ -28,11 +28,11 @@ from nmt.training.build import build_checkpoint_manager, build_state, open_data,
 from nmt.training.compiled import try_cuda_graphs
 from nmt.training.loop import Ending, Loop
 from nmt.training.memory_check import check_memory
+from nmt.training.preparation import prepare_training
 from nmt.training.resume import find_checkpoint, finished_message
 from nmt.training.schedule import warmup_warning
 from nmt.training.trainer import Trainer
 from nmt.training.validation import check_bleu, validate
-from nmt.tuning.apply import Taken, keep_tuned, take_tuned
 
 STOPPED_EXIT_CODE = 143
 """Exit code after a signal, so that a script does not continue as if training were finished."""
@@ -40,8 +40,7 @@ STOPPED_EXIT_CODE = 143
 
 def run(config: Config) -> None:
     """Train from the run's last checkpoint, or from the start."""
-    taken = take_tuned(config)
-    config = taken.config
+    config, prepared = prepare_training(config)
     with distributed.session(config.runtime) as machine, _exclusive_run_folder(config):
         distributed.check_same(shared_settings(config), "settings")
         with distributed.together():
@@ -53,9 +52,10 @@ def run(config: Config) -> None:
         if checkpoint is not None and (message := finished_message(checkpoint, config)):
             _print(message)
             return
-        if checkpoint is None and distributed.is_main():
-            keep_tuned(config, taken.tuned)
-        _print_tuned(taken)
+        for each in prepared:
+            if checkpoint is None and distributed.is_main() and each.begin is not None:
+                each.begin(config)
+            each.announce()
         noise = make_noise(config.noise, data.tokenizer, config.seed, config.data.max_pieces)
         state = build_state(config, machine, data.tokenizer, checkpoint, origin)
         trainer, begun_from = state.trainer, _origin_record(config, checkpoint, origin)
@@ -143,12 +143,6 @@ def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:
     if trainer.step:
         epoch, batch, _ = trainer.data_position
         _print(f"going on from step {trainer.step} (epoch {epoch + 1}, batch {batch + 1})")
-
-
-def _print_tuned(taken: Taken) -> None:
-    """Print which tuned settings the run has taken, or why it has taken none."""
-    if taken.message and distributed.is_main():
-        print(taken.message, file=sys.stdout if taken.tuned else sys.stderr, flush=True)
 
 
 def _print_ending(ending: Ending, config: Config, step: int) -> None:

@@ -27,11 +27,6 @@ class RunLayout:
         return self.folder / SETTINGS
 
     @property
-    def tuned(self) -> Path:
-        """The tuned settings that the run took when it began, if any."""
-        return self.folder / "tuned.yaml"
-
-    @property
     def environment(self) -> Path:
         """The code, the machine and the data that the run was trained with."""
         return self.folder / "environment.json"

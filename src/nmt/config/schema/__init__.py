@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         ParseConfig,
         SynthesizeConfig,
         TranslateConfig,
-        TuneConfig,
     )
     from nmt.config.schema.config import Config
     from nmt.config.schema.data import DataConfig, TokenizerConfig
@@ -61,5 +60,4 @@ __all__ = [
     "TrackingConfig",
     "TrainingConfig",
     "TranslateConfig",
-    "TuneConfig",
 ]

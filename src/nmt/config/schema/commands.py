@@ -1,6 +1,6 @@
 """The settings that belong to one command."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from nmt.config.checks import check_at_least, check_between, check_choice
 from nmt.config.choices import CHOICES
@@ -102,20 +102,3 @@ class DescribeConfig:
         """Check the values."""
         check_at_least("describe.gpus", self.gpus, 0)
         check_choice("describe.format", self.format, ("text", "json"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TuneConfig:
-    """What `tune` measures, and for how long."""
-
-    choices: list[str] = field(default_factory=list)
-    """Settings to choose, such as runtime.threads; empty is all that the run leaves open on this device."""
-    seconds: float = 0.0
-    """Most seconds per setting; 0 is 120 on a GPU and 30 on a CPU."""
-    devices: int = 0
-    """Devices that the run will use, each with its share of the batch; 0 is all GPUs of this machine, or one CPU."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_between("tune.seconds", self.seconds, 0, 3600)
-        check_between("tune.devices", self.devices, 0, 1_000_000)

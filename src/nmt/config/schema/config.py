@@ -12,7 +12,6 @@ from nmt.config.schema.commands import (
     ParseConfig,
     SynthesizeConfig,
     TranslateConfig,
-    TuneConfig,
 )
 from nmt.config.schema.data import TREES, DataConfig, TokenizerConfig
 from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
@@ -59,7 +58,6 @@ class Config:
     synthesize: SynthesizeConfig = field(default_factory=SynthesizeConfig, metadata=ADJUSTABLE)
     parse: ParseConfig = field(default_factory=ParseConfig, metadata=ADJUSTABLE)
     describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)
-    tune: TuneConfig = field(default_factory=TuneConfig, metadata=ADJUSTABLE)
     paths: PathsConfig = field(default_factory=PathsConfig, metadata=ADJUSTABLE)
 
     def __post_init__(self) -> None:

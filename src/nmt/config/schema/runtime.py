@@ -37,15 +37,11 @@ class RuntimeConfig:
     """Processes that prepare data; 0 is one per core."""
     timeout_minutes: float = 10.0
     """End training on several devices if one process does not respond to the others for this long."""
-    tuned: str = "auto"
-    """Settings that `nmt tune` measured, for those that are left open: auto (take them if they were measured on this
-    machine for this model and batch), required (end with an error if there are none) or off."""
 
     def __post_init__(self) -> None:
         """Check the values."""
         check_choice("runtime.device", self.device, ("auto", "cpu", "cuda", "mps"))
         check_choice("runtime.precision", self.precision, ("auto", "fp32", "bf16", "fp16"))
-        check_choice("runtime.tuned", self.tuned, ("auto", "required", "off"))
         check_choice("runtime.attention", self.attention, ("auto", "padded", "flash", "short"))
         if self.cuda_graphs and not self.compile:
             raise ConfigError("runtime.cuda_graphs=true needs runtime.compile=true")

@@ -5,38 +5,35 @@ settings resumes without them, and one that began with some resumes with the sam
 """
 
 import os
-from typing import NamedTuple
+from functools import partial
 
 from nmt.config.keys import value_of, with_values, written
 from nmt.config.schema import Config
 from nmt.errors import CommonError, UserError
+from nmt.features.tuning.choices import TUNABLE
+from nmt.features.tuning.record import Tuned, fingerprint, first_difference, read_tuned, tuned_file
+from nmt.features.tuning.settings import TunedRuntime
 from nmt.runs.layout import RunLayout, step_of_folder_name
 from nmt.storage.files import remove, write_text
-from nmt.tuning.choices import TUNABLE
-from nmt.tuning.record import Tuned, fingerprint, first_difference, read_tuned, tuned_file
+from nmt.training.preparation import Prepared
+
+FILE = "tuned.yaml"
+"""The tuned settings that a run took when it began, in its folder."""
 
 
-class Taken(NamedTuple):
-    """The settings of a run after tuned ones are taken."""
-
-    config: Config
-    message: str
-    """One line for the user; empty if there is nothing to say."""
-    tuned: Tuned | None
-    """The file that was taken."""
-
-
-def take_tuned(config: Config) -> Taken:
+def take_tuned(config: Config) -> Prepared:
     """Return the settings, with tuned values for those that they leave open if there are some for this run."""
-    if config.runtime.tuned == "off":
-        return Taken(config, "", None)
-    required, begun = config.runtime.tuned == "required", has_begun(config)
+    wanted = config.of(TunedRuntime).tuned
+    keep = partial(keep_tuned, None)
+    if wanted == "off":
+        return Prepared(config, begin=keep)
+    required, begun = wanted == "required", has_begun(config)
     expected = fingerprint(config, int(os.environ.get("WORLD_SIZE", "1")))
-    path = RunLayout(config.run_folder).tuned if begun else tuned_file(config, expected)
+    path = config.run_folder / FILE if begun else tuned_file(config, expected)
     if not path.exists():
         if required:
             raise CommonError(_missing(config, begun=begun))
-        return Taken(config, "", None)
+        return Prepared(config, begin=keep)
     try:
         tuned = read_tuned(path, config)
         if difference := first_difference(tuned.fingerprint, expected):
@@ -47,14 +44,15 @@ def take_tuned(config: Config) -> Taken:
     except UserError as error:
         if required:
             raise CommonError(str(error)) from error
-        return Taken(config, f"warning: {error}; this run does not use it", None)
+        return Prepared(config, f"warning: {error}; this run does not use it", is_warning=True, begin=keep)
     listed = " ".join(f"{key}={written(value)}" for key, value in values.items())
-    return Taken(tuned_config, f"tuned settings of {path}: {listed or 'the defaults'}", tuned)
+    message = f"tuned settings of {path}: {listed or 'the defaults'}"
+    return Prepared(tuned_config, message, begin=partial(keep_tuned, tuned))
 
 
-def keep_tuned(config: Config, tuned: Tuned | None) -> None:
+def keep_tuned(tuned: Tuned | None, config: Config) -> None:
     """Keep the tuned settings of a new run in its folder, for when it is resumed."""
-    path = RunLayout(config.run_folder).tuned
+    path = config.run_folder / FILE
     if tuned is None:
         remove(path)
     else:

@@ -1,7 +1,6 @@
 """Which runs take tuned settings, and what happens with files that do not fit or are damaged."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,11 @@ import yaml
 from nmt.config.keys import value_of, with_values
 from nmt.config.schema import Config, ModelConfig, PathsConfig, RuntimeConfig
 from nmt.errors import ConfigError, UserError
+from nmt.features.tuning.apply import FILE, has_begun, take_tuned
+from nmt.features.tuning.choices import CHOICES, TUNABLE, Situation, open_choices
+from nmt.features.tuning.record import fingerprint, read_tuned, tuned_file, write_tuned
+from nmt.features.tuning.search import Outcome, Row, Value
 from nmt.runs.layout import RunLayout
-from nmt.tuning.apply import has_begun, keep_tuned, take_tuned
-from nmt.tuning.choices import CHOICES, TUNABLE, Situation, open_choices
-from nmt.tuning.record import fingerprint, read_tuned, tuned_file, write_tuned
-from nmt.tuning.search import Outcome, Row, Value
 
 CHOSEN: dict[str, Value] = {"runtime.precision": "fp32", "runtime.parallel": 1, "runtime.compile": True}
 
@@ -85,51 +84,57 @@ def test_settings_that_are_given_win(config: Config, key: str, given: Value) -> 
 def test_run_with_another_model_batch_or_precision_takes_nothing(config: Config, key: str, value: Value) -> None:
     write(config)
     other = with_values(config, {key: value})
-    assert take_tuned(other) == (other, "", None)
+    assert (take_tuned(other).config, take_tuned(other).message) == (other, "")
 
 
 def test_run_on_another_number_of_devices_takes_nothing(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     write(config)
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert take_tuned(config).tuned is None
+    assert take_tuned(config).config == config
+
+
+def begin_training(config: Config) -> None:
+    begin_run = take_tuned(config).begin
+    assert begin_run is not None
+    begin_run(config)
 
 
 def test_run_takes_nothing_if_tuning_is_off(config: Config) -> None:
     write(config)
     off = with_values(config, {"runtime.tuned": "off"})
-    assert take_tuned(off) == (off, "", None)
+    assert (take_tuned(off).config, take_tuned(off).message) == (off, "")
 
 
 def test_run_without_tuned_settings_is_silent_unless_they_are_required(config: Config) -> None:
-    assert take_tuned(config) == (config, "", None)
+    assert (take_tuned(config).config, take_tuned(config).message) == (config, "")
     with pytest.raises(UserError, match="run `nmt tune` with the same settings first"):
         take_tuned(with_values(config, {"runtime.tuned": "required"}))
 
 
 def test_resumed_run_keeps_the_settings_that_it_began_with(config: Config) -> None:
     write(config)
-    keep_tuned(config, take_tuned(config).tuned)
+    begin_training(config)
     begin(config)
     write(config, {"runtime.parallel": 4})
     assert values(take_tuned(config).config) == CHOSEN
 
 
 def test_run_that_began_without_tuned_settings_resumes_without_them(config: Config) -> None:
-    keep_tuned(config, take_tuned(config).tuned)
+    begin_training(config)
     begin(config)
     write(config)
-    assert take_tuned(config) == (config, "", None)
+    assert (take_tuned(config).config, take_tuned(config).message) == (config, "")
     with pytest.raises(UserError, match="began without tuned settings"):
         take_tuned(with_values(config, {"runtime.tuned": "required"}))
 
 
 def test_new_run_does_not_keep_the_settings_of_an_earlier_one(config: Config) -> None:
     path = write(config)
-    keep_tuned(config, take_tuned(config).tuned)
-    assert RunLayout(config.run_folder).tuned.exists()
+    begin_training(config)
+    assert (config.run_folder / FILE).exists()
     path.unlink()
-    keep_tuned(config, take_tuned(config).tuned)
-    assert not RunLayout(config.run_folder).tuned.exists()
+    begin_training(config)
+    assert not (config.run_folder / FILE).exists()
 
 
 def test_run_has_begun_only_with_the_checkpoint_of_a_step(config: Config) -> None:
@@ -170,7 +175,7 @@ def test_file_that_does_not_fit_is_a_line_and_not_an_end(config: Config, damage:
     path.write_text(damage(path.read_text(encoding="utf-8")), encoding="utf-8")
     taken = take_tuned(config)
     assert taken.config == config
-    assert taken.tuned is None
+    assert taken.is_warning
     assert taken.message.startswith("warning: ")
     assert taken.message.isprintable()
     with pytest.raises(UserError):
@@ -207,9 +212,9 @@ def test_only_settings_that_are_left_open_are_chosen(config: Config) -> None:
 
 
 def test_named_choices_are_made_alone(config: Config) -> None:
-    named = replace(config, tune=replace(config.tune, choices=["runtime.parallel"]))
+    named = with_values(config, {"tune.choices": ["runtime.parallel"]})
     assert [choice.setting for choice in open_choices(named, "cpu")] == ["runtime.parallel"]
-    wrong = replace(config, tune=replace(config.tune, choices=["runtime.paralel"]))
+    wrong = with_values(config, {"tune.choices": ["runtime.paralel"]})
     with pytest.raises(ConfigError, match=r"did you mean runtime\.parallel\?"):
         open_choices(wrong, "cpu")
 

@@ -12,12 +12,13 @@ from nmt.data.mixed_store import open_training_text
 from nmt.data.store import Pairs
 from nmt.data.synthetic import MAX_LENGTH, synthetic_pairs
 from nmt.errors import UserError
+from nmt.features.tuning.bench import TrainingBench
+from nmt.features.tuning.choices import open_choices
+from nmt.features.tuning.record import fingerprint, tuned_file, write_tuned
+from nmt.features.tuning.search import Outcome, Row, Search
+from nmt.features.tuning.settings import TuneConfig
+from nmt.features.tuning.table import as_lines, as_text
 from nmt.text.tokenizer import Tokenizer
-from nmt.tuning.bench import TrainingBench
-from nmt.tuning.choices import open_choices
-from nmt.tuning.record import fingerprint, tuned_file, write_tuned
-from nmt.tuning.search import Outcome, Row, Search
-from nmt.tuning.table import as_lines, as_text
 
 SECONDS = {"cuda": 120.0, "cpu": 30.0}
 """Default time limits per choice."""
@@ -43,7 +44,7 @@ def run(config: Config) -> None:
             "remove some of them, or train with them as they are"
         )
     text, devices = _text(config), _devices(config, machine)
-    seconds = config.tune.seconds or SECONDS.get(machine.device.type, SECONDS["cpu"])
+    seconds = config.of(TuneConfig).seconds or SECONDS.get(machine.device.type, SECONDS["cpu"])
     bench = TrainingBench(config, text.pairs, text.vocabularies, devices)
     if machine.device.type == "cpu":
         bench.fit_batch(seconds / STEPS_PER_CHOICE, limit=seconds)
@@ -92,4 +93,4 @@ def _text(config: Config) -> Text:
 def _devices(config: Config, machine: Machine) -> int:
     """Return how many devices the run will use."""
     gpus = torch.cuda.device_count() if machine.device.type == "cuda" else 1
-    return config.tune.devices or gpus
+    return config.of(TuneConfig).devices or gpus

@@ -16,9 +16,9 @@ from nmt.compute.machine import choose_device
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
+from nmt.features.tuning.choices import TUNABLE
+from nmt.features.tuning.search import Outcome, Value
 from nmt.storage.files import write_text
-from nmt.tuning.choices import TUNABLE
-from nmt.tuning.search import Outcome, Value
 
 MAX_BYTES, MAX_DEPTH = 256 * 1024, 4
 """The largest file that is read, and its deepest nesting: tuning writes a few kilobytes, nested three levels deep."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from nmt.config.keys import written
-from nmt.tuning.search import Outcome, Row, Settings
+from nmt.features.tuning.search import Outcome, Row, Settings
 
 HEAD = f"{'choice':<24}{'candidate':<12}{'tokens/s':>12}{'ratio':>8}  note"
 

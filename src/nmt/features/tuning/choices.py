@@ -12,7 +12,8 @@ from nmt.compute.threads import MAX_WORKERS
 from nmt.config.keys import all_keys, value_of
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, nearest
-from nmt.tuning.search import Value
+from nmt.features.tuning.search import Value
+from nmt.features.tuning.settings import TuneConfig
 
 SMALLEST_SHARE = 2048
 """The fewest tokens per micro-batch that are tried on a GPU, which needs more to be busy."""
@@ -119,7 +120,7 @@ TUNABLE = {choice.setting: choice for choices in CHOICES.values() for choice in 
 
 def open_choices(config: Config, device: str) -> list[Choice]:
     """Return the choices that a run on this type of device leaves open, or those of them that `tune.choices` names."""
-    wanted = config.tune.choices
+    wanted = config.of(TuneConfig).choices
     for setting in wanted:
         if setting not in TUNABLE:
             raise ConfigError(f"tune.choices names {setting}, which is not measured; {nearest(setting, TUNABLE)}")

@@ -1,0 +1,35 @@
+"""What features do before a run is trained."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from nmt.compute import distributed
+from nmt.config.schema import Config
+from nmt.feature import features, imported
+
+
+class Prepared(NamedTuple):
+    """The settings of a run after a feature has seen them."""
+
+    config: Config
+    message: str = ""
+    """One line for the user; empty if there is nothing to say."""
+    is_warning: bool = False
+    begin: Callable[[Config], None] | None = None
+    """What else the main process does when training begins, and not when it is resumed."""
+
+    def announce(self) -> None:
+        """Print the message, on the first process only."""
+        if self.message and distributed.is_main():
+            print(self.message, file=sys.stderr if self.is_warning else sys.stdout, flush=True)
+
+
+def prepare_training(config: Config) -> tuple[Config, Sequence[Prepared]]:
+    """Let each feature that asks for it change the settings of a run, in turn."""
+    prepared: list[Prepared] = []
+    for feature in features().values():
+        if feature.prepares_training:
+            prepared.append(imported(feature.prepares_training)(config))
+            config = prepared[-1].config
+    return config, prepared
