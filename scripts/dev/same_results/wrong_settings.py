@@ -1,0 +1,19 @@
+"""Commands that must end in a one-line error, after the settings of the plain run."""
+
+WRONG_SETTINGS = (
+    ("train", "training.stepz=3", "model=bigg"),
+    ("train", "model=bigg", "training.stepz=3"),
+    ("train", "training.optimizer=adm", "training.r_drop=-1"),
+    ("train", "model.architecture=decoder_only", "training.guided_weight=0.1", "training.r_drop=1"),
+    ("train", "training.guided_weight=0.1", "noise.typos=0.1"),
+    ("train", "model.layer_drop=0.1", "runtime.compile=true", "name=compiled"),
+    ("train", "training.freeze=[encodr]", "name=frozen"),
+    ("train", "data.corpus=absent", "name=absent"),
+    ("train", "model.d_model=16", "training.steps=20"),
+    ("data", "data.train_alignments=text/test.links"),
+    ("data", "data.mixture.more.tag=@more@", "data.corpus=wrong"),
+    ("translate", "decoding.terms=text/absent.tsv", "decoding.strategy=sample"),
+    ("translate", "decoding.groups=3", "decoding.beam=4"),
+    ("translate", "decoding.well_formed=true"),
+    ("score", "checkpoint=last", "input=text/one_column.tsv"),
+)
