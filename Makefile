@@ -81,7 +81,7 @@ tune: ## Measure the settings that train fastest on this machine, for later runs
 table3: ## Train and score the rows of the paper's Table 3; smaller: ARGS="table3.scale=multi30k" or small
 bench: ## Measure what to expect on this machine; compared with other toolkits: ARGS="setup", "train", or "--help"
 test: ## Run the quick tests, like CI
-test-all: ## Run all tests, including slow ones, and those for a GPU if there is one
+test-all: ## Run everything that can be tested here, in stages: ARGS="--list", "--only wheel old"
 
 lint: $(READY) ## Check style and types
 	@$(VENV_PYTHON) -m ruff check

@@ -56,7 +56,7 @@ def command(target: str, words: Sequence[str], processes: int = 1) -> list[str]:
         case "test":
             return ["-m", "pytest", *PARALLEL, *words]
         case "test-all":
-            return ["-m", "pytest", *PARALLEL, "-m", "", *words]
+            return [str(SCRIPTS / "dev" / "test_all"), *words]
         case "bench":
             return [str(SCRIPTS / "bench"), *(words or ["machine"])]
     nmt = ["-m", "nmt", target, *words]

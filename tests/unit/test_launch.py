@@ -88,7 +88,13 @@ def launched(
 ) -> tuple[int, list[list[str]], str]:
     """Run the launcher with stubs for the programs it starts; return its exit code, what it started, and errors."""
     notes, scripts = folder / "notes", folder / "scripts"
-    for program in ("nmt/__main__.py", "pytest.py", "scripts/bench/__main__.py", "scripts/torchrun"):
+    for program in (
+        "nmt/__main__.py",
+        "pytest.py",
+        "scripts/bench/__main__.py",
+        "scripts/dev/test_all/__main__.py",
+        "scripts/torchrun",
+    ):
         note_taker(folder / program, notes, code)
     (folder / "nmt" / "__init__.py").touch()
     shutil.copy(LAUNCH, scripts)
@@ -118,9 +124,12 @@ def test_args_are_split_by_the_shells_quoting_rules_only(tmp_path: Path, argumen
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize(("target", "more"), [("test", []), ("test-all", ["-m", ""])])
-def test_args_are_passed_to_pytest(tmp_path: Path, target: str, more: list[str]) -> None:
-    assert launched(tmp_path, target, "-k 'one or two'")[:2] == (7, [["pytest", *PARALLEL, *more, "-k", "one or two"]])
+def test_args_are_passed_to_pytest(tmp_path: Path) -> None:
+    assert launched(tmp_path, "test", "-k 'one or two'")[:2] == (7, [["pytest", *PARALLEL, "-k", "one or two"]])
+
+
+def test_args_are_passed_to_the_stages(tmp_path: Path) -> None:
+    assert launched(tmp_path, "test-all", "--only wheel")[:2] == (7, [["test_all", "--only", "wheel"]])
 
 
 def test_unclosed_quotation_mark_is_an_error_and_nothing_starts(tmp_path: Path) -> None:

@@ -1,0 +1,147 @@
+"""Stages that install: the extras with all tests, COMET's tests, and the wheel."""
+
+import os
+import re
+import shutil
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from test_all.stages import ROOT, Context, StageError
+
+PIP = ("-m", "pip", "install", "-q", "--disable-pip-version-check")
+LOCK = ROOT / "requirements.lock"
+ALONE = ("dev", "comet")
+"""Extras that the other ones are not installed with: .venv has the first, and the second conflicts with them."""
+EXTRAS_PYTHON = ROOT / ".venv" / "extras" / "bin" / "python"
+COMET_PYTHON = ROOT / ".venv" / "comet" / "bin" / "python"
+PARALLEL = ("-n", "auto", "--dist", "loadfile")
+SKIPPED = re.compile(r"^(\d+) skipped: ([^\n]*)", re.MULTILINE)
+"""What tests/conftest.py prints per reason."""
+ELSEWHERE = ("needs the extra comet", "root may write anywhere")
+"""Tests that one process has to skip, and that run in another one, of the stage comet or of `_as_nobody`."""
+OF_ROOT = "tests/unit/storage/test_lock.py"
+
+
+def install_extras(context: Context) -> None:
+    """Install the extras that fit together, each alone if not all of them can be had."""
+    python = _layer(context)
+    names = sorted(_extras().keys() - set(ALONE))
+    context.say(f"installing {', '.join(names)}")
+    if _install(context, python, names):
+        return
+    had = [name for name in names if _install(context, python, [name])]
+    for name in sorted(set(names) - set(had)):
+        context.skipped[f"extra: {name} cannot be installed here"] += 1
+    if not had:
+        raise StageError("no extra can be installed")
+
+
+def _extras() -> Mapping[str, list[str]]:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        found: Mapping[str, list[str]] = tomllib.load(file)["project"]["optional-dependencies"]
+    return found
+
+
+def _install(context: Context, python: Path, extras: list[str]) -> bool:
+    """Install extras of this clone, and return whether that was possible."""
+    words = ["--constraint", str(LOCK), "--no-build-isolation", "--editable", f".[{','.join(extras)}]"]
+    try:
+        context.run(python, *PIP, *words)
+    except StageError:
+        return False
+    return True
+
+
+def _layer(context: Context) -> Path:
+    """Make an environment that adds to the present one without changing it, and return its Python."""
+    if not EXTRAS_PYTHON.exists():
+        context.run(sys.executable, "-m", "venv", "--without-pip", EXTRAS_PYTHON.parents[1])
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        below = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
+        (EXTRAS_PYTHON.parents[1] / "lib" / version / "site-packages" / "below.pth").write_text(below)
+    return EXTRAS_PYTHON
+
+
+def run_tests(context: Context) -> None:
+    """Run all tests: with the extras if the stage before has installed them."""
+    python = EXTRAS_PYTHON if EXTRAS_PYTHON.exists() else Path(sys.executable)
+    output = context.run(python, "-m", "pytest", *PARALLEL, "-m", "", *context.words, show=True)
+    skipped = SKIPPED.findall(output)
+    as_nobody = any(reason.startswith("root may") for _, reason in skipped) and _as_nobody(context, python)
+    for count, reason in skipped:
+        if reason.startswith("needs the extra comet") or (as_nobody and reason.startswith("root may")):
+            continue
+        context.skipped[f"tests: {reason.partition(': ')[0]}"] += int(count)
+
+
+def _as_nobody(context: Context, python: Path) -> bool:
+    """Run the tests that root cannot run as another user; return whether that is possible."""
+    if not shutil.which("setpriv"):
+        return False
+    home = context.folder / "nobody"
+    home.mkdir()
+    for folder in (home, context.folder):
+        os.chown(folder, 65534, 65534)
+    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    environment = {"HOME": str(home), "TMPDIR": str(home), "PYTEST_DEBUG_TEMPROOT": str(home)}
+    try:
+        context.run(*user, python, "-c", "import nmt, pytest", environment=environment)
+    except StageError:
+        return False
+    context.say("the tests that root skips, as another user")
+    words = ("-p", "no:cacheprovider", OF_ROOT)
+    return "skipped" not in context.run(*user, python, "-m", "pytest", *words, environment=environment)
+
+
+def run_comet(context: Context) -> None:
+    """Run the tests of COMET, with the locked torch and older versions of other packages."""
+    if not COMET_PYTHON.exists():
+        context.run(sys.executable, "-m", "venv", COMET_PYTHON.parents[1])
+    torch = context.folder / "torch.txt"
+    torch.write_text(_locked("torch"), encoding="utf-8")
+    context.say("installing comet and dev")
+    context.run(COMET_PYTHON, *PIP, "--constraint", torch, "--editable", ".[comet,dev]")
+    output = context.run(COMET_PYTHON, "-m", "pytest", "tests/unit/evaluation/test_comet.py", show=True)
+    for count, reason in SKIPPED.findall(output):
+        if not reason.startswith("unbabel-comet is installed"):
+            context.skipped[f"tests: {reason}"] += int(count)
+
+
+def _locked(package: str) -> str:
+    """Return the line of the lock about a package."""
+    (line,) = [each for each in LOCK.read_text(encoding="utf-8").splitlines() if each.startswith(f"{package}==")]
+    return f"{line}\n"
+
+
+def run_wheel(context: Context) -> None:
+    """Build the wheel, install it in a path with spaces, and run the demo, a translation and Python's interface."""
+    folder = context.folder / "a path with spaces"
+    work = folder / "work"
+    work.mkdir(parents=True)
+    context.say("building the wheel")
+    build = ("-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--wheel-dir", context.folder)
+    context.run(sys.executable, *build, ROOT)
+    (wheel,) = context.folder.glob("nmt-*.whl")
+    context.run(sys.executable, "-m", "venv", folder / "environment")
+    programs = folder / "environment" / "bin"
+    context.say("installing it")
+    context.run(programs / "python", *PIP, "--constraint", LOCK, wheel)
+    context.say("nmt --help, demo and translate; import nmt")
+    if "usage" not in context.run(programs / "nmt", "--help", cwd=work).lower():
+        raise StageError("nmt --help prints no usage")
+    small = ("training.steps=6", "training.save_every=2", "training.valid_every=2", "evaluation.splits=[test]")
+    context.run(programs / "nmt", "demo", *small, "decoding.beam=1", "decoding.extra_length=2", cwd=work)
+    if not (work / "outputs" / "demo" / "report.html").is_file():
+        raise StageError("the demo wrote no report")
+    lines = "the man sees a dog\n\na dog\n"
+    translated = context.run(programs / "nmt", "translate", "experiment=demo", cwd=work, text=lines)
+    program = (
+        "from pathlib import Path; import nmt; assert Path(nmt.__file__).is_relative_to(Path.cwd().parent), nmt;"
+        "print('translated', nmt.load('outputs/demo').translate(['a dog'])[0].text)"
+    )
+    loaded = context.run(programs / "python", "-c", program, cwd=work)
+    if translated.count("\n") < lines.count("\n") or "translated" not in loaded:
+        raise StageError("a translation is missing")

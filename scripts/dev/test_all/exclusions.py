@@ -1,0 +1,35 @@
+"""The commands of README and docs that the stage `documents` does not run, each with the reason."""
+
+from collections.abc import Iterable
+
+from test_all.statements import Statement
+
+NOT_RUN = {
+    "make test": "the stage tests runs more",
+    "make demo    #": "the stage demo runs it in full size",
+    "make table3 ARGS=\"table3.scale=": "takes 25 minutes or hours; the stage table3 runs two rows",
+    ".venv/bin/python scripts/bench": "a measurement of minutes, partly with other toolkits; tests/unit/test_bench.py",
+    **{
+        f".venv/bin/python scripts/dev/{tool}": "a tool of the developers that takes minutes or hours"
+        for tool in ("fake_cuda", "faults", "full_size", "fuzz", "load_test", "measure_step", "soak", "techniques")
+    },
+    "PYTHONPATH=src python scripts/dev/check_device": "takes 10 minutes; tests/integration/test_check_device.py",
+    ".venv/bin/python -m": "the stage tests runs it",
+    "sbatch": "needs Slurm; tests/unit/test_slurm.py runs the script with a substitute",
+    ".venv/bin/python scripts/torchrun --nnodes": "needs two machines; tests/integration/test_ranks.py",
+    'make eval ARGS="experiment=demo decoding.strategy=mbr decoding.epsilon=0.02 decoding.utility=comet':
+        "needs a model of the Hub; the stage comet uses one with random weights",
+    'make eval ARGS="experiment=demo evaluation.comet=': "needs a model of the Hub, as above",
+}  # fmt: skip
+"""Reasons by the beginning of the commands."""
+
+
+def reason_not_to_run(text: str) -> str:
+    """Return why a command is not run; empty if it is."""
+    return next((reason for start, reason in NOT_RUN.items() if text.startswith(start)), "")
+
+
+def stale_exclusions(found: Iterable[Statement]) -> list[str]:
+    """Return the exclusions to which no command belongs."""
+    texts = [each.text for each in found]
+    return [start for start in NOT_RUN if not any(text.startswith(start) for text in texts)]

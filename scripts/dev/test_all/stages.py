@@ -1,0 +1,182 @@
+"""Stages that run one after the other, each with a time limit, a log and a line in the table at the end."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Timer
+
+ROOT = Path(__file__).resolve().parents[3]
+LOG_LINES = 40
+"""Lines of its log that a failed stage prints."""
+OF_MAKE = ("MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKELEVEL", "MAKEFILES", "ARGS")
+"""Variables by which the make that runs the stages would change a make that a stage runs."""
+
+
+class StageError(Exception):
+    """A stage failed; the message says what did."""
+
+
+class SkipStage(Exception):  # noqa: N818 (nothing is wrong)
+    """A stage cannot run here; the message says why."""
+
+
+@dataclass
+class Context:
+    """What a stage works with: a folder of its own, a log, and the words for pytest."""
+
+    folder: Path
+    log: Path
+    seconds: float
+    words: Sequence[str] = ()
+    skipped: Counter[str] = field(default_factory=Counter)
+    """How often something was skipped, by reason."""
+    ends: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Start the clock, unless this is a copy."""
+        self.ends = self.ends or time.monotonic() + self.seconds
+
+    def say(self, text: str) -> None:
+        """Print a line of progress, and write it to the log."""
+        print(f"  {text}", flush=True)
+        with self.log.open("a", encoding="utf-8") as log:
+            print(f"== {text}", file=log)
+
+    def run(
+        self,
+        *command: str | Path,
+        cwd: Path = ROOT,
+        environment: Mapping[str, str] | None = None,
+        text: str = "",
+        show: bool = False,
+        codes: Iterable[int] = (0,),
+    ) -> str:
+        """Run a command until the end of the stage's time, and return its output, which also goes to the log.
+
+        Raise StageError if it ends with another exit code than `codes`.
+        """
+        words = [str(word) for word in command]
+        shown = shlex.join(words) if len(words) > 1 else words[0]
+        process = subprocess.Popen(
+            words, cwd=cwd, env=clean_environment(environment), text=True, errors="replace", start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        late = Timer(max(0.0, self.ends - time.monotonic()), end_group, [process])
+        late.start()
+        output = []
+        try:
+            assert process.stdin
+            assert process.stdout
+            with suppress(BrokenPipeError), process.stdin as given:
+                given.write(text)
+            with self.log.open("a", encoding="utf-8") as log:
+                print(f"$ {shown}", file=log, flush=True)
+                for line in process.stdout:
+                    output.append(line)
+                    log.write(line)
+                    if show:
+                        print(line, end="", flush=True)
+            code = process.wait()
+        finally:
+            late.cancel()
+            end_group(process)
+        if time.monotonic() >= self.ends:
+            raise StageError(f"not finished after {self.seconds:,.0f} s: {shown}")
+        if code not in codes:
+            raise StageError(f"exit code {code}: {shown}")
+        return "".join(output)
+
+
+def clean_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of commands: offline, without this program's make, with `more` variables."""
+    found = {name: value for name, value in os.environ.items() if name not in (*OF_MAKE, "PYTHONPATH", "VIRTUAL_ENV")}
+    return {**found, "WANDB_MODE": "offline", "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1", **(more or {})}
+
+
+def end_group(process: "subprocess.Popen[str]") -> None:
+    """End a process and all that it has started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A named part of `make test-all`."""
+
+    name: str
+    what: str
+    run: Callable[[Context], None]
+    minutes: float
+    """What it takes on two cores."""
+    most_minutes: float
+    """It is ended after this time."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a stage ended."""
+
+    name: str
+    outcome: str
+    seconds: float
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+
+def run_stages(stages: Iterable[Stage], words: Sequence[str] = ()) -> list[Result]:
+    """Run all stages, also those after a failed one; keep the log of a failed one."""
+    return [_run_stage(stage, words) for stage in stages]
+
+
+def _run_stage(stage: Stage, words: Sequence[str]) -> Result:
+    print(f"== {stage.name}: {stage.what} ==", flush=True)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix=f"nmt-{stage.name}-", ignore_cleanup_errors=True) as name:
+        log = Path(tempfile.gettempdir()) / f"nmt-test-all-{stage.name}-{os.getpid()}.log"
+        context = Context(Path(name), log, 60 * stage.most_minutes, words)
+        log.touch()
+        outcome = "passed"
+        try:
+            stage.run(context)
+        except SkipStage as reason:
+            outcome = "skipped"
+            context.skipped[f"stage {stage.name}: {reason}"] += 1
+        except Exception as error:
+            outcome = "failed"
+            _show_failure(log, error)
+        else:
+            log.unlink()
+    return Result(stage.name, outcome, time.monotonic() - started, dict(context.skipped))
+
+
+def _show_failure(log: Path, error: Exception) -> None:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    print(*(f"  | {line}" for line in lines[-LOG_LINES:]), sep="\n")
+    kind = "" if isinstance(error, StageError) else f"{type(error).__name__}: "
+    print(f"  failed: {kind}{error}\n  the whole log: {log}", flush=True)
+
+
+def summary(results: Sequence[Result]) -> list[str]:
+    """Return a table of the stages, and one line: how many passed, and what was skipped and why."""
+    lines = [f"{result.name:10} {result.outcome:8} {result.seconds:7,.0f} s" for result in results]
+    skipped: Counter[str] = Counter()
+    for result in results:
+        skipped.update(result.skipped)
+    passed = sum(result.outcome == "passed" for result in results)
+    minutes, seconds = divmod(round(sum(result.seconds for result in results)), 60)
+    said = "; ".join(f"{count} {reason}" for reason, count in sorted(skipped.items())) or "nothing"
+    return [*lines, f"test-all: {passed} of {len(results)} stages passed in {minutes} min {seconds} s; skipped: {said}"]
+
+
+def refuse(message: str) -> int:
+    """Print what the user has to change, and return the exit code for it."""
+    print(f"test_all: {message}", file=sys.stderr)
+    return 2
