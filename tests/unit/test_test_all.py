@@ -1,6 +1,7 @@
 """scripts/dev/test_all: stages that fail, time limits, the last line, and the commands that it takes from documents."""
 
 import json
+import re
 import shutil
 import sys
 import time
@@ -215,3 +216,11 @@ def test_a_run_that_begins_again_is_not_resumed(tmp_path: Path) -> None:
         else:
             with pytest.raises(StageError, match="not resumed"):
                 check_steps(metrics)
+
+
+def test_contributing_says_what_the_gate_runs() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (yes|no)\b[^|]*\|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert [name for name, _ in rows] == [each.name for each in STAGES]
+    found = re.search(r"--only ([\w ]+)'", (ROOT / ".ci" / "run").read_text())
+    assert found
+    assert found[1].split() == [name for name, said in rows if said == "yes"]

@@ -32,7 +32,6 @@ RUNS = (
 )
 """What the documents take for granted: the runs of their first commands."""
 BEFORE = {
-    "cluster.md": (),
     "fine_tuning.md": (
         'make all ARGS="experiment=own name=mine data.train=[train.en,train.de]"',
         'make export ARGS="export=huggingface"',
@@ -41,7 +40,10 @@ BEFORE = {
     "mixtures.md": ("make data ARGS=\"experiment=mixture/own data.stages=['crawled until 20000','crawled main:3']\"",),
     "questions.md": (
         "make train average eval ARGS='experiment=multi30k name=mine'",
-        *(f".venv/bin/nmt {command} -m seed=1,2,3 experiment=multi30k name=mine" for command in ("train", "eval")),
+        *(
+            f".venv/bin/nmt {command} -m seed=1,2,3 experiment=multi30k name=mine"
+            for command in ("train", "average", "eval")
+        ),
     ),
     "scaling.md": ('make data ARGS="experiment=modern/wmt14_en_de_base_100k data.corpus=deduplicated"',),
     "serving.md": ('make export ARGS="experiment=multi30k"',),
@@ -51,6 +53,7 @@ FORGET = {
     'make all ARGS="experiment=own data.': ("data/own", "outputs/own"),
     'make data train average eval ARGS="experiment=own name=tuned': ("data/news", "outputs/tuned"),
     ".venv/bin/python scripts/torchrun --standalone": ("outputs/wmt14_en_de_big",),
+    'make data train average eval ARGS="experiment=multi30k training.steps=14000': ("outputs/multi30k",),
 }
 """Folders deleted before a command, by its beginning: what another command made, to which it is an alternative."""
 _PORT = Lock()
