@@ -12,6 +12,7 @@ import pytest
 from nmt.config.compose import compose
 from test_all.__main__ import STAGES, main
 from test_all.chains import FLOOR, check_floor
+from test_all.documents import BEFORE, FORGET
 from test_all.environments import SKIPPED, run_tests
 from test_all.exclusions import NOT_RUN, reason_not_to_run, stale_exclusions
 from test_all.old_versions import END, check_steps
@@ -178,6 +179,12 @@ def test_every_exclusion_belongs_to_a_command_and_has_a_reason() -> None:
     assert stale_exclusions(FOUND) == []
     assert all(NOT_RUN.values())
     assert stale_exclusions([Statement("README.md", "make demo")]) == [each for each in NOT_RUN if each != "make demo"]
+
+
+def test_every_preparation_belongs_to_a_document_or_a_command() -> None:
+    assert set(BEFORE) <= {each.document for each in FOUND}
+    for start in FORGET:
+        assert any(each.text.startswith(start) and not reason_not_to_run(each.text) for each in FOUND), start
 
 
 def test_small_settings_are_valid_and_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,11 +17,8 @@ ALONE = ("dev", "comet")
 """Extras that the other ones are not installed with: .venv has the first, and the second conflicts with them."""
 EXTRAS_PYTHON = ROOT / ".venv" / "extras" / "bin" / "python"
 COMET_PYTHON = ROOT / ".venv" / "comet" / "bin" / "python"
-PARALLEL = ("-n", "auto", "--dist", "loadfile")
 SKIPPED = re.compile(r"^(\d+) skipped: ([^\n]*)", re.MULTILINE)
 """What tests/conftest.py prints per reason."""
-ELSEWHERE = ("needs the extra comet", "root may write anywhere")
-"""Tests that one process has to skip, and that run in another one, of the stage comet or of `_as_nobody`."""
 OF_ROOT = "tests/unit/storage/test_lock.py"
 
 
@@ -68,7 +65,7 @@ def _layer(context: Context) -> Path:
 def run_tests(context: Context) -> None:
     """Run all tests: with the extras if the stage before has installed them."""
     python = EXTRAS_PYTHON if EXTRAS_PYTHON.exists() else Path(sys.executable)
-    output = context.run(python, "-m", "pytest", *PARALLEL, "-m", "", *context.words, show=True)
+    output = context.run(python, "scripts/launch.py", "test", "-m", "", *context.words, show=True)
     skipped = SKIPPED.findall(output)
     as_nobody = any(reason.startswith("root may") for _, reason in skipped) and _as_nobody(context, python)
     for count, reason in skipped:
@@ -85,7 +82,8 @@ def _as_nobody(context: Context, python: Path) -> bool:
     home.mkdir()
     for folder in (home, context.folder):
         os.chown(folder, 65534, 65534)
-    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    reading = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")  # the clone may lie below /root
+    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *reading)
     environment = {"HOME": str(home), "TMPDIR": str(home), "PYTEST_DEBUG_TEMPROOT": str(home)}
     try:
         context.run(*user, python, "-c", "import nmt, pytest", environment=environment)

@@ -4,12 +4,11 @@ The versions are chosen by the subjects of their commits. Each prepares a corpus
 code; then today's must evaluate, translate with and resume that run, without preparing the corpus again.
 """
 
-import io
 import json
 import re
+import shutil
 import subprocess
 import sys
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,9 +80,9 @@ def _git(*words: str) -> str:
 def _check(context: Context, version: Version, commit: str) -> None:
     """Prepare and train with the code of a commit, then score, translate and train on with today's."""
     folder = context.folder / commit[:10]
-    packed = subprocess.run(["git", "archive", commit, "src", "conf"], cwd=ROOT, capture_output=True, check=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(folder / "code", filter="data")
+    packed = context.folder / "code.tar"
+    context.run("git", "archive", "--output", packed, commit, "src", "conf")
+    shutil.unpack_archive(packed, folder / "code")
     for seed, (split, count) in enumerate({"train": 60, "valid": 6, "test": 6, "other": 30}.items()):
         write_pairs(folder / f"{split}.en", folder / f"{split}.de", sentence_pairs(count, seed + 1))
     old, new = ({"PYTHONPATH": str(home / "src"), "OMP_NUM_THREADS": "1"} for home in (folder / "code", ROOT))
