@@ -12,7 +12,7 @@ import pytest
 from nmt.config.compose import compose
 from test_all.__main__ import STAGES, main
 from test_all.chains import FLOOR, check_floor
-from test_all.documents import BEFORE, FORGET
+from test_all.documents import BEFORE, FORGET, run_document
 from test_all.environments import SKIPPED, run_tests
 from test_all.exclusions import NOT_RUN, reason_not_to_run, stale_exclusions
 from test_all.old_versions import END, check_steps
@@ -65,18 +65,19 @@ def test_a_failed_stage_stops_no_other(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_last_line_says_what_was_skipped_and_why() -> None:
     results = [
-        Result("tests", "passed", 61.0, {"tests: needs a CUDA device": 12}),
-        Result("old", "skipped", 0.2, {"stage old: no history": 1}),
+        Result("tests", "passed", 61.0, 90.0, {"tests: needs a CUDA device": 12}),
+        Result("old", "skipped", 0.2, 0.1, {"stage old: no history": 1}),
         Result("demo", "failed", 9.0),
     ]
     lines = summary(results)
-    assert [line.split()[:2] for line in lines[:3]] == [["tests", "passed"], ["old", "skipped"], ["demo", "failed"]]
-    assert lines[3:] == [
+    assert [line.split()[:2] for line in lines[1:4]] == [["tests", "passed"], ["old", "skipped"], ["demo", "failed"]]
+    assert lines[4:] == [
         "test-all: 1 of 3 stages passed in 1 min 10 s; skipped: 1 stage old: no history; 12 tests: needs a CUDA device"
     ]
     assert summary([Result("demo", "passed", 2.0)])[-1].endswith("1 of 1 stages passed in 0 min 2 s; skipped: nothing")
 
 
+@pytest.mark.slow
 def test_a_stage_and_what_it_has_started_end_after_its_time(tmp_path: Path) -> None:
     late = ["sh", "-c", f"sleep 3; touch {tmp_path}/late"]
     program = f"import subprocess, time; subprocess.Popen({late}); time.sleep(30)"
@@ -181,12 +182,24 @@ def test_every_exclusion_belongs_to_a_command_and_has_a_reason() -> None:
     assert stale_exclusions([Statement("README.md", "make demo")]) == [each for each in NOT_RUN if each != "make demo"]
 
 
+def test_a_failed_command_of_a_document_stops_no_other(context: Context, capsys: pytest.CaptureFixture[str]) -> None:
+    clone = context.folder / "clone"
+    clone.mkdir()
+    commands = ["touch one", "echo 'nmt: it is wrong'\nexit 3", "test -e one && touch two", "false | true"]
+    failed = run_document(context, clone, "usage.md", commands)
+    assert [each.splitlines()[0] for each in failed] == ["usage.md: echo 'nmt: it is wrong'", "usage.md: false | true"]
+    assert "nmt: it is wrong" in failed[0]
+    assert (context.folder / "usage.md" / "two").exists()
+    assert "FAILED: echo 'nmt: it is wrong' nmt: it is wrong\n" in capsys.readouterr().out
+
+
 def test_every_preparation_belongs_to_a_document_or_a_command() -> None:
     assert set(BEFORE) <= {each.document for each in FOUND}
     for start in FORGET:
         assert any(each.text.startswith(start) and not reason_not_to_run(each.text) for each in FOUND), start
 
 
+@pytest.mark.slow
 def test_small_settings_are_valid_and_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     demo = tmp_path / "src/nmt/data/sources/demo.py"
     demo.parent.mkdir(parents=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from subprocess import STDOUT, Popen
 from threading import Lock
@@ -17,7 +18,7 @@ from test_all.environments import EXTRAS_PYTHON
 from test_all.exclusions import reason_not_to_run, stale_exclusions
 from test_all.small_clone import make_small_clone
 from test_all.stages import Context, StageError, clean_environment, end_group
-from test_all.statements import DOCUMENTS, Statement, statements
+from test_all.statements import DOCUMENTS, statements
 
 SERVE = "make serve"
 ADDRESS = "http://127.0.0.1:5000/health"
@@ -70,10 +71,20 @@ def run_documents(context: Context) -> None:
     for command in RUNS:
         context.say(command)
         context.run(*BASH, command, cwd=clone, environment=_environment(clone))
-    by_document = {name: [each for each in chosen if each.document == name] for name in {e.document for e in chosen}}
-    with ThreadPoolExecutor(2) as pool:
-        failed = list(pool.map(lambda name: _run_document(context, clone, name, by_document[name]), by_document))
-    if wrong := [line for lines in failed for line in lines]:
+    by_document: dict[str, list[str]] = {}
+    for each in chosen:
+        by_document.setdefault(each.document, list(BEFORE.get(each.document, ()))).append(each.text)
+    longest_first = sorted(by_document, key=lambda name: -len(by_document[name]))
+    pool = ThreadPoolExecutor(2)
+    try:
+        wrong = list(
+            chain(*pool.map(lambda name: run_document(context, clone, name, by_document[name]), longest_first))
+        )
+    finally:
+        context.ends = 0.0  # nothing more begins after an interruption
+        context.stop()
+        pool.shutdown(cancel_futures=True)
+    if wrong:
         with context.log.open("a", encoding="utf-8") as log:
             print(*wrong, sep="\n", file=log)
         raise StageError(f"{len(wrong)} of {len(chosen)} commands failed")
@@ -85,17 +96,19 @@ def _environment(clone: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(clone / "src"), "PATH": path, "OMP_NUM_THREADS": "1"}
 
 
-def _run_document(context: Context, clone: Path, name: str, chosen: Sequence[Statement]) -> list[str]:
+def run_document(context: Context, clone: Path, name: str, commands: Sequence[str]) -> list[str]:
     """Run the commands of a document in a copy of the clone; return a text per failed one."""
     folder = context.folder / name
     shutil.copytree(clone, folder, symlinks=True)
     own = replace(context, folder=folder, log=context.folder / f"{name}.log")
     failed = []
     with ExitStack() as stack:
-        if any(each.text.startswith(SERVE) for each in chosen):
+        if any(each.startswith(SERVE) for each in commands):
             stack.enter_context(_PORT)
         servers = stack.enter_context(ExitStack())
-        for text in (*BEFORE.get(name, ()), *(each.text for each in chosen)):
+        for text in commands:
+            if not context.ends:
+                break
             started = time.monotonic()
             own.log.write_text("", encoding="utf-8")
             for old in (name for start, names in FORGET.items() if text.startswith(start) for name in names):

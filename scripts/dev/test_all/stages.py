@@ -1,6 +1,7 @@
 """Stages that run one after the other, each with a time limit, a log and a line in the table at the end."""
 
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -40,6 +41,7 @@ class Context:
     skipped: Counter[str] = field(default_factory=Counter)
     """How often something was skipped, by reason."""
     ends: float = 0.0
+    running: set["subprocess.Popen[str]"] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """Start the clock, unless this is a copy."""
@@ -50,6 +52,11 @@ class Context:
         print(f"  {text}", flush=True)
         with self.log.open("a", encoding="utf-8") as log:
             print(f"== {text}", file=log)
+
+    def stop(self) -> None:
+        """End the commands that run in other threads."""
+        for process in list(self.running):
+            end_group(process)
 
     def run(
         self,
@@ -70,6 +77,7 @@ class Context:
             words, cwd=cwd, env=clean_environment(environment), text=True, errors="replace", start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
+        self.running.add(process)
         late = Timer(max(0.0, self.ends - time.monotonic()), end_group, [process])
         late.start()
         output = []
@@ -89,6 +97,7 @@ class Context:
         finally:
             late.cancel()
             end_group(process)
+            self.running.discard(process)
         if time.monotonic() >= self.ends:
             raise StageError(f"not finished after {self.seconds:,.0f} s: {shown}")
         if code not in codes:
@@ -128,6 +137,8 @@ class Result:
     name: str
     outcome: str
     seconds: float
+    cpu_seconds: float = 0.0
+    """What the commands computed, which does not depend on other work on the machine."""
     skipped: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -138,7 +149,7 @@ def run_stages(stages: Iterable[Stage], words: Sequence[str] = ()) -> list[Resul
 
 def _run_stage(stage: Stage, words: Sequence[str]) -> Result:
     print(f"== {stage.name}: {stage.what} ==", flush=True)
-    started = time.monotonic()
+    started, computed = time.monotonic(), _children_seconds()
     with tempfile.TemporaryDirectory(prefix=f"nmt-{stage.name}-", ignore_cleanup_errors=True) as name:
         log = Path(tempfile.gettempdir()) / f"nmt-test-all-{stage.name}-{os.getpid()}.log"
         context = Context(Path(name), log, 60 * stage.most_minutes, words)
@@ -154,7 +165,14 @@ def _run_stage(stage: Stage, words: Sequence[str]) -> Result:
             _show_failure(log, error)
         else:
             log.unlink()
-    return Result(stage.name, outcome, time.monotonic() - started, dict(context.skipped))
+    cpu_seconds = _children_seconds() - computed
+    return Result(stage.name, outcome, time.monotonic() - started, cpu_seconds, dict(context.skipped))
+
+
+def _children_seconds() -> float:
+    """Return the CPU time of all commands that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _show_failure(log: Path, error: Exception) -> None:
@@ -166,7 +184,11 @@ def _show_failure(log: Path, error: Exception) -> None:
 
 def summary(results: Sequence[Result]) -> list[str]:
     """Return a table of the stages, and one line: how many passed, and what was skipped and why."""
-    lines = [f"{result.name:10} {result.outcome:8} {result.seconds:7,.0f} s" for result in results]
+    lines = [f"{'stage':10} {'':8} {'time':>9} {'CPU time':>11}"]
+    lines += [
+        f"{result.name:10} {result.outcome:8} {result.seconds:7,.0f} s {result.cpu_seconds:9,.0f} s"
+        for result in results
+    ]
     skipped: Counter[str] = Counter()
     for result in results:
         skipped.update(result.skipped)
