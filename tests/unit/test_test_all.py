@@ -152,6 +152,17 @@ def test_reasons_for_which_pytest_skips_are_counted(context: Context, monkeypatc
     assert len(SKIPPED.findall(output)) == 4
 
 
+@pytest.mark.parametrize("closing", ["2 failed, 7 passed in 1.00s", "7 passed, 1 error in 61.00s (0:01:01)"])
+def test_skipped_tests_are_counted_if_others_fail(
+    closing: str, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = f"3 skipped: needs a browser: apt-get install chromium\n{closing}\n"
+    monkeypatch.setattr(Context, "run", lambda *_, **__: output)
+    with pytest.raises(StageError, match="tests failed"):
+        run_tests(context)
+    assert context.skipped == {"tests: needs a browser": 3}
+
+
 def test_blocks_are_split_into_commands_as_they_are_written() -> None:
     block = (
         "make demo    # all of it\n\n# only a comment\n"

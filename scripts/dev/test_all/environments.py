@@ -19,6 +19,10 @@ EXTRAS_PYTHON = ROOT / ".venv" / "extras" / "bin" / "python"
 COMET_PYTHON = ROOT / ".venv" / "comet" / "bin" / "python"
 SKIPPED = re.compile(r"^(\d+) skipped: ([^\n]*)", re.MULTILINE)
 """What tests/conftest.py prints per reason."""
+FAILED = re.compile(r"^(?:\d+ \w+, )*\d+ (?:failed|errors?)\b.* in ", re.MULTILINE)
+"""pytest's closing line if tests failed."""
+TESTS_FAILED = 1
+"""pytest's exit code for it."""
 OF_ROOT = "tests/unit/storage/test_lock.py"
 
 
@@ -65,13 +69,16 @@ def _layer(context: Context) -> Path:
 def run_tests(context: Context) -> None:
     """Run all tests: with the extras if the stage before has installed them."""
     python = EXTRAS_PYTHON if EXTRAS_PYTHON.exists() else Path(sys.executable)
-    output = context.run(python, "scripts/launch.py", "test", "-m", "", *context.words, show=True)
+    words = ("scripts/launch.py", "test", "-m", "", *context.words)
+    output = context.run(python, *words, show=True, codes=(0, TESTS_FAILED))
     skipped = SKIPPED.findall(output)
     as_nobody = any(reason.startswith("root may") for _, reason in skipped) and _as_nobody(context, python)
     for count, reason in skipped:
         if reason.startswith("needs the extra comet") or (as_nobody and reason.startswith("root may")):
             continue
         context.skipped[f"tests: {reason.partition(': ')[0]}"] += int(count)
+    if FAILED.search(output):
+        raise StageError("tests failed; the end of the log says how to run them again")
 
 
 def _as_nobody(context: Context, python: Path) -> bool:

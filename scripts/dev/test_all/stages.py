@@ -127,7 +127,7 @@ class Stage:
     minutes: float
     """What it takes on two cores."""
     most_minutes: float
-    """It is ended after this time."""
+    """It is ended after this time, which allows for a slow or busy machine."""
 
 
 @dataclass(frozen=True)
