@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+from test_all.environments import EXTRAS_PYTHON
 from test_all.stages import Context, StageError
 
 NMT = (sys.executable, "-m", "nmt")
@@ -24,12 +25,17 @@ def run_table3(context: Context) -> None:
 
 
 def run_demo(context: Context) -> None:
-    """Run the whole demo, and compare its BLEU with the floor."""
+    """Run the whole demo, compare its BLEU with the floor, and export its model if the extras are installed."""
     context.run(*NMT, "demo", *_places(context.folder))
     for split in ("test", "unseen"):
         file = context.folder / "outputs" / "demo" / "eval" / f"{split}.json"
         check_floor(file, split)
         context.say(f"{split}: {bleu(file):.1f} BLEU")
+    if EXTRAS_PYTHON.exists():
+        context.say("the exports of its model for CTranslate2")
+        for quantization in ("float32", "int8"):
+            words = ("experiment=demo", f"export.quantization={quantization}", *_places(context.folder))
+            context.run(EXTRAS_PYTHON, "-m", "nmt", "export", *words)
 
 
 def bleu(file: Path) -> float:

@@ -47,7 +47,6 @@ BEFORE = {
         ),
     ),
     "scaling.md": ('make data ARGS="experiment=modern/wmt14_en_de_base_100k data.corpus=deduplicated"',),
-    "serving.md": ('make export ARGS="experiment=multi30k"',),
 }
 """What else a document takes for granted."""
 FORGET = {

@@ -15,6 +15,8 @@ NOT_RUN = {
     },
     "PYTHONPATH=src python scripts/dev/check_device": "takes 10 minutes; tests/integration/test_check_device.py",
     ".venv/bin/python -m": "the stage tests runs it",
+    'make export ARGS="experiment=': "needs a model that has learned; the stage demo exports one in both ways",
+    'make serve ARGS="experiment=multi30k engine=ctranslate2"': "needs such an export",
     "sbatch": "needs Slurm; tests/unit/test_slurm.py runs the script with a substitute",
     ".venv/bin/python scripts/torchrun --nnodes": "needs two machines; tests/integration/test_ranks.py",
     'make eval ARGS="experiment=demo decoding.strategy=mbr decoding.epsilon=0.02 decoding.utility=comet':
