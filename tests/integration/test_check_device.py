@@ -12,6 +12,8 @@ import torch
 from check_device import __main__ as check_device
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "dev"
+pytestmark = pytest.mark.slow
+
 SMALL = ("--device", "cpu", "--shapes", "tiny", "--batch-tokens", "512", "--steps", "1", "--minutes", "4")
 
 
@@ -22,7 +24,6 @@ def check(*options: str, **environment: str) -> subprocess.CompletedProcess[str]
     )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_cpu_is_checked_and_everything_is_in_one_file(tmp_path: Path) -> None:
     file = tmp_path / "found.json"
     done = check(*SMALL, "--processes", "2", "--json", str(file))
@@ -48,7 +49,6 @@ def test_cpu_is_checked_and_everything_is_in_one_file(tmp_path: Path) -> None:
     assert sections["tuning"]["results"][0]["setting"] == "default"
 
 
-@pytest.mark.slow
 def test_section_without_time_is_recorded_and_the_file_is_written(tmp_path: Path) -> None:
     file = tmp_path / "found.json"
     done = check(*SMALL[:-1], "0.001", "--json", str(file))

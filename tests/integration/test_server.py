@@ -152,6 +152,7 @@ def test_slow_vanishing_and_junk_clients_disturb_nobody(server: Server, expected
         assert received == b"" or b" 408 " in received.splitlines()[0]
 
 
+@pytest.mark.slow
 def test_load_with_bad_clients_has_no_errors(server: Server) -> None:
     found = asyncio.run(
         load_test.with_bad_clients(server.address[1], server.process.pid, [[line] for line in LINES], 1.0)

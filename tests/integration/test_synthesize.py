@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,18 +21,40 @@ Words = list[str]
 
 @pytest.fixture
 def text(corpus: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "monolingual.en"
+    return write_text(corpus, tmp_path)
+
+
+@pytest.fixture
+def words(settings: Words, whole: Path, text: Path, tmp_path: Path) -> Words:
+    return translating(settings, whole, text, tmp_path / "made")
+
+
+@pytest.fixture(scope="module")
+def shards(settings: Words, corpus: Path, whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that was made in the usual way."""
+    folder = tmp_path_factory.mktemp("synthesize")
+    made(translating(settings, whole, write_text(corpus, folder), folder / "made"))
+    return folder / "made"
+
+
+@pytest.fixture
+def copied(shards: Path, tmp_path: Path) -> Path:
+    """Return a copy of that folder, which the same command continues."""
+    shutil.copytree(shards, tmp_path / "made")
+    return tmp_path / "made"
+
+
+def write_text(corpus: Path, folder: Path) -> Path:
+    path = folder / "monolingual.en"
     lines = [*LINES, *(corpus / "train.en").read_text(encoding="utf-8").splitlines()[:30]]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
 
-@pytest.fixture
-def words(settings: Words, whole: Path, text: Path, tmp_path: Path) -> Words:
+def translating(settings: Words, whole: Path, text: Path, folder: Path) -> Words:
     """Return overrides that translate the text with the run toy, in four shards."""
-    kept = [each for each in settings if not each.startswith("paths.outputs=")]
     return [
-        *kept, f"paths.outputs={whole}", "checkpoint=last", f"input={text}", f"synthesize.folder={tmp_path / 'made'}",
+        *settings, f"paths.outputs={whole}", "checkpoint=last", f"input={text}", f"synthesize.folder={folder}",
         "synthesize.shard_lines=10", "decoding.batch_tokens=100", "runtime.precision=fp32",
     ]  # fmt: skip
 
@@ -106,21 +129,21 @@ def test_an_interruption_changes_nothing(
     assert not list((tmp_path / "again").glob("*.partial"))
 
 
-def test_two_processes_make_the_same_shards(words: Words, tmp_path: Path) -> None:
-    made([*words, "runtime.threads=2"])
+def test_two_processes_make_the_same_shards(words: Words, shards: Path, tmp_path: Path) -> None:
     pair = [*words, f"synthesize.folder={tmp_path / 'pair'}", "runtime.threads=1"]
     ended = [each.wait() for each in start_group(main, ["synthesize", *pair], processes=2)]
     assert [each.returncode for each in ended] == [0, 0], ended
     assert "35 pairs" in "".join(each.stdout for each in ended)  # the last one to finish reports
-    assert contents(tmp_path / "pair") == contents(tmp_path / "made")
+    assert contents(tmp_path / "pair") == contents(shards)
 
 
 @pytest.mark.parametrize("languages", [("en", "de"), ("de", "en")])
-def test_shards_are_a_corpus_in_both_directions(words: Words, tmp_path: Path, languages: tuple[str, str]) -> None:
-    made(words)
+def test_shards_are_a_corpus_in_both_directions(
+    words: Words, copied: Path, tmp_path: Path, languages: tuple[str, str]
+) -> None:
     kept = [word for word in words if not word.startswith(("data.", "paths.data="))]
     prepared = [
-        *kept, f"data.train=[{tmp_path / 'made'}]", "data.valid=[]", "data.test=[]", "data.hold_out=0.1",
+        *kept, f"data.train=[{copied}]", "data.valid=[]", "data.test=[]", "data.hold_out=0.1",
         "data.corpus=made", f"data.source_lang={languages[0]}", f"data.target_lang={languages[1]}",
         f"paths.data={tmp_path / 'data'}", "tokenizer.vocab_size=60",
     ]  # fmt: skip
@@ -128,23 +151,22 @@ def test_shards_are_a_corpus_in_both_directions(words: Words, tmp_path: Path, la
     assert done.returncode == 0, done.stderr
     texts = [(tmp_path / f"data/made/train.{language}").read_text(encoding="utf-8") for language in ("en", "de")]
     found = set(zip(*(text.splitlines() for text in texts), strict=True))
-    rows = [json.loads(line) for content in contents(tmp_path / "made").values() for line in content.splitlines()]
+    rows = [json.loads(line) for content in contents(copied).values() for line in content.splitlines()]
     assert found < {(row["en"], row["de"]) for row in rows if row["en"].strip()}
     assert len(found) > 20
-    (tmp_path / "made" / "train-00002-of-00004.jsonl").unlink()
+    (copied / "train-00002-of-00004.jsonl").unlink()
     assert "train-00002-of-00004.jsonl is missing" in call(["data", *prepared]).stderr
 
 
+@pytest.mark.usefixtures("copied")
 def test_a_compressed_copy_is_the_same_input(words: Words, text: Path) -> None:
-    made(words)
     packed = text.with_suffix(".gz")
     packed.write_bytes(gzip.compress(text.read_bytes()))
     assert "0 to translate" in made([*words, f"input={packed}"])
 
 
-def test_a_folder_made_in_another_way_is_refused(words: Words, text: Path, tmp_path: Path) -> None:
-    made(words)
-    before = contents(tmp_path / "made")
+def test_a_folder_made_in_another_way_is_refused(words: Words, text: Path, copied: Path) -> None:
+    before = contents(copied)
     for change, said in (
         ("decoding.beam=1", "was begun with another decoding.beam (4, not 1)"),
         ("seed=99", "was begun with another seed (1, not 99)"),
@@ -154,8 +176,8 @@ def test_a_folder_made_in_another_way_is_refused(words: Words, text: Path, tmp_p
         assert said in refused([*words, change])
     text.write_text("other text\n", encoding="utf-8")
     assert "was begun with another input: use the same, or choose another synthesize.folder" in refused(words)
-    assert contents(tmp_path / "made") == before
-    manifest = tmp_path / "made" / "manifest.json"
+    assert contents(copied) == before
+    manifest = copied / "manifest.json"
     manifest.write_text(manifest.read_text(encoding="utf-8").replace('"seed"', '"sead"'), encoding="utf-8")
     assert f"{manifest} is damaged" in refused(words)
 

@@ -31,13 +31,10 @@ def pairs(count: int, seed: int) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def run(arguments: list[str], processes: int = 1, **options: object) -> subprocess.CompletedProcess[str]:
-    """Run `nmt`, under torchrun if several processes are requested."""
-    launcher = ["-m", "nmt"]
-    if processes > 1:
-        launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m", "nmt"]
+def run(arguments: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+    """Run `nmt` in a new process."""
     done = subprocess.run(
-        [sys.executable, *launcher, *arguments],
+        [sys.executable, "-m", "nmt", *arguments],
         capture_output=True, text=True, check=False, timeout=240, env=environment(), **options,  # type: ignore[call-overload]
     )  # fmt: skip
     assert isinstance(done, subprocess.CompletedProcess)
