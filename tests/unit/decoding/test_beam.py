@@ -151,6 +151,7 @@ def test_logits_give_the_same_result_as_log_probabilities() -> None:
     from_log_probabilities = beam_search(lambda t, p: normal(t, p).log_softmax(-1), limits, beam=3, alpha=0.6)
     for one, other in zip(from_logits, from_log_probabilities, strict=True):
         assert found(one) == found(other)
+        assert len(one) == 1
 
 
 def test_the_length_penalty_is_that_of_gnmt() -> None:
