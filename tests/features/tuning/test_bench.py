@@ -20,7 +20,7 @@ CONFIG = Config(
 
 
 def bench(config: Config = CONFIG) -> TrainingBench:
-    return TrainingBench(config, synthetic_pairs(WORDS, WORDS, pairs=2000, max_length=40), (WORDS, WORDS))
+    return TrainingBench(config, synthetic_pairs(WORDS, WORDS, pairs=600, max_length=40), (WORDS, WORDS))
 
 
 def test_check_does_not_depend_on_how_the_batch_is_divided() -> None:
@@ -52,7 +52,7 @@ def test_all_contenders_train_on_the_same_batches() -> None:
 
 
 def test_contender_takes_its_share_of_a_batch_for_several_devices() -> None:
-    text = synthetic_pairs(WORDS, WORDS, pairs=2000, max_length=40)
+    text = synthetic_pairs(WORDS, WORDS, pairs=600, max_length=40)
     whole, share = (TrainingBench(CONFIG, text, (WORDS, WORDS), devices).open({}) for devices in (1, 4))
     counts = [sum(len(each.labels) for each in contender._batches[0].micro_batches) for contender in (whole, share)]
     assert counts[1] < counts[0] / 3
