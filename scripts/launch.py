@@ -18,8 +18,12 @@ from typing import NoReturn
 SCRIPTS = Path(__file__).resolve().parent
 ON_ALL_GPUS = ("train", "eval", "synthesize")
 USER_ERROR = 2
-PARALLEL = ("-n", "auto", "--dist", "loadfile")
-"""Options of pytest: one process per core, and the tests of a file in one process, because they share its fixtures."""
+PARALLEL = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
+"""Options of pytest: one process per core, and the tests of a file in one process, because they share its fixtures.
+
+Files start in the order of their names, so the slow ones of tests/integration come first. By default, files with few
+tests would come last, and these are slow ones.
+"""
 
 
 def main() -> None:

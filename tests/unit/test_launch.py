@@ -16,7 +16,7 @@ MAKEFILE = TOP / "Makefile"
 TARGETS = re.findall(r"^([a-z0-9-]+):.*## ", MAKEFILE.read_text(encoding="utf-8"), re.MULTILINE)
 LAUNCHED = sorted({*TARGETS} - {"help", "setup", "wheels", "lock", "all", "lint", "format", "clean"})
 CHAIN = ["data", "train", "average", "eval", "report"]
-PARALLEL = ["-n", "auto", "--dist", "loadfile"]
+PARALLEL = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
 HOSTILE = """name=x; touch ran `touch ran` $(shell touch ran) $$(touch ran) $(touch ran) | touch ran && touch ran
     $(eval X := $(shell touch ran)) ${oc.env:HOME} "$(shell touch ran)" '$(touch ran)' > ran c=[d,e] * # % $@ \\$$"""
 

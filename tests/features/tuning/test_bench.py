@@ -23,14 +23,13 @@ def bench(config: Config = CONFIG) -> TrainingBench:
     return TrainingBench(config, synthetic_pairs(WORDS, WORDS, pairs=600, max_length=40), (WORDS, WORDS))
 
 
-def test_check_does_not_depend_on_how_the_batch_is_divided() -> None:
-    """Dropout is 0.3, and its masks depend on the division; the check leaves dropout out."""
+def test_all_contenders_have_the_same_check_and_train_on_the_same_batches() -> None:
+    """Dropout is 0.3, and its masks depend on how the batch is divided; the check leaves dropout out."""
     made = bench()
-    checks = []
-    for parallel in (1, 2):
-        contender = made.open({"runtime.parallel": parallel, "runtime.threads": 2})
-        checks.append(contender.check)
-        contender.close()
+    contenders = [made.open({"runtime.parallel": parallel, "runtime.threads": 2}) for parallel in (1, 2)]
+    for number in range(BATCHES + 1):
+        assert contenders[0].tokens(number) == contenders[1].tokens(number) <= 2 * 2000
+    checks = [contender.check for contender in contenders]
     assert checks[0].loss == pytest.approx(checks[1].loss, rel=1e-6)
     assert checks[0].gradient_norm == pytest.approx(checks[1].gradient_norm, rel=1e-5)
     assert checks[0].precision == "fp32"
@@ -42,13 +41,6 @@ def test_contender_trains_with_its_own_threads() -> None:
     for contender, threads in ((one, 1), (two, 2), (one, 1)):
         assert contender.step(0) > 0
         assert torch.get_num_threads() == threads
-
-
-def test_all_contenders_train_on_the_same_batches() -> None:
-    made = bench()
-    contenders = [made.open({"runtime.parallel": parallel, "runtime.threads": 2}) for parallel in (1, 2)]
-    for number in range(BATCHES + 1):
-        assert contenders[0].tokens(number) == contenders[1].tokens(number) <= 2 * 2000
 
 
 def test_contender_takes_its_share_of_a_batch_for_several_devices() -> None:
