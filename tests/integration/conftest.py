@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.toy import call, pairs
+from tests.integration.toy import pairs, succeed
 
 
 @pytest.fixture(scope="session")
@@ -30,8 +30,7 @@ def settings(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str
         "training.log_every=1", "training.valid_every=20", "training.save_every=10", "training.valid_sentences=8",
         "averaging.last=2", "runtime.threads=1", "runtime.device=cpu", "runtime.precision=fp32",
     ]  # fmt: skip
-    done = call(["data", *overrides])
-    assert done.returncode == 0, done.stderr
+    succeed(["data", *overrides])
     return overrides
 
 
@@ -39,6 +38,5 @@ def settings(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str
 def whole(settings: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the outputs of an uninterrupted run."""
     outputs = tmp_path_factory.mktemp("whole")
-    done = call(["train", *settings, f"paths.outputs={outputs}"])
-    assert done.returncode == 0, done.stderr
+    succeed(["train", *settings, f"paths.outputs={outputs}"])
     return outputs

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from nmt.config.saved import from_yaml
 from nmt.runs.layout import RunLayout
 from nmt.text.tokenizer import Tokenizer
-from tests.integration.toy import call
+from tests.integration.toy import call, refuse, succeed
 from tests.quick_processes import run_together
 
 
@@ -30,19 +30,6 @@ def tuning(settings: list[str], outputs: Path) -> list[str]:
     return [*kept, "name=tuned", "data.corpus=tuned", f"paths.outputs={outputs}", "training.init_from=toy"]
 
 
-def succeed(command: str, overrides: list[str]) -> str:
-    done = call([command, *overrides])
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def refuse(command: str, overrides: list[str]) -> str:
-    done = call([command, *overrides])
-    assert done.returncode == 2, done.stdout
-    assert done.stderr.count("\n") == 1
-    return done.stderr
-
-
 def weights(run_folder: Path) -> dict[str, torch.Tensor]:
     return load_file(RunLayout(run_folder).last / "model.safetensors")
 
@@ -53,9 +40,10 @@ def first_loss(run_folder: Path) -> float:
 
 
 def test_a_run_begins_with_the_weights_and_the_tokenizer_of_another(tuning: list[str], outputs: Path) -> None:
-    said = succeed("data", tuning)
+    tuning = [*tuning, "data.corpus=begun"]  # the folder of the other tests may be prepared already
+    said = succeed(["data", *tuning])
     assert "tokenizer kept from the model of training.init_from" in said
-    said = succeed("train", tuning)
+    said = succeed(["train", *tuning])
     assert f"beginning from {outputs / 'toy' / 'checkpoints' / 'step-'}" in said
     tuned, base = outputs / "tuned", outputs / "toy"
     assert first_loss(tuned) < first_loss(base) - 1
@@ -66,15 +54,15 @@ def test_a_run_begins_with_the_weights_and_the_tokenizer_of_another(tuning: list
     assert (origin["name"], origin["step"]) == ("toy", begun_from["step"])
     assert origin["sha256"] == begun_from["files"]["model.safetensors"]
     assert json.loads(RunLayout(tuned).environment.read_text(encoding="utf-8"))["origin"] == origin
-    succeed("average", tuning)
+    succeed(["average", *tuning])
     averaged = json.loads((RunLayout(tuned).averaged / "meta.json").read_text(encoding="utf-8"))
     assert averaged["origin"] == origin
 
 
 def test_init_from_alone_takes_the_shape_of_the_old_model(tuning: list[str], outputs: Path) -> None:
     alone = [each for each in tuning if not each.startswith("model.")]
-    succeed("data", alone)
-    said = succeed("train", [*alone, "training.steps=2", "model.dropout=0.2"])
+    succeed(["data", *alone])
+    said = succeed(["train", *alone, "training.steps=2", "model.dropout=0.2"])
     assert " weights, 0 left out" in said
     settings = from_yaml(RunLayout(outputs / "tuned").settings.read_text(encoding="utf-8"))
     assert (settings.model.layers, settings.model.d_model, settings.model.d_ff, settings.model.dropout) == (
@@ -84,7 +72,7 @@ def test_init_from_alone_takes_the_shape_of_the_old_model(tuning: list[str], out
         0.2,
     )
     shutil.rmtree(outputs / "toy")  # the run itself has the shape now
-    resumed = succeed("train", [*alone, "training.steps=3", "model.dropout=0.2"])
+    resumed = succeed(["train", *alone, "training.steps=3", "model.dropout=0.2"])
     assert "step 3" in resumed
     assert first_loss(outputs / "tuned") > 0
 
@@ -98,33 +86,33 @@ def test_init_from_alone_takes_the_shape_of_the_old_model(tuning: list[str], out
 )
 def test_a_shape_that_the_user_gives_is_compared(tuning: list[str], changes: list[str], words: str) -> None:
     alone = [each for each in tuning if not each.startswith("model.")]
-    succeed("data", alone)
-    assert re.search(words, refuse("train", [*alone, *changes]))
+    succeed(["data", *alone])
+    assert re.search(words, refuse(["train", *alone, *changes]))
 
 
 def test_a_run_can_begin_on_the_corpus_of_its_origin(settings: list[str], outputs: Path, whole: Path) -> None:
     tuning = [*settings, "name=tuned", f"paths.outputs={outputs}", "training.init_from=toy", "training.steps=1"]
-    assert " weights, 0 left out" in succeed("train", tuning)
-    assert "tokenizer: unchanged" in succeed("data", tuning)
-    assert "is finished" in succeed("train", [*settings, f"paths.outputs={outputs}"])
+    assert " weights, 0 left out" in succeed(["train", *tuning])
+    assert "tokenizer: unchanged" in succeed(["data", *tuning])
+    assert "is finished" in succeed(["train", *settings, f"paths.outputs={outputs}"])
 
 
 def test_text_that_was_not_prepared_is_refused(settings: list[str], corpus: Path, whole: Path) -> None:
     toy = [*settings, f"paths.outputs={whole}", "checkpoint=last"]
     valid, test = (f"[{corpus}/{split}.en,{corpus}/{split}.de]" for split in ("valid", "test"))
-    assert f"data.test={test}, not {valid}: run `make data`" in refuse("eval", [*toy, f"data.test={valid}"])
-    assert f", not {test}: run `make data`" in refuse("train", [*toy, f"data.train={test}"])
+    assert f"data.test={test}, not {valid}: run `make data`" in refuse(["eval", *toy, f"data.test={valid}"])
+    assert f", not {test}: run `make data`" in refuse(["train", *toy, f"data.train={test}"])
 
 
 def test_a_resumed_run_does_not_need_its_origin(tuning: list[str], outputs: Path) -> None:
-    succeed("data", tuning)
-    succeed("train", tuning)
+    succeed(["data", *tuning])
+    succeed(["train", *tuning])
     expected = weights(outputs / "tuned")
     shutil.rmtree(outputs / "tuned")
-    succeed("train", [*tuning, "training.steps=20"])
+    succeed(["train", *tuning, "training.steps=20"])
     shutil.rmtree(outputs / "toy")
-    assert "tokenizer: unchanged" in succeed("data", tuning)
-    succeed("train", tuning)
+    assert "tokenizer: unchanged" in succeed(["data", *tuning])
+    succeed(["train", *tuning])
     found = weights(outputs / "tuned")
     assert all(torch.equal(found[name], expected[name]) for name in expected)
     meta = json.loads((RunLayout(outputs / "tuned").last / "meta.json").read_text(encoding="utf-8"))
@@ -133,13 +121,13 @@ def test_a_resumed_run_does_not_need_its_origin(tuning: list[str], outputs: Path
 
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_frozen_weights_stay_equal_bit_by_bit(tuning: list[str], outputs: Path, processes: int) -> None:
-    succeed("data", tuning)
+    succeed(["data", *tuning])
     chosen = [*tuning, "training.freeze=[encoder,embeddings]", "training.steps=12", "training.save_every=6"]
     for steps in (6, 12):
         command = ["train", *chosen, f"training.steps={steps}"]
         done = run_together(command, processes) if processes > 1 else call(command)
         assert done.returncode == 0, done.stderr
-    succeed("average", chosen)
+    succeed(["average", *chosen])
     last = RunLayout(outputs / "tuned").last
     origin = json.loads((last / "meta.json").read_text(encoding="utf-8"))["origin"]
     before = load_file(Path(origin["path"]) / "model.safetensors")
@@ -161,8 +149,8 @@ def test_another_domain_may_have_another_vocabulary(
         file.write_text(text.replace("e", "ë").replace("st", "ßt"), encoding="utf-8")
     chosen = [*tuning, f"data.train=[{files[0]},{files[1]}]", "tokenizer.vocab_size=150"]
     chosen += [f"training.init_vocabulary={vocabulary}", "training.steps=2"]
-    succeed("data", chosen)
-    assert "of 150 word pieces" in succeed("train", chosen)
+    succeed(["data", *chosen])
+    assert "of 150 word pieces" in succeed(["train", *chosen])
     old, new = (Tokenizer.load(RunLayout(outputs / name).last) for name in ("toy", "tuned"))
     assert (new.vocabularies[0][: old.source_size] == old.vocabularies[0]) == (vocabulary == "extend")
     assert len(weights(outputs / "tuned")["vectors.shared"]) == new.source_size == 150
@@ -170,11 +158,11 @@ def test_another_domain_may_have_another_vocabulary(
 
 def test_an_extended_vocabulary_does_not_need_its_origin_again(tuning: list[str], outputs: Path) -> None:
     chosen = [*tuning, "training.init_vocabulary=extend", "tokenizer.vocab_size=150"]
-    succeed("data", chosen)
+    succeed(["data", *chosen])
     (outputs / "toy").rename(outputs / "gone")
-    assert "tokenizer: unchanged" in succeed("data", chosen)
-    assert "training.init_from=toy is neither a run" in refuse("data", [*chosen, "tokenizer.vocab_size=160"])
-    assert "training.init_from=toy is neither a run" in refuse("data", [*chosen, "data.corpus=other"])
+    assert "tokenizer: unchanged" in succeed(["data", *chosen])
+    assert "training.init_from=toy is neither a run" in refuse(["data", *chosen, "tokenizer.vocab_size=160"])
+    assert "training.init_from=toy is neither a run" in refuse(["data", *chosen, "data.corpus=other"])
 
 
 @pytest.mark.parametrize(
@@ -191,26 +179,26 @@ def test_an_extended_vocabulary_does_not_need_its_origin_again(tuning: list[str]
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_by_name(tuning: list[str], outputs: Path, changes: list[str], words: str) -> None:
-    succeed("data", tuning)
-    error = refuse("train", [*tuning, *changes])
+    succeed(["data", *tuning])
+    error = refuse(["train", *tuning, *changes])
     assert re.search(words, error), error
 
 
 def test_what_does_not_fit_can_be_left_out(tuning: list[str], outputs: Path) -> None:
-    succeed("data", tuning)
+    succeed(["data", *tuning])
     skip = "training.init_skip=[encoder.1.*,decoder.1.*,model.activation]"
-    said = succeed("train", [*tuning, "model.layers=2", "model.activation=gelu", skip, "training.steps=1"])
+    said = succeed(["train", *tuning, "model.layers=2", "model.activation=gelu", skip, "training.steps=1"])
     assert "32 left out" in said
 
 
 def test_data_of_another_tokenizer_is_refused(tuning: list[str], settings: list[str], outputs: Path) -> None:
     own = [each for each in tuning if not each.startswith("training.init_from=")]
-    succeed("data", [*own, "tokenizer.vocab_size=100"])
-    assert "was prepared with another tokenizer than" in refuse("train", tuning)
+    succeed(["data", *own, "tokenizer.vocab_size=100"])
+    assert "was prepared with another tokenizer than" in refuse(["train", *tuning])
     small = [*own, "name=small", "tokenizer.vocab_size=100", "training.steps=1"]
-    succeed("train", small)
-    succeed("data", [*tuning, "training.init_from=small"])
-    error = refuse("train", tuning)
+    succeed(["train", *small])
+    succeed(["data", *tuning, "training.init_from=small"])
+    error = refuse(["train", *tuning])
     assert "was prepared with another tokenizer than" in error
     assert "run `make data` with the same ARGS" in error
 
@@ -220,27 +208,27 @@ def test_an_export_is_imported_as_a_run_that_all_commands_take(
 ) -> None:
     toy = [each for each in tuning if not each.startswith(("name=", "training.init_from=", "data.corpus="))]
     toy += ["name=toy", "data.corpus=toy"]
-    succeed("average", toy)
-    succeed("export", [*toy, "export.target=safetensors", "export.sample=4"])
+    succeed(["average", *toy])
+    succeed(["export", *toy, "export.target=safetensors", "export.sample=4"])
     said = succeed(
-        "import", [f"source={outputs}/toy/export/safetensors-float32", "name=again", f"paths.outputs={outputs}"]
+        ["import", f"source={outputs}/toy/export/safetensors-float32", "name=again", f"paths.outputs={outputs}"]
     )
     assert "model.layers=1 model.d_model=32 model.d_ff=64 model.heads=2" in said
     again = [*toy, "name=again"]
-    succeed("eval", again)
+    succeed(["eval", *again])
     lines = [RunLayout(outputs / name).evaluation / "test.hyp.txt" for name in ("toy", "again")]
-    succeed("eval", toy)
+    succeed(["eval", *toy])
     assert lines[0].read_bytes() == lines[1].read_bytes()
-    succeed("data", [*tuning, "training.init_from=again"])
-    succeed("train", [*tuning, "training.init_from=again", "training.steps=1"])
+    succeed(["data", *tuning, "training.init_from=again"])
+    succeed(["train", *tuning, "training.init_from=again", "training.steps=1"])
     origin = json.loads((RunLayout(outputs / "tuned").last / "meta.json").read_text(encoding="utf-8"))["origin"]
     assert origin["name"] == "again"
-    succeed("report", tuning)
+    succeed(["report", *tuning])
     assert "Began from" in RunLayout(outputs / "tuned").report.read_text(encoding="utf-8")
-    assert "contains only weights" in refuse("train", again)
+    assert "contains only weights" in refuse(["train", *again])
 
 
 def test_a_folder_that_is_no_model_is_not_imported(tmp_path: Path) -> None:
     places = [f"paths.outputs={tmp_path}", "name=x"]
-    assert "is no model that can be imported" in refuse("import", [f"source={tmp_path}", *places])
-    assert "name the folder of a model to import" in refuse("import", places)
+    assert "is no model that can be imported" in refuse(["import", f"source={tmp_path}", *places])
+    assert "name the folder of a model to import" in refuse(["import", *places])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nmt
-from tests.integration.toy import call
+from tests.integration.toy import call, succeed
 
 
 def metrics(folder: Path, event: str) -> list[dict[str, float]]:
@@ -37,8 +37,7 @@ def test_a_run_in_fp16_follows_fp32_and_resumes_exactly(half: list[str], tmp_pat
 
 def test_translations_in_fp16_are_those_of_fp32(settings: list[str], corpus: Path, tmp_path: Path) -> None:
     longer = [*settings, "training.steps=200", "training.valid_every=200", "training.save_every=200"]
-    done = call(["train", *longer, f"paths.outputs={tmp_path}"])
-    assert done.returncode == 0, done.stderr
+    succeed(["train", *longer, f"paths.outputs={tmp_path}"])
     lines = [line for split in ("test", "valid", "train") for line in (corpus / f"{split}.en").read_text().splitlines()]
     translations = []
     for precision in ("fp32", "fp16"):

@@ -13,7 +13,7 @@ from nmt.runs.checkpoint_files import FORMAT
 from nmt.runs.checkpoints import load
 from nmt.runs.layout import META
 from tests.golden.__main__ import END, HOME, KEPT_AT, SETTINGS
-from tests.integration.toy import call
+from tests.integration.toy import refuse, succeed
 
 FORMATS = sorted(HOME.glob("format-*"))
 
@@ -30,9 +30,8 @@ def test_every_checkpoint_format_has_a_golden_run() -> None:
 
 
 def test_resumed_golden_run_has_the_recorded_losses(golden: Path) -> None:
-    done = call(["train", *SETTINGS, f"training.steps={END}"])
-    assert done.returncode == 0, done.stderr
-    assert f"going on from step {KEPT_AT}" in done.stdout
+    said = succeed(["train", *SETTINGS, f"training.steps={END}"])
+    assert f"going on from step {KEPT_AT}" in said
     events = [json.loads(line) for line in (golden / "outputs/golden/metrics.jsonl").read_text().splitlines()]
     losses = {event["step"]: event["loss"] for event in events if event["event"] == "train"}
     expected = json.loads((golden / "losses.json").read_text())
@@ -41,8 +40,7 @@ def test_resumed_golden_run_has_the_recorded_losses(golden: Path) -> None:
 
 
 def test_golden_checkpoint_can_be_evaluated(golden: Path) -> None:
-    done = call(["eval", *SETTINGS, "checkpoint=last"])
-    assert done.returncode == 0, done.stderr
+    succeed(["eval", *SETTINGS, "checkpoint=last"])
     assert len((golden / "outputs/golden/eval/last/test.hyp.txt").read_text().splitlines()) == 6
 
 
@@ -59,7 +57,5 @@ def test_unknown_checkpoint_formats_are_refused(golden: Path, number: int, remed
     with pytest.raises(UserError, match=remedy) as refused:
         load(folder)
     assert f"format {number}" in str(refused.value)
-    done = call(["train", *SETTINGS, f"training.steps={END}"])
-    assert done.returncode == 2
-    assert remedy in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    error = refuse(["train", *SETTINGS, f"training.steps={END}"])
+    assert remedy in error

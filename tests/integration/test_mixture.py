@@ -11,7 +11,7 @@ import pytest
 
 from nmt.training.checkpointing import CheckpointManager
 from tests.integration.test_training import events
-from tests.integration.toy import call, pairs
+from tests.integration.toy import call, pairs, succeed
 
 
 @pytest.fixture
@@ -65,13 +65,12 @@ def killed_at(step: int, command: list[str], monkeypatch: pytest.MonkeyPatch) ->
 def test_killed_mixture_resumes_with_the_same_result(
     settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert call(["data", *settings]).returncode == 0
+    succeed(["data", *settings])
     whole, resumed = ([*settings, f"paths.outputs={tmp_path}/{name}"] for name in ("whole", "resumed"))
-    done = call(["train", *whole])
-    assert done.returncode == 0, done.stderr
+    succeed(["train", *whole])
     for step in (6, 12):  # in the first and in the second stage
         assert killed_at(step, ["train", *resumed], monkeypatch) == signal.SIGKILL
-    assert call(["train", *resumed]).returncode == 0
+    succeed(["train", *resumed])
     assert trained(tmp_path / "resumed") == trained(tmp_path / "whole")
     weights = [tmp_path / name / "toy/checkpoints/step-00000021/model.safetensors" for name in ("whole", "resumed")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
@@ -86,8 +85,7 @@ def test_killed_mixture_resumes_with_the_same_result(
     assert {"bleu", "bleu/crawled", "perplexity/crawled"} < {*valid}
 
     for command in ("average", "eval", "report"):
-        done = call([command, *whole])
-        assert done.returncode == 0, done.stderr
+        succeed([command, *whole])
     scores = json.loads((tmp_path / "whole/toy/eval/crawled.test.json").read_text())
     assert scores["split"] == "crawled.test"
     page = (tmp_path / "whole/toy/report.html").read_text()

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import TRAINER
 from tests.integration.test_training import events, losses, weights
-from tests.integration.toy import call
+from tests.integration.toy import call, succeed
 from tests.quick_processes import run_together
 
 AVERAGED = ["training.optimizer=muon", "training.ema=0.8", "training.weight_decay=0.01"]
@@ -24,8 +24,7 @@ def test_a_run_with_everything_resumes_exactly(settings: list[str], tmp_path: Pa
     for outputs, ends in (("whole", [10]), ("parts", [5, 10])):
         for steps in ends:
             chosen = [*EVERYTHING, f"training.steps={steps}", f"paths.outputs={tmp_path / outputs}"]
-            done = call(["train", *settings, *chosen])
-            assert done.returncode == 0, done.stderr
+            succeed(["train", *settings, *chosen])
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert losses(parts) == losses(whole)
     assert [line["loss"] for line in events(parts, "valid")] == [line["loss"] for line in events(whole, "valid")]
@@ -35,7 +34,7 @@ def test_a_run_with_everything_resumes_exactly(settings: list[str], tmp_path: Pa
 
 def test_evaluation_and_averages_read_the_moving_average(settings: list[str], tmp_path: Path) -> None:
     chosen = [*settings, *AVERAGED, "training.steps=20", f"paths.outputs={tmp_path}"]
-    assert call(["train", *chosen]).returncode == 0
+    succeed(["train", *chosen])
     folder = resolve(tmp_path / "toy", "step-00000020")
     current = torch.load(folder / TRAINER, weights_only=True)["trainer"]["weights"]
     saved = load_file(folder / "model.safetensors")

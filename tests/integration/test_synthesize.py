@@ -12,7 +12,7 @@ from nmt.cli import main
 from nmt.compute.machine import prepare_machine
 from nmt.config.compose import compose
 from nmt.decoding.load_engine import load_engine
-from tests.integration.toy import call
+from tests.integration.toy import call, refuse, succeed
 from tests.quick_processes import start_group
 
 LINES = ["12 the old man sees a stone", "", "the king finds a red tree 7", "   ", "77 the man sees a tree\twith a tab"]
@@ -64,16 +64,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def made(words: Words) -> str:
-    done = call(["synthesize", *words])
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return succeed(["synthesize", *words])
 
 
 def refused(words: Words) -> str:
-    done = call(["synthesize", *words])
-    assert done.returncode == 2, done.stdout
-    assert done.stderr.count("\n") == 1
-    return done.stderr
+    return refuse(["synthesize", *words])
 
 
 @pytest.mark.parametrize(
@@ -147,8 +142,7 @@ def test_shards_are_a_corpus_in_both_directions(
         "data.corpus=made", f"data.source_lang={languages[0]}", f"data.target_lang={languages[1]}",
         f"paths.data={tmp_path / 'data'}", "tokenizer.vocab_size=60",
     ]  # fmt: skip
-    done = call(["data", *prepared])
-    assert done.returncode == 0, done.stderr
+    succeed(["data", *prepared])
     texts = [(tmp_path / f"data/made/train.{language}").read_text(encoding="utf-8") for language in ("en", "de")]
     found = set(zip(*(text.splitlines() for text in texts), strict=True))
     rows = [json.loads(line) for content in contents(copied).values() for line in content.splitlines()]

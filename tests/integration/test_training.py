@@ -18,7 +18,7 @@ from nmt.cli import main
 from nmt.runs import tracking
 from nmt.runs.checkpoints import resolve
 from nmt.training.trainer import Trainer
-from tests.integration.toy import call
+from tests.integration.toy import call, refuse, succeed
 from tests.quick_processes import Running, run_together, wait_for
 
 
@@ -58,10 +58,9 @@ def test_run_leaves_the_documented_files_and_events(whole: Path) -> None:
 
 def test_finished_run_says_so_and_changes_nothing(settings: list[str], whole: Path) -> None:
     before = (whole / "toy" / "metrics.jsonl").read_bytes()
-    done = call(["train", *settings, f"paths.outputs={whole}"])
-    assert done.returncode == 0
-    assert "finished" in done.stdout
-    assert "training.steps above 40" in done.stdout
+    said = succeed(["train", *settings, f"paths.outputs={whole}"])
+    assert "finished" in said
+    assert "training.steps above 40" in said
     assert (whole / "toy" / "metrics.jsonl").read_bytes() == before
 
 
@@ -86,9 +85,8 @@ def test_killed_and_resumed_run_equals_an_uninterrupted_one(settings: list[str],
     process.send_signal(signal.SIGKILL)
     assert process.wait().returncode == -signal.SIGKILL
     assert events(tmp_path)[-1]["step"] == 16
-    done = call(command)
-    assert done.returncode == 0, done.stderr
-    assert "going on from step" in done.stdout
+    said = succeed(command)
+    assert "going on from step" in said
     assert losses(tmp_path) == losses(whole)
     resumed, expected = weights(tmp_path, 40), weights(whole, 40)
     assert all(torch.equal(resumed[name], expected[name]) for name in expected)
@@ -108,8 +106,7 @@ def test_signal_saves_and_the_run_resumes_with_the_same_losses(
     assert resolve(tmp_path / "toy", "last").name == "step-00000011"  # the update was abandoned
     assert "the same command goes on from here" in done.stdout
     if number == signal.SIGTERM:  # all of them do the same
-        done = call(command)
-        assert done.returncode == 0, done.stderr
+        succeed(command)
         resumed, expected = weights(tmp_path, 40), weights(whole, 40)
         assert all(torch.equal(resumed[name], expected[name]) for name in expected)
         assert [line["step"] for line in events(tmp_path)] == list(range(4, 41, 4))
@@ -119,9 +116,8 @@ def test_a_run_in_bf16_learns_and_resumes_with_the_same_losses(settings: list[st
     command = ["train", *settings, "runtime.precision=bf16", "training.valid_sentences=0"]
     for outputs, all_steps in (("whole", [20]), ("resumed", [10, 20])):
         for steps in all_steps:
-            done = call([*command, f"paths.outputs={tmp_path / outputs}", f"training.steps={steps}"])
-            assert done.returncode == 0, done.stderr
-            assert " bf16" in done.stdout
+            said = succeed([*command, f"paths.outputs={tmp_path / outputs}", f"training.steps={steps}"])
+            assert " bf16" in said
     assert losses(tmp_path / "resumed") == losses(tmp_path / "whole")
     (_, first, _), *_, (_, last, _) = losses(tmp_path / "whole")
     assert last < first - 0.3
@@ -145,8 +141,7 @@ def pair(comparable: list[str], tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def test_two_processes_train_the_same_weights_as_one(comparable: list[str], pair: Path, tmp_path: Path) -> None:
-    done = call(["train", *comparable, f"paths.outputs={tmp_path}"])
-    assert done.returncode == 0, done.stderr
+    succeed(["train", *comparable, f"paths.outputs={tmp_path}"])
     one, two = losses(tmp_path), losses(pair)
     assert [step for step, *_ in two] == list(range(1, 21))
     for first, second in zip(one, two, strict=True):
@@ -177,8 +172,7 @@ def test_gradients_reduced_in_bf16_give_nearly_the_same_weights(
 
 def test_run_of_two_processes_resumes_on_one(comparable: list[str], pair: Path, tmp_path: Path) -> None:
     shutil.copytree(pair, tmp_path, symlinks=True, dirs_exist_ok=True)
-    done = call(["train", *comparable, f"paths.outputs={tmp_path}", "training.steps=25"])
-    assert done.returncode == 0, done.stderr
+    succeed(["train", *comparable, f"paths.outputs={tmp_path}", "training.steps=25"])
     assert [step for step, *_ in losses(tmp_path)] == list(range(1, 26))
 
 
@@ -194,10 +188,8 @@ def test_run_of_two_processes_resumes_on_one(comparable: list[str], pair: Path, 
 def test_changed_settings_that_affect_the_result_are_refused(
     change: str, named: str, settings: list[str], whole: Path
 ) -> None:
-    done = call(["train", *settings, f"paths.outputs={whole}", "training.steps=50", change])
-    assert done.returncode == 2
-    assert named in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    error = refuse(["train", *settings, f"paths.outputs={whole}", "training.steps=50", change])
+    assert named in error
 
 
 def test_damaged_checkpoint_is_skipped_and_named(settings: list[str], whole: Path, tmp_path: Path) -> None:
@@ -230,24 +222,21 @@ def test_damaged_data_is_refused_by_name(name: str, settings: list[str], tmp_pat
 
 def test_patience_and_time_limit_end_the_run(settings: list[str], tmp_path: Path) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "training.valid_every=1", "training.valid_sentences=0"]
-    done = call([*command, "training.learning_rate=1e-12", "training.patience=3", "name=a"])
-    assert done.returncode == 0, done.stderr
-    assert "stopped early at step" in done.stdout
+    said = succeed([*command, "training.learning_rate=1e-12", "training.patience=3", "name=a"])
+    assert "stopped early at step" in said
     done = call([*command, "training.learning_rate=1e-12", "training.patience=3", "name=a"])
     assert "training.patience above 3" in done.stdout
-    done = call([*command, "training.max_minutes=1e-6", "name=b"])
-    assert done.returncode == 0, done.stderr
-    assert "stopped at step 1 of 40, " in done.stdout
-    assert "within training.max_minutes=1e-06 there is no time for more" in done.stdout
+    said = succeed([*command, "training.max_minutes=1e-6", "name=b"])
+    assert "stopped at step 1 of 40, " in said
+    assert "within training.max_minutes=1e-06 there is no time for more" in said
     assert (tmp_path / "b" / "checkpoints" / "step-00000001").exists()
 
 
 def test_spent_training_budget_ends_the_run(settings: list[str], tmp_path: Path) -> None:
     command = ["train", *settings, "training.steps=4", f"paths.outputs={tmp_path}"]
     command += ["training.max_training_minutes=1e-6"]
-    done = call(command)
-    assert done.returncode == 0, done.stderr
-    assert "stopped at step 1 of 4: the run has trained for training.max_training_minutes=1e-06" in done.stdout
+    said = succeed(command)
+    assert "stopped at step 1 of 4: the run has trained for training.max_training_minutes=1e-06" in said
     again = call(command)
     assert again.returncode == 0, again.stderr
     assert "is finished: it is at step 1 of 4" in again.stdout
@@ -267,10 +256,8 @@ def test_warmup_longer_than_training_is_warned_about_in_one_line(settings: list[
 def test_missing_gpu_is_an_error_if_one_is_requested(settings: list[str], tmp_path: Path) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    done = call(["train", *settings, f"paths.outputs={tmp_path}", "runtime.device=cuda"])
-    assert done.returncode == 2
-    assert "finds no such GPU" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    error = refuse(["train", *settings, f"paths.outputs={tmp_path}", "runtime.device=cuda"])
+    assert "finds no such GPU" in error
 
 
 def test_run_resumes_from_its_last_step_regardless_of_the_clock(
@@ -284,9 +271,8 @@ def test_run_resumes_from_its_last_step_regardless_of_the_clock(
         future = time.time() + 1e8 + 3600 * hours
         os.utime(path, (future, future), follow_symlinks=False)
     monkeypatch.setattr(time, "time", lambda: 86_400.0)
-    done = call(["train", *settings, f"paths.outputs={tmp_path}"])
-    assert done.returncode == 0, done.stderr
-    assert "going on from step 30" in done.stdout
+    said = succeed(["train", *settings, f"paths.outputs={tmp_path}"])
+    assert "going on from step 30" in said
     assert losses(tmp_path) == losses(whole)
     assert resolve(tmp_path / "toy", "last").name == "step-00000040"
     assert [line["step"] for line in events(tmp_path, "valid")] == [20, 40]
@@ -302,7 +288,6 @@ def test_wandb_gets_the_events_of_a_run(settings: list[str], tmp_path: Path, mon
 
     monkeypatch.setattr(tracking, "_start_wandb", start)
     command = ["train", *settings, f"paths.outputs={tmp_path}", "tracking.wandb=offline", "training.steps=3"]
-    done = call(command)
-    assert done.returncode == 0, done.stderr
+    succeed(command)
     assert [row["train/loss"] for row in logged if "train/loss" in row] == [loss for _, loss, _ in losses(tmp_path)]
     assert logged[-1] == {"exit": 0}

@@ -52,6 +52,21 @@ def call(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(arguments, code, output.getvalue(), errors.getvalue())
 
 
+def succeed(arguments: list[str]) -> str:
+    """Run `nmt` in this process; return its output."""
+    done = call(arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refuse(arguments: list[str]) -> str:
+    """Run `nmt` in this process with settings that it refuses; return the only line of its error."""
+    done = call(arguments)
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
 def environment() -> dict[str, str]:
     """Return an environment without a network and with few threads."""
     return {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"}
