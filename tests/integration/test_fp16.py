@@ -36,7 +36,7 @@ def test_a_run_in_fp16_follows_fp32_and_resumes_exactly(half: list[str], tmp_pat
 
 
 def test_translations_in_fp16_are_those_of_fp32(settings: list[str], corpus: Path, tmp_path: Path) -> None:
-    longer = [*settings, "training.steps=200", "training.valid_every=200", "training.save_every=200"]
+    longer = [*settings, "training.steps=100", "training.valid_every=100", "training.save_every=100"]
     succeed(["train", *longer, f"paths.outputs={tmp_path}"])
     lines = [line for split in ("test", "valid", "train") for line in (corpus / f"{split}.en").read_text().splitlines()]
     translations = []
