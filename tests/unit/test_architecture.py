@@ -1,6 +1,6 @@
 """Imports run downwards only, and slow or dangerous imports live in one place.
 
-`python -m tests.unit.test_architecture` writes the table of layers in ARCHITECTURE.md.
+`python -m tests.unit.test_architecture` writes the tables of layers and features in ARCHITECTURE.md.
 """
 
 import ast
@@ -13,12 +13,13 @@ from typing import NamedTuple
 import pytest
 
 import nmt
+from nmt.commands.features import settings_of
 from nmt.feature import features
 
 SOURCE = Path(nmt.__file__).parent
 DOCUMENT = Path(__file__).parents[2] / "ARCHITECTURE.md"
-BEGIN = "<!-- layers: `python -m tests.unit.test_architecture` writes this table -->"
-END = "<!-- end of layers -->"
+BEGIN = "<!-- {}: `python -m tests.unit.test_architecture` writes this table -->"
+END = "<!-- end of {} -->"
 
 
 class Layer(NamedTuple):
@@ -124,7 +125,7 @@ def is_empty(module: str) -> bool:
     return module in MODULES and all(isinstance(node, ast.Expr | ast.Assign) for node in MODULES[module].body)
 
 
-def table() -> str:
+def layers_table() -> str:
     """Return the layers as Markdown."""
     lines = ["| layer | modules | purpose |", "|---|---|---|"]
     for number, layer in enumerate(LAYERS, start=1):
@@ -133,13 +134,28 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def with_table(document: str) -> str:
-    """Return a document with its table of layers replaced by the one of this module."""
-    before, begin, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    assert begin, f"{BEGIN} is missing"
-    assert end, f"{END} is missing"
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+def features_table() -> str:
+    """Return the features as Markdown, with their commands and groups of settings."""
+    lines = ["| feature | what it is | commands | settings |", "|---|---|---|---|"]
+    for name, feature in features().items():
+        commands = ", ".join(f"`{each}`" for each in feature.commands)
+        settings = ", ".join(f"`{each}`" for each in settings_of(feature))
+        lines.append(f"| `{name}` | {feature.summary} | {commands} | {settings} |")
+    return "\n".join(lines)
+
+
+TABLES = {"layers": layers_table, "features": features_table}
+
+
+def with_tables(document: str) -> str:
+    """Return a document with its tables replaced by those of this module."""
+    for name, table in TABLES.items():
+        before, begin, rest = document.partition(BEGIN.format(name))
+        _, end, after = rest.partition(END.format(name))
+        assert begin, f"{BEGIN.format(name)} is missing"
+        assert end, f"{END.format(name)} is missing"
+        document = f"{before}{begin}\n{table()}\n{end}{after}"
+    return document
 
 
 def test_imports_run_downwards() -> None:
@@ -182,16 +198,18 @@ def test_every_name_in_a_layer_is_an_existing_module() -> None:
 
 
 def test_architecture_document_shows_the_same_layers() -> None:
-    assert DOCUMENT.read_text(encoding="utf-8") == with_table(DOCUMENT.read_text(encoding="utf-8")), (
+    assert DOCUMENT.read_text(encoding="utf-8") == with_tables(DOCUMENT.read_text(encoding="utf-8")), (
         "ARCHITECTURE.md differs: run `python -m tests.unit.test_architecture`"
     )
 
 
-def test_new_table_replaces_only_the_text_between_its_marks() -> None:
-    old = f"before\n{BEGIN}\n| an old table |\n{END}\nafter\n"
-    assert with_table(old).splitlines()[:3] == ["before", BEGIN, "| layer | modules | purpose |"]
-    assert with_table(with_table(old)) == with_table(old)
-    assert with_table(old).endswith(f"| {len(LAYERS)} | `errors` | messages to the user |\n{END}\nafter\n")
+def test_new_tables_replace_only_the_text_between_their_marks() -> None:
+    old = "".join(f"before\n{BEGIN.format(name)}\n| an old table |\n{END.format(name)}\nafter\n" for name in TABLES)
+    new = with_tables(old)
+    assert new.splitlines()[:3] == ["before", BEGIN.format("layers"), "| layer | modules | purpose |"]
+    assert with_tables(new) == new
+    assert f"| {len(LAYERS)} | `errors` | messages to the user |\n{END.format('layers')}\nafter\nbefore\n" in new
+    assert new.endswith(f"{END.format('features')}\nafter\n")
 
 
 def test_slow_packages_are_imported_inside_functions_only() -> None:
@@ -233,4 +251,4 @@ def test_data_preparation_does_not_import_torch() -> None:
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(with_table(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    DOCUMENT.write_text(with_tables(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")

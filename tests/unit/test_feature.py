@@ -1,12 +1,19 @@
 """Features are found, and their settings join those of the core."""
 
+import os
 import pickle
+import re
+import shutil
+import subprocess
+import sys
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import pytest
 
+import nmt
 from nmt.cli import main
-from nmt.config.compose import compose
+from nmt.config.compose import compose, conf_folder
 from nmt.config.schema import AveragingConfig, Config
 from nmt.config.schema.extend import _extended
 from nmt.errors import ConfigError
@@ -68,3 +75,24 @@ def test_features_are_listed_with_what_they_add(capsys: pytest.CaptureFixture[st
     for name, feature in features().items():
         assert f"{name}: {feature.summary}\n" in said
         assert all(command in said for command in feature.commands)
+
+
+def test_the_example_of_the_document_is_a_feature(tmp_path: Path) -> None:
+    package = Path(nmt.__file__).parent
+    shutil.copytree(package, tmp_path / "src" / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(conf_folder(), tmp_path / "conf")
+    document = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for name, code in re.findall(
+        r"^```python\n# (src/nmt/features/\S+)\n(.*?)^```$", document, re.MULTILINE | re.DOTALL
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(code, encoding="utf-8")
+
+    def said(*words: str) -> str:
+        command = [sys.executable, "-m", "nmt", *words]
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment).stdout
+
+    assert said("greet", "greet.name=you", "greet.times=2") == "Hello you!\nHello you!\n"
+    assert "greet.times (int, 1)\n                How often." in said("greet", "--help")
+    assert "greeting: a greeting\n  commands: greet\n  settings: greet.*\n" in said("features")

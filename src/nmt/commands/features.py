@@ -17,17 +17,17 @@ def _described(name: str, feature: Feature) -> str:
     if feature.commands:
         lines.append(f"  commands: {', '.join(feature.commands)}")
     if feature.settings:
-        lines.append(f"  settings: {', '.join(_names(feature))}")
+        lines.append(f"  settings: {', '.join(settings_of(feature))}")
     for setting, choices in feature.choices.items():
         lines.append(f"  {setting}: {', '.join(choices)}")
     return "\n".join(lines)
 
 
-def _names(feature: Feature) -> list[str]:
+def settings_of(feature: Feature) -> list[str]:
     """Return the settings that a feature adds; `serve.*` is a group of its own."""
-    core = {each.name for each in fields(Config)}
+    core = {"", *(each.name for each in fields(Config))}
     names = []
     for name, group in feature.settings.items():
         added = [each.name for each in fields(imported(group.code))] if name in core else ["*"]
-        names += [f"{name}.{each}" for each in added]
+        names += [f"{name}.{each}".lstrip(".") for each in added]
     return names

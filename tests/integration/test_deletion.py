@@ -1,0 +1,69 @@
+"""Each feature can be deleted, and all of them together: the core works without, and does not know their names."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nmt
+from nmt.config.compose import conf_folder
+from nmt.feature import features
+
+SOURCE = Path(nmt.__file__).parent
+DELETED = {**{name: [name] for name in features()}, "all": list(features())}
+CHAIN = ("data", "train", "average", "eval")
+SHORT = ("training.steps=4", "training.save_every=2", "averaging.last=2", "training.valid_every=4")
+
+
+@pytest.fixture(params=list(DELETED.values()), ids=list(DELETED))
+def remaining(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A folder with a copy of the package, without some features."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(SOURCE, tmp_path / "src" / "nmt", ignore=ignored)
+    shutil.copytree(conf_folder(), tmp_path / "conf", ignore=ignored)
+    for name in request.param:
+        shutil.rmtree(tmp_path / "src" / "nmt" / "features" / name)
+    return tmp_path
+
+
+def run(folder: Path, *words: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
+    done = subprocess.run(
+        [sys.executable, "-m", "nmt", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=folder,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_paper_s_path_works_without_a_feature(
+    remaining: Path, settings: list[str], request: pytest.FixtureRequest
+) -> None:
+    deleted = request.node.callspec.params["remaining"]
+    listed = run(remaining, "features")
+    assert not any(f"{name}: " in listed for name in deleted)
+    commands = [command for name in deleted for command in features()[name].commands]
+    helped = run(remaining, "--help")
+    assert not any(f"\n  {command} " in helped for command in commands)
+    assert "training.steps" in run(remaining, "train", "--help")
+    assert "parameters" in run(remaining, "describe", "describe.device=h100")
+    paths = [f"paths.data={remaining / 'data'}", f"paths.outputs={remaining / 'outputs'}"]
+    for command in CHAIN:
+        run(remaining, command, *settings, *SHORT, *paths)
+    assert list((remaining / "outputs").glob("*/eval/test.json"))
+
+
+def test_no_module_of_the_core_names_a_module_of_a_feature() -> None:
+    core = [file for file in SOURCE.rglob("*.py") if "features" not in file.relative_to(SOURCE).parts[:1]]
+    texts = {file: file.read_text(encoding="utf-8") for file in core}
+    named = [(file.name, name) for name in features() for file, text in texts.items() if f"nmt.features.{name}" in text]
+    assert named == []
