@@ -20,7 +20,7 @@ from tests.integration.toy import environment
 COPIES = get_context("forkserver")
 COPIES.set_forkserver_preload(
     [
-        *("nmt.config.compose", "nmt.commands.train", "nmt.commands.synthesize", "nmt.features.serving.server"),
+        *("nmt.config.compose", "nmt.commands.train", "nmt.features.synthesis.command", "nmt.features.serving.server"),
         "torch._dynamo",  # optimizers import it
         "tests.compiled_operations",
     ]

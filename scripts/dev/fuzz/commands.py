@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 from fuzz.campaign import Attempt
 from fuzz.prepared import tiny_run
 from fuzz.strategies import altered, damaged, json_values, raw_lines, texts
-from nmt.commands import score, synthesize, translate
+from nmt.commands import score, translate
 from nmt.config.compose import compose
-from nmt.config.keys import GROUPS, all_keys
+from nmt.config.keys import GROUPS, all_keys, with_values
 from nmt.config.saved import flatten, from_yaml, read_settings, to_yaml
-from nmt.config.schema import Config, SynthesizeConfig, TranslateConfig
+from nmt.config.schema import Config, TranslateConfig
 from nmt.data.corpora import corpus_splits
 from nmt.data.layout import text_names
-from nmt.decoding.synthesis_folder import MANIFEST
 from nmt.errors import UserError
+from nmt.features.synthesis import command as synthesize
+from nmt.features.synthesis.folder import MANIFEST
 from nmt.runs.compatibility import check_resumable
 
 NAMES = [
@@ -156,7 +157,7 @@ def synthesize_input(folder: Path) -> Attempt:
     """Try files to translate and forged manifests: the shards hold a row per line and do not change, or one error."""
     config = replace(tiny_run(folder), input=str(folder / "text"))
     made = folder / "made"
-    config = replace(config, synthesize=SynthesizeConfig(folder=str(made), shard_lines=2))
+    config = with_values(config, {"synthesize.folder": str(made), "synthesize.shard_lines": 2})
 
     def check(value: tuple[bytes, object]) -> None:
         text, change = value

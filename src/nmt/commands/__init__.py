@@ -32,12 +32,6 @@ _CORE = {
         "translate a file or standard input",
         ("checkpoint", "engine", "input", "output", "translate", "decoding", *COMMON),
     ),
-    "synthesize": Command(
-        "nmt.commands.synthesize",
-        "translate a file of any size into a corpus, which later runs train on",
-        ("checkpoint", "engine", "input", "synthesize", "decoding", *COMMON),
-        distributed=True,
-    ),
     "parse": Command(
         "nmt.commands.parse",
         "print the constituency trees of sentences",

@@ -21,6 +21,7 @@ import pytest
 
 from nmt.commands import data as command
 from nmt.compute.processes import run_in_process
+from nmt.config.saved import to_yaml
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
 from nmt.data import encode, filters, overlap, prepare, tokenizer_task
 from nmt.data.corpora import corpus_splits
@@ -289,7 +290,8 @@ prepare(config, lambda line: None)
 def test_killed_run_repeats_unfinished_tasks(
     config: Config, tmp_path: Path, module: str, function: str, done: list[str]
 ) -> None:
-    (tmp_path / "tests_config.py").write_text(f"from nmt.config.schema import *\nconfig = {config!r}\n")
+    saved = f"from nmt.config.saved import from_yaml\nconfig = from_yaml({to_yaml(config)!r})\n"
+    (tmp_path / "tests_config.py").write_text(saved, encoding="utf-8")
     script = SCRIPT.format(module=module, function=function)
     process = subprocess.Popen(
         [sys.executable, "-c", script],

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         DescribeConfig,
         ExportConfig,
         ParseConfig,
-        SynthesizeConfig,
         TranslateConfig,
     )
     from nmt.config.schema.config import Config
@@ -55,7 +54,6 @@ __all__ = [
     "PathsConfig",
     "RuntimeConfig",
     "Stage",
-    "SynthesizeConfig",
     "TokenizerConfig",
     "TrackingConfig",
     "TrainingConfig",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nmt.config.checks import check_at_least, check_between, check_choice
+from nmt.config.checks import check_at_least, check_choice
 from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
 
@@ -59,20 +59,6 @@ class TranslateConfig:
     def __post_init__(self) -> None:
         """Check the values."""
         check_choice("translate.format", self.format, ("text", "tsv", "jsonl"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SynthesizeConfig:
-    """What `synthesize` writes."""
-
-    folder: str = ""
-    """Destination; empty is `<paths.data>/synthetic/<name>`."""
-    shard_lines: int = 5000
-    """Lines per file; after an interruption, only files that are not complete are translated again."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_between("synthesize.shard_lines", self.shard_lines, 1, 10_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from nmt.config.schema.commands import (
     DescribeConfig,
     ExportConfig,
     ParseConfig,
-    SynthesizeConfig,
     TranslateConfig,
 )
 from nmt.config.schema.data import TREES, DataConfig, TokenizerConfig
@@ -55,7 +54,6 @@ class Config:
     tracking: TrackingConfig = field(default_factory=TrackingConfig, metadata=ADJUSTABLE)
     batch: BatchConfig = field(default_factory=BatchConfig, metadata=ADJUSTABLE)
     translate: TranslateConfig = field(default_factory=TranslateConfig, metadata=ADJUSTABLE)
-    synthesize: SynthesizeConfig = field(default_factory=SynthesizeConfig, metadata=ADJUSTABLE)
     parse: ParseConfig = field(default_factory=ParseConfig, metadata=ADJUSTABLE)
     describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)
     paths: PathsConfig = field(default_factory=PathsConfig, metadata=ADJUSTABLE)

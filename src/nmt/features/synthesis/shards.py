@@ -12,8 +12,8 @@ from itertools import islice, tee
 from typing import NamedTuple
 
 from nmt.decoding.engine import Done, Engine
-from nmt.decoding.synthesis_folder import SynthesisFolder
 from nmt.errors import UserError
+from nmt.features.synthesis.folder import SynthesisFolder
 from nmt.storage.files import replacing
 from nmt.text.streams import STANDARD, read_input
 

@@ -13,9 +13,10 @@ from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.loaded_model import LoadedModel
-from nmt.decoding.synthesis import SCORE, InputText, scan_input, write_shards
-from nmt.decoding.synthesis_folder import SynthesisFolder
 from nmt.errors import UserError
+from nmt.features.synthesis.folder import SynthesisFolder
+from nmt.features.synthesis.settings import SynthesizeConfig
+from nmt.features.synthesis.shards import SCORE, InputText, scan_input, write_shards
 from nmt.storage.files import checksum
 from nmt.text.lines import read_lines
 
@@ -30,7 +31,7 @@ def run(config: Config) -> None:
     with distributed.session(config.runtime) as machine, ExitStack() as stack:
         with distributed.together():
             text = scan_input(config.input)
-            folder = SynthesisFolder(_path(config), text.lines, config.synthesize.shard_lines)
+            folder = SynthesisFolder(_path(config), text.lines, config.of(SynthesizeConfig).shard_lines)
             loaded = load_engine(config, machine)
         with distributed.together():
             if distributed.is_main():
@@ -54,7 +55,7 @@ def run(config: Config) -> None:
 
 def _path(config: Config) -> Path:
     """Return the folder to write."""
-    return Path(config.synthesize.folder or Path(config.paths.data) / "synthetic" / config.name)
+    return Path(config.of(SynthesizeConfig).folder or Path(config.paths.data) / "synthetic" / config.name)
 
 
 def _made_with(config: Config, machine: Machine, text: InputText, loaded: LoadedModel) -> dict[str, object]:
@@ -73,7 +74,7 @@ def _made_with(config: Config, machine: Machine, text: InputText, loaded: Loaded
         "machine": str(machine),
         "engine": loaded.engine.name,
         "seed": config.seed,
-        "synthesize.shard_lines": config.synthesize.shard_lines,
+        "synthesize.shard_lines": config.of(SynthesizeConfig).shard_lines,
         **flatten({"decoding": decoding}),
     }
 

@@ -1,0 +1,16 @@
+"""Files of any size translated into corpora, for back-translation and distillation."""
+
+from nmt.feature import COMMON, Command, Feature, Group
+
+FEATURE = Feature(
+    summary="files of any size translated into corpora, for back-translation and distillation",
+    commands={
+        "synthesize": Command(
+            "nmt.features.synthesis.command",
+            "translate a file of any size into a corpus, which later runs train on",
+            ("checkpoint", "engine", "input", "synthesize", "decoding", *COMMON),
+            distributed=True,
+        ),
+    },
+    settings={"synthesize": Group("nmt.features.synthesis.settings:SynthesizeConfig")},
+)
