@@ -64,7 +64,7 @@ def run_old(context: Context) -> None:
         raise SkipStage("the clone has no history (git fetch --unshallow)")
     commits = {line[41:]: line[:40] for line in _git("log", "--format=%H %s").splitlines()}
     if missing := [version.subject for version in VERSIONS if version.subject not in commits]:
-        raise StageError(f"the history has no commit {missing}")
+        raise SkipStage(f"the history of this clone lacks the commits {missing}")
     for version in VERSIONS:
         context.say(version.subject)
         _check(context, version, commits[version.subject])
