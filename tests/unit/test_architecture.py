@@ -33,7 +33,6 @@ LAYERS = [
     Layer("the package run as a program", ("nmt.__main__",)),
     Layer("the command line: names, help, exit codes", ("nmt.cli",)),
     Layer("what can be deleted: a folder per feature, which may import all below", ("nmt.features",)),
-    Layer("commands made of other commands", ("nmt.commands.demo",)),
     Layer("one module per command", ("nmt.commands",)),
     Layer("models for other programs", ("nmt.export",)),
     Layer("section 5 of the paper: steps, validation, checkpointing", ("nmt.training",)),
@@ -43,7 +42,7 @@ LAYERS = [
     Layer("text to tokens to batches", ("nmt.data",)),
     Layer("parameters, memory, time and money, by formula", ("nmt.estimate",)),
     Layer("section 6.3: trees, their symbols and their score", ("nmt.parsing",)),
-    Layer("section 3: the Transformer; the embedded demo language", ("nmt.model", "nmt.grammar")),
+    Layer("section 3: the Transformer", ("nmt.model",)),
     Layer("fused operations: Triton for GPUs, C for CPUs, plain PyTorch elsewhere", ("nmt.model.kernels",)),
     Layer("the tokenizer and lines of text", ("nmt.text",)),
     Layer("devices, processes, threads and signals", ("nmt.compute",)),
@@ -139,7 +138,8 @@ def features_table() -> str:
     lines = ["| feature | what it is | commands | settings |", "|---|---|---|---|"]
     for name, feature in features().items():
         commands = ", ".join(f"`{each}`" for each in feature.commands)
-        settings = ", ".join(f"`{each}`" for each in settings_of(feature))
+        values = [f"{setting}={value}" for setting, choices in feature.choices.items() for value in choices]
+        settings = ", ".join(f"`{each}`" for each in (*settings_of(feature), *values))
         lines.append(f"| `{name}` | {feature.summary} | {commands} | {settings} |")
     return "\n".join(lines)
 

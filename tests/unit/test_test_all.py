@@ -212,9 +212,9 @@ def test_every_preparation_belongs_to_a_document_or_a_command() -> None:
 
 @pytest.mark.slow
 def test_small_settings_are_valid_and_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo = tmp_path / "src/nmt/data/sources/demo.py"
+    demo = tmp_path / "src/nmt/features/demo/source.py"
     demo.parent.mkdir(parents=True)
-    shutil.copy(ROOT / "src/nmt/data/sources/demo.py", demo)
+    shutil.copy(ROOT / "src/nmt/features/demo/source.py", demo)
     shutil.copytree(ROOT / "conf", tmp_path / "conf")
     shrink_settings(tmp_path)
     monkeypatch.setattr("nmt.config.compose.conf_folder", lambda: tmp_path / "conf")

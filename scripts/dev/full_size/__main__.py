@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt import grammar
 from nmt.commands.data import table
 from nmt.compute.processes import run_in_process
 from nmt.config.compose import compose
@@ -29,6 +28,7 @@ from nmt.data.prefetcher import Prefetcher
 from nmt.data.prepare import prepare
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.store import PairStore
+from nmt.features.demo import grammar
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
 from full_size.meter import HEAD, Meter

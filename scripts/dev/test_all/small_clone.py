@@ -70,7 +70,7 @@ def shrink_settings(clone: Path) -> None:
     for name in ("wmt14_en_de", "wmt14_en_fr"):
         files = {split: [f"{split}.en", f"{split}.de"] for split in SPLITS}
         _write_yaml(clone / "conf" / "data" / f"{name}.yaml", {"corpus": name, "source": "files", **files})
-    _replace(clone / "src/nmt/data/sources/demo.py", '{"train": 30_000, "valid": 500, "test": 1000}',
+    _replace(clone / "src/nmt/features/demo/source.py", '{"train": 30_000, "valid": 500, "test": 1000}',
              '{"train": 1000, "valid": 20, "test": 20}')  # fmt: skip
 
 

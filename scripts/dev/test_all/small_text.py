@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from nmt import grammar
-from nmt.parsing.demo_trees import sentence_tree
+from nmt.features.demo import grammar
+from nmt.features.demo.trees import sentence_tree
 from nmt.parsing.trees import bracketed
 
 

@@ -47,14 +47,6 @@ _CORE = {
         "convert a trained model to the format of other programs",
         ("checkpoint", "export", "input", "decoding", *COMMON),
     ),
-    "demo": Command(
-        "nmt.commands.demo",
-        "run data, train, average, eval and report on text that needs no download",
-        ("training", *COMMON),
-        defaults=("experiment=demo",),
-        trains=True,
-        distributed=True,
-    ),
     "describe": Command(
         "nmt.commands.describe",
         "estimate the size, memory, time and cost of a run",

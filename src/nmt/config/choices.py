@@ -46,7 +46,6 @@ _CORE: Mapping[str, Mapping[str, Choice]] = {
         "hub": Choice("nmt.data.sources.hub:SOURCE", "Hugging Face"),
         "files": Choice("nmt.data.sources.files:SOURCE", "your own"),
         "trees": Choice("nmt.data.sources.trees:SOURCE", "bracketed files"),
-        "demo": Choice("nmt.data.sources.demo:SOURCE", "the embedded grammar"),
     },
     "export.target": {
         "ctranslate2": Choice("nmt.export.ctranslate2:CTranslate2Exporter", "a fast engine"),

@@ -27,9 +27,10 @@ from nmt.data import encode, filters, overlap, prepare, tokenizer_task
 from nmt.data.corpora import corpus_splits
 from nmt.data.manifest import read_manifest
 from nmt.data.prepared import require_prepared
-from nmt.data.sources import demo, registry
+from nmt.data.sources import registry
 from nmt.data.store import PairStore
 from nmt.errors import UserError
+from nmt.features.demo import source as demo
 from nmt.storage.files import checksum
 from nmt.text.tokenizer import Tokenizer
 

@@ -11,7 +11,7 @@ from nmt.data.noise.bpe_dropout import bpe_dropout
 from nmt.data.noise.draws import Draws, uniform
 from nmt.data.noise.merges import Merges
 from nmt.data.noise.sentences import Sentences
-from nmt.grammar import generate
+from nmt.features.demo.grammar import generate
 from nmt.text.sentencepiece_model import Piece, read_pieces
 from nmt.text.train_tokenizer import train
 from tests.unit.data.noise import plain

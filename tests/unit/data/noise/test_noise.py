@@ -11,7 +11,7 @@ from nmt.data.noise.noise import Noise, make_noise
 from nmt.data.noise.text_noise import title_case, with_typo
 from nmt.data.store import PairStore, in_memory
 from nmt.errors import ConfigError, UserError
-from nmt.grammar import generate
+from nmt.features.demo.grammar import generate
 from nmt.text.sentencepiece_model import USER_DEFINED, Piece, read_pieces, with_pieces
 from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer

@@ -12,7 +12,7 @@ from nmt.data.batches import ROOM_FOR_NOISE
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, global_batches
 from nmt.data.noise.noise import Noise, make_noise
 from nmt.data.store import PairStore
-from nmt.grammar import generate
+from nmt.features.demo.grammar import generate
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train

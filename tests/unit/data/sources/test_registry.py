@@ -13,8 +13,9 @@ import pyarrow.parquet
 import pytest
 
 from nmt.config.schema import DataConfig
-from nmt.data.sources import demo, registry
+from nmt.data.sources import registry
 from nmt.errors import UserError
+from nmt.features.demo import source as demo
 from nmt.text.alignments import GoldAlignment, read_gold
 
 
@@ -159,11 +160,11 @@ class _Drawn(NamedTuple):
 @pytest.fixture
 def grammar(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the grammar by one with a single sentence."""
-    module = ModuleType("nmt.grammar")
+    module = ModuleType("nmt.features.demo.grammar")
     module.fingerprint = lambda: "v1"  # type: ignore[attr-defined]
     module.draw = lambda seed, **sizes: {split: [_Drawn((f"{seed} en", f"{seed} de"))] for split in (*sizes, "unseen")}  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "nmt.grammar", module)
-    monkeypatch.setattr("nmt.grammar", module, raising=False)
+    monkeypatch.setitem(sys.modules, "nmt.features.demo.grammar", module)
+    monkeypatch.setattr("nmt.features.demo.grammar", module, raising=False)
     demo._generate.cache_clear()
 
 

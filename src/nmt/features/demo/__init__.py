@@ -1,0 +1,18 @@
+"""The embedded demo language: sentences and trees from a grammar, and the whole chain on them."""
+
+from nmt.feature import COMMON, Choice, Command, Feature
+
+FEATURE = Feature(
+    summary="text and trees from an embedded grammar, and the whole chain on them",
+    commands={
+        "demo": Command(
+            "nmt.features.demo.command",
+            "run data, train, average, eval and report on text that needs no download",
+            ("training", *COMMON),
+            defaults=("experiment=demo",),
+            trains=True,
+            distributed=True,
+        ),
+    },
+    choices={"data.source": {"demo": Choice("nmt.features.demo.source:SOURCE", "the embedded grammar")}},
+)

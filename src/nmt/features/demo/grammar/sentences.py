@@ -1,0 +1,131 @@
+"""Sentences: one clause or several linked ones, with commas, capitals and a final mark."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nmt.features.demo.grammar.clauses import Clause
+from nmt.features.demo.grammar.features import Order
+from nmt.features.demo.grammar.words import COMMA, Word, Words, merged, say, spelled, with_ending
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A word that joins a second clause to the first; `order` is the German order of the second."""
+
+    english: str
+    german: str
+    order: Order = Order.LAST
+    english_comma: bool = False
+    german_comma: bool = True
+
+
+AND = Connector("and", "und", Order.SECOND, german_comma=False)
+BUT = Connector("but", "aber", Order.SECOND, english_comma=True)
+BECAUSE = Connector("because", "weil")
+ALTHOUGH = Connector("although", "obwohl")
+IF = Connector("if", "wenn")
+WHEN = Connector("when", "als")
+"""Only for the past: the present uses `if`."""
+WHILE = Connector("while", "während")
+BEFORE = Connector("before", "bevor")
+AFTER = Connector("after", "nachdem")
+THAT = Connector("that", "dass")
+WHETHER = Connector("whether", "ob")
+TO = Connector("", "", Order.ZU)
+IN_ORDER_TO = Connector("", "um", Order.ZU)
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """Two clauses, the second perhaps linked to a third; `reversed` puts the second first."""
+
+    first: Clause
+    connector: Connector
+    second: "Clause | Linked"
+    reversed: bool = False
+
+    def english(self, at: str = "", question: bool = False) -> Words:
+        """Return both clauses in English; `at` is the path of both, with a dot at its end."""
+        if self.connector.order is Order.ZU and isinstance(self.second, Clause):
+            second = self.second.english_infinitive(f"{at}second.")
+        else:
+            second = self.second.english(f"{at}second.")
+        second = (*say(self.connector.english, f"{at}connector"), *second)
+        first = self.first.english(f"{at}first.", question)
+        if self.reversed:
+            return (*second, COMMA, *first)
+        return (*first, *([COMMA] if self.connector.english_comma else []), *second)
+
+    def german(self, order: Order, at: str = "") -> Words:
+        """Return both clauses in German; `order` is that of the first."""
+        connector = say(self.connector.german, f"{at}connector", f"{at}second.to")  # um belongs to zu
+        second = (*connector, *self.second.german(self.connector.order, f"{at}second."))
+        if self.reversed:
+            return (*second, COMMA, *self.first.german(Order.FIRST, f"{at}first."))
+        first = self.first.german(order, f"{at}first.")
+        return (*first, *([COMMA] if self.connector.german_comma else []), *second)
+
+    def pairings(self, order: Order) -> Iterator[tuple[str, str, str]]:
+        """Yield the pairings of all clauses."""
+        yield from self.first.pairings(Order.FIRST if self.reversed else order)
+        yield from self.second.pairings(self.connector.order)
+
+
+def punctuate(words: Words, mark: str) -> Words:
+    """Attach commas to words, without double and final ones, and the final mark; write the first letter large."""
+    found: Words = ()
+    for word in words:
+        if word != COMMA:
+            found = (*found, word)
+        elif not found[-1].text.endswith(","):
+            found = with_ending(found, ",")
+    first, *rest = (*found[:-1], found[-1]._replace(text=found[-1].text.rstrip(",") + mark))
+    return (first._replace(text=first.text[0].upper() + first.text[1:]), *rest)
+
+
+def join_cannot(words: Words) -> Words:
+    """Write `can` before `not` as one word with it."""
+    found: list[Word] = []
+    for word in words:
+        if word.text == "not" and found and found[-1].text == "can":
+            found[-1] = merged("cannot", found[-1], word)
+        else:
+            found.append(word)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A statement or a question."""
+
+    body: Clause | Linked
+    question: bool = False
+
+    def english(self) -> str:
+        """Return the English sentence."""
+        return spelled(self.english_words())
+
+    def german(self) -> str:
+        """Return the German sentence."""
+        return spelled(self.german_words())
+
+    def english_words(self) -> Words:
+        """Return the words of the English sentence, with punctuation."""
+        return punctuate(join_cannot(self.body.english("", self.question)), self._mark)
+
+    def german_words(self) -> Words:
+        """Return the words of the German sentence, with punctuation."""
+        return punctuate(self.body.german(self._order), self._mark)
+
+    @property
+    def _mark(self) -> str:
+        return "?" if self.question else "."
+
+    @property
+    def _order(self) -> Order:
+        clause = self.body.first if isinstance(self.body, Linked) else self.body
+        return Order.FIRST if self.question and not clause.asks else Order.SECOND
+
+    def pairings(self) -> set[tuple[str, str, str]]:
+        """Return the combinations of words and frames that may be held out."""
+        return set(self.body.pairings(self._order))

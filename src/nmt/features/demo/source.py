@@ -1,0 +1,92 @@
+"""The embedded demo corpus: English and German sentences that a grammar generates, or English ones with their trees."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from nmt.config.schema import TREES, DataConfig
+from nmt.data.sources.source import Fingerprint, Pair, Source, languages
+from nmt.data.sources.trees import tree_pair
+from nmt.errors import UserError
+from nmt.parsing.trees import Node
+from nmt.text.alignments import GoldAlignment
+
+SIZES = {"train": 30_000, "valid": 500, "test": 1000}
+"""Pairs per split."""
+
+
+SAME_TEXT = {
+    "0772fe94465fad69b164b2f7b6983ac4018ecf08fb42158d8397ceec602d4c50":
+        "00902ebfdf0255a563d01ba274bf7400ec667ba0be62dc9eda5e209790d3b01e",
+    "14ada9bfa2c54540380a219bde7a5a702d44b99d414c40c2c2e898c87b6baac2":
+        "56706a076851e01fd41e7de8a50d219584163b458b3229cc3632f057508b5845",
+}  # fmt: skip
+"""Checksums of the grammar's source and of that of its trees, and those that prepared text has for them: the source
+was moved, and its text is the same."""
+
+
+def fingerprint(config: DataConfig, _: str) -> Fingerprint:
+    """Identify the text by grammar, seed and sizes."""
+    from nmt.features.demo import grammar  # noqa: PLC0415 (only this source needs it)
+
+    found: Fingerprint = {"demo": _checksum(grammar.fingerprint()), "seed": config.seed, "sizes": SIZES}
+    if config.target_lang == TREES:
+        from nmt.features.demo.trees import fingerprint as trees_fingerprint  # noqa: PLC0415
+
+        return {**found, "trees": _checksum(trees_fingerprint())}
+    return found
+
+
+def _checksum(of_source: str) -> str:
+    return SAME_TEXT.get(of_source, of_source)
+
+
+def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
+    """Yield the generated pairs of a split."""
+    source, target = languages(config)
+    if (source, target) == ("en", TREES):
+        return (tree_pair(tree, config) for tree in _generate_trees(config.seed)[split])
+    if (source, target) not in (("en", "de"), ("de", "en")):
+        raise UserError(f"the demo corpus is English and German, or English and {TREES}, not {source} and {target}.")
+    aligned = bool(config.train_alignments)  # the same argument as in `alignments`, so that text is generated once
+    return (pair if source == "en" else pair[::-1] for pair in _generate(config.seed, aligned)[split].pairs)
+
+
+def alignments(config: DataConfig, split: str) -> list[GoldAlignment]:
+    """Return the true word alignments of a split."""
+    found = _generate(config.seed, bool(config.train_alignments))[split].alignments
+    return found if config.source_lang == "en" else [each.reversed() for each in found]
+
+
+class _Generated(NamedTuple):
+    """The English and German sentences of a split, and their alignments, if they are needed."""
+
+    pairs: list[Pair]
+    alignments: list[GoldAlignment]
+
+
+@lru_cache(maxsize=1)
+def _generate(seed: int, aligned: bool) -> dict[str, _Generated]:
+    """Generate all splits. Alignments take time, so the training text has them only if `aligned` asks for them."""
+    from nmt.features.demo import grammar  # noqa: PLC0415 (only this source needs it)
+
+    return {
+        split: _Generated(
+            [each.pair for each in drawn], [each.alignment for each in drawn] if aligned or split != "train" else []
+        )
+        for split, drawn in grammar.draw(seed, **SIZES).items()
+    }
+
+
+@lru_cache(maxsize=1)
+def _generate_trees(seed: int) -> dict[str, list[Node]]:
+    from nmt.features.demo import grammar  # noqa: PLC0415 (only this source needs it)
+    from nmt.features.demo.trees import sentence_tree  # noqa: PLC0415
+
+    sentences = grammar.generate_sentences(seed, **SIZES)
+    return {split: list(map(sentence_tree, drawn)) for split, drawn in sentences.items()}
+
+
+SOURCE = Source(
+    fingerprint, pairs, alignments=alignments, splits=("test", "unseen", "valid", "train"), can_hold_out=False
+)
