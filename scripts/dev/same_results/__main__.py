@@ -6,7 +6,10 @@
 
 Only the command line is used, so modules may have moved. Compared are losses and gradient norms of each step, the
 weights of the last checkpoint, prepared data, translations, scores and the messages of errors. The cases whose names
-begin with `old` continue with the files that the version before has written. One thread, on a CPU.
+begin with `old` continue with the files that the version before has written.
+
+Everything runs on a CPU with one thread and the operations in C, so nothing is said about code that only a GPU runs, or
+only a CPU without a C compiler.
 """
 
 import argparse

@@ -163,7 +163,7 @@ def _run_stage(stage: Stage, words: Sequence[str]) -> Result:
         except Exception as error:
             outcome = "failed"
             _show_failure(log, error)
-        else:
+        if outcome != "failed":
             log.unlink()
     cpu_seconds = _children_seconds() - computed
     return Result(stage.name, outcome, time.monotonic() - started, cpu_seconds, dict(context.skipped))
