@@ -24,6 +24,7 @@ from nmt.data.store import PairStore
 from nmt.decoding import batches as decoding_batches
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.torch_engine import TorchEngine, load_model
+from nmt.model.kernels.c.library import use_operations
 from nmt.runs.checkpoints import load
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.build import build_trainer
@@ -77,6 +78,8 @@ def translate(job: Job) -> Result:
         for source, term in zip(job["sources"], job["terms"], strict=False)
         if term
     }
+    if precision == torch.float32:
+        use_operations(True, only=precision)
     translator = TorchEngine([model], tokenizer, decoding, torch.device("cpu"), precision)
 
     def translate_batch(sources: list[list[int]]) -> list[list[int]]:

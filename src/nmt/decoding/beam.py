@@ -12,6 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from nmt.model.kernels.c.highest import finds_highest_in_c, highest_log_probabilities
 from nmt.text.special import BOS, EOS, PAD
 
 NextTokenScorer = Callable[[Tensor, Tensor], Tensor]
@@ -99,9 +100,12 @@ def beam_search(
 
 def most_probable(log_probabilities: Tensor, open_: Tensor, rows: Tensor, beam: int) -> Candidates:
     """Choose the 2 * `beam` most probable continuations of each sentence; see `Choose`."""
+    return _best_of(*top(log_probabilities, beam + 1), open_, rows, beam)
+
+
+def _best_of(log_probabilities: Tensor, tokens: Tensor, open_: Tensor, rows: Tensor, beam: int) -> Candidates:
+    """Choose among the beam + 1 most probable tokens of each row: at most `beam` stay open, besides the one by EOS."""
     count, width = open_.shape
-    # At most `beam` continuations of a hypothesis stay open, besides the one by EOS.
-    log_probabilities, tokens = top(log_probabilities, beam + 1)
     totals = (log_probabilities.view(count, width, -1) + open_[:, :, None]).flatten(1)
     totals, order = totals.topk(min(2 * beam, totals.shape[1]), dim=1)
     return totals, tokens.view(count, -1).gather(1, order), rows.view(count, width).gather(1, order // tokens.shape[1])
@@ -114,6 +118,8 @@ class Search:
         count, device = len(max_lengths), max_lengths.device
         self.beam = beam
         self.choose = choose or partial(most_probable, beam=beam)
+        self.takes_best = choose is None
+        """Whether `candidates` only takes the most probable continuations."""
         self.length = 0
         limits = max_lengths.tolist()
         self.shortest_limit = min(limits, default=0)
@@ -147,7 +153,7 @@ class Search:
             The tokens and parents with which to call the scorer next.
         """
         self.length += 1
-        totals, tokens, parents = self.candidates(self._log_probabilities(scores))
+        totals, tokens, parents = self._continuations(scores)
         ends = tokens == EOS
         if ends.any():
             if ends[:, : self.beam].any():
@@ -164,9 +170,20 @@ class Search:
         self.history.append((tokens.flatten(), parents.flatten()))
         return self.history[-1]
 
+    def _continuations(self, scores: Tensor) -> Candidates:
+        """Choose continuations of each sentence, given the scores (R, V) of the next tokens."""
+        is_limited = self.length >= self.shortest_limit or scores.shape[1] <= self.beam
+        if is_limited or not self.takes_best or not finds_highest_in_c(scores):
+            return self.candidates(self._log_probabilities(scores))
+        highest = highest_log_probabilities(scores, self.beam + 1, never=(PAD, BOS))
+        return _best_of(*highest, self.open, self._rows(), self.beam)
+
+    def _rows(self) -> Tensor:
+        return torch.arange(self.open.numel(), device=self.open.device)
+
     def candidates(self, log_probabilities: Tensor) -> Candidates:
         """Choose continuations of each sentence, given the log-probabilities (R, V) of the next tokens."""
-        return self.choose(log_probabilities, self.open, torch.arange(self.open.numel(), device=self.open.device))
+        return self.choose(log_probabilities, self.open, self._rows())
 
     def _log_probabilities(self, scores: Tensor) -> Tensor:
         """Return the log-probabilities (R, V) of the next tokens, without those that end no sentence at its limit."""

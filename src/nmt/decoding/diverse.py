@@ -51,7 +51,7 @@ class _DiverseSearch(Search):
         self, max_lengths: Tensor, beam: int, alpha: float, choose: Choose | None, groups: int, diversity: float
     ) -> None:
         super().__init__(max_lengths, beam, alpha, beam, choose)
-        self.groups, self.diversity = groups, diversity
+        self.groups, self.diversity, self.takes_best = groups, diversity, False
 
     def candidates(self, log_probabilities: Tensor) -> Candidates:
         """Choose continuations of each copy, avoiding the tokens of the copies before it."""

@@ -14,6 +14,7 @@ from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
+from nmt.model.kernels.c.library import use_operations
 from nmt.runs import checkpoints
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import AVERAGED, Checkpoint, resolve
@@ -43,6 +44,7 @@ def load(
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}: name that of a run, of a checkpoint or of an export")
     machine = prepare_machine(RuntimeConfig(device=device, precision=precision, threads=threads))
+    _use_operations(machine, wanted=True)
     if (folder / META).is_file():
         return _load_checkpoints([folder], machine)
     if (folder / EXPORT_RECORD).is_file():
@@ -54,8 +56,15 @@ def load_engine(config: Config, machine: Machine) -> LoadedModel:
     """Load what the settings `engine`, `checkpoint` and `decoding.ensemble` name."""
     if config.engine == "ctranslate2":
         return _load_export(config.export_folder, machine, config.decoding, config.seed)
+    _use_operations(machine, wanted=config.runtime.c_operations)
     folders = [resolve(config.run_folder, name) for name in (config.checkpoint, *config.decoding.ensemble)]
     return _load_checkpoints(folders, machine, config.decoding, config.seed)
+
+
+def _use_operations(machine: Machine, *, wanted: bool) -> None:
+    """Translate with the operations in C, or without, if there are any for this machine."""
+    if machine.device.type == "cpu" and machine.precision == torch.float32:
+        use_operations(wanted, only=torch.float32)
 
 
 def check_languages(loaded: LoadedModel, config: Config) -> None:

@@ -1,11 +1,14 @@
 """What the architectures share: word vectors and positions at the bottom, scores of all words at the top."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
 from nmt.model.attention_plan import AttentionSpec, Plan, plan_attention
 from nmt.model.cpu.dropout import Dropout
+from nmt.model.kv_cache import KVCache
 from nmt.model.packed import Packed
 from nmt.model.positions.base import Places, Transform, positions_of
 from nmt.model.word_vectors import Factors, WordVectors, random_vectors
@@ -16,6 +19,11 @@ SMALL_STANDARD_DEVIATION = 0.02
 
 class BaseModel(nn.Module):
     """Embeds tokens and scores words; its subclasses add the layers between."""
+
+    fused_encoder: Callable[[Tensor, Places, Packed], Tensor] | None = None
+    """Runs all layers over source sentences in one operation, if there is one."""
+    fused_decoder: Callable[[Tensor, Places, KVCache], Tensor] | None = None
+    """Runs all layers of a decoding step in one operation, if there is one; they attend to the source as well."""
 
     def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()

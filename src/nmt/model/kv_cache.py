@@ -23,6 +23,8 @@ from nmt.model.shared_sources import SharedSources
 
 SPARE_STEPS = 4
 """The number of steps for which slots are allocated. When they are used up, slots that no row can see are reused."""
+MANY_SPARE_STEPS = 12
+"""The same if slots that no row can see take no time."""
 SLOT_MULTIPLE = 16
 """Slots come in multiples of this, and a source has at least this many: on CPUs, a softmax over shorter rows is ten
 times as slow, and products with other numbers of keys up to twice as slow."""
@@ -66,6 +68,7 @@ class KVCache:
         self.slot_positions = slots - self.source_lengths[:, None]  # (S, P) counted from the first target token
         self.mask = self.source_mask[:, : self.used]  # (R, P): 0 if the row can see the slot, else -inf
         self.shared: SharedSources | None = None
+        self.spare_steps = SPARE_STEPS
 
     def repeat(self, copies: int) -> None:
         """Let each sentence stand several times in the batch, one after the other; call it before the first step.
@@ -160,12 +163,12 @@ class KVCache:
             self.source_mask = self.source_mask[kept]
 
     def _compact_and_extend(self, rows: int) -> None:
-        """Drop the slots that no row can see, and append empty slots for at least `SPARE_STEPS` steps."""
+        """Drop the slots that no row can see, and append empty slots for at least `spare_steps` steps."""
         mask = self.mask.unflatten(0, (self.sentences, rows))
         seen = (mask == 0).any(1)
         self.used = int(seen.sum(1).max())
         kept = seen.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : self.used]
-        empty = -(-(self.used + SPARE_STEPS * rows) // SLOT_MULTIPLE) * SLOT_MULTIPLE - self.used
+        empty = -(-(self.used + self.spare_steps * rows) // SLOT_MULTIPLE) * SLOT_MULTIPLE - self.used
 
         def move(slots: Tensor) -> Tensor:
             index = kept[:, None, :, None].expand(-1, slots.shape[1], -1, slots.shape[3])

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt.model import products
-from nmt.model.kernels.c.library import computes_in_c, trains_in_c
+from nmt.model.kernels.c.library import trains_in_c
 from nmt.model.kernels.c.rows import computes_on_rows_in_c, sum_rows
 from nmt.model.kernels.rectifier import rectifier_gradient
 from nmt.model.products import prefers_onednn
@@ -88,7 +88,7 @@ def _float32_sum(rows: Tensor) -> Tensor:
 
 def split_product(product: Tensor, widths: list[int]) -> tuple[Tensor, ...]:
     """Return parts (T, width) of a product (T, sum of widths) whose gradient is not copied if it is in one piece."""
-    if not (product.is_cuda or computes_in_c(product)) or torch.compiler.is_compiling():
+    if not (product.is_cuda or trains_in_c(product)) or torch.compiler.is_compiling():
         return tuple(product.split(widths, -1))
     return cast(tuple[Tensor, ...], _Split.apply(product, widths))  # type: ignore[no-untyped-call]
 

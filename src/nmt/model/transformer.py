@@ -14,12 +14,15 @@ from nmt.model.attention import Attend, AttendSource, EncoderOutput
 from nmt.model.attention_plan import Plan, Recorder
 from nmt.model.base import BaseModel, initialize_small
 from nmt.model.interface import AttentionMaps, Stack
-from nmt.model.kv_cache import KVCache
+from nmt.model.kv_cache import MANY_SPARE_STEPS, KVCache
 from nmt.model.layer_drop import run_layer, with_zero_gradients
 from nmt.model.layers import DecoderLayer, EncoderLayer
 from nmt.model.norms import norm_of
 from nmt.model.packed import Packed
 from nmt.model.positions.base import Places
+
+MAX_FUSED_LENGTH = 128
+"""The longest sentence whose attention, a query at a time, costs little compared with the products."""
 
 
 class Transformer(BaseModel):
@@ -49,8 +52,13 @@ class Transformer(BaseModel):
 
     def encode(self, source: Packed, plan: Plan | None = None) -> Tensor:
         """Return the encoder's output (T, d_model)."""
-        attend = (plan or self.plan)(self.attention_spec(source, source, causal=False))
         places = Places(source.positions, source.longest)
+        if self.fused_encoder is not None and plan is None and source.longest <= MAX_FUSED_LENGTH:
+            fused: Tensor = self.encoder_norm(
+                self.fused_encoder(self.embed("source", source.tokens, places), places, source)
+            )
+            return fused
+        attend = (plan or self.plan)(self.attention_spec(source, source, causal=False))
         transform = self.transform(places)
         stream = self.embed("source", source.tokens, places)
         for layer in self.encoder:
@@ -72,13 +80,19 @@ class Transformer(BaseModel):
         """See `TranslationModel.start`."""
         memory = self.encode(source)
         layers = cast(Sequence[DecoderLayer], self.decoder)
-        return KVCache(source, [layer.cross_attention.project_memory(memory) for layer in layers])
+        cache = KVCache(source, [layer.cross_attention.project_memory(memory) for layer in layers])
+        if self.fused_decoder is not None:
+            cache.spare_steps = MANY_SPARE_STEPS
+        return cache
 
     def advance(self, tokens: Tensor, parents: Tensor, state: KVCache) -> Tensor:
         """See `TranslationModel.advance`."""
         state.begin_step(parents)
         places = Places(torch.full_like(tokens, state.length), state.length + 1)
-        output = self._decode(tokens, places, state.attention)
+        if self.fused_decoder is None:
+            output = self._decode(tokens, places, state.attention)
+        else:
+            output = self.decoder_norm(self.fused_decoder(self.embed("target", tokens, places), places, state))
         state.length += 1
         return self.logits(output)
 

@@ -5,7 +5,8 @@ import torch
 
 from nmt.config.schema import ModelConfig
 from nmt.model.build import build_model
-from nmt.model.cpu.prepared_weights import PreparedLinear, prepare_for_cpu
+from nmt.model.cpu.prepared_layers import PreparedLinear
+from nmt.model.cpu.prepared_weights import prepare_for_cpu
 from nmt.model.packed import Packed
 
 

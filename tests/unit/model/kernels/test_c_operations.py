@@ -4,8 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from ctypes import CDLL
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -51,25 +50,6 @@ def one_thread() -> Iterator[None]:
     yield
     torch.set_num_threads(threads)
     library.use_operations(False)
-
-
-@pytest.fixture(scope="module")
-def eager_libraries() -> Iterator[Mapping[torch.dtype, CDLL] | None]:
-    """Compile operations that divide even the smallest inputs between threads."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CC", f"{os.environ.get('CC') or 'cc'} -DFEW=1")
-        yield library._libraries.__wrapped__()
-
-
-@pytest.fixture(params=[1, 4, 16], ids="{} threads".format)
-def in_c(
-    request: pytest.FixtureRequest,
-    eager_libraries: Mapping[torch.dtype, CDLL] | None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    torch.set_num_threads(request.param)
-    monkeypatch.setattr(library, "_libraries", lambda: eager_libraries)
-    assert library.use_operations(True)
 
 
 @pytest.fixture(params=[BF16, FLOAT32], ids=["bf16", "fp32"])
@@ -299,7 +279,7 @@ def test_the_gradient_of_logits_equals_that_of_torch(dtype: torch.dtype) -> None
 def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Let the operations be compiled again, quickly, into an empty cache whose folder is returned."""
     monkeypatch.setattr(compile_c, "OPTIONS", QUICKLY)
-    monkeypatch.setattr(library, "_libraries", library._libraries.__wrapped__)
+    monkeypatch.setattr(library, "_library", library._library.__wrapped__)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "nmt"
 

@@ -14,8 +14,11 @@ import torch
 from nmt.compute.cores import cpu_features
 from nmt.storage.files import sync
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("attention.c", "tokens.c", "threads.c"))
-HEADERS = tuple(Path(__file__).with_name(name) for name in ("threads.h", "vectors.h"))
+SOURCES = tuple(
+    Path(__file__).with_name(name)
+    for name in ("attention.c", "highest.c", "layers.c", "products.c", "threads.c", "tokens.c")
+)
+HEADERS = tuple(Path(__file__).with_name(name) for name in ("products.h", "threads.h", "vectors.h"))
 OPTIONS = ("-O3", "-fno-strict-aliasing", "-shared", "-fPIC", "-Wno-psabi")
 FOR_THIS_PROCESSOR: tuple[tuple[str, ...], ...] = (("-march=native",), ("-mcpu=native",), ())
 """Options in the order in which they are tried: not every compiler has the first one on every processor."""

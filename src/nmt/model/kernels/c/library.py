@@ -1,4 +1,4 @@
-"""Operations in C for training on a CPU, if a C compiler is installed.
+"""Operations in C for training on a CPU, and for translating in float32, if a C compiler is installed.
 
 PyTorch makes several passes over memory where one is enough, and in bf16 rounds between them. Each operation here reads
 its inputs once. Without a compiler, or in another precision, plain PyTorch takes their place: ask `computes_in_c` or
@@ -64,9 +64,17 @@ class _Used:
     """The operations that this process uses; None is PyTorch's."""
 
 
-def use_operations(wanted: bool) -> bool:
-    """Use the operations from now on, or PyTorch's; return whether there is a working compiler for those wanted."""
-    _Used.libraries = _libraries() if wanted else None
+def use_operations(wanted: bool, *, only: torch.dtype | None = None) -> bool:
+    """Use the operations from now on, or PyTorch's; return whether there is a working compiler for those wanted.
+
+    A process that only translates needs those of one precision.
+    """
+    if not wanted:
+        _Used.libraries = None
+    elif only is None:
+        _Used.libraries = _libraries(tuple(DEFINITIONS))
+    elif _Used.libraries is None:
+        _Used.libraries = _libraries((only,))
     return _Used.libraries is not None
 
 
@@ -87,7 +95,7 @@ def computes_in_c(tensor: Tensor) -> bool:
 
 
 def trains_in_c(tensor: Tensor) -> bool:
-    """Return the same for operations of the model. Translations do not depend on C: only training uses them."""
+    """Return the same for operations of the model that only training uses."""
     return can_train_in_c(tensor.device, tensor.dtype)
 
 
@@ -102,16 +110,21 @@ def buffers(numbers: int) -> Tensor:
 
 
 def _has_operations(device: torch.device, precision: torch.dtype) -> bool:
-    if device.type != "cpu" or precision not in DEFINITIONS or torch.compiler.is_compiling():
+    if device.type != "cpu" or precision not in (_Used.libraries or ()) or torch.compiler.is_compiling():
         return False
     return uses_operations(torch.get_num_threads())
 
 
-@functools.cache
-def _libraries() -> Mapping[torch.dtype, CDLL] | None:
-    found = {dtype: compiled(definitions) for dtype, definitions in DEFINITIONS.items()}
-    libraries = {dtype: _declared(each) for dtype, each in found.items() if each is not None}
+def _libraries(precisions: tuple[torch.dtype, ...]) -> Mapping[torch.dtype, CDLL] | None:
+    found = {dtype: _library(dtype) for dtype in precisions}
+    libraries = {dtype: each for dtype, each in found.items() if each is not None}
     return libraries if len(libraries) == len(found) else None
+
+
+@functools.cache
+def _library(precision: torch.dtype) -> CDLL | None:
+    functions = compiled(DEFINITIONS[precision])
+    return None if functions is None else _declared(functions)
 
 
 @functools.cache
@@ -139,6 +152,10 @@ def _declared(functions: CDLL) -> CDLL:
         "scaled_difference": [address, address, c_float, address, count, count],
         "sum_rows": [address, address, count, count],
         "rectifier_gradient": [*[address] * 4, count, count],
+        "multiply": [address, address, count, address, c_int32],
+        "encode": [address],
+        "decode": [address],
+        "highest_log_probabilities": [address, count, count, count, address, count, address, address, address],
     }
     for name, types in arguments.items():
         function = getattr(functions, name)

@@ -1,0 +1,107 @@
+// Products of rows with a matrix in panels, in float32: each panel is read once for a tile of rows, whose sums stay in
+// registers.
+
+#include "products.h"
+
+#include "threads.h"
+#include "vectors.h"
+
+// Fewer multiplications than this are not worth a second thread; tests define a smaller one.
+#ifndef FEW
+#define FEW (1 << 15)
+#endif
+
+enum {
+    PANEL = 2 * LANES,
+    TILE = LANES == 16 ? 12 : 6,  // rows whose sums, and the panel's numbers, fit into the registers
+    CHUNK = 96,                   // rows that stay in the cache while all panels pass by
+};
+
+const int64_t panel_columns = PANEL;
+
+typedef struct {
+    matrix by;
+    const float *rows;
+    int64_t count, panels;
+    float *result;
+    int32_t then;
+} product;
+
+static inline void finish(const product *it, float *to, floats sums) {
+    if (it->then == RECTIFY) sums = (floats)((ints)sums & ~(sums <= 0));
+    store_floats(to, it->then == ADD ? sums + load_floats(to) : sums);
+}
+
+// The same for the last columns of a matrix, which are fewer than a panel has.
+static void finish_few(const product *it, float *to, floats left, floats right, int64_t columns) {
+    float numbers[PANEL];
+    memcpy(numbers, to, columns * sizeof *to);
+    finish(it, numbers, left);
+    finish(it, numbers + LANES, right);
+    memcpy(to, numbers, columns * sizeof *to);
+}
+
+// Multiply `count` rows by a panel. The count is a constant in each call, so that all sums are in registers.
+static inline __attribute__((always_inline)) void multiply_tile(const product *it, int64_t row, int64_t panel,
+                                                                const int count) {
+    int64_t inputs = it->by.inputs, outputs = it->by.outputs, column = panel * PANEL;
+    const float *rows = it->rows + row * inputs, *weights = it->by.panels + column * inputs;
+    floats left[TILE], right[TILE];
+#pragma GCC unroll 12
+    for (int each = 0; each < count; each++) {
+        left[each] = load_floats(it->by.bias + column);
+        right[each] = load_floats(it->by.bias + column + LANES);
+    }
+    for (int64_t input = 0; input < inputs; input++, weights += PANEL) {
+        floats first = load_floats(weights), second = load_floats(weights + LANES);
+#pragma GCC unroll 12
+        for (int each = 0; each < count; each++) {
+            left[each] += rows[each * inputs + input] * first;
+            right[each] += rows[each * inputs + input] * second;
+        }
+    }
+    float *to = it->result + row * outputs + column;
+#pragma GCC unroll 12
+    for (int each = 0; each < count; each++, to += outputs) {
+        if (column + PANEL > outputs) {
+            finish_few(it, to, left[each], right[each], outputs - column);
+        } else {
+            finish(it, to, left[each]);
+            finish(it, to + LANES, right[each]);
+        }
+    }
+}
+
+#define ROWS(n) \
+    case n: multiply_tile(it, row, panel, n); break;
+
+static void multiply_rows(const product *it, int64_t row, int64_t panel, int64_t count) {
+    switch (count) {
+        ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)
+#if defined(__AVX512F__)
+        ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12)
+#endif
+    }
+}
+
+static void multiply_part(void *task, int64_t first, int64_t last, int64_t thread) {
+    const product *it = task;
+    (void)thread;
+    for (int64_t item = first; item < last; item++) {
+        int64_t start = item / it->panels * CHUNK, count = it->count - start;
+        if (count > CHUNK) count = CHUNK;
+        int64_t tiles = (count + TILE - 1) / TILE;
+        for (int64_t tile = 0; tile < tiles; tile++) {
+            int64_t from = count * tile / tiles, to = count * (tile + 1) / tiles;
+            multiply_rows(it, start + from, item % it->panels, to - from);
+        }
+    }
+}
+
+// result = rows W^T + bias, or the ReLU of it, or added to the result, for rows (count, inputs) without gaps
+void multiply(const matrix *by, const float *rows, int64_t count, float *result, int32_t then) {
+    int64_t panels = (by->outputs + PANEL - 1) / PANEL, chunks = (count + CHUNK - 1) / CHUNK;
+    product task = {*by, rows, count, panels, result, then};
+    int64_t few = 1 + FEW * panels * chunks / (1 + count * by->inputs * by->outputs);
+    divide(multiply_part, &task, panels * chunks, few);
+}

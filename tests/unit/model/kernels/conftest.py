@@ -1,0 +1,37 @@
+"""The operations in C, used by any number of threads."""
+
+import os
+from collections.abc import Iterator, Mapping
+from ctypes import CDLL
+
+import pytest
+import torch
+
+from nmt.model.kernels.c import library
+
+
+@pytest.fixture(scope="package")
+def eager_libraries() -> Mapping[torch.dtype, CDLL] | None:
+    """Compile operations that divide even the smallest inputs between threads."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CC", f"{os.environ.get('CC') or 'cc'} -DFEW=1")
+        patch.setattr(library, "_library", library._library.__wrapped__)
+        return library._libraries(tuple(library.DEFINITIONS))
+
+
+@pytest.fixture(params=[1, 4, 16], ids="{} threads".format)
+def in_c(
+    request: pytest.FixtureRequest,
+    eager_libraries: Mapping[torch.dtype, CDLL] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[None]:
+    """Use the operations in C, with the work of each divided between some threads."""
+    if eager_libraries is None:
+        pytest.skip("needs a C compiler")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    monkeypatch.setattr(library, "_libraries", lambda _: eager_libraries)
+    assert library.use_operations(True)
+    yield
+    library.use_operations(False)
+    torch.set_num_threads(threads)

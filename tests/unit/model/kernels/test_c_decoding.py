@@ -1,0 +1,188 @@
+"""The operations in C that translate, against PyTorch in float64 and against the plain model."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from nmt.config.schema import ModelConfig
+from nmt.decoding.beam import NextTokenScorer, beam_search, ensemble_scorers
+from nmt.model.base import BaseModel
+from nmt.model.build import build_model
+from nmt.model.cpu.prepared_weights import prepare_for_cpu
+from nmt.model.interface import TranslationModel
+from nmt.model.kernels.c import library
+from nmt.model.kernels.c.highest import finds_highest_in_c, highest_log_probabilities
+from nmt.model.kernels.c.products import PackedMatrix
+from nmt.model.packed import Packed
+from tests.unit.model.kernels import plain_only
+
+pytestmark = [plain_only, pytest.mark.usefixtures("in_c")]
+VOCABULARY = 150
+SOURCES = Packed.from_sentences([[3 + 7 * place % 100 for place in range(count)] for count in (4, 19, 1, 7, 12)])
+
+
+@pytest.mark.parametrize("rows", [1, 5, 6, 7, 12, 13, 97, 200])
+@pytest.mark.parametrize(("inputs", "outputs"), [(48, 64), (7, 1), (16, 33), (130, 95)])
+@pytest.mark.parametrize("rectify", [False, True])
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_a_product_equals_that_in_float64(rows: int, inputs: int, outputs: int, rectify: bool, has_bias: bool) -> None:
+    random = torch.Generator().manual_seed(rows)
+    weight, stream = torch.randn(outputs, inputs, generator=random), torch.randn(rows, 2 * inputs, generator=random)
+    bias = torch.randn(outputs, generator=random) if has_bias else None
+    stream = stream[:, ::2]
+    expected = F.linear(stream.double(), weight.double(), None if bias is None else bias.double())
+    found = PackedMatrix(weight, bias).product(stream, rectify=rectify)
+    torch.testing.assert_close(found.double(), expected.relu() if rectify else expected, rtol=0, atol=1e-4)
+
+
+def test_a_product_does_not_hide_nan() -> None:
+    stream = torch.randn(3, 16)
+    stream[1, 5] = torch.nan
+    for rectify in (False, True):
+        found = PackedMatrix(torch.randn(40, 16), None).product(stream, rectify=rectify)
+        assert found.isnan().all(1).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("width", [8, 63, 64, 65, 1000, 8003])
+def test_the_highest_log_probabilities_equal_those_in_float64(width: int) -> None:
+    scores = 5 * torch.randn(9, width, generator=torch.Generator().manual_seed(width))
+    expected = scores.double().log_softmax(1)
+    expected[:, [1, 2]] = -torch.inf
+    highest, tokens = highest_log_probabilities(scores, 6, never=(1, 2))
+    truth = expected.topk(6, dim=1)
+    assert torch.equal(tokens, truth.indices)
+    torch.testing.assert_close(highest.double(), truth.values, rtol=0, atol=1e-5)
+
+
+def test_scores_that_are_not_finite_have_no_finite_log_probabilities() -> None:
+    scores = torch.randn(4, 100)
+    scores[1, 70] = torch.nan
+    scores[2, 70] = torch.inf
+    scores[3, 4:] = -torch.inf
+    highest, tokens = highest_log_probabilities(scores, 3, never=(1, 2))
+    assert highest[0].isfinite().all()
+    assert not highest[1:3].isfinite().any()
+    assert highest[3].isfinite().tolist() == [True, True, False]
+    assert sorted(tokens[3, :2].tolist()) == [0, 3]
+    assert not finds_highest_in_c(scores.double())
+
+
+few_threads = pytest.mark.parametrize("in_c", [1, 3], indirect=True, ids="{} threads".format)  # more take long
+
+CONFIGS: dict[str, dict[str, Any]] = {
+    "post-norm": {},
+    "rotary, pre-norm": {"positions": "rotary", "norm_placement": "pre"},
+    "shared heads": {"kv_heads": 2, "d_v": 48, "positions": "learned"},
+    "odd words": {"output_bias": True, "decoder_layers": 1},
+}
+UNKNOWN: dict[str, dict[str, Any]] = {
+    "odd width": {"d_model": 40, "heads": 4},
+    "RMSNorm": {"norm": "rms"},
+    "gated": {"activation": "swiglu"},
+    "biased": {"positions": "alibi"},
+    "decoder only": {"architecture": "decoder_only"},
+}
+
+
+def random_model(seed: int = 1, **settings: Any) -> TranslationModel:
+    """Return a model with pronounced probabilities."""
+    torch.manual_seed(seed)
+    config = ModelConfig(**{"layers": 2, "d_model": 64, "d_ff": 96, "heads": 4, **settings})
+    model = build_model(config, VOCABULARY, VOCABULARY)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return model.eval()
+
+
+@contextmanager
+def without_operations() -> Iterator[None]:
+    library.use_operations(False)
+    yield
+    library.use_operations(True)
+
+
+def scorer_of(models: list[TranslationModel], copies: int) -> NextTokenScorer:
+    """Return the scorer of an ensemble of prepared models."""
+    scorers = []
+    for model in models:
+        state = model.start(SOURCES)
+        state.repeat(copies)
+        scorers.append(partial(model.advance, state=state))
+    return ensemble_scorers(scorers)
+
+
+def assert_same_translations(models: list[TranslationModel], beam: int, *, copies: int = 1, limit: int = 25) -> None:
+    """Compare a search with the operations in C with one without them."""
+    limits = torch.full((copies * SOURCES.sentences,), limit)
+    with torch.inference_mode():
+        ours = [prepare_for_cpu(model, torch.float32) for model in models]
+        found = beam_search(scorer_of(ours, copies), limits, beam=beam, alpha=0.6, nbest=beam)
+        with without_operations():
+            plain = [prepare_for_cpu(model, torch.float32) for model in models]
+            expected = beam_search(scorer_of(plain, copies), limits, beam=beam, alpha=0.6, nbest=beam)
+    for one, other in zip(found, expected, strict=True):
+        assert [each.tokens for each in one] == [each.tokens for each in other]
+        assert [each.score for each in one] == pytest.approx([each.score for each in other], rel=1e-4)
+
+
+@few_threads
+@pytest.mark.parametrize("beam", [1, 3, 5])
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_translations_equal_those_of_the_plain_model(config: dict[str, Any], beam: int) -> None:
+    model = random_model(**config)
+    prepared = prepare_for_cpu(model, torch.float32)
+    assert isinstance(prepared, BaseModel)
+    assert prepared.fused_encoder is not None
+    assert prepared.fused_decoder is not None
+    assert_same_translations([model], beam)
+
+
+@few_threads
+@pytest.mark.parametrize("config", UNKNOWN.values(), ids=UNKNOWN)
+def test_other_architectures_use_only_products_in_c(config: dict[str, Any]) -> None:
+    model = random_model(**config)
+    assert getattr(prepare_for_cpu(model, torch.float32), "fused_decoder", None) is None
+    assert_same_translations([model], beam=3)
+
+
+@few_threads
+def test_an_ensemble_and_copies_of_sentences_give_the_same_translations() -> None:
+    models = [random_model(seed, positions="rotary") for seed in (1, 2)]
+    assert_same_translations(models, beam=4, copies=3)
+
+
+@few_threads
+def test_another_precision_has_no_operations() -> None:
+    prepared = prepare_for_cpu(random_model(), torch.bfloat16)
+    assert isinstance(prepared, BaseModel)
+    assert prepared.fused_decoder is None
+
+
+@few_threads
+def test_a_prepared_model_translates_on_after_the_operations_are_switched_off() -> None:
+    with torch.inference_mode():
+        prepared = prepare_for_cpu(random_model(), torch.float32)
+        tokens, parents = torch.full((5,), 2), torch.arange(5)
+        expected: Tensor = prepared.advance(tokens, parents, prepared.start(SOURCES))
+        with without_operations():
+            assert torch.equal(prepared.advance(tokens, parents, prepared.start(SOURCES)), expected)
+
+
+@few_threads
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("longest", [13, 200])
+def test_the_encoder_equals_the_plain_one_for_short_and_long_sentences(config: dict[str, Any], longest: int) -> None:
+    source = Packed.from_sentences([[3 + place % 90 for place in range(count)] for count in (4, longest, 1)])
+    model = random_model(**config)
+    prepared = prepare_for_cpu(model, torch.float32)
+    with torch.inference_mode():
+        expected = model.double()(source, source)
+        found = prepared(source, source)
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-3)
