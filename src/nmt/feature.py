@@ -68,6 +68,10 @@ class Feature:
     """By the name of the group; "" is for settings in no group."""
     choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict)
     """By setting, then by the value that names the code."""
+    check: str = ""
+    """A function that takes all settings and raises a ConfigError if those of the feature contradict others."""
+    uses: str = ""
+    """A function that takes all settings and yields what those of the feature need: see `nmt.config.capabilities`."""
     prepares_training: str = ""
     """A function that may change the settings of a run before training: see `nmt.training.preparation`."""
 

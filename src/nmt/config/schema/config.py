@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TypeVar
 
+from nmt.config.capabilities import check_capabilities
 from nmt.config.checks import ADJUSTABLE, check_choice, check_plain_path
 from nmt.config.schema.commands import (
     BatchConfig,
@@ -19,6 +20,7 @@ from nmt.config.schema.noise import NoiseConfig
 from nmt.config.schema.runtime import PathsConfig, RuntimeConfig, TrackingConfig
 from nmt.config.schema.training import AveragingConfig, TrainingConfig
 from nmt.errors import ConfigError
+from nmt.feature import features, imported
 
 Settings = TypeVar("Settings")
 
@@ -81,6 +83,10 @@ class Config:
         self._check_guidance()
         self._check_averaging()
         self._check_longest_sentence()
+        for feature in features().values():
+            if feature.check:
+                imported(feature.check)(self)
+        check_capabilities(self)
 
     def _check_ctranslate2(self) -> None:
         """Make sure that CTranslate2 can search as the settings ask."""
