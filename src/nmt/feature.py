@@ -72,6 +72,18 @@ class Feature:
     """A function that takes all settings and raises a ConfigError if those of the feature contradict others."""
     uses: str = ""
     """A function that takes all settings and yields what those of the feature need: see `nmt.config.capabilities`."""
+    term: str = ""
+    """A function that takes all settings and returns a `nmt.training.objective.Term`, or None if it is off."""
+    word_loss: str = ""
+    """The same for a `nmt.training.objective.WordLoss`; a run has one of them at most."""
+    transform: str = ""
+    """The same for a `nmt.data.transform.BatchTransform`; the function takes the tokenizer as well."""
+    hook: str = ""
+    """The same for a `nmt.training.hook.TrainingHook`."""
+    cost: str = ""
+    """A function that takes the settings of training and returns a `nmt.estimate.cost.Cost`."""
+    adapts_search: str = ""
+    """A function that takes the settings of a search and those of the model's run, and returns the first, adapted."""
     prepares_training: str = ""
     """A function that may change the settings of a run before training: see `nmt.training.preparation`."""
 
@@ -81,6 +93,13 @@ def features() -> Mapping[str, Feature]:
     """Return the features by name."""
     names = sorted(each.name for each in iter_modules(nmt.features.__path__) if each.ispkg)
     return {name: import_module(f"nmt.features.{name}").FEATURE for name in names}
+
+
+def learned_groups() -> tuple[str, ...]:
+    """Return the groups of settings of features that decide what a run learns."""
+    return tuple(
+        name for feature in features().values() for name, group in feature.settings.items() if not group.adjustable
+    )
 
 
 def imported(code: str) -> Any:

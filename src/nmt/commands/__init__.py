@@ -4,21 +4,21 @@ A new command is a module with a function `run(config)`, and an entry in `COMMAN
 checks read it there. The modules are imported only when they run, because torch and Hydra are slow to import.
 """
 
-from nmt.feature import COMMON, Command, features
+from nmt.feature import COMMON, Command, features, learned_groups
 
 _CORE = {
     "data": Command("nmt.commands.data", "fetch, filter and tokenise a corpus", ("data", "tokenizer", *COMMON)),
     "train": Command(
         "nmt.commands.train",
         "train a model, or resume training",
-        ("model", "training", "noise", "tracking", *COMMON),
+        ("model", "training", *learned_groups(), "tracking", *COMMON),
         trains=True,
         distributed=True,
     ),
     "batch": Command(
         "nmt.commands.batch",
         "print the sentences of one training step",
-        ("batch", "training.batch_tokens", "noise", *COMMON),
+        ("batch", "training.batch_tokens", *learned_groups(), *COMMON),
     ),
     "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *COMMON)),
     "eval": Command(

@@ -6,15 +6,15 @@ from nmt.config.schema import Config
 from nmt.data.batches import IntArray, PairLengths, PlanOf
 from nmt.data.loader import DataPosition
 from nmt.data.mixed_store import open_training_text
-from nmt.data.noise.noise import make_noise
 from nmt.data.prepared import require_prepared
 from nmt.data.store import Pairs
+from nmt.data.transform import transformed, transforms_for
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
 
 
 def run(config: Config) -> None:
-    """Print the pairs of a step's global batch: source, tab, target; with noise, as the word pieces of that step.
+    """Print the pairs of a step's global batch: source, tab, target; as word pieces if the settings change the text.
 
     For a mixture, the corpus and a tab stand before each pair.
     """
@@ -31,12 +31,10 @@ def run(config: Config) -> None:
         f"numbers {', '.join(map(str, pairs.tolist()))}",
         file=sys.stderr,
     )
-    noise = make_noise(config.noise, tokenizer, config.seed, config.data.max_pieces)
-    if noise is None:
-        shown: list[tuple[str, ...]] = [_text(store, tokenizer, pair) for pair in pairs.tolist()]
-    else:
-        noisy = noise.batch(store, pairs, position.epoch)
-        shown = [_pieces(noisy, tokenizer, place) for place in range(len(noisy))]
+    transforms = transforms_for(config, tokenizer)
+    show = _pieces if transforms else _text
+    text, places = transformed(transforms, store, pairs, position.epoch)
+    shown = [show(text, tokenizer, place) for place in places.tolist()]
     for pair, sides in zip(pairs.tolist(), shown, strict=True):
         corpus = store.corpus_of(pair)
         print(*([corpus] if corpus else []), *sides, sep="\t")
@@ -48,7 +46,7 @@ def _text(store: Pairs, tokenizer: Tokenizer, pair: int) -> tuple[str, str]:
 
 
 def _pieces(store: Pairs, tokenizer: Tokenizer, pair: int) -> tuple[str, str]:
-    """Return a pair as word pieces, because noise may change these alone."""
+    """Return a pair as word pieces, because transforms may change these alone."""
     source = tokenizer.source_pieces(store.source(pair).tolist())
     target = tokenizer.target_pieces(store.target(pair).tolist())
     return " ".join(source), " ".join(target)

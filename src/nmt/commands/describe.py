@@ -16,6 +16,7 @@ from nmt.data.manifest import read_manifest
 from nmt.data.mixed_store import open_training_text
 from nmt.data.records import encode_task
 from nmt.errors import ConfigError
+from nmt.estimate.cost import passes_per_batch
 from nmt.estimate.hardware import (
     BANDWIDTH_SHARE,
     LAUNCH_SECONDS,
@@ -30,7 +31,6 @@ from nmt.estimate.memory import (
     ActivationStorage,
     Memory,
     activation_storage,
-    passes_per_batch,
     state_numbers,
     training_memory,
 )

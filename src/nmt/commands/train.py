@@ -1,7 +1,7 @@
 """`nmt train`: train a model, or resume its training."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import Any
@@ -14,9 +14,9 @@ from nmt.compute.uptime import uptime
 from nmt.config.schema import Config
 from nmt.data.batches import micro_batch_tokens
 from nmt.data.loader import global_batches
-from nmt.data.noise.noise import Noise, make_noise
 from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import Pairs
+from nmt.data.transform import BatchTransform, transforms_for
 from nmt.model.kernels.c.library import uses_operations
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, load
 from nmt.runs.layout import RunLayout
@@ -56,7 +56,7 @@ def run(config: Config) -> None:
             if checkpoint is None and distributed.is_main() and each.begin is not None:
                 each.begin(config)
             each.announce()
-        noise = make_noise(config.noise, data.tokenizer, config.seed, config.data.max_pieces)
+        transforms = transforms_for(config, data.tokenizer)
         state = build_state(config, machine, data.tokenizer, checkpoint, origin)
         trainer, begun_from = state.trainer, _origin_record(config, checkpoint, origin)
         with (
@@ -66,12 +66,12 @@ def run(config: Config) -> None:
             tracker.log("start", trainer.step)
             _print_summary(config, trainer, data.train)
             if config.runtime.cuda_graphs:
-                with _batches(config, trainer, data.train, noise) as batches:
+                with _batches(config, trainer, data.train, transforms) as batches:
                     try_cuda_graphs(trainer, next(batches))
-            check_memory(trainer, data.train, longest_sentence=config.data.max_pieces + 1, noisy=noise is not None)
+            check_memory(trainer, data.train, longest_sentence=config.data.max_pieces + 1, changed=bool(transforms))
             validation = partial(validate, trainer, config, data.valid, data.tokenizer)
             loop = Loop(state, tracker, validation, checkpoint_manager)
-            with _batches(config, trainer, data.train, noise) as batches:
+            with _batches(config, trainer, data.train, transforms) as batches:
                 ending = loop.run(batches)
         _print_ending(ending, config, trainer.step)
         if ending == Ending.SIGNAL:
@@ -104,7 +104,7 @@ def _tracker(config: Config, step: int, origin: Mapping[str, Any] | None) -> Nul
     return start_tracker(config, step, origin) if distributed.is_main() else NullTracker()
 
 
-def _batches(config: Config, trainer: Trainer, train: Pairs, noise: Noise | None) -> Prefetcher:
+def _batches(config: Config, trainer: Trainer, train: Pairs, transforms: Sequence[BatchTransform]) -> Prefetcher:
     """Return the global batches from the trainer's position in the data on, assembled in the background."""
     stream = global_batches(
         train,
@@ -116,8 +116,8 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, noise: Noise | None
         devices=distributed.world_size(),
         threads=trainer.concurrency,
         shapes=trainer.shapes(config.training.device_tokens),
-        noise=noise,
-        links=bool(config.training.guided_weight),
+        transforms=transforms,
+        links=any(corpus.train_alignments for corpus in config.data.corpora().values()),
     )
     return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")
 

@@ -21,6 +21,7 @@ class Capability(Enum):
     CROSS_ATTENTION = "has no cross-attention"
     EVERY_LAYER = "may skip the layer"
     OWN_LOSS = "computes the loss in its own way"
+    ONE_PASS = "computes every batch twice"
     WORDS_AS_WRITTEN = "changes the words"
     UNCOMPILED_MODEL = "compiles the model"
 

@@ -24,8 +24,9 @@ from nmt.config.messages import one_line_errors
 from nmt.config.plain_names import settings_name
 from nmt.config.renamed import rename_overrides
 from nmt.errors import UserError
+from nmt.feature import learned_groups
 
-RUN_GROUPS = ("data", "tokenizer", "model", "noise", "training", "seed")
+RUN_GROUPS = ("data", "tokenizer", "model", *learned_groups(), "training", "seed")
 """Groups of settings that decide what a run learns. All commands name a run by them, so that they find it again."""
 LAUNCHER_PREFIXES = ("hydra.", "hydra/", "+hydra.", "++hydra.")
 """Prefixes of overrides that configure the launcher, not the runs."""

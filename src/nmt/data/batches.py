@@ -21,8 +21,8 @@ PLANNED_AHEAD = 1000
 
 Planning takes 1-2 s for 36 million pairs, which is the time of a hundred steps or more on several GPUs.
 """
-ROOM_FOR_NOISE = 1.25
-"""How much longer than planned a micro-batch may become by noise before it is split.
+ROOM_TO_GROW = 1.25
+"""How much longer than planned a micro-batch may become by changes of its text before it is split.
 
 BPE-dropout of 0.1 makes sentences about 15% longer.
 """
@@ -134,17 +134,17 @@ def micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> i
     return min(device_tokens or share, share)
 
 
-def noisy_micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:
-    """Return the largest number of tokens of a micro-batch with noise, whose sentences may be longer than planned.
+def changed_micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:
+    """Return the largest number of tokens of a micro-batch whose sentences may have become longer than planned.
 
     A longer micro-batch is split, so that it never needs more memory than was checked.
     """
-    return device_tokens or with_room_for_noise(-(-batch_tokens // devices))
+    return device_tokens or with_room_to_grow(-(-batch_tokens // devices))
 
 
-def with_room_for_noise(tokens: int) -> int:
-    """Return the number of tokens that a batch planned with `tokens` tokens may have with noise."""
-    return int(tokens * ROOM_FOR_NOISE)
+def with_room_to_grow(tokens: int) -> int:
+    """Return the number of tokens that a batch planned with `tokens` tokens may have after changes of its text."""
+    return int(tokens * ROOM_TO_GROW)
 
 
 def full_micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from nmt.data.batches import (
     IntArray,
     PairLengths,
-    noisy_micro_batch_tokens,
+    changed_micro_batch_tokens,
     plan_epoch,
     planned_batches,
     split_batch,
@@ -23,11 +23,9 @@ from nmt.data.batches import (
 from nmt.data.links import Links, links_of, weight_of_links
 from nmt.data.shapes import Shapes
 from nmt.data.store import Ids, Pairs
+from nmt.data.transform import BatchTransform, transformed
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
-
-if TYPE_CHECKING:  # scripts/dev/check_device must run without the tokenizer's package
-    from nmt.data.noise.noise import Noise
 
 NO_LIMIT = (sys.maxsize, sys.maxsize)
 """The largest numbers of word pieces of a source and of a target sentence, if there is no limit."""
@@ -185,7 +183,7 @@ def global_batches(
     devices: int,
     threads: int = 1,
     shapes: Shapes = CPU_SHAPES,
-    noise: "Noise | None" = None,
+    transforms: Sequence[BatchTransform] = (),
     links: bool = False,
 ) -> Iterator[GlobalBatch]:
     """Yield the global batches of training, endlessly.
@@ -200,19 +198,18 @@ def global_batches(
         devices: How many devices share each global batch.
         threads: How many micro-batches a device runs in parallel.
         shapes: The sizes that the streams of a micro-batch are filled up to; the batches do not depend on them.
-        noise: Changes the text of each global batch; None for the text as it is.
+        transforms: Change the text of each global batch.
         links: Whether micro-batches have word alignments.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     plan_of = store.planner(lengths, batch_tokens, seed, start.before)
     for epoch, plan, index in planned_batches(plan_of, start.epoch, start.batch):
         sentences = plan[index]
-        text: Pairs = store
-        pairs, sizes, limit = sentences, lengths, device_tokens
-        if noise is not None:
-            text = noise.batch(store, sentences, epoch)
-            pairs, sizes = np.arange(len(text)), PairLengths.with_marks(text.source_lengths, text.target_lengths)
-            limit = noisy_micro_batch_tokens(batch_tokens, device_tokens, devices)
+        text, pairs = transformed(transforms, store, sentences, epoch)
+        sizes, limit = lengths, device_tokens
+        if transforms:
+            sizes = PairLengths.with_marks(text.source_lengths, text.target_lengths)
+            limit = changed_micro_batch_tokens(batch_tokens, device_tokens, devices)
         on_this_device = _micro_batches(pairs, sizes, limit, devices, threads)[rank::devices]
         target_tokens = int(sizes.target[pairs].sum())
         tokens = target_tokens + int(sizes.source[pairs].sum())
@@ -220,7 +217,7 @@ def global_batches(
         after = DataPosition(epoch + 1, 0, plan.after) if is_last else DataPosition(epoch, index + 1, plan.before)
         weight = weight_of_links(store, sentences, target_tokens) if links else 0.0
         micro_batches = [assemble(text, each, shapes=shapes, link_weight=weight) for each in on_this_device]
-        if noise is not None:
+        if transforms:
             micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
         words = _distinct_words(text, pairs) if devices > 1 else None
         yield GlobalBatch(micro_batches, target_tokens, tokens, after, words, store.corpus_counts(sentences, lengths))

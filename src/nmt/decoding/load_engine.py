@@ -14,6 +14,7 @@ from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
+from nmt.feature import features, imported
 from nmt.model.kernels.c.library import use_operations
 from nmt.runs import checkpoints
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -86,7 +87,7 @@ def _load_checkpoints(
     loaded = [load_model(member, each.model, machine.device) for member, each in zip(members, settings, strict=True)]
     models, tokenizers = [model for model, _ in loaded], [tokenizer for _, tokenizer in loaded]
     _check_same_vocabulary(members, tokenizers)
-    search = with_trained_head(search or replace(settings[0].decoding, ensemble=[]), settings[0])
+    search = adapted(search or replace(settings[0].decoding, ensemble=[]), settings[0])
     first, *others = map(CheckpointRecord.of, members)
     return LoadedModel(
         TorchEngine(models, tokenizers[0], search, *machine, seed=seed),
@@ -97,16 +98,12 @@ def _load_checkpoints(
     )
 
 
-def with_trained_head(search: DecodingConfig, run: Config) -> DecodingConfig:
-    """Let the head that a run has trained on alignments align, unless the search names a layer."""
-    if search.alignment_layer or not run.training.guided_weight:
-        return search
-    return replace(
-        search,
-        alignment_layer=run.training.guided_decoder_layer(run.model.decoder_depth),
-        alignment_head=run.training.guided_head,
-        alignment_state=run.training.guided_state,
-    )
+def adapted(search: DecodingConfig, run: Config) -> DecodingConfig:
+    """Let features adapt the settings of a search to the run that has trained the model."""
+    for feature in features().values():
+        if feature.adapts_search:
+            search = imported(feature.adapts_search)(search, run)
+    return search
 
 
 def _check_same_vocabulary(members: Sequence[Checkpoint], tokenizers: Sequence[Tokenizer]) -> None:

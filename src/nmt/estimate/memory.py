@@ -6,6 +6,7 @@ What forward saves for backward is counted tensor by tensor, as the modules of `
 from typing import NamedTuple
 
 from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.estimate.cost import copies_of_weights
 from nmt.estimate.parameters import ParameterCounts
 from nmt.model.activations import activation_of
 from nmt.model.build import architecture_of
@@ -118,18 +119,13 @@ def training_memory(
     )
 
 
-def passes_per_batch(training: TrainingConfig) -> int:
-    """Return how often a step computes each micro-batch at the same time: twice with R-Drop."""
-    return 2 if training.r_drop else 1
-
-
 def state_numbers(training: TrainingConfig, size: ParameterCounts, shards: int = 1) -> int:
-    """Return how many numbers the optimizer and the moving average of the weights keep on each device.
+    """Return how many numbers the optimizer and features keep on each device.
 
     Adam keeps two per parameter, which `shards` devices may divide between them, and Muon one per weight of a layer.
     """
     means = 2 * size.total - (size.encoder + size.decoder if training.optimizer == "muon" else 0)
-    return -(-means // shards) + (size.total if training.ema else 0)
+    return -(-means // shards) + copies_of_weights(training) * size.total
 
 
 def _stack(

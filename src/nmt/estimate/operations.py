@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.estimate.cost import costs
 from nmt.estimate.memory import FLOAT32_BYTES
 from nmt.estimate.parameters import ParameterCounts
 from nmt.model.activations import activation_of
@@ -78,10 +79,8 @@ def step_operations(
 
 
 def extra_operations(config: ModelConfig, training: TrainingConfig, size: ParameterCounts) -> list[Operation]:
-    """Return the operations of an update beyond those of Adam: Muon's, and those of a moving average of the weights."""
-    operations = []
-    if training.ema:
-        operations += list(_passes(size.total, FLOAT32_BYTES, 3, 2, 3))
+    """Return the operations of an update beyond those of Adam: Muon's, and those of features."""
+    operations = [each for cost in costs(training) for each in _passes(size.total, FLOAT32_BYTES, *cost.traffic)]
     if training.optimizer == "muon":
         for stack in architecture_of(config).stacks(config):
             for inputs, outputs in _matrices(config, stack):

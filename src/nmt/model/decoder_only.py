@@ -37,9 +37,9 @@ class DecoderOnly(BaseModel):
         """See `TranslationModel.stacks`."""
         return (Stack("decoder", config.decoder_depth, reads_source=True, reads_target=True, cross_attention=False),)
 
-    def forward(self, source: Packed, target: Packed) -> Tensor:
+    def forward(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the last layer's output (T, d_model) for each target token, given those before it and the source."""
-        return self._read(Joined(source, target), self.plan)
+        return self._read(Joined(source, target), plan or self.plan)
 
     def build_position_tables(self, longest: int) -> None:
         """See `TranslationModel.build_position_tables`; positions count through the source and the translation."""

@@ -50,8 +50,11 @@ class TranslationModel(Protocol):
     def stacks(config: ModelConfig) -> tuple[Stack, ...]:
         """Return the stacks of layers that a model with these settings has."""
 
-    def __call__(self, source: Packed, target: Packed) -> Tensor:
-        """Return the last layer's output (T, d_model) for each target token, given those before it and the source."""
+    def __call__(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
+        """Return the last layer's output (T, d_model) for each target token, given those before it and the source.
+
+        Attention is computed as `plan` says, if there is one.
+        """
 
     @property
     def projection(self) -> Tensor:

@@ -63,11 +63,6 @@ class Packed:
         """Return the same stream in page-locked memory."""
         return Packed(self.tokens.pin_memory(), self.positions.pin_memory(), self.offsets.pin_memory(), self.longest)
 
-    def twice(self) -> "Packed":
-        """Return a stream of these sentences, followed by the same sentences."""
-        tokens, positions = (torch.cat([each, each]) for each in (self.tokens, self.positions))
-        return Packed(tokens, positions, torch.cat([self.offsets, self.offsets[1:] + len(self.tokens)]), self.longest)
-
     def to(self, device: torch.device) -> "Packed":
         """Return the same stream on another device."""
         tokens, positions, offsets = (

@@ -46,9 +46,9 @@ class Transformer(BaseModel):
             Stack("decoder", config.decoder_depth, reads_source=False, reads_target=True, cross_attention=True),
         )
 
-    def forward(self, source: Packed, target: Packed) -> Tensor:
+    def forward(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the decoder's output (T, d_model) for each target token, given those before it and the source."""
-        return self.decode(source, self.encode(source), target)
+        return self.decode(source, self.encode(source, plan), target, plan)
 
     def encode(self, source: Packed, plan: Plan | None = None) -> Tensor:
         """Return the encoder's output (T, d_model)."""

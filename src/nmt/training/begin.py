@@ -14,10 +14,10 @@ from nmt.config.schema import Config, ModelConfig
 from nmt.config.schema.model import NOT_OF_THE_SHAPE
 from nmt.errors import UserError
 from nmt.model.interface import TranslationModel
+from nmt.model.parameters import matches_any
 from nmt.runs.checkpoints import Checkpoint
 from nmt.text.extend_tokenizer import compositions
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.freeze import matches_any
 
 SEEN_IN_WEIGHTS = (
     *("layers", "encoder_layers", "decoder_layers", "d_model", "d_ff", "max_positions", "max_relative_distance"),

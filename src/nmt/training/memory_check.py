@@ -5,11 +5,12 @@ import gc
 from nmt.compute import distributed
 from nmt.compute.machine import HALF_PRECISIONS, Machine, free_cached_memory, is_out_of_memory, memory_of
 from nmt.config.schema import ModelConfig, TrainingConfig
-from nmt.data.batches import micro_batch_tokens, with_room_for_noise
+from nmt.data.batches import micro_batch_tokens, with_room_to_grow
 from nmt.data.loader import MicroBatch, largest_micro_batches
 from nmt.data.store import Pairs
 from nmt.errors import CommonError
-from nmt.estimate.memory import FLOAT32_BYTES, activation_storage, passes_per_batch, state_numbers, training_memory
+from nmt.estimate.cost import passes_per_batch
+from nmt.estimate.memory import FLOAT32_BYTES, activation_storage, state_numbers, training_memory
 from nmt.estimate.parameters import count_parameters
 from nmt.training.trainer import Trainer
 
@@ -32,7 +33,7 @@ def check_model_size(
         )
 
 
-def check_memory(trainer: Trainer, store: Pairs, longest_sentence: int, *, noisy: bool = False) -> None:
+def check_memory(trainer: Trainer, store: Pairs, longest_sentence: int, *, changed: bool = False) -> None:
     """Try the largest batches; if they do not fit, raise an error that says how many tokens would.
 
     All processes must call this, and all raise the same error.
@@ -41,10 +42,10 @@ def check_memory(trainer: Trainer, store: Pairs, longest_sentence: int, *, noisy
         trainer: The trainer, which is left unchanged.
         store: The training text.
         longest_sentence: The number of tokens of the longest sentence, which a device must be able to hold.
-        noisy: Whether noise may make batches longer than planned.
+        changed: Whether transforms may make batches longer than planned.
     """
     config = trainer.config
-    planned = with_room_for_noise(config.batch_tokens) if noisy else config.batch_tokens
+    planned = with_room_to_grow(config.batch_tokens) if changed else config.batch_tokens
     tokens = micro_batch_tokens(config.batch_tokens, config.device_tokens, distributed.world_size())
     if _fits(trainer, store, planned, config.device_tokens):
         return

@@ -10,7 +10,7 @@ from torch import Tensor
 from nmt.config.schema import TrainingConfig
 from nmt.model.interface import TranslationModel
 from nmt.model.linear import Linear
-from nmt.training.freeze import trainable
+from nmt.model.parameters import trainable
 from nmt.training.optimizer import adam_of
 from nmt.training.orthogonal import orthogonal
 

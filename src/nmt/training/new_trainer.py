@@ -11,8 +11,8 @@ from nmt.model.attention_plan import plan_for
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.c.library import use_operations
+from nmt.training.additions import additions_to
 from nmt.training.compiled import compile_model
-from nmt.training.freeze import freeze
 from nmt.training.memory_check import check_model_size
 from nmt.training.trainer import Trainer
 
@@ -28,13 +28,23 @@ def new_trainer(
     check_model_size(config.model, config.training, source_vocabulary, target_vocabulary, machine)
     torch.manual_seed(config.seed)
     model = build_model(config.model, source_vocabulary, target_vocabulary)
+    additions = additions_to(config)
     with distributed.together():
         if begin is not None:
             begin(model)
-        freeze(model, config.training.freeze)
+        for hook in additions.hooks:
+            hook.prepare(model)
     model.to(machine.device)
     model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
     use_operations(config.runtime.c_operations and machine.device.type == "cpu")
     compile_model(model, config.runtime)
     runtime = config.runtime
-    return Trainer(model, config.training, machine, config.seed, parallel=runtime.parallel, loss_rows=runtime.loss_rows)
+    return Trainer(
+        model,
+        config.training,
+        machine,
+        config.seed,
+        parallel=runtime.parallel,
+        loss_rows=runtime.loss_rows,
+        additions=additions,
+    )

@@ -1,58 +1,112 @@
-"""The training objective."""
+"""The training objective: the loss over all words, and the terms that are added to it."""
+
+from collections.abc import Sequence
+from typing import Protocol
 
 from torch import Tensor, nn
 
 from nmt.data.loader import MicroBatch
+from nmt.model.attention_plan import Plan
 from nmt.model.interface import TranslationModel
+from nmt.model.packed import Packed
+from nmt.model.word_vectors import Factors
 from nmt.text.special import PAD
-from nmt.training.guided import GuidedHead
 from nmt.training.loss import Losses, smoothed_cross_entropy
-from nmt.training.r_drop import RDrop, r_drop_loss
+
+
+class Watcher:
+    """What a term of the loss sees of one forward pass. Its subclasses override what they need."""
+
+    def plan(self, plan: Plan) -> Plan:
+        """Return how the model attends, given how it would attend; so a term can see queries and keys."""
+        return plan
+
+    def loss(self, outputs: Factors) -> Tensor:
+        """Return the amount to add to the loss of the micro-batch, a sum over its labels."""
+        raise NotImplementedError
+
+
+class Term(Protocol):
+    """An amount that training adds to the loss: see `Feature.term`."""
+
+    def watch(self, batch: MicroBatch) -> Watcher | None:
+        """Return what sees the forward pass of a micro-batch; None if nothing is added for this one.
+
+        Several threads may call this at the same time.
+        """
+
+
+class WordLoss(Protocol):
+    """The loss over all words, in place of the cross-entropy: see `Feature.word_loss`."""
+
+    def inputs(self, batch: MicroBatch) -> tuple[Packed, Packed]:
+        """Return the source and the target that the model reads for a micro-batch."""
+
+    def __call__(self, outputs: Factors, labels: Tensor) -> Losses:
+        """Return the losses, summed over the labels."""
+
+
+class CrossEntropy:
+    """Cross-entropy with smoothed labels (section 5.4 of the paper)."""
+
+    def __init__(self, smoothing: float, rows: int = 0) -> None:
+        """Smooth the labels; see `runtime.loss_rows` for `rows`."""
+        self.smoothing, self.rows = smoothing, rows
+
+    def inputs(self, batch: MicroBatch) -> tuple[Packed, Packed]:
+        """See `WordLoss.inputs`."""
+        return batch.source, batch.target
+
+    def __call__(self, outputs: Factors, labels: Tensor) -> Losses:
+        """See `WordLoss`."""
+        output, projection, working = outputs
+        return smoothed_cross_entropy(
+            output,
+            projection,
+            labels,
+            smoothing=self.smoothing,
+            ignore=PAD,
+            working_projection=working,
+            rows=self.rows,
+        )
 
 
 class Objective(nn.Module):
-    """The label-smoothed loss of the model, summed over the tokens of a micro-batch."""
+    """The loss of the model, summed over the tokens of a micro-batch; held-out text has the cross-entropy alone."""
 
     def __init__(
         self,
         model: TranslationModel,
         smoothing: float,
         loss_rows: int = 0,
-        r_drop: float = 0.0,
-        guided: GuidedHead | None = None,
+        *,
+        word_loss: WordLoss | None = None,
+        terms: Sequence[Term] = (),
     ) -> None:
         super().__init__()
         self.model = model
-        self.smoothing = smoothing
-        self.loss_rows = loss_rows
-        self.r_drop = r_drop
-        self.guided = guided
+        self.cross_entropy = CrossEntropy(smoothing, loss_rows)
+        self.word_loss = word_loss or self.cross_entropy
+        self.terms = terms
 
     def forward(self, batch: MicroBatch) -> Losses:
         """Return the losses, summed over the labels of the batch."""
-        if self.training and self.r_drop:
-            return self._forward_twice(batch)
-        if self.training and self.guided is not None and batch.links is not None:
-            output, alignment_loss = self.guided.decode(self.model, batch, batch.links)
-            losses = self._losses(output, batch)
-            return losses._replace(smoothed=losses.smoothed + alignment_loss)
-        return self._losses(self.model(batch.source, batch.target), batch)
+        if not self.training:
+            outputs = self.model.factors(self.model(batch.source, batch.target))
+            return self.cross_entropy(outputs, batch.labels)
+        watchers = [watcher for term in self.terms if (watcher := term.watch(batch)) is not None]
+        outputs = self.model.factors(self._output(batch, watchers))
+        losses = self.word_loss(outputs, batch.labels)
+        for watcher in watchers:
+            losses = losses._replace(smoothed=losses.smoothed + watcher.loss(outputs))
+        return losses
 
-    def _losses(self, output: Tensor, batch: MicroBatch) -> Losses:
-        output, projection, working = self.model.factors(output)
-        return smoothed_cross_entropy(
-            output,
-            projection,
-            batch.labels,
-            smoothing=self.smoothing,
-            ignore=PAD,
-            working_projection=working,
-            rows=self.loss_rows,
-        )
-
-    def _forward_twice(self, batch: MicroBatch) -> Losses:
-        """Return the losses of two passes, which are one pass over every sentence twice."""
-        output, projection, working = self.model.factors(self.model(batch.source.twice(), batch.target.twice()))
-        settings = RDrop(self.smoothing, self.r_drop, PAD, self.loss_rows)
-        first, second = output.chunk(2)
-        return r_drop_loss(first, second, projection, working, batch.labels, settings)
+    def _output(self, batch: MicroBatch, watchers: Sequence[Watcher]) -> Tensor:
+        """Return the last layer's output, while watchers see how the model attends."""
+        source, target = self.word_loss.inputs(batch)
+        if not watchers:
+            return self.model(source, target)
+        plan = self.model.plan
+        for watcher in watchers:
+            plan = watcher.plan(plan)
+        return self.model(source, target, plan)

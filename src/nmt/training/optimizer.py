@@ -10,7 +10,7 @@ from nmt.compute import distributed
 from nmt.config.choices import find
 from nmt.config.schema import TrainingConfig
 from nmt.model.interface import TranslationModel
-from nmt.training.freeze import trainable
+from nmt.model.parameters import trainable
 
 
 def build_optimizer(model: TranslationModel, config: TrainingConfig, precision: torch.dtype) -> torch.optim.Optimizer:

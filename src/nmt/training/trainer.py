@@ -1,6 +1,7 @@
 """One update of the weights (section 5 of the paper)."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Any, NotRequired, TypedDict
 
@@ -18,14 +19,13 @@ from nmt.data.shapes import Shapes, micro_batch_shapes
 from nmt.decoding.limits import MAX_TARGET_TOKENS
 from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
 from nmt.model.interface import TranslationModel
+from nmt.model.parameters import trainable
 from nmt.model.working_weights import WorkingWeights
+from nmt.training.additions import Additions
 from nmt.training.concurrency import concurrency_of
 from nmt.training.embedding_gradient import embedding_gradient
-from nmt.training.freeze import trainable
-from nmt.training.guided import GuidedHead
 from nmt.training.loss import Losses
 from nmt.training.loss_scale import LossScale, SavedLossScale
-from nmt.training.moving_average import MovingAverage
 from nmt.training.objective import Objective
 from nmt.training.optimizer import build_optimizer, state_tensors
 from nmt.training.schedule import learning_rate
@@ -44,8 +44,6 @@ class SavedTrainer(TypedDict):
     """The optimizer's state as PyTorch defines it."""
     window: Tensor
     """The sums of losses since the last log line."""
-    weights: NotRequired[dict[str, Tensor]]
-    """The weights that training continues with, if those of the checkpoint are their moving average."""
     loss_scale: NotRequired[SavedLossScale]
     """The factor of the loss, in fp16."""
 
@@ -62,16 +60,20 @@ class Trainer:
         *,
         parallel: int = 0,
         loss_rows: int = 0,
+        additions: Additions = Additions(),  # noqa: B008 - immutable
     ) -> None:
-        """Train `model`; see `runtime.parallel` and `runtime.loss_rows`."""
+        """Train `model`; see `runtime.parallel` and `runtime.loss_rows`. `additions` are those of features."""
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
-        guided = GuidedHead.chosen(config, model.config)
-        objective = Objective(model, config.label_smoothing, loss_rows, config.r_drop, guided)
+        objective = Objective(
+            model, config.label_smoothing, loss_rows, word_loss=additions.word_loss, terms=additions.terms
+        )
         self.objective = distributed.parallel(objective, rounded=config.reduce_precision == "bf16")
         self.working_weights = WorkingWeights(model, machine.precision)
         with self.working_weights.active():
             model.build_position_tables(MAX_TARGET_TOKENS)
-        self._average = MovingAverage(self.working_weights, config.ema) if config.ema else None
+        self._hooks = additions.hooks
+        for hook in self._hooks:
+            hook.begin(self.working_weights)
         self.loss_scale = LossScale(machine.device) if machine.precision == torch.float16 else None
         self.dropout_seed = share_seed(model.modules(), machine.device)
         self.optimizer = build_optimizer(model, config, machine.precision)
@@ -101,8 +103,8 @@ class Trainer:
         self.step += 1
         finite = self._clip_gradient()
         self._step_optimizer(finite)  # 5.3: Adam and its learning rate
-        if self._average is not None:
-            self._average.update(self.step, finite)
+        for hook in self._hooks:
+            hook.after_step(self.step, finite)
         self._sums.add_step(losses, batch.target_tokens, finite)
         for name, counts in batch.corpora.items():
             self.corpora[name] = [sum(both) for both in zip(counts, self.corpora.get(name, (0, 0)), strict=True)]
@@ -134,9 +136,9 @@ class Trainer:
 
     @property
     def state_bytes(self) -> int:
-        """The size of what the optimizer and the moving average of the weights keep."""
-        averages = [] if self._average is None else list(self.weights().values())
-        return sum(tensor.nbytes for tensor in [*state_tensors(self.optimizer), *averages])
+        """The size of what the optimizer and the hooks keep."""
+        kept = sum(hook.state_bytes for hook in self._hooks)
+        return kept + sum(tensor.nbytes for tensor in state_tensors(self.optimizer))
 
     @property
     def learning_rate(self) -> float:
@@ -149,13 +151,20 @@ class Trainer:
         self._sums = LossSums(self.machine.device)
         return statistics
 
-    def averaged(self) -> AbstractContextManager[None]:
-        """Let the model have the moving average of its weights in a block, if there is one."""
-        return nullcontext() if self._average is None else self._average.in_model()
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Let the model have the weights that are validated and saved in this block."""
+        with ExitStack() as stack:
+            for hook in self._hooks:
+                stack.enter_context(hook.evaluating())
+            yield
 
     def weights(self) -> dict[str, Tensor]:
-        """Return the weights for a checkpoint: their moving average, if there is one."""
-        return self.model.state_dict() if self._average is None else self._average.to_save()
+        """Return the weights for a checkpoint."""
+        weights = self.model.state_dict()
+        for hook in self._hooks:
+            weights |= hook.weights()
+        return weights
 
     def to_save(self) -> SavedTrainer:
         """Return the rest of the trainer's state for a checkpoint. All processes must call this."""
@@ -166,17 +175,16 @@ class Trainer:
             "window": self._sums.total(),
             "corpora": dict(self.corpora),
         }
-        if self._average is not None:
-            saved["weights"] = self.model.state_dict()
         if self.loss_scale is not None:
             saved["loss_scale"] = self.loss_scale.to_save()
+        for hook in self._hooks:
+            saved.update(hook.to_save())  # type: ignore[typeddict-item]
         return saved
 
     def restore(self, saved: SavedTrainer) -> None:
         """Continue from what a checkpoint stores; the model has its weights already."""
-        if self._average is not None:
-            self._average.take_weights()
-            self.model.load_state_dict(saved["weights"])
+        for hook in self._hooks:
+            hook.restore(saved)
         self.step = saved["step"]
         self.data_position = DataPosition.from_list(saved["place"])
         self.corpora = saved.get("corpora", {})

@@ -36,7 +36,7 @@ def validate(
     """
     weights = trainer.working_weights
     figures: dict[str, float] = {}
-    with trainer.averaged():
+    with trainer.evaluating():
         for name, store in valid.items():
             statistics = development_loss(weights, store, config.training, trainer.machine, interruptible_together)
             of_corpus = {"loss": statistics.loss, "nll": statistics.nll, "perplexity": statistics.perplexity}

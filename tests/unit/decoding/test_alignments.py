@@ -12,7 +12,7 @@ from nmt.decoding.alignments import AlignmentSource, PieceAttention
 from nmt.decoding.attention import Attention, compute_attention
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.engine import Engine
-from nmt.decoding.load_engine import with_trained_head
+from nmt.decoding.load_engine import adapted
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.text.alignments import Link
@@ -124,8 +124,8 @@ def test_the_head_that_a_run_has_trained_aligns_by_default() -> None:
     settings = ["data.train_alignments=demo", "training.guided_weight=0.05", "training.guided_head=3"]
     trained, plain_search = compose(["experiment=demo", *settings]), DecodingConfig(beam=2)
     layers, heads = trained.model.decoder_depth, trained.model.heads
-    found = AlignmentSource.chosen(with_trained_head(plain_search, trained), layers, heads)
+    found = AlignmentSource.chosen(adapted(plain_search, trained), layers, heads)
     assert found == AlignmentSource(1, 3, "input")
-    assert with_trained_head(plain_search, trained).beam == 2
-    assert with_trained_head(plain_search, usual) == plain_search
-    assert with_trained_head(SEARCH, trained) == SEARCH
+    assert adapted(plain_search, trained).beam == 2
+    assert adapted(plain_search, usual) == plain_search
+    assert adapted(SEARCH, trained) == SEARCH

@@ -17,6 +17,7 @@ from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective
 from nmt.training.trainer import Trainer
+from tests.unit.training.test_trainer import additions_of, training_with
 
 WORDS, LENGTH, SENTENCES = 60, 12, 20
 BASE = ModelConfig(layers=2, d_model=48, d_ff=96, heads=4)
@@ -85,8 +86,9 @@ def test_devices_divide_the_memory_of_a_sharded_optimizer() -> None:
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 def test_the_formula_of_the_optimizers_state_counts_all_but_the_vectors_of_layers(optimizer: str, ema: float) -> None:
-    training, machine = TrainingConfig(optimizer=optimizer, ema=ema), Machine(torch.device("cpu"), torch.float32)
-    trainer = Trainer(build_model(BASE, WORDS, WORDS), training, machine, seed=1, parallel=1)
+    training, machine = training_with(optimizer=optimizer, ema=ema), Machine(torch.device("cpu"), torch.float32)
+    model, additions = build_model(BASE, WORDS, WORDS), additions_of(training, BASE)
+    trainer = Trainer(model, training, machine, seed=1, parallel=1, additions=additions)
     expected = state_numbers(training, count_parameters(BASE, WORDS, WORDS))
     if optimizer == "muon":  # the biases and norms of the layers have Adam
         expected += sum(parameter.numel() for parameter in trainer.model.parameters() if parameter.dim() == 1)

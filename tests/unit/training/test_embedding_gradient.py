@@ -19,7 +19,6 @@ from nmt.model.packed import Packed
 from nmt.model.word_vectors import WordVectors
 from nmt.text.special import BOS, EOS, PAD
 from nmt.training.embedding_gradient import EmbeddingGradient, embedding_gradient
-from nmt.training.freeze import freeze
 from nmt.training.objective import Objective
 from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store, trainer
 
@@ -72,7 +71,7 @@ def test_a_single_process_or_separate_or_frozen_matrices_need_no_parts(monkeypat
     monkeypatch.setattr(distributed, "world_size", lambda: 2)
     assert embedding_gradient(untied) is None
     assert embedding_gradient(tied) is not None
-    freeze(tied, ["embeddings"])
+    tied.projection.requires_grad_(False)
     assert embedding_gradient(tied) is None
 
 

@@ -20,7 +20,15 @@ from nmt.model.build import build_model
 from nmt.training.divergence import DivergenceMonitor, warnings_about
 from nmt.training.loss_scale import GROWTH_STEPS, INITIAL_SCALE, MIN_SCALE, LossScale
 from nmt.training.trainer import Trainer
-from tests.unit.training.test_trainer import TRAINING, VOCABULARY, batches_of, store, weights
+from tests.unit.training.test_trainer import (
+    TRAINING,
+    VOCABULARY,
+    additions_of,
+    batches_of,
+    store,
+    training_with,
+    weights,
+)
 
 __all__ = ["store"]
 CPU = torch.device("cpu")
@@ -36,7 +44,8 @@ def trainer(
 ) -> Trainer:
     torch.manual_seed(3)
     built = build_model(model, VOCABULARY, VOCABULARY)
-    return Trainer(built, training, Machine(CPU, precision), seed=1, parallel=parallel)
+    additions = additions_of(training, model)
+    return Trainer(built, training, Machine(CPU, precision), seed=1, parallel=parallel, additions=additions)
 
 
 def scale_of(ours: Trainer) -> float:
@@ -74,7 +83,7 @@ VARIANTS: list[dict[str, Any]] = [
 def test_gradients_are_not_scaled_outside_the_backward_pass(
     store: PairStore, settings: dict[str, Any], parallel: int
 ) -> None:
-    training = replace(LEARNING, **settings)
+    training = training_with(LEARNING, **settings)
     ours, exact = trainer(training=training, parallel=parallel), trainer(torch.float32, training, parallel)
     for batch in batches_of(store, training, 3):
         ours.update(batch)
@@ -87,7 +96,7 @@ def test_gradients_are_not_scaled_outside_the_backward_pass(
 
 
 def test_an_overflow_skips_one_update_and_halves_the_scale(store: PairStore) -> None:
-    ours = trainer(training=replace(LEARNING, ema=0.9))
+    ours = trainer(training=training_with(LEARNING, ema=0.9))
     first, bad, last = batches_of(store, LEARNING, 3)
     ours.update(first)
     before, averages, moments = weights(ours), ours.weights(), str(ours.optimizer.state_dict()["state"])

@@ -3,6 +3,7 @@
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 from torch.nn import functional as F
 
 from nmt.compute.machine import Machine
-from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.config.schema import Config, DataConfig, ModelConfig, TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.loader import CPU_SHAPES, DataPosition, GlobalBatch, assemble, global_batches
 from nmt.data.shapes import Shapes
@@ -18,6 +19,7 @@ from nmt.data.store import PairStore, writing
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
+from nmt.training.additions import Additions, additions_to
 from nmt.training.schedule import learning_rate
 from nmt.training.statistics import held_out_loss
 from nmt.training.trainer import Trainer
@@ -43,9 +45,22 @@ def store(tmp_path: Path) -> PairStore:
     return PairStore.open(tmp_path, "train")
 
 
+def training_with(config: TrainingConfig = TRAINING, **settings: Any) -> TrainingConfig:
+    """Return settings of training with others, also those of features."""
+    return replace(config, **settings)
+
+
+def additions_of(training: TrainingConfig, model: ModelConfig = MODEL) -> Additions:
+    """Return what features add to training with these settings."""
+    dropped = model if model.dropout else replace(model, dropout=0.1)  # which some need, and some tests leave out
+    longest = min(training.batch_tokens, training.device_tokens or training.batch_tokens)
+    return additions_to(Config(training=training, model=dropped, data=DataConfig(max_pieces=longest - 1)))
+
+
 def trainer(training: TrainingConfig = TRAINING, model: ModelConfig = MODEL, parallel: int = 1) -> Trainer:
     torch.manual_seed(3)
-    return Trainer(build_model(model, VOCABULARY, VOCABULARY).double(), training, CPU, seed=1, parallel=parallel)
+    built, additions = build_model(model, VOCABULARY, VOCABULARY).double(), additions_of(training, model)
+    return Trainer(built, training, CPU, seed=1, parallel=parallel, additions=additions)
 
 
 def batches_of(

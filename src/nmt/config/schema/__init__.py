@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from nmt.config.schema.data import DataConfig, TokenizerConfig
     from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
     from nmt.config.schema.model import ModelConfig
-    from nmt.config.schema.noise import NoiseConfig
     from nmt.config.schema.runtime import PathsConfig, RuntimeConfig, TrackingConfig
     from nmt.config.schema.training import AveragingConfig, TrainingConfig
 else:
@@ -49,7 +48,6 @@ __all__ = [
     "EvaluationConfig",
     "ExportConfig",
     "ModelConfig",
-    "NoiseConfig",
     "ParseConfig",
     "PathsConfig",
     "RuntimeConfig",

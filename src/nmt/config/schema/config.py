@@ -16,7 +16,6 @@ from nmt.config.schema.commands import (
 from nmt.config.schema.data import TREES, DataConfig, TokenizerConfig
 from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
 from nmt.config.schema.model import ModelConfig
-from nmt.config.schema.noise import NoiseConfig
 from nmt.config.schema.runtime import PathsConfig, RuntimeConfig, TrackingConfig
 from nmt.config.schema.training import AveragingConfig, TrainingConfig
 from nmt.errors import ConfigError
@@ -47,7 +46,6 @@ class Config:
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
-    noise: NoiseConfig = field(default_factory=NoiseConfig)
     averaging: AveragingConfig = field(default_factory=AveragingConfig, metadata=ADJUSTABLE)
     decoding: DecodingConfig = field(default_factory=DecodingConfig, metadata=ADJUSTABLE)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig, metadata=ADJUSTABLE)
@@ -75,12 +73,7 @@ class Config:
                 "tokenizer.folder names a tokenizer, but training.init_vocabulary takes that of training.init_from: "
                 "remove tokenizer.folder, or set training.init_vocabulary=new"
             )
-        model = self.model
-        if self.training.r_drop and not (model.dropout or model.attention_dropout or model.activation_dropout):
-            raise ConfigError(f"training.r_drop={self.training.r_drop} needs dropout: set model.dropout above 0")
         self._check_trees()
-        self._check_noise()
-        self._check_guidance()
         self._check_averaging()
         self._check_longest_sentence()
         for feature in features().values():
@@ -110,46 +103,6 @@ class Config:
             raise ConfigError(f"training.valid_sentences needs text to score with BLEU, not {TREES}: set it to 0")
         if self.decoding.well_formed and not trees:
             raise ConfigError(f"decoding.well_formed=true needs data.target_lang={TREES}")
-
-    def _check_noise(self) -> None:
-        """Make sure that noise fits the tokenizer and the text."""
-        noise = self.noise
-        for side in ("source", "target"):
-            share = getattr(noise, f"bpe_dropout_{side}")
-            symbols = side == "target" and self.data.target_lang == TREES
-            # with training.init_from, the tokenizer may be the old model's, whose type is known later
-            if share and (symbols or (self.tokenizer.model_type != "bpe" and not self.training.init_from)):
-                raise ConfigError(
-                    f"noise.bpe_dropout_{side}={share} needs text in pieces of BPE: set it to 0"
-                    + ("" if symbols else ", or tokenizer.model_type=bpe")
-                )
-        if self.data.target_lang == TREES and (noise.upper_case or noise.title_case):
-            raise ConfigError(
-                f"noise.upper_case and noise.title_case need text on both sides, not {TREES}: set them to 0"
-            )
-
-    def _check_guidance(self) -> None:
-        """Make sure that a head can be trained on alignments."""
-        training, model = self.training, self.model
-        if not training.guided_weight:
-            return
-        if not any(corpus.train_alignments for corpus in self.data.corpora().values()):
-            raise ConfigError("training.guided_weight needs word alignments: name their file in data.train_alignments")
-        for name, value, limit in (
-            ("layer", training.guided_layer, model.decoder_depth),
-            ("head", training.guided_head, model.heads),
-        ):
-            if value > limit:
-                raise ConfigError(f"training.guided_{name}={value}, but the model has {limit}: choose a lower one")
-        obstacles = {
-            "model.architecture=decoder_only, which has no cross-attention": model.architecture == "decoder_only",
-            "model.layer_drop, which may skip the layer": model.layer_drop,
-            "training.r_drop": training.r_drop,
-            "noise, which changes the words": self.noise != NoiseConfig(),
-            "runtime.compile=true": self.runtime.compile,
-        }
-        for obstacle in (name for name, is_set in obstacles.items() if is_set):
-            raise ConfigError(f"training.guided_weight cannot be used with {obstacle}: remove one of the two")
 
     def _check_averaging(self) -> None:
         """Make sure that training keeps the checkpoints to average."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from nmt.config.checks import ADJUSTABLE, check_at_least, check_choice, check_fraction
 from nmt.config.choices import CHOICES
-from nmt.config.schema.decoding import ALIGNMENT_STATES
 from nmt.errors import ConfigError
 
 VOCABULARIES = ("old", "new", "extend")
@@ -32,19 +31,6 @@ class TrainingConfig:
     """Peak learning rate; 0 for the paper's (d_model * warmup_steps)^-0.5."""
     label_smoothing: float = 0.1
     """epsilon_ls: probability spread evenly over the vocabulary."""
-    r_drop: float = 0.0
-    """Weight of R-Drop: every batch is computed twice with different dropout masks, and this weight of the divergence
-    between both predictions is added to the loss. The paper takes 5; 0 computes batches once."""
-    guided_weight: float = 0.0
-    """Weight of the loss of one cross-attention head on given word alignments (data.train_alignments), such as 0.05;
-    0 for none."""
-    guided_layer: int = 0
-    """Decoder layer of that head, from 1; 0 is the last but one, or the only one."""
-    guided_head: int = 1
-    """Head that learns the alignments, from 1."""
-    guided_state: str = "input"
-    """The decoder step whose attention learns the links of a word: input, which reads the word, or output, which
-    predicts it."""
     optimizer: str = "adam"
     """Optimizer."""
     adam_beta1: float = 0.9
@@ -57,9 +43,6 @@ class TrainingConfig:
     """Muon's decay rate of the mean gradient."""
     weight_decay: float = 0.0
     """Decoupled weight decay (AdamW)."""
-    ema: float = 0.0
-    """Decay per step of a moving average of the weights, such as 0.999, which validation, checkpoints and everything
-    that reads them use instead of the weights; 0 for none. In step s it is at most (1 + s) / (10 + s)."""
     clip_norm: float = 0.0
     """Largest norm of the gradient, which is scaled down to it; 0 for no clipping, like the paper."""
     reduce_precision: str = field(default="fp32", metadata=ADJUSTABLE)
@@ -99,8 +82,6 @@ class TrainingConfig:
     init_skip: list[str] = field(default_factory=list)
     """With init_from, weights to leave as they are initialised, and model settings that may differ: names in which *
     stands for any text, such as [encoder.5.*,model.activation]."""
-    freeze: list[str] = field(default_factory=list)
-    """Weights that training does not change: encoder, decoder, embeddings, or names in which * stands for any text."""
     max_bad_steps: int = field(default=10, metadata=ADJUSTABLE)
     """Give up after this many consecutive steps without a finite gradient, which change nothing; 0 never gives up."""
     on_divergence: str = field(default="stop", metadata=ADJUSTABLE)
@@ -108,16 +89,13 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        for name in ("steps", "batch_tokens", "warmup_steps", "log_every", "valid_every", "keep_last", "guided_head"):
+        for name in ("steps", "batch_tokens", "warmup_steps", "log_every", "valid_every", "keep_last"):
             check_at_least(f"training.{name}", getattr(self, name), 1)
         for name in (
             *(
                 "device_tokens",
                 "decay_steps",
                 "learning_rate",
-                "r_drop",
-                "guided_weight",
-                "guided_layer",
                 "weight_decay",
                 "clip_norm",
                 "valid_sentences",
@@ -126,11 +104,10 @@ class TrainingConfig:
             *("save_minutes", "keep_best", "patience", "max_minutes", "max_training_minutes", "max_bad_steps"),
         ):
             check_at_least(f"training.{name}", getattr(self, name), 0)
-        for name in ("label_smoothing", "adam_beta1", "adam_beta2", "muon_momentum", "ema"):
+        for name in ("label_smoothing", "adam_beta1", "adam_beta2", "muon_momentum"):
             check_fraction(f"training.{name}", getattr(self, name))
         for name in ("schedule", "optimizer"):
             check_choice(f"training.{name}", getattr(self, name), CHOICES[f"training.{name}"])
-        check_choice("training.guided_state", self.guided_state, ALIGNMENT_STATES)
         check_choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
         check_choice("training.init_vocabulary", self.init_vocabulary, VOCABULARIES)
         check_choice("training.best_by", self.best_by, ("loss", "bleu"))
@@ -157,10 +134,6 @@ class TrainingConfig:
             )
         if self.best_by == "bleu" and not self.valid_sentences:
             raise ConfigError("training.best_by=bleu needs training.valid_sentences above 0")
-
-    def guided_decoder_layer(self, layers: int) -> int:
-        """Return the layer with the guided head, from 1, of a decoder with this number of layers."""
-        return self.guided_layer or max(1, layers - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,5 @@
 """The moving average of the weights against a plain sum, and what is validated, saved and resumed with it."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +13,24 @@ from nmt.model.build import build_model
 from nmt.runs.checkpoint_files import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint
 from nmt.training.checkpointing import copy_to_cpu
-from nmt.training.freeze import freeze
 from nmt.training.state import TrainingState
 from nmt.training.statistics import held_out_loss
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_checkpointing import same
-from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store, trainer, weights
+from tests.unit.training.test_trainer import (
+    MODEL,
+    TRAINING,
+    VOCABULARY,
+    additions_of,
+    batches_of,
+    store,
+    trainer,
+    training_with,
+    weights,
+)
 
 __all__ = ["store"]
-EMA = replace(TRAINING, ema=0.3)
+EMA = training_with(ema=0.3)
 
 
 def test_the_average_is_a_weighted_sum_of_all_weights_so_far(store: PairStore) -> None:
@@ -48,7 +56,7 @@ def test_training_itself_does_not_change(store: PairStore) -> None:
     for batch in batches_of(store, EMA, 4):
         averaging.update(batch)
         plain.update(batch)
-        with averaging.averaged():
+        with averaging.evaluating():
             assert same(weights(averaging), averaging.weights()) is False  # exchanged: the average is in the model
     assert same(weights(averaging), weights(plain))
     assert same(plain.weights(), weights(plain))
@@ -58,12 +66,13 @@ def test_training_itself_does_not_change(store: PairStore) -> None:
 def test_held_out_text_is_read_with_the_average(store: PairStore, precision: torch.dtype) -> None:
     machine = Machine(torch.device("cpu"), precision)
     torch.manual_seed(3)
-    ours = Trainer(build_model(MODEL, VOCABULARY, VOCABULARY), EMA, machine, seed=1, parallel=1)
+    model = build_model(MODEL, VOCABULARY, VOCABULARY)
+    ours = Trainer(model, EMA, machine, seed=1, parallel=1, additions=additions_of(EMA))
     reader = Trainer(build_model(MODEL, VOCABULARY, VOCABULARY), TRAINING, machine, seed=1, parallel=1)
     batches = [assemble(store, np.arange(20))]
     for batch in batches_of(store, EMA, 3):
         ours.update(batch)
-        with ours.averaged():
+        with ours.evaluating():
             averaged = held_out_loss(ours.working_weights, batches, EMA, machine.device)
         current = held_out_loss(ours.working_weights, batches, EMA, machine.device)
         for expected, state in ((averaged, ours.weights()), (current, weights(ours))):
@@ -76,7 +85,7 @@ def test_an_error_in_the_block_leaves_the_weights_in_the_model(store: PairStore)
     ours = trainer(EMA)
     ours.update(batches_of(store, EMA, 1)[0])
     before, average = weights(ours), {name: each.clone() for name, each in ours.weights().items()}
-    with pytest.raises(KeyboardInterrupt), ours.averaged():
+    with pytest.raises(KeyboardInterrupt), ours.evaluating():
         raise KeyboardInterrupt
     assert same(weights(ours), before)
     assert same(ours.weights(), average)
@@ -100,8 +109,9 @@ def test_a_resumed_run_continues_with_weights_and_average(store: PairStore) -> N
 def test_frozen_weights_have_no_average(store: PairStore) -> None:
     torch.manual_seed(3)
     model = build_model(MODEL, VOCABULARY, VOCABULARY)
-    freeze(model, ["encoder"])
-    ours = Trainer(model, EMA, Machine(torch.device("cpu"), torch.float32), seed=1, parallel=1)
+    model.encoder.requires_grad_(False)  # type: ignore[attr-defined]
+    machine = Machine(torch.device("cpu"), torch.float32)
+    ours = Trainer(model, EMA, machine, seed=1, parallel=1, additions=additions_of(EMA))
     ours.update(batches_of(store, EMA, 1)[0])
     for name, average in ours.weights().items():
         assert (average.data_ptr() == model.state_dict()[name].data_ptr()) == name.startswith("encoder.")

@@ -17,17 +17,20 @@ from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import LINKS, PairStore, writing
 from nmt.errors import ConfigError
+from nmt.features.alignments.guided import GuidedHead, guided_head
+from nmt.features.alignments.settings import GuidedTraining
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS
-from nmt.training.guided import GuidedHead
+from nmt.training.additions import Additions
 from nmt.training.objective import Objective
 from nmt.training.schedule import learning_rate
-from tests.unit.training.test_trainer import CPU, START, TRAINING, VOCABULARY, trainer
+from nmt.training.trainer import Trainer
+from tests.unit.training.test_trainer import CPU, START, TRAINING, VOCABULARY
 
 MODEL = ModelConfig(layers=2, d_model=16, d_ff=32, heads=4, kv_heads=2, dropout=0.0)
-GUIDED = replace(TRAINING, guided_weight=0.7, guided_layer=2, guided_head=3, guided_state="output")
+HEAD = GuidedHead(layer=1, head=2, reads=False, weight=0.7)
 GPU_SHAPES = Shapes(full_tokens=64, token_step=16, buckets=True)
 """Streams end with sentences without tokens."""
 
@@ -84,9 +87,11 @@ def sentences_of(store: PairStore, count: int) -> list[list[int]]:
 def test_updates_equal_a_plain_training_loop(
     store: PairStore, parallel: int, device_tokens: int, placement: str, state: str
 ) -> None:
-    config = replace(GUIDED, device_tokens=device_tokens, guided_state=state)
-    model = replace(MODEL, norm_placement=placement)
-    ours = trainer(config, model, parallel)
+    config, model = replace(TRAINING, device_tokens=device_tokens), replace(MODEL, norm_placement=placement)
+    torch.manual_seed(3)
+    built = build_model(model, VOCABULARY, VOCABULARY).double()
+    additions = Additions(terms=[replace(HEAD, reads=state == "input")])
+    ours = Trainer(built, config, CPU, seed=1, parallel=parallel, additions=additions)
     plain = build_model(model, VOCABULARY, VOCABULARY).double()
     plain.load_state_dict(ours.model.state_dict())
     adam = torch.optim.Adam(plain.parameters(), betas=(0.9, 0.98), eps=1e-5)
@@ -106,7 +111,7 @@ def test_updates_equal_a_plain_training_loop(
 def test_the_gradient_does_not_depend_on_devices_and_filler(store: PairStore, devices: int, shapes: Shapes) -> None:
     torch.manual_seed(2)
     model = build_model(MODEL, VOCABULARY, VOCABULARY).double()
-    objective = Objective(model, 0.1, guided=GuidedHead.chosen(GUIDED, MODEL))
+    objective = Objective(model, 0.1, terms=[HEAD])
     streams = [batches(store, 20, rank, devices, shapes) for rank in range(devices)]
     parameters = list(model.parameters())
     for sentences in sentences_of(store, 4):
@@ -119,13 +124,13 @@ def test_the_gradient_does_not_depend_on_devices_and_filler(store: PairStore, de
 
 def test_only_training_with_a_weight_learns_links(store: PairStore) -> None:
     model = build_model(MODEL, VOCABULARY, VOCABULARY).double()
-    batch, head = next(batches(store)).micro_batches[0], GuidedHead.chosen(GUIDED, MODEL)
+    batch = next(batches(store)).micro_batches[0]
     usual = Objective(model, 0.1)(batch)
-    guided = Objective(model, 0.1, guided=head)
+    guided = Objective(model, 0.1, terms=[HEAD])
     assert guided(batch).smoothed > usual.smoothed
     assert guided(batch).nll == usual.nll
     assert guided.eval()(batch).smoothed == usual.smoothed
-    assert GuidedHead.chosen(TRAINING, MODEL) is None
+    assert guided_head(compose([])) is None
 
 
 def test_a_store_without_links_trains_as_usual(tmp_path: Path, store: PairStore) -> None:
@@ -143,7 +148,7 @@ def test_links_follow_their_micro_batch_to_a_device(store: PairStore) -> None:
 
 
 def test_the_last_layer_but_one_is_the_default() -> None:
-    layers = [replace(GUIDED, guided_layer=0).guided_decoder_layer(layers) for layers in (1, 2, 6)]
+    layers = [GuidedTraining().guided_decoder_layer(layers) for layers in (1, 2, 6)]
     assert layers == [1, 1, 5]
 
 

@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nmt.config.schema import NoiseConfig
+from nmt.config.schema import Config
 from nmt.data.batches import IntArray
-from nmt.data.noise.bpe_dropout import bpe_dropout
-from nmt.data.noise.draws import Draws, uniform
-from nmt.data.noise.merges import Merges
-from nmt.data.noise.sentences import Flags, NoisyPairs, Sentences
-from nmt.data.noise.text_noise import CaseNoise, Typos, has_unknown
 from nmt.data.store import Pairs, PairStore, in_memory
 from nmt.errors import UserError
+from nmt.features.noise.bpe_dropout import bpe_dropout
+from nmt.features.noise.draws import Draws, uniform
+from nmt.features.noise.merges import Merges
+from nmt.features.noise.sentences import Flags, NoisyPairs, Sentences
+from nmt.features.noise.settings import NoiseConfig
+from nmt.features.noise.text_noise import CaseNoise, Typos, has_unknown
 from nmt.text.sentencepiece_model import BPE, USER_DEFINED, model_type, read_pieces
 from nmt.text.special import UNK
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
@@ -38,16 +39,16 @@ class Noise:
     is_tag: Flags
     """Whether a piece of the source vocabulary is a symbol, such as the tag of a corpus, which noise leaves alone."""
 
-    def batch(self, store: Pairs, sentences: IntArray, epoch: int) -> PairStore:
-        """Return some pairs of the training text as they are in an epoch, in their order."""
-        source, target = (Sentences.of_ids(*store.gather(side, sentences, sys.maxsize)) for side in (0, 1))
+    def __call__(self, text: Pairs, pairs: IntArray, numbers: IntArray, epoch: int) -> PairStore:
+        """See `BatchTransform`."""
+        source, target = (Sentences.of_ids(*text.gather(side, pairs, sys.maxsize)) for side in (0, 1))
         untagged, tags = self._without_tags(source)
-        pairs = NoisyPairs(untagged, target, Draws(self.seed, epoch, sentences))
+        noisy = NoisyPairs(untagged, target, Draws(self.seed, epoch, numbers))
         for change in self.changes:
-            after = change(pairs)
+            after = change(noisy)
             too_long = np.maximum(after.source.lengths + tags.lengths, after.target.lengths) > self.max_pieces
-            pairs = after.replaced(pairs, too_long) if too_long.any() else after
-        source, target = pairs.source.after(tags), pairs.target
+            noisy = after.replaced(noisy, too_long) if too_long.any() else after
+        source, target = noisy.source.after(tags), noisy.target
         return in_memory((source.tokens, source.lengths), (target.tokens, target.lengths))
 
     def _without_tags(self, source: Sentences) -> tuple[Sentences, Sentences]:
@@ -57,6 +58,11 @@ class Noise:
         places = source.starts()[tagged]
         text = Sentences(np.delete(source.tokens, places), source.lengths - tagged)
         return text, Sentences(source.tokens[places], tagged.astype(np.int64))
+
+
+def noise_of(config: Config, tokenizer: Tokenizer) -> Noise | None:
+    """Return the noise that the settings of a run ask for; None if it is all off."""
+    return make_noise(config.of(NoiseConfig), tokenizer, config.seed, config.data.max_pieces)
 
 
 def make_noise(config: NoiseConfig, tokenizer: Tokenizer, seed: int, max_pieces: int) -> Noise | None:

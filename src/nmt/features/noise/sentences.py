@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batches import IntArray
-from nmt.data.noise.draws import Draws
 from nmt.data.store import take
+from nmt.features.noise.draws import Draws
 
 Flags = npt.NDArray[np.bool_]
 

@@ -11,8 +11,8 @@ import torch.distributed as dist
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.data.store import PairStore
+from nmt.features.fine_tuning.freeze import freeze
 from nmt.model.build import build_model
-from nmt.training.freeze import freeze
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store
 

@@ -2,31 +2,21 @@
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, cast
 
 import torch
 from torch import Tensor
 
-from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.config.schema import Config
 from nmt.data.links import Links
 from nmt.data.loader import MicroBatch
+from nmt.features.alignments.settings import GuidedTraining
 from nmt.model.attention import Attend
 from nmt.model.attention_plan import AttentionSpec, Plan
-from nmt.model.interface import TranslationModel
 from nmt.model.kernels.backend import sum_dtype
-from nmt.model.packed import Packed
 from nmt.model.padding import Padding
 from nmt.model.positions.base import ScoreBias
-
-
-class EncoderDecoder(Protocol):
-    """A model whose decoder attends to an encoder."""
-
-    def encode(self, source: Packed) -> Tensor:
-        """Return the encoder's output (T, d_model)."""
-
-    def decode(self, source: Packed, memory: Tensor, target: Packed, plan: Plan | None = None) -> Tensor:
-        """Return the decoder's output (T, d_model), which attends as the plan says."""
+from nmt.model.word_vectors import Factors
+from nmt.training.objective import Watcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +32,40 @@ class GuidedHead:
     weight: float
     """The weight of its loss."""
 
-    @classmethod
-    def chosen(cls, training: TrainingConfig, model: ModelConfig) -> "GuidedHead | None":
-        """Return the head that the settings choose; None if none learns alignments."""
-        if not training.guided_weight:
-            return None
-        layer = training.guided_decoder_layer(model.decoder_depth)
-        reads = training.guided_state == "input"
-        return cls(layer - 1, training.guided_head - 1, reads, training.guided_weight)
+    def watch(self, batch: MicroBatch) -> "HeadWatcher | None":
+        """See `Term.watch`."""
+        return None if batch.links is None else HeadWatcher(self, batch, batch.links)
 
-    def decode(self, model: TranslationModel, batch: MicroBatch, links: Links) -> tuple[Tensor, Tensor]:
-        """Return the decoder's output (T, d_model), and the weighted loss of the head."""
-        recorder = ProjectionRecorder(model.plan, batch.source)
-        with_encoder = cast(EncoderDecoder, model)  # the settings refuse others
-        output = with_encoder.decode(batch.source, with_encoder.encode(batch.source), batch.target, recorder)
-        queries, keys = recorder.projected[self.layer]
+
+def guided_head(config: Config) -> GuidedHead | None:
+    """Return the head that the settings choose; None if none learns alignments."""
+    guided = config.of(GuidedTraining)
+    if not guided.guided_weight:
+        return None
+    layer, reads = guided.guided_decoder_layer(config.model.decoder_depth), guided.guided_state == "input"
+    return GuidedHead(layer - 1, guided.guided_head - 1, reads, guided.guided_weight)
+
+
+class HeadWatcher(Watcher):
+    """Sees the queries and keys of a head in one forward pass."""
+
+    def __init__(self, head: GuidedHead, batch: MicroBatch, links: Links) -> None:
+        self._head, self._batch, self._links = head, batch, links
+        self._recorder: ProjectionRecorder
+
+    def plan(self, plan: Plan) -> Plan:
+        """See `Watcher.plan`."""
+        self._recorder = ProjectionRecorder(plan, self._batch)
+        return self._recorder
+
+    def loss(self, outputs: Factors) -> Tensor:
+        """Return the weighted loss of the head."""
+        head, links = self._head, self._links
+        queries, keys = self._recorder.projected[head.layer]
         shared_by = queries.shape[1] // keys.shape[1]  # query heads per key head
-        log_attention = attention_of_head(queries[:, self.head], keys[:, self.head // shared_by], batch)
-        found = log_attention[links.targets + int(self.reads), links.sources]
-        return output, -self.weight * (found * links.weights.to(found.dtype)).sum()
+        attention = attention_of_head(queries[:, head.head], keys[:, head.head // shared_by], self._batch)
+        found = attention[links.targets + int(head.reads), links.sources]
+        return -head.weight * (found * links.weights.to(found.dtype)).sum()
 
 
 def attention_of_head(queries: Tensor, keys: Tensor, batch: MicroBatch) -> Tensor:
@@ -76,16 +81,17 @@ def attention_of_head(queries: Tensor, keys: Tensor, batch: MicroBatch) -> Tenso
 class ProjectionRecorder:
     """A plan that keeps the queries and keys of cross-attention, of one layer after the other."""
 
-    def __init__(self, plan: Plan, source: Packed) -> None:
-        """Attend as another plan does; attention to `source` is cross-attention."""
-        self.plan, self.source = plan, source
+    def __init__(self, plan: Plan, batch: MicroBatch) -> None:
+        """Attend as another plan does; attention from the target to the source of `batch` is cross-attention."""
+        self.plan, self.batch = plan, batch
         self.projected: list[tuple[Tensor, Tensor]] = []
         """Queries (Tq, h, d_k) and keys (Tk, h_kv, d_k) of each layer."""
 
     def __call__(self, spec: AttentionSpec) -> Attend:
         """Choose how to attend, and record cross-attention."""
         attend = self.plan(spec)
-        return self._recording(attend) if spec.keys is self.source else attend
+        is_cross = spec.queries is self.batch.target and spec.keys is self.batch.source
+        return self._recording(attend) if is_cross else attend
 
     def _recording(self, attend: Attend) -> Attend:
         def record(queries: Tensor, keys: Tensor, values: Tensor, bias: ScoreBias | None = None) -> Tensor:

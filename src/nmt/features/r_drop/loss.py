@@ -1,16 +1,57 @@
-"""R-Drop (Liang et al., 2021): two passes with different dropout masks, whose distributions are to agree."""
+"""The loss of R-Drop, and its gradient."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
+from nmt.config.schema import Config, TrainingConfig
+from nmt.data.loader import MicroBatch
+from nmt.estimate.cost import Cost
+from nmt.features.r_drop.settings import RDropTraining, weight
 from nmt.model.kernels.backend import sum_dtype
+from nmt.model.packed import Packed
 from nmt.model.products import multiply, multiply_into
+from nmt.model.word_vectors import Factors
+from nmt.text.special import PAD
 from nmt.training.loss import Losses, add_product, rows_per_chunk
 
 TENSORS_PER_CHUNK = 6
 """Tensors of the size of a chunk of logits that exist at the same time; chunks are smaller by this factor."""
+
+
+def word_loss(config: Config) -> "RDropLoss | None":
+    """Return the loss that the settings ask for; None if R-Drop is off."""
+    if not weight(config):
+        return None
+    return RDropLoss(RDrop(config.training.label_smoothing, weight(config), PAD, config.runtime.loss_rows))
+
+
+def cost(training: TrainingConfig) -> Cost:
+    """Return what R-Drop costs."""
+    return Cost(passes=2 if cast(RDropTraining, training).r_drop else 1)
+
+
+class RDropLoss(NamedTuple):
+    """The loss of two passes, which are one pass over every sentence twice."""
+
+    settings: "RDrop"
+
+    def inputs(self, batch: MicroBatch) -> tuple[Packed, Packed]:
+        """See `WordLoss.inputs`."""
+        return twice(batch.source), twice(batch.target)
+
+    def __call__(self, outputs: Factors, labels: Tensor) -> Losses:
+        """See `WordLoss`."""
+        first, second = outputs.rows.chunk(2)
+        return r_drop_loss(first, second, outputs.projection, outputs.working, labels, self.settings)
+
+
+def twice(stream: Packed) -> Packed:
+    """Return a stream of the same sentences twice, one after the other."""
+    tokens, positions = (torch.cat([each, each]) for each in (stream.tokens, stream.positions))
+    offsets = torch.cat([stream.offsets, stream.offsets[1:] + len(stream.tokens)])
+    return Packed(tokens, positions, offsets, stream.longest)
 
 
 class RDrop(NamedTuple):
@@ -37,10 +78,10 @@ def r_drop_loss(
     `nmt.training.loss`.
     """
     arguments = first, second, projection, working.detach(), labels, settings
-    return Losses(*_RDropLoss.apply(*arguments))  # type: ignore[no-untyped-call]
+    return Losses(*_RDropFunction.apply(*arguments))  # type: ignore[no-untyped-call]
 
 
-class _RDropLoss(torch.autograd.Function):
+class _RDropFunction(torch.autograd.Function):
     """Computes the gradient in the forward pass, because it has a closed form.
 
     With p and q the two distributions, r = log p - log q and y the smoothed labels, the gradient of the first logits is

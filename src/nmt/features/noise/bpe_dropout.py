@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batches import IntArray
-from nmt.data.noise.draws import Keys, uniform
-from nmt.data.noise.merges import NO_MERGE, Merges
-from nmt.data.noise.sentences import Sentences
+from nmt.features.noise.draws import Keys, uniform
+from nmt.features.noise.merges import NO_MERGE, Merges
+from nmt.features.noise.sentences import Sentences
 
 STEP_SHIFT = 32
 """The counter of a random number is the step of BPE, shifted by this, plus the place of the left symbol."""

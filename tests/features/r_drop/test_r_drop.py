@@ -10,16 +10,17 @@ from torch.nn import functional as F
 from nmt.config.compose import compose
 from nmt.data.store import PairStore
 from nmt.errors import ConfigError
+from nmt.features.r_drop.loss import RDrop, RDropLoss, r_drop_loss, twice
 from nmt.model.packed import Packed
 from nmt.text.special import PAD
 from nmt.training.loss import smoothed_cross_entropy
 from nmt.training.objective import Objective
-from nmt.training.r_drop import RDrop, r_drop_loss
-from tests.unit.training.test_trainer import MODEL, TRAINING, batches_of, store, trainer, weights
+from tests.unit.training.test_trainer import MODEL, TRAINING, batches_of, store, trainer, training_with, weights
 
 __all__ = ["store"]
 TOKENS, WORDS, WIDTH = 11, 13, 6
 DROPPED = replace(MODEL, dropout=0.2)
+LOSS = RDropLoss(RDrop(0.1, 5.0, PAD))
 
 
 def inputs(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -72,36 +73,36 @@ def test_in_bf16_the_gradients_are_near_those_in_float64() -> None:
 
 def test_equal_passes_have_the_usual_loss() -> None:
     first, _, projection, labels = inputs()
-    twice = r_drop_loss(first, first, projection, projection, labels, RDrop(0.1, 5.0, PAD))
+    double = r_drop_loss(first, first, projection, projection, labels, RDrop(0.1, 5.0, PAD))
     once = smoothed_cross_entropy(first, projection, labels, smoothing=0.1, ignore=PAD)
-    torch.testing.assert_close(twice, once)
-    found, expected = (torch.autograd.grad(each.smoothed, [first, projection]) for each in (twice, once))
+    torch.testing.assert_close(double, once)
+    found, expected = (torch.autograd.grad(each.smoothed, [first, projection]) for each in (double, once))
     torch.testing.assert_close(found, expected)
 
 
 def test_a_stream_of_everything_twice_has_every_sentence_twice() -> None:
     lines = [[5, 6, 7], [8], [9, 10]]
-    twice, expected = Packed.from_sentences(lines).twice(), Packed.from_sentences(lines + lines)
+    found, expected = twice(Packed.from_sentences(lines)), Packed.from_sentences(lines + lines)
     for name in ("tokens", "positions", "offsets"):
-        assert torch.equal(getattr(twice, name), getattr(expected, name))
-    assert twice.longest == expected.longest
+        assert torch.equal(getattr(found, name), getattr(expected, name))
+    assert found.longest == expected.longest
 
 
 def test_the_two_passes_of_a_step_have_different_masks(store: PairStore) -> None:
     batch = batches_of(store, TRAINING, 1)[0].micro_batches[0]
     alike, differing = (
-        Objective(trainer(model=model).model, 0.1, r_drop=5.0)(batch).smoothed for model in (MODEL, DROPPED)
+        Objective(trainer(model=model).model, 0.1, word_loss=LOSS)(batch).smoothed for model in (MODEL, DROPPED)
     )
     usual = Objective(trainer().model, 0.1)(batch).smoothed
     torch.testing.assert_close(alike, usual)
     assert differing > usual
-    evaluated = Objective(trainer(model=DROPPED).model, 0.1, r_drop=5.0).eval()(batch)
+    evaluated = Objective(trainer(model=DROPPED).model, 0.1, word_loss=LOSS).eval()(batch)
     torch.testing.assert_close(evaluated.smoothed, usual)
 
 
 @pytest.mark.parametrize("parallel", [1, 2])
 def test_training_learns_and_repeats_itself(store: PairStore, parallel: int) -> None:
-    config = replace(TRAINING, r_drop=2.0, device_tokens=30)
+    config = training_with(r_drop=2.0, device_tokens=30)
     ours, again = (trainer(config, DROPPED, parallel) for _ in range(2))
     for batch in batches_of(store, config, 3):
         ours.update(batch)

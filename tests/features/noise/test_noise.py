@@ -6,17 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.config.schema import Config, DataConfig, ModelConfig, NoiseConfig, TokenizerConfig, TrainingConfig
-from nmt.data.noise.noise import Noise, make_noise
-from nmt.data.noise.text_noise import title_case, with_typo
+from nmt.config.compose import compose
+from nmt.config.schema import TokenizerConfig
 from nmt.data.store import PairStore, in_memory
 from nmt.errors import ConfigError, UserError
 from nmt.features.demo.grammar import generate
+from nmt.features.noise.noise import Noise, make_noise
+from nmt.features.noise.settings import NoiseConfig
+from nmt.features.noise.text_noise import title_case, with_typo
 from nmt.text.sentencepiece_model import USER_DEFINED, Piece, read_pieces, with_pieces
 from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
-from tests.unit.data.noise import plain
+from tests.features.noise import plain
 
 PAIRS = generate(1, 400, 1, 1)["train"]
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜÉabcdefghijklmnopqrstuvwxyzäöüß"
@@ -75,18 +77,18 @@ def test_noise_depends_on_seed_epoch_and_sentence_alone(
 ) -> None:
     noise = noise_of(tokenizer, shares)
     everything = np.arange(len(PAIRS))
-    whole = ids(noise.batch(store, everything, 2))
+    whole = ids(noise(store, everything, everything, 2))
     shuffled = np.random.default_rng(1).permutation(everything)
     for part in (shuffled[:100], shuffled[100:101], shuffled[101:]):
-        assert ids(noise.batch(store, part, 2)) == [whole[index] for index in part.tolist()]
+        assert ids(noise(store, part, part, 2)) == [whole[index] for index in part.tolist()]
     assert whole != ids(store)
-    assert whole != ids(noise.batch(store, everything, 3))
-    assert whole != ids(noise_of(tokenizer, shares, seed=2).batch(store, everything, 2))
+    assert whole != ids(noise(store, everything, everything, 3))
+    assert whole != ids(noise_of(tokenizer, shares, seed=2)(store, everything, everything, 2))
 
 
 def test_case_changes_the_given_shares_of_pairs_on_both_sides(tokenizer: Tokenizer, store: PairStore) -> None:
     noised = texts(
-        tokenizer, noise_of(tokenizer, {"upper_case": 0.2, "title_case": 0.3}).batch(store, np.arange(400), 0)
+        tokenizer, noise_of(tokenizer, {"upper_case": 0.2, "title_case": 0.3})(store, np.arange(400), np.arange(400), 0)
     )
     counts = {"upper": 0, "title": 0, "plain": 0}
     for number, ((source, target), found) in enumerate(zip(PAIRS, noised, strict=True)):
@@ -116,7 +118,7 @@ def test_typo_leaves_out_doubles_or_swaps_a_letter(word: str, kind: float, lette
 
 
 def test_typos_change_the_given_share_of_source_words(tokenizer: Tokenizer, store: PairStore) -> None:
-    noised = texts(tokenizer, noise_of(tokenizer, {"typos": 0.1}).batch(store, np.arange(400), 5))
+    noised = texts(tokenizer, noise_of(tokenizer, {"typos": 0.1})(store, np.arange(400), np.arange(400), 5))
     typos = total = 0
     for number, ((source, target), found) in enumerate(zip(PAIRS, noised, strict=True)):
         key, words = plain.key_of(1, 5, number, "typos"), source.split(" ")
@@ -130,7 +132,7 @@ def test_typos_change_the_given_share_of_source_words(tokenizer: Tokenizer, stor
 
 
 def test_word_dropout_hides_the_given_share_of_source_words(tokenizer: Tokenizer, store: PairStore) -> None:
-    noised = ids(noise_of(tokenizer, {"word_dropout": 0.15}).batch(store, np.arange(400), 0))
+    noised = ids(noise_of(tokenizer, {"word_dropout": 0.15})(store, np.arange(400), np.arange(400), 0))
     dropped = total = 0
     for number, ((source, target), found) in enumerate(zip(ids(store), noised, strict=True)):
         key, word = plain.key_of(1, 0, number, "words"), -1
@@ -148,15 +150,15 @@ def test_word_dropout_hides_the_given_share_of_source_words(tokenizer: Tokenizer
 def test_text_with_unknown_characters_keeps_its_case_and_has_no_typos(tokenizer: Tokenizer) -> None:
     pairs = [("a 日 man", "ein Mann"), ("a man", "ein 日 Mann"), ("ŷ", "y"), ("a man", "ein Mann")]
     clean = store_of(tokenizer, pairs)
-    noised = ids(noise_of(tokenizer, {"upper_case": 1.0, "typos": 1.0}).batch(clean, np.arange(4), 0))
+    noised = ids(noise_of(tokenizer, {"upper_case": 1.0, "typos": 1.0})(clean, np.arange(4), np.arange(4), 0))
     assert noised[:3] == ids(clean)[:3]
     assert noised[3] != ids(clean)[3]
 
 
 def test_pairs_that_noise_makes_too_long_stay_as_they_were(tokenizer: Tokenizer, store: PairStore) -> None:
     everything, limit = np.arange(400), 30
-    free = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4}).batch(store, everything, 0))
-    limited = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4}, max_pieces=limit).batch(store, everything, 0))
+    free = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4})(store, everything, everything, 0))
+    limited = ids(noise_of(tokenizer, {"bpe_dropout_source": 0.4}, max_pieces=limit)(store, everything, everything, 0))
     long = [max(map(len, pair)) > limit for pair in free]
     assert 20 < sum(long) < 380
     expected = [clean if too_long else pair for clean, pair, too_long in zip(ids(store), free, long, strict=True)]
@@ -188,20 +190,20 @@ def test_impossible_shares_are_refused(noise: dict[str, Any], message: str) -> N
 
 
 def test_noise_that_cannot_be_applied_is_refused() -> None:
-    dropout = NoiseConfig(bpe_dropout_source=0.1)
-    unigram = TokenizerConfig(model_type="unigram")
+    dropout, unigram = "noise.bpe_dropout_source=0.1", "tokenizer.model_type=unigram"
     with pytest.raises(ConfigError, match=r"noise\.bpe_dropout_source=0\.1 needs text in pieces of BPE"):
-        Config(noise=dropout, tokenizer=unigram)
-    Config(noise=dropout, tokenizer=unigram, training=TrainingConfig(init_from="old"))
-    trees: dict[str, Any] = {
-        "data": DataConfig(target_lang="trees"),
-        "tokenizer": TokenizerConfig(joint=False),
-        "training": TrainingConfig(valid_sentences=0),
-        "model": ModelConfig(tie_embeddings=False),
-    }
-    for noise in (NoiseConfig(bpe_dropout_target=0.1), NoiseConfig(upper_case=0.1)):
+        compose([dropout, unigram])
+    compose([dropout, unigram, "training.init_from=old"])
+    trees = [
+        "data.target_lang=trees",
+        "tokenizer.joint=false",
+        "training.valid_sentences=0",
+        "model.tie_embeddings=false",
+    ]
+    compose(trees)
+    for noise in ("noise.bpe_dropout_target=0.1", "noise.upper_case=0.1"):
         with pytest.raises(ConfigError, match=r"needs? text"):
-            Config(noise=noise, **trees)
+            compose([*trees, noise])
 
 
 def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore) -> None:
@@ -213,6 +215,6 @@ def test_tags_of_corpora_stay_as_they_are(tokenizer: Tokenizer, store: PairStore
     )
     assert tagged.source(1)[0] == tag
     everything = np.arange(len(PAIRS))
-    noised = ids(noise_of(tagging, ALL).batch(tagged, everything, 0))
-    expected = ids(noise_of(tokenizer, ALL).batch(store, everything, 0))
+    noised = ids(noise_of(tagging, ALL)(tagged, everything, everything, 0))
+    expected = ids(noise_of(tokenizer, ALL)(store, everything, everything, 0))
     assert noised == [([tag] * (number % 2) + source, target) for number, (source, target) in enumerate(expected)]

@@ -1,12 +1,13 @@
-"""Exclude parameters from training."""
+"""Exclude weights from training."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Mapping, Sequence
 
-from torch import nn
-
+from nmt.config.schema import Config
 from nmt.errors import UserError, nearest
+from nmt.features.fine_tuning.settings import FrozenTraining
 from nmt.model.interface import TranslationModel
+from nmt.model.parameters import matches_any, trainable
+from nmt.training.hook import TrainingHook
 
 PARTS: Mapping[str, Sequence[str]] = {
     "encoder": ("encoder.*", "encoder_norm.*"),
@@ -14,6 +15,24 @@ PARTS: Mapping[str, Sequence[str]] = {
     "embeddings": ("vectors.*", "*_positions"),
 }
 """The patterns of the parameters of each part. Tied embeddings include the projection before the softmax."""
+
+
+def freezing(config: Config) -> "Freezing | None":
+    """Return what freezes the weights that the settings name; None if they name none."""
+    names = config.of(FrozenTraining).freeze
+    return Freezing(names) if names else None
+
+
+class Freezing(TrainingHook):
+    """Freezes weights before training begins."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """See `training.freeze`."""
+        self._names = names
+
+    def prepare(self, model: TranslationModel) -> None:
+        """See `TrainingHook.prepare`."""
+        freeze(model, self._names)
 
 
 def freeze(model: TranslationModel, names: Sequence[str]) -> None:
@@ -33,13 +52,3 @@ def freeze(model: TranslationModel, names: Sequence[str]) -> None:
             parameters[each].requires_grad_(False)
     if not trainable(model):
         raise UserError(f"training.freeze=[{','.join(names)}] leaves nothing to train: freeze less")
-
-
-def matches_any(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether a name matches one of the patterns, in which * stands for any text."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def trainable(model: TranslationModel) -> list[nn.Parameter]:
-    """Return the parameters that training changes."""
-    return [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nmt.data.batches import IntArray
-from nmt.data.noise.draws import uniform
-from nmt.data.noise.sentences import Flags, NoisyPairs, Sentences
+from nmt.features.noise.draws import uniform
+from nmt.features.noise.sentences import Flags, NoisyPairs, Sentences
 from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer
 

@@ -1,9 +1,16 @@
 """The settings of noise on the training text."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from nmt.config.capabilities import Capability, Use
 from nmt.config.checks import check_between, check_fraction
+from nmt.config.schema.data import TREES
 from nmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from nmt.config.schema import Config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,3 +41,24 @@ class NoiseConfig:
                 f"noise.upper_case={self.upper_case} and noise.title_case={self.title_case} are shares of the same "
                 "pairs, so they add up to at most 1: lower one of them"
             )
+
+
+def check(config: "Config") -> None:
+    """Make sure that noise fits the tokenizer and the text."""
+    noise, trees = config.of(NoiseConfig), config.data.target_lang == TREES
+    for side in ("source", "target"):
+        share, symbols = getattr(noise, f"bpe_dropout_{side}"), side == "target" and trees
+        # with training.init_from, the tokenizer may be the old model's, whose type is known later
+        if share and (symbols or (config.tokenizer.model_type != "bpe" and not config.training.init_from)):
+            raise ConfigError(
+                f"noise.bpe_dropout_{side}={share} needs text in pieces of BPE: set it to 0"
+                + ("" if symbols else ", or tokenizer.model_type=bpe")
+            )
+    if trees and (noise.upper_case or noise.title_case):
+        raise ConfigError(f"noise.upper_case and noise.title_case need text on both sides, not {TREES}: set them to 0")
+
+
+def uses(config: "Config") -> Iterator[Use]:
+    """Say that noise changes the words."""
+    if config.of(NoiseConfig) != NoiseConfig():
+        yield Use("noise", takes=frozenset({Capability.WORDS_AS_WRITTEN}))

@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config.schema import NoiseConfig, TokenizerConfig
-from nmt.data.batches import ROOM_FOR_NOISE
+from nmt.config.schema import TokenizerConfig
+from nmt.data.batches import ROOM_TO_GROW
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch, global_batches
-from nmt.data.noise.noise import Noise, make_noise
 from nmt.data.store import PairStore
 from nmt.features.demo.grammar import generate
+from nmt.features.noise.noise import Noise, make_noise
+from nmt.features.noise.settings import NoiseConfig
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
-from tests.unit.data.noise.test_noise import store_of
+from tests.features.noise.test_noise import store_of
 
 PAIRS = generate(2, 300, 1, 1)["train"]
 START = DataPosition()
@@ -47,7 +48,7 @@ def stream(
 ) -> Iterator[GlobalBatch]:
     return global_batches(
         store, batch_tokens=BATCH_TOKENS, device_tokens=limit, seed=1, start=start, rank=rank, devices=devices,
-        noise=noise,
+        transforms=[] if noise is None else [noise],
     )  # fmt: skip
 
 
@@ -80,7 +81,8 @@ def test_batches_hold_the_pairs_that_noise_makes(store: PairStore, noise: Noise)
     for (epoch, *_), batch, clean in zip(starts, batches, stream(store, None), strict=False):
         found = content([batch])
         assert found.keys() == content([clean]).keys()
-        noised = noise.batch(store, np.array(list(found)), epoch)
+        numbers = np.array(list(found))
+        noised = noise(store, numbers, numbers, epoch)
         for index, pair in enumerate(found.values()):
             assert pair == ([*noised.source(index), EOS], [*noised.target(index), EOS])
         assert batch.target_tokens == sum(len(target) for _, target in found.values())
@@ -116,7 +118,7 @@ def test_a_resumed_stream_has_the_same_noise(store: PairStore, noise: Noise) -> 
 def test_no_micro_batch_is_longer_than_the_memory_check_allows(
     store: PairStore, noise: Noise, limit: int, devices: int
 ) -> None:
-    longest = limit or int(ROOM_FOR_NOISE * BATCH_TOKENS / devices)
+    longest = limit or int(ROOM_TO_GROW * BATCH_TOKENS / devices)
     sizes = []
     for batch in islice(stream(store, noise, devices=devices, limit=limit), 20):
         for each in batch.micro_batches:
