@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from fuzz.campaign import Attempt
 from fuzz.strategies import json_values, texts
 from nmt.config.schema import DataConfig
+from nmt.config.schema.corpora import corpora_of
 from nmt.data.batches import PairLengths
-from nmt.data.rounds import RoundPlanner, stage_shares
+from nmt.features.mixtures.rounds import RoundPlanner, stage_shares
+from nmt.features.mixtures.settings import training_stages
 
 NAMES = ("main", "a", "b")
 BATCH_TOKENS = 60
@@ -27,8 +29,9 @@ def plans(_: Path) -> Attempt:
         }
         if entry is not None:
             mixture["b"] = entry
-        data = DataConfig(mixture=mixture, stages=stages, weight=weights[-1], temperature=temperature)
-        corpora = list(data.corpora())
+        settings = {"mixture": mixture, "stages": stages, "weight": weights[-1], "temperature": temperature}
+        data = DataConfig(**settings)  # type: ignore[arg-type]
+        corpora = list(corpora_of(data))
         sizes = sizes[: len(corpora)]
         starts = np.cumsum([0, *sizes])
         random = np.random.default_rng(sizes)
@@ -39,7 +42,7 @@ def plans(_: Path) -> Attempt:
         for number in range(3):
             plan = planner(number)
             assert len(plan) > 0
-            stage = next(each for each in data.training_stages() if each.until is None or done < each.until)
+            stage = next(each for each in training_stages(data) if each.until is None or done < each.until)
             for index in range(len(plan)):
                 pairs = plan[index]
                 assert {corpora[i] for i in np.searchsorted(starts, pairs, "right") - 1} <= stage.weights.keys()

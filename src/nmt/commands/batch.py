@@ -5,9 +5,9 @@ import sys
 from nmt.config.schema import Config
 from nmt.data.batches import IntArray, PairLengths, PlanOf
 from nmt.data.loader import DataPosition
-from nmt.data.mixed_store import open_training_text
 from nmt.data.prepared import require_prepared
 from nmt.data.store import Pairs
+from nmt.data.training_text import open_training_text
 from nmt.data.transform import transformed, transforms_for
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer

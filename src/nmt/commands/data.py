@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from nmt.config.schema import TREES, Config, DataConfig
+from nmt.config.schema.corpora import corpora_of
 from nmt.data.corpora import is_training_text, naming_corpus
 from nmt.data.filter_counts import filter_counts
 from nmt.data.layout import CorpusLayout
@@ -17,9 +18,9 @@ from nmt.text.tokenizer import Tokenizer
 
 def run(config: Config) -> None:
     """Prepare the corpus and print its figures."""
-    for name, corpus in config.data.corpora().items():
+    for corpus, prefix in corpora_of(config.data).values():
         if corpus.source == "files":
-            with naming_corpus(name):
+            with naming_corpus(prefix):
                 _check_order(corpus)
     manifest = prepare(config, load_origin=partial(_load_origin, config))
     print()

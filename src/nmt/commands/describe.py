@@ -13,8 +13,8 @@ from nmt.config.schema import TREES, Config
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.corpora import training_splits
 from nmt.data.manifest import read_manifest
-from nmt.data.mixed_store import open_training_text
 from nmt.data.records import encode_task
+from nmt.data.training_text import open_training_text
 from nmt.errors import ConfigError
 from nmt.estimate.cost import passes_per_batch
 from nmt.estimate.hardware import (

@@ -10,6 +10,11 @@ ADJUSTABLE = {"adjustable": True}
 """Metadata of a setting, or a group, that may change when a run is resumed: at each step the weights are the same, but
 for rounding."""
 
+NOT_OF_THE_TEXT = {"not_of_the_text": True}
+"""Metadata of a setting under `data.` on which the text and its tokens do not depend."""
+OF_ONE_CORPUS = {"of_one_corpus": True}
+"""Metadata of a setting under `data.` that other corpora do not take from the main one."""
+
 MAX_NAME_CHARACTERS = 64
 """The longest name of a folder that a setting may give."""
 

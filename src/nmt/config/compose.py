@@ -16,7 +16,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
 from nmt.config.checks import is_utf8
-from nmt.config.keys import GROUPS, MIXTURE, all_keys
+from nmt.config.keys import GROUPS, all_keys, open_keys
 from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.renamed import rename_overrides
 from nmt.config.saved import schema_tree, to_config
@@ -30,7 +30,7 @@ def compose(overrides: Sequence[str]) -> Config:
     for override in overrides:
         _check_override(override)
     register_schema()
-    overrides = adding_corpora(overrides)
+    overrides = adding_keys(overrides)
     with one_line_errors(overrides), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
         return to_config(hydra.compose("config", overrides=overrides))
 
@@ -40,9 +40,9 @@ def given_settings(overrides: Sequence[str]) -> frozenset[str]:
     return frozenset(str(_parse(override).key_or_group) for override in rename_overrides(overrides))
 
 
-def adding_corpora(overrides: Sequence[str]) -> list[str]:
-    """Return the overrides with the ++ that Hydra wants for new keys, which the corpora of a mixture are."""
-    return [f"++{text}" if text.startswith(MIXTURE) else text for text in overrides]
+def adding_keys(overrides: Sequence[str]) -> list[str]:
+    """Return the overrides with the ++ that Hydra wants for keys that the schema does not have."""
+    return [f"++{text}" if text.startswith(open_keys()) else text for text in overrides]
 
 
 def options(group: str) -> list[str]:
@@ -77,9 +77,8 @@ def _check_override(text: str) -> None:
         raise ConfigError(f"{text!r} contains a NUL or is not UTF-8: no setting accepts such text")
     override = _parse(text)
     key = str(override.key_or_group)
-    known = (
-        key in GROUPS or key in all_keys() or key.startswith(f"{MIXTURE}.")
-    )  # the schema checks the keys in a mixture
+    inside = any(key.startswith(f"{name}.") for name in open_keys())  # such keys are checked elsewhere
+    known = key in GROUPS or key in all_keys() or inside
     if override.package is not None or not known:
         raise ConfigError(unknown_setting(override.get_key_element().lstrip("+~")))
     if override.is_delete():

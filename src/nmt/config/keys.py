@@ -16,9 +16,6 @@ from nmt.config.schema import Config
 GROUPS = ("experiment", "data", "tokenizer", "model", "training", "decoding", "export", "runtime", "tracking")
 """Groups of settings that a file in `conf/` sets together, chosen by its name: `model=big`."""
 
-MIXTURE = "data.mixture"
-"""The setting that contains the settings of corpora, whose names the user chooses."""
-
 _TYPES_IN_WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -53,6 +50,12 @@ class Key:
 def all_keys() -> dict[str, Key]:
     """Return every setting by its dotted name, in the order of the schema."""
     return {key.name: key for key in _walk(Config(), "", adjustable=False)}
+
+
+@cache
+def open_keys() -> tuple[str, ...]:
+    """Return the settings that contain others, under names that the user chooses."""
+    return tuple(name for name, key in all_keys().items() if key.type.startswith("dict"))
 
 
 def describe_keys(prefix: str) -> list[Key]:

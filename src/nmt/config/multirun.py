@@ -18,7 +18,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 
 from nmt.config.checks import MAX_NAME_CHARACTERS
-from nmt.config.compose import adding_corpora, compose, conf_folder, options, register_schema
+from nmt.config.compose import adding_keys, compose, conf_folder, options, register_schema
 from nmt.config.keys import all_keys, value_of
 from nmt.config.messages import one_line_errors
 from nmt.config.plain_names import settings_name
@@ -65,7 +65,7 @@ def multirun(
             job(named_by_values(overrides, keys) if keys else overrides)
 
     register_schema()
-    words = adding_corpora(rename_overrides(words))
+    words = adding_keys(rename_overrides(words))
     keys = _naming_keys(words, run_groups)
     outputs = outputs or compose(first_run(split(words)[0])).paths.outputs
     logs = f"{outputs}/multirun/{time.strftime('%Y-%m-%d_%H-%M-%S')}"

@@ -1,10 +1,11 @@
-"""The splits of all corpora of the prepared data: those of the main one, and those of a mixture's other corpora."""
+"""The splits of all corpora of the prepared data: those of the main one, and those of other corpora."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nmt.config.schema import MAIN, DataConfig
+from nmt.config.schema.corpora import corpora_of
 from nmt.data.sources import registry
 from nmt.data.sources.source import Languages, languages
 from nmt.errors import UserError
@@ -20,6 +21,8 @@ class CorpusSplit:
     """What the split is for: train, valid or test."""
     data: DataConfig
     """The settings of the corpus."""
+    prefix: str = "data."
+    """What stands before the names of its settings in messages."""
 
     @property
     def name(self) -> str:
@@ -48,23 +51,23 @@ def is_training_text(name: str) -> bool:
 
 
 @contextmanager
-def naming_corpus(name: str) -> Iterator[None]:
-    """Name a corpus of a mixture in the errors of a block, which name settings as the main corpus has them."""
+def naming_corpus(prefix: str) -> Iterator[None]:
+    """Name another corpus than the main one in the errors of a block, by what stands before its settings."""
     try:
         yield
     except UserError as error:
-        if name == MAIN:
+        if prefix == "data.":
             raise
-        raise UserError(f"data.mixture.{name}: {error}") from error
+        raise UserError(f"{prefix.rstrip('.')}: {error}") from error
 
 
 def corpus_splits(data: DataConfig) -> list[CorpusSplit]:
     """Return the splits of all corpora, in the order of preparation."""
     return [
-        CorpusSplit(name, split, corpus)
-        for name, corpus in data.corpora().items()
-        for split in registry.splits(corpus)
-        if name == MAIN or registry.has_text(corpus, split)
+        CorpusSplit(name, split, settings, prefix)
+        for name, (settings, prefix) in corpora_of(data).items()
+        for split in registry.splits(settings)
+        if name == MAIN or registry.has_text(settings, split)
     ]
 
 

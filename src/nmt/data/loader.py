@@ -69,7 +69,7 @@ class DataPosition(NamedTuple):
     """For a mixture, the number of the round."""
     batch: int = 0
     before: tuple[int, ...] = ()
-    """What earlier rounds of a mixture have used (see `nmt.data.rounds`)."""
+    """What earlier rounds of a mixture have used (see `nmt.features.mixtures.rounds`)."""
 
     def to_list(self) -> list[int]:
         """Return the position as a checkpoint stores it."""

@@ -65,14 +65,14 @@ def prepare(config: Config, say: Say = _print, load_origin: LoadOrigin = lambda:
 
 
 def _fingerprint(split: CorpusSplit) -> Fingerprint:
-    with naming_corpus(split.corpus):
+    with naming_corpus(split.prefix):
         return registry.fingerprint(split.data, split.split)
 
 
 def _collect(config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerprint: Fingerprint) -> str:
     """Read a split from its source and write its text, filtered, one sentence per line."""
     name = collect_task(split.name)
-    with naming_corpus(split.corpus):
+    with naming_corpus(split.prefix):
         tasks.run(
             name,
             {"source": fingerprint, **collect_settings(split.data, split.split)},

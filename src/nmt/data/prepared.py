@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.keys import written
-from nmt.config.schema import MAIN, TREES, Config, DataConfig
+from nmt.config.schema import TREES, Config, DataConfig
+from nmt.config.schema.corpora import corpora_of
 from nmt.data import filters
 from nmt.data.corpora import CorpusSplit, corpus_splits
 from nmt.data.manifest import read_manifest
@@ -21,8 +22,6 @@ from nmt.text.tokenizer import Tokenizer
 
 ANNOTATION_COLUMNS = ("reference_columns", "label_columns")
 """Settings of the test text that name columns of its tables."""
-NOT_OF_THE_TEXT = frozenset({"corpus", "check_counts", "weight", "mixture", "temperature", "stages"})
-"""Settings under `data.` on which the text and its tokens do not depend."""
 
 Change = tuple[str, Any, Any]
 """A setting, its value when the corpus was prepared, and its value now."""
@@ -89,7 +88,7 @@ class _Prepared:
     def check_settings(self, split: CorpusSplit, task: str, settings: JsonObject) -> None:
         """Refuse other settings of a split than a task has recorded."""
         if key := self._different(task, settings):
-            raise self._refusal(self._changes(split.corpus), f"{task}: {key}")
+            raise self._refusal(self._changes(split), f"{task}: {key}")
 
     def check_text(self, split: CorpusSplit) -> None:
         """Refuse a split that was collected from other text or with other settings."""
@@ -104,15 +103,14 @@ class _Prepared:
 
     def _check_names(self, split: CorpusSplit, recorded: object, found: JsonObject | None) -> None:
         """Refuse a split whose text is not the recorded one, unless its files have only been moved away."""
-        if changes := self._changes(split.corpus, registry.text_settings(split.data, split.split)):
+        if changes := self._changes(split, registry.text_settings(split.data, split.split)):
             raise self._refusal(changes)
         if found is None or _was_in_files(recorded, found):
             return
-        prefix = _prefix(split.corpus)
         named = split.split if split.split in registry.recorded_settings(split.data) else "source"
         raise UserError(
             f"{self._config.data_folder} was prepared from other text of {split.name} than "
-            f"{prefix}{named}={written(getattr(split.data, named))} has now: {_REMEDY}"
+            f"{split.prefix}{named}={written(getattr(split.data, named))} has now: {_REMEDY}"
         )
 
     def _check_annotations(self, split: CorpusSplit) -> None:
@@ -122,8 +120,8 @@ class _Prepared:
         if not given or not Path(given).is_file():
             names.append("test_alignments")
         elif record is None or checksum(Path(given)) != record.inputs.get("sha256"):
-            raise self._refusal([], f"{_prefix(split.corpus)}test_alignments={given}")
-        if changes := self._changes(split.corpus, names):
+            raise self._refusal([], f"{split.prefix}test_alignments={given}")
+        if changes := self._changes(split, names):
             raise self._refusal(changes)
 
     def check_tokenizer(self) -> None:
@@ -150,14 +148,14 @@ class _Prepared:
         recorded = self.manifest.tasks[task].inputs
         return next((key for key, value in settings.items() if recorded.get(key) != value), "")
 
-    def _changes(self, corpus: str, names: Container[str] | None = None) -> list[Change]:
+    def _changes(self, split: CorpusSplit, names: Container[str] | None = None) -> list[Change]:
         """Return the settings of a corpus that differ from those of its preparation, if these are known."""
-        before, now = self._before.get(corpus), self._config.data.corpora()[corpus]
+        before, now = self._before.get(split.corpus), split.data
         if before is None:
             return []
-        wanted = [each.name for each in fields(now) if each.name not in NOT_OF_THE_TEXT]
+        wanted = [each.name for each in fields(now) if "not_of_the_text" not in each.metadata]
         pairs = [(name, getattr(before, name), getattr(now, name)) for name in wanted if names is None or name in names]
-        return [(f"{_prefix(corpus)}{name}", old, new) for name, old, new in pairs if old != new]
+        return [(f"{split.prefix}{name}", old, new) for name, old, new in pairs if old != new]
 
     def _tokenizer_changes(self) -> Iterator[Change]:
         before, now = self.manifest.settings.get("tokenizer"), self._config.tokenizer
@@ -175,10 +173,6 @@ class _Prepared:
 _REMEDY = "run `make data` with these settings, or give this corpus a name of its own with data.corpus."
 
 
-def _prefix(corpus: str) -> str:
-    return "data." if corpus == MAIN else f"data.mixture.{corpus}."
-
-
 def _was_in_files(recorded: object, found: JsonObject) -> bool:
     """Return whether text came from a local copy of a Hub data set that is gone, so that the setting is an id now."""
     return isinstance(recorded, dict) and "files" in recorded and "files" not in found
@@ -190,6 +184,7 @@ def _corpora_before(manifest: Manifest) -> Mapping[str, DataConfig]:
     if not isinstance(data, dict):
         return {}
     try:
-        return DataConfig(**{name: value for name, value in data.items() if name in known}).corpora()
+        before = DataConfig(**{name: value for name, value in data.items() if name in known})
+        return {name: corpus.settings for name, corpus in corpora_of(before).items()}
     except (ConfigError, TypeError, AttributeError):
         return {}

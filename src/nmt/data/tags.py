@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.config.schema import MAIN
 from nmt.data.corpora import CorpusSplit
 from nmt.data.records import JsonObject
 from nmt.data.store import Ids, Offsets, PairStore
@@ -71,8 +70,7 @@ def _first_pair_with(tag_id: int, tokens: Ids, offsets: Offsets, skipped: int) -
 
 
 def _refusal(tag: str, split: CorpusSplit, side: int, pair: int) -> str:
-    group = "data" if split.corpus == MAIN else f"data.mixture.{split.corpus}"
     return (
         f"the tag {tag} is a word of the text: it occurs in pair {pair + 1} of {split.name} ({split.languages[side]}, "
-        f"from {group}.{split.split}): choose another tag"
+        f"from {split.prefix}{split.split}): choose another tag"
     )

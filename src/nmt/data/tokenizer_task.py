@@ -1,7 +1,7 @@
 """The task of preparation that makes the tokenizer: train it on all corpora, or keep or extend an earlier one."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -13,8 +13,8 @@ from nmt.data.corpora import training_splits
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import PreparationTasks
 from nmt.data.records import TOKENIZER_TASK, JsonObject, SampledLines, TrainedTokenizer, collect_task
-from nmt.data.rounds import stage_shares
 from nmt.data.tags import tag_ids, tags_of, untagged
+from nmt.data.training_text import mixing
 from nmt.errors import UserError
 from nmt.text import train_tokenizer
 from nmt.text.extend_tokenizer import check_joint, extend
@@ -67,7 +67,7 @@ def make_tokenizer(config: Config, tasks: PreparationTasks, load_origin: LoadOri
         texts = [tasks.outputs(collect_task(each.name)) for each in splits]
         inputs["text"] = {name: checksum for files in texts for name, checksum in files.items()}
         if len(splits) > 1:
-            inputs["weights"] = _shares(config.data, pairs)
+            inputs["weights"] = mixing().shares(config.data, pairs)
     if tags := tags_of(splits):
         inputs["tags"] = tags
     if checksum := _origin_checksum(config, tasks, load_origin):
@@ -149,7 +149,7 @@ def _train_model(
     total = sum(counts)
     if len(texts) > 1:
         total = min(settings.training_sentences or total, total)
-        shares = _shares(data, {text.corpus: text.lines for text in texts})
+        shares = mixing().shares(data, {text.corpus: text.lines for text in texts})
         sizes = [round(share * total) for share in shares.values()]
         lines, total = (
             train_tokenizer.in_proportion([partial(_lines, text) for text in texts], counts, sizes),
@@ -164,9 +164,3 @@ def _lines(text: Text) -> chain[str]:
 
 def _train_symbols(files: list[Path]) -> tuple[bytes, train_tokenizer.LinesSeen]:
     return train_tokenizer.train_symbols(chain.from_iterable(map(read_lines, files)))
-
-
-def _shares(data: DataConfig, sizes: Mapping[str, int]) -> dict[str, float]:
-    """Return the share of each corpus in the text that the tokenizer is trained on, given the corpora's sizes."""
-    all_corpora = stage_shares(replace(data, stages=[]), sizes)[0]
-    return dict(zip(sizes, all_corpora.shares.tolist(), strict=True))

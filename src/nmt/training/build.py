@@ -10,10 +10,10 @@ from nmt.compute.machine import Machine
 from nmt.config.saved import flatten, to_yaml
 from nmt.config.schema import Config
 from nmt.data.corpora import corpus_splits
-from nmt.data.mixed_store import open_training_text
 from nmt.data.prepared import require_prepared, verify_task
 from nmt.data.records import TOKENIZER_TASK, collect_task
 from nmt.data.store import Pairs, PairStore
+from nmt.data.training_text import open_training_text
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
 from nmt.runs.layout import WEIGHTS

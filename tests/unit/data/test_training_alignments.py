@@ -10,12 +10,12 @@ import pytest
 from nmt.config.schema import Config, DataConfig
 from nmt.data import prepare, tokenizer_task
 from nmt.data.layout import alignments_name
-from nmt.data.mixed_store import open_training_text
 from nmt.data.piece_links import piece_links
 from nmt.data.prepared import require_prepared
 from nmt.data.sources import registry
 from nmt.data.sources.source import LinkedPair
 from nmt.data.store import LINKS, Pairs, PairStore, writing
+from nmt.data.training_text import open_training_text
 from nmt.errors import ConfigError, UserError
 from nmt.text.alignments import links_to_learn, read_gold
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
@@ -87,7 +87,7 @@ def test_links_follow_their_pairs_through_the_filters(
 def test_links_of_a_mixture_are_those_of_its_corpora(tmp_path: Path) -> None:
     config = config_of(tmp_path, tag="<a>")
     more = {"train": config.data.train, "tag": "<b>"}
-    config = replace(config, data=replace(config.data, mixture={"more": more}))
+    config = replace(config, data=replace(config.data, mixture={"more": more}))  # type: ignore[call-arg]
     prepare.prepare(config, say_nothing)
     text, tokenizer = open_training_text(config.data_folder, config.data), Tokenizer.load(config.data_folder)
     assert len(text) == 2 * len(PAIRS)

@@ -9,8 +9,8 @@ modules of this package.
 
 from typing import TYPE_CHECKING, Any
 
+from nmt.config.schema.corpora import MAIN
 from nmt.config.schema.data import TREES
-from nmt.config.schema.mixture import MAIN, Stage
 
 if TYPE_CHECKING:
     from nmt.config.schema.commands import (
@@ -51,7 +51,6 @@ __all__ = [
     "ParseConfig",
     "PathsConfig",
     "RuntimeConfig",
-    "Stage",
     "TokenizerConfig",
     "TrackingConfig",
     "TrainingConfig",

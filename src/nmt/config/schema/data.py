@@ -1,10 +1,11 @@
 """The settings of the corpus and its tokenizer."""
 
 import math
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 from nmt.config.checks import (
+    NOT_OF_THE_TEXT,
+    OF_ONE_CORPUS,
     check_at_least,
     check_between,
     check_choice,
@@ -13,15 +14,6 @@ from nmt.config.checks import (
     check_plain_name,
 )
 from nmt.config.choices import CHOICES
-from nmt.config.schema.mixture import (
-    MAIN,
-    OF_THE_MIXTURE,
-    OWN,
-    Stage,
-    check_entry,
-    check_weight,
-    parse_stages,
-)
 from nmt.errors import ConfigError
 
 MAX_LINKED_PIECES = 65_535
@@ -36,7 +28,7 @@ TREES = "trees"
 class DataConfig:
     """The source of the parallel text, and which pairs are kept."""
 
-    corpus: str = "wmt14_en_de"
+    corpus: str = field(default="wmt14_en_de", metadata=NOT_OF_THE_TEXT)
     """Name of the prepared data, which is stored in `<paths.data>/<corpus>/`."""
     source: str = "hub"
     """Kind of source."""
@@ -44,12 +36,12 @@ class DataConfig:
     """Language to translate from."""
     target_lang: str = "de"
     """Language to translate into; trees are the sentence's constituency tree (section 6.3 of the paper)."""
-    train: list[str] = field(default_factory=lambda: ["train"])
+    train: list[str] = field(default_factory=lambda: ["train"], metadata=OF_ONE_CORPUS)
     """Training text: a Hub split, or files (the source language first, or one file with both); for trees: files,
     folders, patterns such as parsed/*.mrg, and sections such as wsj:02-21."""
-    valid: list[str] = field(default_factory=lambda: ["validation"])
+    valid: list[str] = field(default_factory=lambda: ["validation"], metadata=OF_ONE_CORPUS)
     """Validation text, like `test`."""
-    test: list[str] = field(default_factory=lambda: ["test"])
+    test: list[str] = field(default_factory=lambda: ["test"], metadata=OF_ONE_CORPUS)
     """Test text, like `train`; or text files with further references after the first two; or a test set of sacreBLEU,
     such as [sacrebleu:wmt14/full]."""
     columns: list[str] = field(default_factory=list)
@@ -58,14 +50,14 @@ class DataConfig:
     """Columns of further references in the tables of test."""
     label_columns: list[str] = field(default_factory=list)
     """Columns of labels, such as domain or origin, in the tables of test; `eval` scores each value apart."""
-    test_alignments: str = ""
+    test_alignments: str = field(default="", metadata=OF_ONE_CORPUS)
     """File with the true word alignments of test in Pharaoh format, with which `eval` compares the model's."""
-    train_alignments: str = ""
+    train_alignments: str = field(default="", metadata=OF_ONE_CORPUS)
     """File with the word alignment of each training pair in Pharaoh format, for training.guided_weight; demo takes the
     true ones of data.source=demo. Empty for none."""
     seed: int = 1
     """Seed of the demo corpus, apart from `seed`, so that runs of several seeds have the same text."""
-    hold_out: float = 0.0
+    hold_out: float = field(default=0.0, metadata=OF_ONE_CORPUS)
     """Share of the training pairs held out as `valid`, and again as `test`, if these are empty."""
     pos_tags: str = "xx"
     """Tags of words in trees: keep, or xx, which replaces all but those of punctuation by XX."""
@@ -75,7 +67,7 @@ class DataConfig:
     """Configuration of the Hub data set, such as a language pair."""
     hub_revision: str = "b199e406369ec1b7634206d3ded5ba45de2fe696"
     """Revision of the Hub data set: a full commit, so the text never changes."""
-    check_counts: bool = True
+    check_counts: bool = field(default=True, metadata=NOT_OF_THE_TEXT)
     """Refuse a Hub data set with another number of pairs than known."""
     drop_copies: bool = False
     """Drop training pairs with identical source and target."""
@@ -98,18 +90,8 @@ class DataConfig:
     """Drop repeated training pairs."""
     max_pieces: int = 256
     """Drop training pairs with more word pieces than this in the source or the target."""
-    tag: str = ""
+    tag: str = field(default="", metadata=OF_ONE_CORPUS)
     """A word put before each source sentence, such as <de> for the target language; it gets an id of its own."""
-    weight: float = 1.0
-    """Weight of this corpus in a mixture: its share of the training tokens, relative to that of the others."""
-    mixture: dict[str, Any] = field(default_factory=dict)
-    """Corpora to train on besides this one, by name. Each has `data.*` settings of its own, written like
-    data.mixture.crawled.train=[a.en,a.de]; its source, languages, columns and filters default to those of `data`."""
-    temperature: float = 0.0
-    """If not 0, each weight of a mixture is multiplied by the corpus's tokens to the power of 1/temperature."""
-    stages: list[str] = field(default_factory=list)
-    """Stages of training on a mixture, such as ['crawled until 20000','crawled main:3']; main is the corpus of
-    data.train, and a corpus without a number has its own weight."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -147,7 +129,6 @@ class DataConfig:
             raise ConfigError(f"data.source_lang and data.target_lang are both {self.source_lang}: name two languages")
         if len(self.tag.split()) > 1 or self.tag.strip() != self.tag or not self.tag.isprintable():
             raise ConfigError(f"data.tag={self.tag!r} must be one word, such as <bt>")
-        self._check_mixture()
 
     def _check_train_alignments(self) -> None:
         """Make sure that the training pairs can have word alignments."""
@@ -159,36 +140,6 @@ class DataConfig:
             raise ConfigError(f"data.source=demo has its own alignments: set data.train_alignments={DEMO_ALIGNMENTS}")
         if self.max_pieces > MAX_LINKED_PIECES:
             raise ConfigError(f"data.train_alignments needs data.max_pieces of at most {MAX_LINKED_PIECES:,}")
-
-    def _check_mixture(self) -> None:
-        """Check the corpora of the mixture and its stages."""
-        check_weight(f"data.weight={self.weight:g}", self.weight)
-        if not (self.temperature == 0 or 1 <= self.temperature < math.inf):
-            raise ConfigError(f"data.temperature={self.temperature:g} must be a number from 1 on, or 0 to ignore sizes")
-        corpora = self.corpora()
-        parse_stages(self.stages, corpora)
-        if len({corpus.target_lang == TREES for corpus in corpora.values()}) > 1:
-            raise ConfigError(f"data.mixture: all corpora or none must have target_lang={TREES}")
-
-    def corpora(self) -> dict[str, "DataConfig"]:
-        """Return the settings of each corpus of the training text by name, the main one first."""
-        shared = ("corpus", "max_pieces", *OF_THE_MIXTURE)
-        types = {each.name: each.type for each in fields(self) if each.name not in shared}
-        found = {MAIN: self}
-        for name, entry in self.mixture.items():
-            checked = check_entry(name, entry, types)
-            try:
-                found[name] = replace(self, **{**OWN, **OF_THE_MIXTURE, **checked})
-            except ConfigError as error:
-                raise ConfigError(f"data.mixture.{name}: {error}") from error
-            if not found[name].train and found[name].source != "demo":
-                raise ConfigError(f"data.mixture.{name}.train is empty: name the files of this corpus")
-        return found
-
-    def training_stages(self) -> list[Stage]:
-        """Return the stages of training; without data.stages, there is one with all corpora."""
-        corpora = self.corpora()
-        return parse_stages(self.stages, corpora) or [Stage(dict.fromkeys(corpora), None)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

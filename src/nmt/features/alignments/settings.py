@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nmt.config.capabilities import Capability, Use
 from nmt.config.checks import check_at_least, check_choice
+from nmt.config.schema.corpora import corpora_of
 from nmt.config.schema.decoding import ALIGNMENT_STATES
 from nmt.errors import ConfigError
 
@@ -45,7 +46,7 @@ def check(config: "Config") -> None:
     guided, model = config.of(GuidedTraining), config.model
     if not guided.guided_weight:
         return
-    if not any(corpus.train_alignments for corpus in config.data.corpora().values()):
+    if not any(corpus.settings.train_alignments for corpus in corpora_of(config.data).values()):
         raise ConfigError("training.guided_weight needs word alignments: name their file in data.train_alignments")
     for name, value, limit in (
         ("layer", guided.guided_layer, model.decoder_depth),

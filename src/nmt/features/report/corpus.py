@@ -43,7 +43,7 @@ class PieceStatistics:
 
 @dataclass(frozen=True, slots=True)
 class CorpusShare:
-    """What a model was trained on from a corpus of a mixture."""
+    """What a model was trained on from a corpus of several."""
 
     corpus: str
     pairs: int
@@ -57,11 +57,11 @@ class CorpusShare:
 
 
 def corpus_shares(run: Run, manifest: Manifest) -> list[CorpusShare]:
-    """Return what the model was trained on from each corpus of a mixture, by the last log line."""
+    """Return what the model was trained on from each corpus of several, by the last log line."""
     logged = next(iter(run.events_named("train")[::-1]), None)
-    if logged is None or not run.config.data.mixture:
-        return []
     splits = training_splits(run.config.data)
+    if logged is None or len(splits) == 1:
+        return []
     pairs, tokens = (
         [int(logged.number(f"{unit}/{each.corpus}") or 0) for each in splits] for unit in ("pairs", "tokens")
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from nmt.config.schema.corpora import corpora_of
 from nmt.errors import UserError
 from nmt.features.report.charts import Axis, Curves, Marker, Spec, curves
 from nmt.features.report.run import Run
@@ -31,7 +32,7 @@ def training_curves(run: Run) -> dict[str, tuple[str, Spec]]:
     drawn = {}
     for name, title, axis in CURVES:
         series = {label: points(run.events_named(kind), name) for kind, label in SERIES.items()}
-        for corpus in run.config.data.mixture:
+        for corpus in list(corpora_of(run.config.data))[1:]:
             series[f"development, {corpus}"] = points(run.events_named("valid"), f"{name}/{corpus}")
         series = {label: line for label, line in series.items() if line}
         if series:

@@ -16,7 +16,7 @@ from nmt.config.saved import flatten
 from nmt.config.schema import TREES
 from nmt.data.corpora import training_splits
 from nmt.data.filter_counts import FilterCount, filter_counts
-from nmt.data.mixed_store import open_training_text
+from nmt.data.training_text import open_training_text
 from nmt.decoding.attention import compute_attention
 from nmt.errors import UserError
 from nmt.evaluation.alignments import AlignmentScore, notable

@@ -8,9 +8,9 @@ from tqdm import tqdm
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.schema import Config
 from nmt.data.manifest import read_manifest
-from nmt.data.mixed_store import open_training_text
 from nmt.data.store import Pairs
 from nmt.data.synthetic import MAX_LENGTH, synthetic_pairs
+from nmt.data.training_text import open_training_text
 from nmt.errors import UserError
 from nmt.features.tuning.bench import TrainingBench
 from nmt.features.tuning.choices import open_choices

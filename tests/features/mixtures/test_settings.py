@@ -1,10 +1,14 @@
 """The settings of a mixture of corpora, and mistakes in them."""
 
+from typing import cast
+
 import pytest
 
 from nmt.config.compose import compose
 from nmt.config.saved import from_yaml, to_yaml
+from nmt.config.schema.corpora import corpora_of
 from nmt.errors import ConfigError, UserError
+from nmt.features.mixtures.settings import MixtureData, training_stages
 from nmt.runs.compatibility import check_resumable
 from tests.unit.config.test_compose import error_message, flat
 
@@ -15,11 +19,11 @@ def test_a_corpus_has_its_own_files_and_the_filters_of_the_main_one() -> None:
     config = compose(
         ["experiment=own", "data.max_words=99", "data.tag=x", MORE, "data.mixture.more.max_ratio=2", "data.weight=3"]
     )
-    corpora = config.data.corpora()
+    corpora = corpora_of(config.data)
     assert list(corpora) == ["main", "more"]
-    more = corpora["more"]
+    more = corpora["more"].settings
     assert (more.train, more.source, more.max_words, more.max_ratio) == (["a.en", "a.de"], "files", 99, 2.0)
-    assert (more.tag, more.weight, more.hold_out, more.valid) == ("", 1.0, 0.0, [])
+    assert (more.tag, cast(MixtureData, more).weight, more.hold_out, more.valid) == ("", 1.0, 0.0, [])
     assert from_yaml(to_yaml(config)) == config
 
 
@@ -31,11 +35,11 @@ def test_corpora_can_be_written_as_a_dictionary() -> None:
 
 def test_stages_give_weights_and_ends() -> None:
     data = compose([MORE, "data.stages=['more until 20','main:3 more:0.5']"]).data
-    assert [(dict(stage.weights), stage.until) for stage in data.training_stages()] == [
+    assert [(dict(stage.weights), stage.until) for stage in training_stages(data)] == [
         ({"more": None}, 20),
         ({"main": 3.0, "more": 0.5}, None),
     ]
-    assert [dict(stage.weights) for stage in compose([MORE]).data.training_stages()] == [{"main": None, "more": None}]
+    assert [dict(stage.weights) for stage in training_stages(compose([MORE]).data)] == [{"main": None, "more": None}]
 
 
 def test_another_weight_is_not_resumed() -> None:

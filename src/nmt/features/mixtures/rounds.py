@@ -11,12 +11,15 @@ number of pairs taken from each corpus. This is part of the position in the data
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import DataConfig
+from nmt.config.schema.corpora import corpora_of
 from nmt.data.batches import EpochPlan, IntArray, PairLengths, group_by_length
+from nmt.features.mixtures.settings import MixtureData, Stage, training_stages
 
 ROUND_BATCHES = 250
 """About how many global batches a round has: enough to find sentences of similar lengths."""
@@ -34,17 +37,24 @@ class StageShares:
 
 def stage_shares(data: DataConfig, tokens: Mapping[str, int]) -> list[StageShares]:
     """Return the shares of the corpora in each stage, given the number of tokens in each corpus."""
-    own = {name: corpus.weight for name, corpus in data.corpora().items()}
-    exponent = 1 / data.temperature if data.temperature else 0.0
-    stages = []
-    for stage in data.training_stages():
-        weights = np.zeros(len(tokens))
-        for index, name in enumerate(tokens):
-            if name in stage.weights:
-                weight = stage.weights[name]
-                weights[index] = (own[name] if weight is None else weight) * tokens[name] ** exponent
-        stages.append(StageShares(weights / weights.sum(), sys.maxsize if stage.until is None else stage.until))
-    return stages
+    return [
+        StageShares(shares_of(data, stage, tokens), sys.maxsize if stage.until is None else stage.until)
+        for stage in training_stages(data)
+    ]
+
+
+def shares_of(data: DataConfig, stage: Stage, sizes: Mapping[str, int]) -> npt.NDArray[np.float64]:
+    """Return the shares of the corpora in a stage, given their sizes."""
+    corpora, temperature = corpora_of(data), cast(MixtureData, data).temperature
+    exponent = 1 / temperature if temperature else 0.0
+    weights = np.zeros(len(sizes))
+    for index, name in enumerate(sizes):
+        if name in stage.weights:
+            given = stage.weights[name]
+            weight = cast(MixtureData, corpora[name].settings).weight if given is None else given
+            weights[index] = weight * sizes[name] ** exponent
+    weights /= weights.sum()
+    return weights
 
 
 class RoundPlanner:

@@ -4,25 +4,27 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from itertools import chain, islice
+from typing import Any
 
 import numpy as np
 import pytest
 
 from nmt.config.schema import DataConfig
-from nmt.data import rounds as planning
 from nmt.data.batches import EpochPlan, PairLengths
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
-from nmt.data.mixed_store import MixedStore
-from nmt.data.rounds import RoundPlanner, stage_shares
 from nmt.data.store import PairStore
 from nmt.data.synthetic import synthetic_pairs
+from nmt.features.mixtures import rounds as planning
+from nmt.features.mixtures.mixed_store import MixedStore
+from nmt.features.mixtures.rounds import RoundPlanner, stage_shares
 
 SIZES = {"main": 3000, "crawled": 9000, "tiny": 7}
 
 
 def settings(*stages: str, temperature: float = 0.0, **weights: float) -> DataConfig:
     others = {name: {"train": ["a", "b"], "weight": weights.get(name, 1.0)} for name in list(SIZES)[1:]}
-    return DataConfig(mixture=others, weight=weights.get("main", 1.0), stages=list(stages), temperature=temperature)
+    found: dict[str, Any] = {"mixture": others, "weight": weights.get("main", 1.0), "stages": list(stages)}
+    return DataConfig(**found, temperature=temperature)  # type: ignore[call-arg]
 
 
 @cache

@@ -1,20 +1,20 @@
 """The settings of a mixture of corpora: what one corpus may set, and the stages of training."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, cast
 
+from nmt.config.checks import NOT_OF_THE_TEXT, OF_ONE_CORPUS
+from nmt.config.schema.corpora import MAIN, Corpus, corpora_of
+from nmt.config.schema.data import TREES
 from nmt.errors import ConfigError, nearest
 
-MAIN = "main"
-"""The name of the corpus of `data.train`."""
+if TYPE_CHECKING:
+    from nmt.config.schema import DataConfig
+
 MAX_WEIGHT = 1e6
-OWN = {
-    **{"train": [], "valid": [], "test": [], "test_alignments": "", "train_alignments": ""},
-    **{"hold_out": 0.0, "tag": "", "weight": 1.0},
-}
-"""Settings of a corpus of a mixture that do not default to those of the main corpus."""
 OF_THE_MIXTURE = {"mixture": {}, "stages": [], "temperature": 0.0}
 """Settings of the whole mixture; one of its corpora cannot have them."""
 IN_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
@@ -29,6 +29,62 @@ class Stage:
     """The weight of each corpus by name; None for the one in the corpus's own settings."""
     until: int | None
     """The last step; None for the last stage."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixtureData:
+    """The corpora of a mixture, and when and how much each of them is trained on."""
+
+    weight: float = field(default=1.0, metadata={**NOT_OF_THE_TEXT, **OF_ONE_CORPUS})
+    """Weight of this corpus in a mixture: its share of the training tokens, relative to that of the others."""
+    mixture: dict[str, Any] = field(default_factory=dict, metadata=NOT_OF_THE_TEXT)
+    """Corpora to train on besides this one, by name. Each has `data.*` settings of its own, written like
+    data.mixture.crawled.train=[a.en,a.de]; its source, languages, columns and filters default to those of `data`."""
+    temperature: float = field(default=0.0, metadata=NOT_OF_THE_TEXT)
+    """If not 0, each weight of a mixture is multiplied by the corpus's tokens to the power of 1/temperature."""
+    stages: list[str] = field(default_factory=list, metadata=NOT_OF_THE_TEXT)
+    """Stages of training on a mixture, such as ['crawled until 20000','crawled main:3']; main is the corpus of
+    data.train, and a corpus without a number has its own weight."""
+
+    def __post_init__(self) -> None:
+        """Check the corpora of the mixture and its stages."""
+        check_weight(f"data.weight={self.weight:g}", self.weight)
+        if not (self.temperature == 0 or 1 <= self.temperature < math.inf):
+            raise ConfigError(f"data.temperature={self.temperature:g} must be a number from 1 on, or 0 to ignore sizes")
+        corpora = corpora_of(cast("DataConfig", self))
+        parse_stages(self.stages, corpora)
+        if len({corpus.settings.target_lang == TREES for corpus in corpora.values()}) > 1:
+            raise ConfigError(f"data.mixture: all corpora or none must have target_lang={TREES}")
+
+
+def other_corpora(data: "DataConfig") -> dict[str, Corpus]:
+    """Return the corpora of the mixture by name, without the main one."""
+    known = {each.name: each for each in fields(data) if each.name not in ("corpus", "max_pieces", *OF_THE_MIXTURE)}
+    own = {name: _unset(each) for name, each in known.items() if "of_one_corpus" in each.metadata}
+    types = {name: each.type for name, each in known.items()}
+    found = {}
+    for name, entry in cast(MixtureData, data).mixture.items():
+        prefix = f"data.mixture.{name}"
+        checked = check_entry(name, entry, types)
+        try:
+            settings = replace(data, **{**own, **OF_THE_MIXTURE, **checked})
+        except ConfigError as error:
+            raise ConfigError(f"{prefix}: {error}") from error
+        if not settings.train and settings.source != "demo":
+            raise ConfigError(f"{prefix}.train is empty: name the files of this corpus")
+        found[name] = Corpus(settings, f"{prefix}.")
+    return found
+
+
+def _unset(setting: Field[Any]) -> Any:
+    """Return the value of a setting that a corpus does not have: lists of files are empty."""
+    return [] if setting.default is MISSING else setting.default
+
+
+def training_stages(data: "DataConfig") -> list[Stage]:
+    """Return the stages of training; without data.stages, there is one with all corpora."""
+    corpora = corpora_of(data)
+    return parse_stages(cast(MixtureData, data).stages, corpora) or [Stage(dict.fromkeys(corpora), None)]
 
 
 def check_entry(name: str, entry: Any, types: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,14 +10,16 @@ import pytest
 
 from nmt.commands import data as command
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
+from nmt.config.schema.corpora import corpora_of
 from nmt.data import prepare, tokenizer_task
 from nmt.data.corpora import split_languages
 from nmt.data.manifest import read_manifest
-from nmt.data.mixed_store import open_training_text
 from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore
 from nmt.data.tokenizer_task import OriginTokenizer
+from nmt.data.training_text import open_training_text
 from nmt.errors import UserError
+from nmt.features.mixtures.settings import MixtureData
 from nmt.text.extend_tokenizer import extend
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import in_proportion, train
@@ -40,7 +42,7 @@ def mixed(tmp_path: Path) -> Config:
     more = Path(files["more"][1])
     more.write_text("\n".join(["x " * 30, *more.read_text().splitlines()[1:]]) + "\n")
     return Config(
-        data=DataConfig(
+        data=DataConfig(  # type: ignore[call-arg]
             corpus="toy", source="files", train=files["train"], valid=files["valid"], test=files["test"], tag="<de>",
             mixture={
                 "more": {"train": files["more"], "max_words": 25, "hold_out": 0.1, "tag": "<bt>", "weight": 2},
@@ -53,8 +55,12 @@ def mixed(tmp_path: Path) -> Config:
     )  # fmt: skip
 
 
+def mixture_of(config: Config) -> dict[str, Any]:
+    return config.of(MixtureData).mixture
+
+
 def with_corpus(config: Config, name: str, **settings: Any) -> Config:
-    mixture = {**config.data.mixture, name: {**config.data.mixture.get(name, {}), **settings}}
+    mixture = {**mixture_of(config), name: {**mixture_of(config).get(name, {}), **settings}}
     return with_data(config, mixture=mixture)
 
 
@@ -78,7 +84,7 @@ def test_each_corpus_has_its_own_tasks_filters_and_splits(mixed: Config) -> None
 def test_a_tag_is_one_id_at_the_beginning_of_each_source_sentence(mixed: Config) -> None:
     run(mixed)
     tokenizer, store = Tokenizer.load(mixed.data_folder), open_training_text(mixed.data_folder, mixed.data)
-    tags = {name: corpus.tag for name, corpus in mixed.data.corpora().items()}
+    tags = {name: corpus.settings.tag for name, corpus in corpora_of(mixed.data).items()}
     ids = {name: tokenizer.encode_source([tag])[0] for name, tag in tags.items()}
     assert [len(each) for each in ids.values()] == [1, 1, 1]
     for pair in range(len(store)):
@@ -92,9 +98,9 @@ def test_a_tag_is_one_id_at_the_beginning_of_each_source_sentence(mixed: Config)
 
 
 def test_another_corpus_prepares_the_others_again_only_for_another_tokenizer(mixed: Config, tmp_path: Path) -> None:
-    mixture = {name: mixed.data.mixture[name] for name in ("more",)}
+    mixture = {name: mixture_of(mixed)[name] for name in ("more",)}
     run(with_data(mixed, mixture=mixture))
-    french = mixture | {"french": {**mixed.data.mixture["french"], "tag": "<de>"}}
+    french = mixture | {"french": {**mixture_of(mixed)["french"], "tag": "<de>"}}
     both = with_data(mixed, mixture=french)
     kept = replace(both, tokenizer=replace(both.tokenizer, folder=str(mixed.data_folder)))
     before = Tokenizer.load(mixed.data_folder)

@@ -1,25 +1,32 @@
 """The training text of a mixture: several stores that look like one, and a plan of batches that mixes them."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import DataConfig
 from nmt.data.batches import IntArray, PairLengths, PlanOf
-from nmt.data.corpora import training_splits
-from nmt.data.rounds import RoundPlanner, StageShares, stage_shares
 from nmt.data.store import Ids, LengthArray, Pairs, PairStore, take
+from nmt.features.mixtures.rounds import RoundPlanner, StageShares, shares_of, stage_shares
+from nmt.features.mixtures.settings import Stage
 
 
-def open_training_text(folder: Path, data: DataConfig) -> Pairs:
-    """Open the training text in a folder: a store, or a mixture of stores if the settings name other corpora."""
-    stores = {each.corpus: PairStore.open(folder, each.name) for each in training_splits(data)}
-    if len(stores) == 1:
-        return next(iter(stores.values()))
-    tokens = {name: len(store.source_tokens) + len(store.target_tokens) for name, store in stores.items()}
-    return MixedStore(stores, stage_shares(data, tokens))
+class MixtureMixing:
+    """See `Mixing`."""
+
+    def join(self, data: DataConfig, stores: Mapping[str, PairStore]) -> Pairs:
+        """Mix the corpora in rounds."""
+        tokens = {name: len(store.source_tokens) + len(store.target_tokens) for name, store in stores.items()}
+        return MixedStore(stores, stage_shares(data, tokens))
+
+    def shares(self, data: DataConfig, sizes: Mapping[str, int]) -> dict[str, float]:
+        """Return the shares of a training without stages."""
+        shares = shares_of(data, Stage(dict.fromkeys(sizes), until=None), sizes)
+        return dict(zip(sizes, shares.tolist(), strict=True))
+
+
+MIXING = MixtureMixing()
 
 
 class MixedStore:

@@ -1,0 +1,32 @@
+"""Open the training text: that of one corpus, or of several that a feature mixes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from nmt.config.schema import DataConfig
+from nmt.data.corpora import training_splits
+from nmt.data.store import Pairs, PairStore
+from nmt.feature import features, imported
+
+
+class Mixing(Protocol):
+    """How several corpora become one training text: see `Feature.mixing`."""
+
+    def join(self, data: DataConfig, stores: Mapping[str, PairStore]) -> Pairs:
+        """Return the pairs of all corpora as one text, which plans its own batches; `stores` are by corpus."""
+
+    def shares(self, data: DataConfig, sizes: Mapping[str, int]) -> dict[str, float]:
+        """Return the share of each corpus in the training text, given the corpora's sizes."""
+
+
+def mixing() -> Mixing:
+    """Return how corpora are mixed; only a feature that adds corpora needs to know it."""
+    found: Mixing = next(imported(feature.mixing) for feature in features().values() if feature.mixing)
+    return found
+
+
+def open_training_text(folder: Path, data: DataConfig) -> Pairs:
+    """Open the training text in a folder."""
+    stores = {each.corpus: PairStore.open(folder, each.name) for each in training_splits(data)}
+    return next(iter(stores.values())) if len(stores) == 1 else mixing().join(data, stores)
