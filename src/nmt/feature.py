@@ -76,6 +76,8 @@ class Feature:
     """A function that takes all settings and returns a `nmt.training.objective.Term`, or None if it is off."""
     word_loss: str = ""
     """The same for a `nmt.training.objective.WordLoss`; a run has one of them at most."""
+    columns: tuple[str, ...] = ()
+    """Values beside the two sides of the training text, each a `nmt.data.columns.Column`."""
     corpora: str = ""
     """A function that takes the settings of the data and returns further corpora: see `nmt.config.schema.corpora`."""
     mixing: str = ""

@@ -22,7 +22,7 @@ from nmt.config.schema import DataConfig
 from nmt.data.sources import hub
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.sources.parquet import count_rows
-from nmt.data.sources.source import BY_LANGUAGE, Columns, ScoredPair
+from nmt.data.sources.source import BY_LANGUAGE, Columns
 from nmt.errors import UserError
 from nmt.parsing.linearise import repair
 from nmt.parsing.trees import bracketed, clean, leaves, parse_trees, read_trees
@@ -175,9 +175,9 @@ def scores(folder: Path) -> Attempt:
             cell = re.sub(r"[\t\r\n]", " ", str(value)).encode("utf-8", "replace")
             path.write_bytes(b"score\ten\tde\n" + cell + b"\ta\tb\n")
         (pair,) = read_pairs([path], LANGUAGES, Columns(score="score"))
-        assert isinstance(pair, ScoredPair)
-        assert pair == ("a", "b")
-        assert isinstance(pair.score, float)
+        source, target, score = pair
+        assert (source, target) == ("a", "b")
+        assert isinstance(score, float)
 
     return Attempt(st.tuples(st.sampled_from(["jsonl", "tsv"]), values), check)
 

@@ -12,7 +12,6 @@ from nmt.compute import distributed
 from nmt.compute.machine import reason_for_precision
 from nmt.compute.uptime import uptime
 from nmt.config.schema import Config
-from nmt.config.schema.corpora import corpora_of
 from nmt.data.batches import micro_batch_tokens
 from nmt.data.loader import global_batches
 from nmt.data.prefetcher import Prefetcher
@@ -118,7 +117,7 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, transforms: Sequenc
         threads=trainer.concurrency,
         shapes=trainer.shapes(config.training.device_tokens),
         transforms=transforms,
-        links=any(corpus.settings.train_alignments for corpus in corpora_of(config.data).values()),
+        columns=trainer.columns,
     )
     return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")
 

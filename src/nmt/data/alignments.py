@@ -4,12 +4,12 @@ from pathlib import Path
 
 from nmt.config.schema import Config
 from nmt.data.corpora import CorpusSplit
-from nmt.data.layout import CorpusLayout, alignments_name
+from nmt.data.layout import CorpusLayout, column_name
 from nmt.data.manifest import PreparationTasks, read_manifest
 from nmt.data.records import JsonObject, align_task
 from nmt.data.sources import registry
+from nmt.data.sources.alignment_files import alignments_file, check_line
 from nmt.data.sources.source import Fingerprint
-from nmt.data.sources.training_links import alignments_file, check_line
 from nmt.errors import UserError
 from nmt.storage.files import checksum, write_text
 from nmt.text.alignments import GoldAlignment, read_alignments, write_gold
@@ -20,7 +20,7 @@ def align(config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerpri
     """Write the true alignments of a split, in Pharaoh format; return the name of the task, if they are known."""
     if not registry.has_alignments(split.data, split.split):
         return []
-    task, file = align_task(split.name), alignments_name(split.name)
+    task, file = align_task(split.name), column_name(split.name, "alignments")
 
     def write() -> JsonObject:
         tag_words = len(split.data.tag.split())
@@ -45,7 +45,7 @@ def alignments_of(folder: Path, split: str) -> list[GoldAlignment]:
     record = read_manifest(folder).tasks.get(align_task(split))
     if record is None:
         return []
-    path = folder / alignments_name(split)
+    path = folder / column_name(split, "alignments")
     if not path.is_file() or checksum(path) != record.outputs.get(path.name):
         raise UserError(f"{path} is not what was prepared: run `make data` with the same settings")
     return list(read_alignments(path))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from nmt.config.schema import MAIN, DataConfig
 from nmt.config.schema.corpora import corpora_of
+from nmt.data.columns import Column, columns_of
 from nmt.data.sources import registry
 from nmt.data.sources.source import Languages, languages
 from nmt.errors import UserError
@@ -35,9 +36,9 @@ class CorpusSplit:
         return languages(self.data)
 
     @property
-    def aligned(self) -> bool:
-        """Whether the word alignments of its pairs are prepared, too, to train on them."""
-        return self.is_training_text and bool(self.data.train_alignments)
+    def columns(self) -> list[Column]:
+        """The columns that are prepared beside its two sides, to train on them."""
+        return columns_of(self.data) if self.is_training_text else []
 
     @property
     def is_training_text(self) -> bool:

@@ -1,6 +1,6 @@
 """Encode text files as token ids in parallel processes, which import this module: it must not import torch."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, compress, islice
@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from nmt.compute.processes import HelperProcesses
+from nmt.data.columns import all_columns
 from nmt.data.filters import PIECES
-from nmt.data.layout import CorpusLayout, alignments_name
-from nmt.data.piece_links import encode_alignments
+from nmt.data.layout import CorpusLayout, column_name
 from nmt.data.records import Encoded, EncodedSide
 from nmt.data.store import Ids, LengthArray, id_type, writing
 from nmt.errors import UserError
@@ -21,8 +21,11 @@ from nmt.text.tokenizer import Tokenizer
 CHUNK_PAIRS = 10_000
 """Pairs that a worker encodes together."""
 
+SMALL_NUMBERS = 1 << 16
+"""The numbers of a column are below this one."""
+
 Chunk = tuple[bytes, ...]
-"""The lines of the source side, of the target side, and, if they are known, the word alignments."""
+"""The lines of the source side, of the target side, and of further columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,8 @@ class EncodedChunk:
     source_lengths: LengthArray
     target: Ids
     target_lengths: LengthArray
-    links: tuple[Ids, LengthArray] | None
-    """Links between pieces, and how many numbers each pair has; None if the alignments are not known."""
+    columns: list[tuple[Ids, LengthArray]]
+    """The numbers of further columns, and how many each pair has."""
     dropped: int
 
 
@@ -84,6 +87,8 @@ class Encoder:
 
     tokenizer: Tokenizer
     max_pieces: int
+    columns: tuple[str, ...] = ()
+    """The names of the columns that follow the two sides in a chunk."""
 
     def encode(self, chunk: Chunk) -> EncodedChunk:
         """Encode a chunk."""
@@ -95,11 +100,15 @@ class Encoder:
             dropped = len(kept) - sum(kept)
             source, target = list(compress(source, kept)), list(compress(target, kept))
             lines = [list(compress(column, kept)) for column in lines]
-        links = encode_alignments(self.tokenizer, (source, target), lines) if len(lines) > 2 else None
+        encoders = [all_columns()[name].encode for name in self.columns]
+        columns = [
+            encode(self.tokenizer, (source, target), (lines[0], lines[1], cells))
+            for encode, cells in zip(encoders, lines[2:], strict=True)
+        ]
         return EncodedChunk(
             *_flat(source, self.tokenizer.source_size),
             *_flat(target, self.tokenizer.target_size),
-            None if links is None else _flat(links, self.max_pieces),
+            [_flat(each, SMALL_NUMBERS) for each in columns],
             dropped,
         )
 
@@ -110,7 +119,7 @@ def encode_split(
     languages: tuple[str, str],
     *,
     max_pieces: int,
-    aligned: bool,
+    columns: Sequence[str],
     workers: int,
     advance: Callable[[int], None],
 ) -> Encoded:
@@ -121,19 +130,19 @@ def encode_split(
         split: The split.
         languages: The source and the target language.
         max_pieces: Pairs with more word pieces on a side are dropped; 0 keeps all.
-        aligned: Whether the split has a file with word alignments.
+        columns: The names of the columns that are prepared beside the two sides.
         workers: How many processes to use.
         advance: Called with the number of pairs done since the last call.
     """
-    encoder = Encoder(Tokenizer.load(folder), max_pieces)
+    encoder = Encoder(Tokenizer.load(folder), max_pieces, tuple(columns))
     vocabulary = max(encoder.tokenizer.source_size, encoder.tokenizer.target_size)
     counts = SplitCounts()
     texts = CorpusLayout(folder).texts(split, languages)
-    chunks = _chunks(*texts, *([folder / alignments_name(split)] if aligned else []))
-    with writing(folder, split, languages, vocabulary, aligned=aligned) as writer:
+    chunks = _chunks(*texts, *(folder / column_name(split, name) for name in columns))
+    with writing(folder, split, languages, vocabulary, columns) as writer:
         for chunk in _encode_all(chunks, encoder, folder, workers):
             sides = chunk.source, chunk.source_lengths, chunk.target, chunk.target_lengths
-            writer.append(*sides, *(chunk.links or ()))
+            writer.append(*sides, *(array for column in chunk.columns for array in column))
             counts.add(chunk)
             advance(len(chunk.source_lengths) + chunk.dropped)
         if not counts.pairs:
@@ -148,16 +157,18 @@ def _encode_all(chunks: Iterator[Chunk], encoder: Encoder, folder: Path, workers
     if workers == 1 or len(first) == 1:
         yield from map(encoder.encode, chunks)
         return
-    with HelperProcesses(workers, "encodes text", _start_worker, folder, encoder.max_pieces) as helpers:
+    with HelperProcesses(
+        workers, "encodes text", _start_worker, folder, encoder.max_pieces, encoder.columns
+    ) as helpers:
         yield from helpers.map(_encode_chunk, chunks)
 
 
 _worker: Encoder
 
 
-def _start_worker(folder: Path, max_pieces: int) -> None:
+def _start_worker(folder: Path, max_pieces: int, columns: tuple[str, ...]) -> None:
     global _worker  # noqa: PLW0603 (a process pool offers no other place for what each worker loads once)
-    _worker = Encoder(Tokenizer.load(folder), max_pieces)
+    _worker = Encoder(Tokenizer.load(folder), max_pieces, columns)
 
 
 def _encode_chunk(chunk: Chunk) -> EncodedChunk:

@@ -14,7 +14,7 @@ from nmt.data.language import LanguageCheck
 from nmt.data.numbers import same_numbers
 from nmt.data.parallel_filter import Keeps, MakeFilter, ParallelFilter
 from nmt.data.sources.cells import on_one_line
-from nmt.data.sources.source import Pair, ScoredPair, languages
+from nmt.data.sources.source import Pair, languages
 from nmt.text.blocks import blocks
 
 CHUNK_PAIRS = 50_000
@@ -39,7 +39,7 @@ class Filter:
 
 def each_pair(keeps: Callable[[str, str], bool]) -> Keeps:
     """Apply a function of source and target to every pair of a chunk."""
-    return lambda chunk: [keeps(source, target) for source, target in chunk]
+    return lambda chunk: [keeps(pair[0], pair[1]) for pair in chunk]
 
 
 def _within_max_words(config: DataConfig) -> Keeps:
@@ -53,7 +53,7 @@ def _within_character_ratio(config: DataConfig) -> Keeps:
 
 
 def _with_min_score(config: DataConfig) -> Keeps:
-    return lambda chunk: [isinstance(pair, ScoredPair) and pair.score >= config.min_score for pair in chunk]
+    return lambda chunk: [pair[2] >= config.min_score for pair in chunk]
 
 
 def _in_its_languages(config: DataConfig) -> Keeps:
@@ -150,15 +150,14 @@ def chunks(pairs: Iterator[Pair], size: int = CHUNK_PAIRS) -> Iterator[list[Pair
 
 def join_lines(chunk: list[Pair]) -> tuple[list[Pair], int]:
     """Put each sentence on one line; also return how many had line breaks inside, as cells of tables may."""
-    broken = sum("\n" in side for pair in chunk for side in pair)
+    broken = sum("\n" in side for pair in chunk for side in pair[:2])
     if not broken:
         return chunk, 0
     return list(map(_on_one_line, chunk)), broken
 
 
 def _on_one_line(pair: Pair) -> Pair:
-    source, target = map(on_one_line, pair)
-    return pair.with_text(source, target) if isinstance(pair, ScoredPair) else (source, target)
+    return (on_one_line(pair[0]), on_one_line(pair[1]), *pair[2:])
 
 
 def breaks_lines(text: str) -> bool:
@@ -210,4 +209,4 @@ class FirstSeen:
 
 
 def _hash(pair: Pair) -> bytes:
-    return blake2b("\n".join(pair).encode(), digest_size=8).digest()
+    return blake2b("\n".join(pair[:2]).encode(), digest_size=8).digest()

@@ -1,5 +1,6 @@
 """The names of the files of a prepared corpus, except those of its tokenizer (`nmt.text.tokenizer`)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,17 +13,14 @@ def text_names(split: str, languages: tuple[str, str]) -> list[str]:
     return [f"{split}.{language}" for language in languages]
 
 
-def alignments_name(split: str) -> str:
-    """Return the name of the file with the word alignments of a split."""
-    return f"{split}.alignments"
+def column_name(split: str, column: str) -> str:
+    """Return the name of the text file of a column."""
+    return f"{split}.{column}"
 
 
-def array_names(split: str, languages: tuple[str, str], *, aligned: bool = False) -> list[str]:
-    """Return the names of a split's arrays: tokens and offsets of the source side, then of the target side.
-
-    If the split is `aligned`, those of its links follow.
-    """
-    files = [*text_names(split, languages), *([alignments_name(split)] if aligned else [])]
+def array_names(split: str, languages: tuple[str, str], columns: Sequence[str] = ()) -> list[str]:
+    """Return the names of a split's arrays: tokens and offsets of the source side, of the target side, of columns."""
+    files = [*text_names(split, languages), *(column_name(split, column) for column in columns)]
     return [f"{file}.{array}" for file in files for array in ("tokens", "offsets")]
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -20,10 +20,11 @@ from nmt.data.batches import (
     planned_batches,
     split_batch,
 )
-from nmt.data.links import Links, links_of, weight_of_links
+from nmt.data.columns import PackedColumn, PackSentences, all_columns
 from nmt.data.shapes import Shapes
-from nmt.data.store import Ids, Pairs
+from nmt.data.store import SOURCE, TARGET, Ids, Pairs
 from nmt.data.transform import BatchTransform, transformed
+from nmt.feature import imported
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 
@@ -47,19 +48,19 @@ class MicroBatch:
     """(T,) expected output of the decoder: the translation, then an end mark. PAD is left out of the loss."""
     sentences: IntArray
     """Indices of these sentence pairs in the corpus."""
-    links: Links | None = None
-    """Word alignments to learn; None if there are none."""
+    columns: Mapping[str, PackedColumn] = field(default_factory=dict)
+    """The values of further columns, by name."""
 
     def to(self, device: torch.device) -> "MicroBatch":
         """Return this micro-batch on another device."""
         labels = self.labels.to(device, non_blocking=device.type == "cuda")
-        links = None if self.links is None else self.links.to(device)
-        return MicroBatch(self.source.to(device), self.target.to(device), labels, self.sentences, links)
+        columns = {name: column.to(device) for name, column in self.columns.items()}
+        return MicroBatch(self.source.to(device), self.target.to(device), labels, self.sentences, columns)
 
     def pinned(self) -> "MicroBatch":
         """Return this micro-batch in page-locked memory."""
-        links = None if self.links is None else self.links.pinned()
-        return MicroBatch(self.source.pinned(), self.target.pinned(), self.labels.pin_memory(), self.sentences, links)
+        columns = {name: column.pinned() for name, column in self.columns.items()}
+        return MicroBatch(self.source.pinned(), self.target.pinned(), self.labels.pin_memory(), self.sentences, columns)
 
 
 class DataPosition(NamedTuple):
@@ -109,7 +110,7 @@ def assemble(
     sentences: IntArray,
     max_pieces: tuple[int, int] = NO_LIMIT,
     shapes: Shapes = CPU_SHAPES,
-    link_weight: float = 0.0,
+    packers: Mapping[str, PackSentences] = MappingProxyType({}),
 ) -> MicroBatch:
     """Pack sentence pairs into a micro-batch.
 
@@ -118,18 +119,17 @@ def assemble(
         sentences: Indices of the pairs. If there are none, the micro-batch has no labels and adds nothing to the loss.
         max_pieces: Each source and each target sentence is cut after this many word pieces.
         shapes: The sizes that streams are filled up to.
-        link_weight: The weight of the links of each linked target token; 0 leaves out links. It needs whole sentences.
+        packers: What packs further columns, by name; they need whole sentences.
     """
-    links = None
+    columns = {}
     if len(sentences):
-        source_pieces, source_lengths = store.gather(0, sentences, max_pieces[0])
-        target_pieces, target_lengths = store.gather(1, sentences, max_pieces[1])
+        source_pieces, source_lengths = store.gather(SOURCE, sentences, max_pieces[0])
+        target_pieces, target_lengths = store.gather(TARGET, sentences, max_pieces[1])
         source = _with_mark(source_pieces, source_lengths, EOS, at_end=True)
         target = _with_mark(target_pieces, target_lengths, BOS, at_end=False)
         labels = _with_mark(target_pieces, target_lengths, EOS, at_end=True)
         source_lengths, target_lengths = source_lengths + 1, target_lengths + 1
-        if link_weight:
-            links = links_of(store, sentences, target_lengths, link_weight)
+        columns = {name: pack(sentences, target_lengths) for name, pack in packers.items()}
     else:
         source, target, labels = torch.tensor([EOS]), torch.tensor([BOS]), torch.tensor([PAD])
         source_lengths = target_lengths = np.array([1])
@@ -139,7 +139,7 @@ def assemble(
         _packed(target, np.append(target_lengths, target_filler), shapes),
         _filled(labels, int(target_lengths.sum() + target_filler.sum())),
         sentences,
-        links,
+        columns,
     )
 
 
@@ -159,8 +159,8 @@ def _filled(tokens: Tensor, count: int) -> Tensor:
 def _distinct_words(store: Pairs, sentences: IntArray) -> Tensor:
     """Return the distinct words of sentence pairs and the special words, in ascending order."""
     counts = np.bincount([PAD, BOS, EOS])
-    for side in (0, 1):
-        of_side = np.bincount(store.gather(side, sentences, NO_LIMIT[side])[0], minlength=len(counts))
+    for side in (SOURCE, TARGET):
+        of_side = np.bincount(store.gather(side, sentences, sys.maxsize)[0], minlength=len(counts))
         of_side[: len(counts)] += counts
         counts = of_side
     return torch.from_numpy(np.flatnonzero(counts))
@@ -184,7 +184,7 @@ def global_batches(
     threads: int = 1,
     shapes: Shapes = CPU_SHAPES,
     transforms: Sequence[BatchTransform] = (),
-    links: bool = False,
+    columns: Sequence[str] = (),
 ) -> Iterator[GlobalBatch]:
     """Yield the global batches of training, endlessly.
 
@@ -199,10 +199,11 @@ def global_batches(
         threads: How many micro-batches a device runs in parallel.
         shapes: The sizes that the streams of a micro-batch are filled up to; the batches do not depend on them.
         transforms: Change the text of each global batch.
-        links: Whether micro-batches have word alignments.
+        columns: The further columns that micro-batches have.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     plan_of = store.planner(lengths, batch_tokens, seed, start.before)
+    packed = {name: imported(all_columns()[name].pack) for name in columns}
     for epoch, plan, index in planned_batches(plan_of, start.epoch, start.batch):
         sentences = plan[index]
         text, pairs = transformed(transforms, store, sentences, epoch)
@@ -215,8 +216,8 @@ def global_batches(
         tokens = target_tokens + int(sizes.source[pairs].sum())
         is_last = index + 1 == len(plan)
         after = DataPosition(epoch + 1, 0, plan.after) if is_last else DataPosition(epoch, index + 1, plan.before)
-        weight = weight_of_links(store, sentences, target_tokens) if links else 0.0
-        micro_batches = [assemble(text, each, shapes=shapes, link_weight=weight) for each in on_this_device]
+        packers = {name: pack(text, pairs, target_tokens) for name, pack in packed.items()}
+        micro_batches = [assemble(text, each, shapes=shapes, packers=packers) for each in on_this_device]
         if transforms:
             micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
         words = _distinct_words(text, pairs) if devices > 1 else None

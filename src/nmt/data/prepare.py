@@ -11,7 +11,7 @@ from nmt.data import encode, filters, store
 from nmt.data.alignments import align
 from nmt.data.annotate import annotate
 from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
-from nmt.data.layout import CorpusLayout, alignments_name, text_names
+from nmt.data.layout import CorpusLayout, column_name, text_names
 from nmt.data.manifest import PreparationTasks, exclusive_corpus
 from nmt.data.overlap import count_overlap
 from nmt.data.prepared import collect_settings, longest_sentence
@@ -25,12 +25,11 @@ from nmt.data.records import (
     encode_task,
 )
 from nmt.data.sources import registry
-from nmt.data.sources.source import Fingerprint, LinkedPair, Pair
+from nmt.data.sources.source import Fingerprint, Pair
 from nmt.data.tags import TAGS_TASK, check_tags, tags_of
 from nmt.data.tokenizer_task import LoadOrigin, make_tokenizer
 from nmt.errors import UserError
 from nmt.storage.files import replacing
-from nmt.text.alignments import write_gold
 
 Say = Callable[[str], None]
 """Takes a line of progress."""
@@ -76,7 +75,7 @@ def _collect(config: Config, tasks: PreparationTasks, split: CorpusSplit, finger
         tasks.run(
             name,
             {"source": fingerprint, **collect_settings(split.data, split.split)},
-            [*text_names(split.name, split.languages), *([alignments_name(split.name)] if split.aligned else [])],
+            [*text_names(split.name, split.languages), *(column_name(split.name, each.name) for each in split.columns)],
             lambda: asdict(_write_text(config, split)),
         )
     return name
@@ -95,8 +94,7 @@ def _write_text(config: Config, corpus_split: CorpusSplit) -> Collected:
     with ExitStack() as stack:
         chosen = stack.enter_context(closing(filters.FilterChain(_filters(data, split), data, _workers(config))))
         paths = list(CorpusLayout(config.data_folder).texts(corpus_split.name, corpus_split.languages))
-        if corpus_split.aligned:
-            paths.append(config.data_folder / alignments_name(corpus_split.name))
+        paths += [config.data_folder / column_name(corpus_split.name, each.name) for each in corpus_split.columns]
         partials = [stack.enter_context(replacing(path)) for path in paths]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
         progress = stack.enter_context(PairProgress(collect_task(corpus_split.name)))
@@ -117,13 +115,12 @@ def _write_text(config: Config, corpus_split: CorpusSplit) -> Collected:
 
 
 def _columns(pairs: list[Pair], split: CorpusSplit) -> list[list[str]]:
-    """Return the source lines, the target lines, and, if they are known, the word alignments of pairs."""
-    tag = split.data.tag
-    start = f"{tag} " if tag else ""
-    columns = [[f"{start}{source}" for source, _ in pairs], [target for _, target in pairs]]
-    if split.aligned:
-        alignments = (pair.alignment for pair in pairs if isinstance(pair, LinkedPair))
-        columns.append([write_gold(each.after(len(tag.split()))) for each in alignments])
+    """Return the source lines, the target lines, and the lines of further columns of pairs."""
+    start = f"{split.data.tag} " if split.data.tag else ""
+    further = split.columns
+    columns = [[f"{start}{pair[0]}" for pair in pairs], [pair[1] for pair in pairs]]
+    for index, column in enumerate(further, -len(further)):
+        columns.append([column.line(pair[index], split.data) for pair in pairs])
     return columns
 
 
@@ -133,7 +130,7 @@ def _workers(config: Config) -> int:
 
 def _refuse_control_characters(pairs: list[Pair], pairs_before: int, split: str) -> None:
     for number, pair in enumerate(pairs, pairs_before + 1):
-        if any(map(filters.breaks_lines, pair)):
+        if any(map(filters.breaks_lines, pair[:2])):
             raise UserError(f"pair {number} of {split} holds a NUL inside a sentence: correct it first.")
 
 
@@ -181,7 +178,7 @@ def _encode(config: Config, tasks: PreparationTasks, split: CorpusSplit) -> str:
                 split.name,
                 split.languages,
                 max_pieces=max_pieces,
-                aligned=split.aligned,
+                columns=[each.name for each in split.columns],
                 workers=_workers(config),
                 advance=progress.advance,
             )
@@ -194,7 +191,7 @@ def _encode(config: Config, tasks: PreparationTasks, split: CorpusSplit) -> str:
             "tokenizer": tasks.manifest.tokenizer().checksum,
             "max_pieces": max_pieces,
         },
-        store.file_names(split.name, split.languages, aligned=split.aligned),
+        store.file_names(split.name, split.languages, [each.name for each in split.columns]),
         encode_split,
     )
     return name

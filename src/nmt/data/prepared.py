@@ -10,6 +10,7 @@ from nmt.config.keys import written
 from nmt.config.schema import TREES, Config, DataConfig
 from nmt.config.schema.corpora import corpora_of
 from nmt.data import filters
+from nmt.data.columns import all_columns
 from nmt.data.corpora import CorpusSplit, corpus_splits
 from nmt.data.manifest import read_manifest
 from nmt.data.records import TOKENIZER_TASK, JsonObject, Manifest, align_task, collect_task, encode_task
@@ -38,7 +39,7 @@ def collect_settings(data: DataConfig, split: str) -> JsonObject:
         "min_score": data.min_score if split == "train" and data.score_column else None,
         "columns": data.columns or None,  # None equals a missing key, as in records of earlier versions
         "pos_tags": data.pos_tags if data.target_lang == TREES else None,
-        "alignments": (split == "train" and bool(data.train_alignments)) or None,
+        **{name: (split == "train" and column.is_used(data)) or None for name, column in all_columns().items()},
         "hold_out": {"share": data.hold_out, "splits": held_out} if is_divided else None,
     }
 

@@ -1,8 +1,8 @@
 """Token ids on disk, memory-mapped: a flat array of ids and an array of offsets per side."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.batches import IntArray, PairLengths, PlanOf, plan_epoch
+from nmt.data.columns import all_columns
 from nmt.data.layout import CorpusLayout, array_names, store_name
 from nmt.data.records import ArrayFile, StoreDescription
 from nmt.errors import UserError
@@ -25,10 +26,10 @@ FlatSentences = tuple[IntArray, IntArray]
 
 Token = TypeVar("Token", bound=np.integer[Any])
 
-SOURCE, TARGET, LINKS = range(3)
-"""The columns of a store: ids of both sides, and links between their pieces, each as target piece and source piece."""
+SOURCE, TARGET = "source", "target"
+"""The columns that every store has; `nmt.data.columns` says which others there may be."""
 BLOCK_PAIRS = 100_000
-"""Pairs whose links are checked together."""
+"""Pairs whose further columns are checked together."""
 OFFSET_TYPE = np.dtype("<i8")
 TOKEN_TYPES = (np.dtype("<u2"), np.dtype("<u4"))
 
@@ -38,9 +39,9 @@ def id_type(vocabulary: int) -> np.dtype[Any]:
     return TOKEN_TYPES[vocabulary > 65_535]
 
 
-def file_names(split: str, languages: tuple[str, str], *, aligned: bool = False) -> list[str]:
+def file_names(split: str, languages: tuple[str, str], columns: Sequence[str] = ()) -> list[str]:
     """Return the names of the files of a split's store; the last one is written last and describes the others."""
-    return [*array_names(split, languages, aligned=aligned), store_name(split)]
+    return [*array_names(split, languages, columns), store_name(split)]
 
 
 class Pairs(Protocol):
@@ -67,10 +68,10 @@ class Pairs(Protocol):
     def target(self, index: int) -> Ids:
         """Return the ids of a target sentence."""
 
-    def gather(self, side: int, pairs: IntArray, limit: int) -> tuple[Ids, IntArray]:
-        """Return the first `limit` ids of some sentences of a side, concatenated, and how many each one has.
+    def gather(self, column: str, pairs: IntArray, limit: int) -> tuple[Ids, IntArray]:
+        """Return the first `limit` numbers of some pairs in a column, concatenated, and how many each pair has.
 
-        The side is SOURCE, TARGET, or LINKS; pairs without a known alignment have no links.
+        The column is SOURCE, TARGET, or a further one; pairs of a text without this one have no numbers.
         """
 
     def planner(self, lengths: PairLengths, batch_tokens: int, seed: int, before: tuple[int, ...] = ()) -> PlanOf:
@@ -96,8 +97,8 @@ class PairStore:
     source_offsets: Offsets
     target_tokens: Ids
     target_offsets: Offsets
-    links: Ids | None = None
-    link_offsets: Offsets | None = None
+    further: Mapping[str, tuple[Ids, Offsets]] = field(default_factory=dict)
+    """Further columns by name: their numbers, and where those of each pair begin."""
 
     @classmethod
     def open(cls, folder: Path, split: str) -> "PairStore":
@@ -108,10 +109,13 @@ class PairStore:
         try:
             description = StoreDescription.from_json(read_json(path))
             arrays = [_map(folder, *described) for described in description.files.items()]
-            store = cls(folder, description, *arrays)
+            names = [file.removeprefix(f"{split}.").removesuffix(".tokens") for file in list(description.files)[4::2]]
+            further = dict(zip(names, zip(arrays[4::2], arrays[5::2], strict=True), strict=True))
+            source, source_offsets, target, target_offsets = arrays[:4]
+            store = cls(folder, description, source, source_offsets, target, target_offsets, further)
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise _damaged(path) from error
-        for name, (tokens, offsets) in zip(list(description.files)[1::2], store.columns, strict=True):
+        for name, (tokens, offsets) in zip(list(description.files)[1::2], store.columns.values(), strict=True):
             agree = (
                 tokens.dtype in TOKEN_TYPES and offsets.dtype == OFFSET_TYPE and len(offsets) == description.pairs + 1
             )
@@ -124,10 +128,10 @@ class PairStore:
         return len(self.source_offsets) - 1
 
     @property
-    def columns(self) -> list[tuple[Ids, Offsets]]:
-        """The arrays of the source, of the target, and of the links, if there are any."""
-        sides = [(self.source_tokens, self.source_offsets), (self.target_tokens, self.target_offsets)]
-        return sides if self.links is None or self.link_offsets is None else [*sides, (self.links, self.link_offsets)]
+    def columns(self) -> dict[str, tuple[Ids, Offsets]]:
+        """The arrays of all columns by name, in the order of their files."""
+        source, target = (self.source_tokens, self.source_offsets), (self.target_tokens, self.target_offsets)
+        return {SOURCE: source, TARGET: target, **self.further}
 
     @property
     def source_lengths(self) -> LengthArray:
@@ -152,11 +156,12 @@ class PairStore:
         """The checksums of the files, as they were written."""
         return [entry.sha256 for entry in self.description.files.values()]
 
-    def gather(self, side: int, pairs: IntArray, limit: int) -> tuple[Ids, IntArray]:
-        """Return the first `limit` ids of some sentences of a side, concatenated, and how many each one has."""
-        if side == len(self.columns):
+    def gather(self, column: str, pairs: IntArray, limit: int) -> tuple[Ids, IntArray]:
+        """See `Pairs.gather`."""
+        columns = self.columns
+        if column not in columns:
             return np.zeros(0, TOKEN_TYPES[0]), np.zeros(len(pairs), np.int64)
-        tokens, offsets = self.columns[side]
+        tokens, offsets = columns[column]
         starts = offsets[pairs]
         lengths = np.minimum(offsets[pairs + 1] - starts, limit)
         return take(tokens, starts, lengths), lengths
@@ -174,26 +179,19 @@ class PairStore:
         return ""
 
     def verify(self) -> None:
-        """Compare all files with the checksums taken when they were written; check lengths and links."""
+        """Compare all files with the checksums taken when they were written; check lengths and further columns."""
         files = self.description.files
         for name, found in zip(files, checksums([self.folder / name for name in files]), strict=True):
             if found != files[name].sha256:
                 raise _damaged(self.folder / name)
-        for name, (_, offsets) in zip(list(files)[1::2], self.columns, strict=True):
+        for name, (_, offsets) in zip(list(files)[1::2], self.columns.values(), strict=True):
             if (offsets[1:] < offsets[:-1]).any():
                 raise _damaged(self.folder / name)
-        for start in range(0, len(self), BLOCK_PAIRS) if self.links is not None else ():
-            if not self._has_valid_links(np.arange(start, min(start + BLOCK_PAIRS, len(self)))):
-                raise _damaged(self.folder / list(files)[-2])
-
-    def _has_valid_links(self, pairs: IntArray) -> bool:
-        """Return whether the links of some pairs are between pieces that these have."""
-        numbers, counts = self.gather(LINKS, pairs, np.iinfo(np.int64).max)
-        if (counts % 2).any():
-            return False
-        targets, sources = numbers.reshape(-1, 2).T
-        limits = (np.repeat(offsets[pairs + 1] - offsets[pairs], counts // 2) for _, offsets in self.columns[:2])
-        return not any((index >= limit).any() for index, limit in zip((sources, targets), limits, strict=True))
+        for file, name in zip(list(files)[4::2], self.further, strict=True):
+            column = all_columns().get(name)
+            for start in range(0, len(self), BLOCK_PAIRS):
+                if column and not column.is_valid(self, np.arange(start, min(start + BLOCK_PAIRS, len(self)))):
+                    raise _damaged(self.folder / file)
 
 
 def in_memory(source: FlatSentences, target: FlatSentences) -> PairStore:
@@ -217,26 +215,21 @@ def take(tokens: npt.NDArray[Token], starts: IntArray, lengths: IntArray) -> npt
     return taken
 
 
-def column_types(ids: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
-    """Return the types of the columns of a store with ids of this type."""
-    return ids, ids, TOKEN_TYPES[0]  # DataConfig refuses links to later pieces
-
-
 class PairWriter:
     """Appends pairs to a store."""
 
     def __init__(self, files: list[BinaryIO], dtype: np.dtype[Any]) -> None:
-        """Write to pairs of files, tokens and offsets: of the source, of the target, and of the links, if any."""
+        """Write to pairs of files, tokens and offsets: of the source, of the target, and of further columns."""
         self._tokens = files[0::2]
         self._offsets = files[1::2]
         self._ends = [0] * len(self._tokens)
-        self._dtypes = column_types(dtype)
+        self._dtypes = (dtype, dtype, *(TOKEN_TYPES[0] for _ in files[4::2]))
         self.pairs = 0
         for file in self._offsets:
             file.write(np.zeros(1, OFFSET_TYPE).tobytes())
 
     def append(self, *arrays: Ids | LengthArray) -> None:
-        """Append pairs: the concatenated ids and the lengths of their source sentences, of targets, and of links."""
+        """Append pairs: for each column, the concatenated numbers, and how many each pair has."""
         for side, (ids, lengths) in enumerate(zip(arrays[0::2], arrays[1::2], strict=True)):
             offsets = self._ends[side] + np.cumsum(lengths, dtype=OFFSET_TYPE)
             self._tokens[side].write(np.ascontiguousarray(ids, self._dtypes[side]).data)
@@ -247,10 +240,10 @@ class PairWriter:
 
 @contextmanager
 def writing(
-    folder: Path, split: str, languages: tuple[str, str], vocabulary: int, *, aligned: bool = False
+    folder: Path, split: str, languages: tuple[str, str], vocabulary: int, columns: Sequence[str] = ()
 ) -> Iterator[PairWriter]:
     """Yield a writer of a split's store; the store is complete after the block, or missing if the block fails."""
-    *arrays, description = file_names(split, languages, aligned=aligned)
+    *arrays, description = file_names(split, languages, columns)
     remove(folder / description)
     dtype = id_type(vocabulary)
     with ExitStack() as stack:
@@ -259,10 +252,10 @@ def writing(
             writer = PairWriter([files.enter_context(partial.open("wb")) for partial in partials], dtype)
             yield writer
     sums = checksums([folder / name for name in arrays])
-    kinds = [kind for column in column_types(dtype) for kind in (column, OFFSET_TYPE)]
+    kinds = [kind for column in (dtype, dtype, *(TOKEN_TYPES[0] for _ in columns)) for kind in (column, OFFSET_TYPE)]
     entries = {
         name: ArrayFile(kind.str, (folder / name).stat().st_size, sum_)
-        for name, kind, sum_ in zip(arrays, kinds, sums, strict=False)  # without links, there are fewer arrays
+        for name, kind, sum_ in zip(arrays, kinds, sums, strict=True)
     }
     write_json(folder / description, asdict(StoreDescription(writer.pairs, entries)))
 

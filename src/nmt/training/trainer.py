@@ -71,6 +71,8 @@ class Trainer:
         self.working_weights = WorkingWeights(model, machine.precision)
         with self.working_weights.active():
             model.build_position_tables(MAX_TARGET_TOKENS)
+        self.columns = sorted({name for term in additions.terms for name in term.columns})
+        """The further columns of the training text that micro-batches must have."""
         self._hooks = additions.hooks
         for hook in self._hooks:
             hook.begin(self.working_weights)

@@ -15,9 +15,11 @@ from nmt.config.schema import ModelConfig
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.loader import CPU_SHAPES, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
-from nmt.data.store import LINKS, PairStore, writing
+from nmt.data.store import PairStore, writing
 from nmt.errors import ConfigError
+from nmt.features.alignments.column import NAME
 from nmt.features.alignments.guided import GuidedHead, guided_head
+from nmt.features.alignments.links import Links
 from nmt.features.alignments.settings import GuidedTraining
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
@@ -39,7 +41,7 @@ GPU_SHAPES = Shapes(full_tokens=64, token_step=16, buckets=True)
 def store(tmp_path: Path) -> PairStore:
     """Return pairs with several links per word, words without links, and pairs without links."""
     random = np.random.default_rng(1)
-    with writing(tmp_path, "train", ("en", "de"), VOCABULARY, aligned=True) as writer:
+    with writing(tmp_path, "train", ("en", "de"), VOCABULARY, [NAME]) as writer:
         for pair in range(40):
             source, target = (random.integers(4, VOCABULARY, random.integers(1, 12)) for _ in range(2))
             linked = np.argwhere(random.random((len(target), len(source))) < (0 if pair % 5 == 0 else 0.3))
@@ -56,7 +58,7 @@ def batches(
 ) -> Iterator[GlobalBatch]:
     return global_batches(
         store, batch_tokens=TRAINING.batch_tokens, device_tokens=device_tokens,
-        seed=1, start=START, rank=rank, devices=devices, shapes=shapes, links=True,
+        seed=1, start=START, rank=rank, devices=devices, shapes=shapes, columns=[NAME],
     )  # fmt: skip
 
 
@@ -69,7 +71,7 @@ def plain_loss(model: TranslationModel, store: PairStore, sentences: list[int], 
         logits, labels = model.logits(model(source, target)), torch.tensor([*target_ids, EOS])
         losses.append(F.cross_entropy(logits, labels, label_smoothing=0.1, reduction="none"))
         attention = model.attention(source, target)[0].cross[1, 2][1 if state == "input" else 0 :]
-        links = store.gather(LINKS, np.array([index]), 1000)[0].reshape(-1, 2).tolist()
+        links = store.gather(NAME, np.array([index]), 1000)[0].reshape(-1, 2).tolist()
         for piece in {said for said, _ in links}:
             linked = [read for said, read in links if said == piece]
             guided.append(-torch.stack([attention[piece, read].log() for read in linked]).mean())
@@ -134,17 +136,18 @@ def test_only_training_with_a_weight_learns_links(store: PairStore) -> None:
 
 
 def test_a_store_without_links_trains_as_usual(tmp_path: Path, store: PairStore) -> None:
-    bare = replace(store, links=None, link_offsets=None)
-    assert all(each.links is None for each in next(batches(bare)).micro_batches)
-    assert all(each.links is not None for each in next(batches(store)).micro_batches)
+    bare = replace(store, further={})
+    assert not any(HEAD.watch(each) for each in next(batches(bare)).micro_batches)
+    assert all(HEAD.watch(each) for each in next(batches(store)).micro_batches)
 
 
 def test_links_follow_their_micro_batch_to_a_device(store: PairStore) -> None:
     batch = next(batches(store)).micro_batches[0]
     moved = batch.to(CPU.device)
-    assert batch.links is not None
-    assert moved.links is not None
-    assert torch.equal(moved.links.targets, batch.links.targets)
+    found, expected = (each.columns[NAME] for each in (moved, batch))
+    assert isinstance(found, Links)
+    assert isinstance(expected, Links)
+    assert torch.equal(found.targets, expected.targets)
 
 
 def test_the_last_layer_but_one_is_the_default() -> None:

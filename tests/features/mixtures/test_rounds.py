@@ -12,7 +12,7 @@ import pytest
 from nmt.config.schema import DataConfig
 from nmt.data.batches import EpochPlan, PairLengths
 from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
-from nmt.data.store import PairStore
+from nmt.data.store import SOURCE, TARGET, PairStore
 from nmt.data.synthetic import synthetic_pairs
 from nmt.features.mixtures import rounds as planning
 from nmt.features.mixtures.mixed_store import MixedStore
@@ -170,7 +170,7 @@ def test_mixed_store_has_the_sentences_of_its_stores_in_any_order() -> None:
     targets = [part.target(index).tolist() for part in parts for index in range(len(part))]
     assert len(store) == len(sources)
     for pairs in ([0], [12_006, 5, 3000, 2999, 12_000], [4, 3]):
-        for side, expected in enumerate((sources, targets)):
+        for side, expected in ((SOURCE, sources), (TARGET, targets)):
             ids, lengths = store.gather(side, np.array(pairs), 6)
             assert lengths.tolist() == [min(6, len(expected[pair])) for pair in pairs]
             assert ids.tolist() == [piece for pair in pairs for piece in expected[pair][:6]]

@@ -8,7 +8,7 @@ import pytest
 from nmt.config.schema import Config, DataConfig
 from nmt.data import prepare, tokenizer_task
 from nmt.data.alignments import alignments_of
-from nmt.data.layout import alignments_name
+from nmt.data.layout import column_name
 from nmt.errors import ConfigError, UserError
 from nmt.text.alignments import read_gold
 from tests.unit.data.test_annotations import TEST, config_with, say_nothing, write
@@ -38,7 +38,7 @@ def test_alignments_are_prepared_with_the_test_set(tmp_path: Path) -> None:
     assert alignments_of(config.data_folder, "test")[2] == read_gold("0-0")
     prepare.prepare(replace(config, data=replace(config.data, test_alignments="")), say_nothing)
     assert alignments_of(config.data_folder, "test") == []
-    assert not (config.data_folder / alignments_name("test")).exists()
+    assert not (config.data_folder / column_name("test", "alignments")).exists()
 
 
 def test_a_tag_counts_as_a_word_of_the_source(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_changed_alignments_are_refused(tmp_path: Path) -> None:
     config = config_of(tmp_path, GOLD)
     prepare.prepare(config, say_nothing)
-    write(config.data_folder / alignments_name("test"), ["0-0"] * 3)
+    write(config.data_folder / column_name("test", "alignments"), ["0-0"] * 3)
     with pytest.raises(UserError, match="is not what was prepared"):
         alignments_of(config.data_folder, "test")
 

@@ -26,7 +26,7 @@ from nmt.data.filters import (
 from nmt.data.language import LanguageCheck, _identifier
 from nmt.data.numbers import same_numbers
 from nmt.data.parallel_filter import PART_PAIRS, Keeps, ParallelFilter
-from nmt.data.sources.source import Pair, ScoredPair
+from nmt.data.sources.source import Pair
 from nmt.errors import ConfigError, UserError
 
 
@@ -134,12 +134,12 @@ def test_numbers_agree_whatever_separates_their_digits(source: str, target: str,
 
 def test_pairs_below_the_lowest_score_or_without_one_are_dropped() -> None:
     scores = [0.4, 0.5, float("nan"), 7.0, -1.0]
-    pairs: list[Pair] = [ScoredPair.of(str(number), "x", score) for number, score in enumerate(scores)]
-    pairs[3] = ScoredPair.of("two\nlines", "x", 7.0)
+    pairs: list[Pair] = [(str(number), "x", score) for number, score in enumerate(scores)]
+    pairs[3] = ("two\nlines", "x", 7.0)
     config = DataConfig(source="files", score_column="s", min_score=0.5)
     joined, _ = join_lines(pairs)
     chain = FilterChain(training_filters(config), config)
-    assert chain.apply(joined) == [("1", "x"), ("two lines", "x")]
+    assert chain.apply(joined) == [("1", "x", 0.5), ("two lines", "x", 7.0)]
     assert chain.dropped["score"] == 3
 
 

@@ -16,10 +16,6 @@ from nmt.config.checks import (
 from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
 
-MAX_LINKED_PIECES = 65_535
-"""The longest sentence, in word pieces, that can have a word alignment."""
-DEMO_ALIGNMENTS = "demo"
-"""The value of `data.train_alignments` that takes the true links of the demo's grammar."""
 TREES = "trees"
 """The target language of sentences paired with their constituency trees."""
 
@@ -52,9 +48,6 @@ class DataConfig:
     """Columns of labels, such as domain or origin, in the tables of test; `eval` scores each value apart."""
     test_alignments: str = field(default="", metadata=OF_ONE_CORPUS)
     """File with the true word alignments of test in Pharaoh format, with which `eval` compares the model's."""
-    train_alignments: str = field(default="", metadata=OF_ONE_CORPUS)
-    """File with the word alignment of each training pair in Pharaoh format, for training.guided_weight; demo takes the
-    true ones of data.source=demo. Empty for none."""
     seed: int = 1
     """Seed of the demo corpus, apart from `seed`, so that runs of several seeds have the same text."""
     hold_out: float = field(default=0.0, metadata=OF_ONE_CORPUS)
@@ -108,7 +101,6 @@ class DataConfig:
             raise ConfigError("data.reference_columns and data.label_columns need tables in files: data.source=files")
         if self.test_alignments and (not self.test or self.source in ("trees", "demo")):
             raise ConfigError("data.test_alignments needs a test set of your own: name it in data.test")
-        self._check_train_alignments()
         check_at_least("data.seed", self.seed, 0)
         check_at_least("data.max_words", self.max_words, 0)
         check_at_least("data.max_pieces", self.max_pieces, 2)
@@ -129,17 +121,6 @@ class DataConfig:
             raise ConfigError(f"data.source_lang and data.target_lang are both {self.source_lang}: name two languages")
         if len(self.tag.split()) > 1 or self.tag.strip() != self.tag or not self.tag.isprintable():
             raise ConfigError(f"data.tag={self.tag!r} must be one word, such as <bt>")
-
-    def _check_train_alignments(self) -> None:
-        """Make sure that the training pairs can have word alignments."""
-        if not self.train_alignments:
-            return
-        if self.target_lang == TREES:
-            raise ConfigError(f"data.train_alignments needs text on both sides, not {TREES}: remove it")
-        if self.source == "demo" and self.train_alignments != DEMO_ALIGNMENTS:
-            raise ConfigError(f"data.source=demo has its own alignments: set data.train_alignments={DEMO_ALIGNMENTS}")
-        if self.max_pieces > MAX_LINKED_PIECES:
-            raise ConfigError(f"data.train_alignments needs data.max_pieces of at most {MAX_LINKED_PIECES:,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nmt.data.sources.cells import cell_score, cell_text, check_score_column, find_columns
 from nmt.data.sources.file_format import PairFormat, also_compressed
-from nmt.data.sources.source import Columns, Languages, Pair, ScoredPair
+from nmt.data.sources.source import Columns, Languages, Pair
 from nmt.errors import UserError
 from nmt.text.lines import MAX_LINE_BYTES, read_lines
 
@@ -27,7 +27,7 @@ def pairs(path: Path, languages: Languages, columns: Columns) -> Iterator[Pair]:
         pair = cell_text(row[source]), cell_text(row[target])
         if columns.score:
             score = row[names.index(columns.score)].strip()
-            yield ScoredPair.of(*pair, cell_score(score, f"{path}, line {number}: {columns.score}"))
+            yield (*pair, cell_score(score, f"{path}, line {number}: {columns.score}"))
         else:
             yield pair
 

@@ -13,7 +13,7 @@ from nmt.data.sources.cells import (
     find_columns,
 )
 from nmt.data.sources.file_format import PairFormat, also_compressed
-from nmt.data.sources.source import Columns, Languages, Pair, ScoredPair
+from nmt.data.sources.source import Columns, Languages, Pair
 from nmt.errors import UserError
 from nmt.text.lines import read_lines
 
@@ -31,7 +31,7 @@ def pairs(path: Path, languages: Languages, columns: Columns) -> Iterator[Pair]:
         pair = _text(sides[source], f"{where}: {source}"), _text(sides[target], f"{where}: {target}")
         if columns.score:
             check_score_column(list(row), columns.score, where)
-            yield ScoredPair.of(*pair, cell_score(row[columns.score], f"{where}: {columns.score}"))
+            yield (*pair, cell_score(row[columns.score], f"{where}: {columns.score}"))
         else:
             yield pair
 

@@ -11,7 +11,7 @@ import pyarrow.parquet
 
 from nmt.data.sources.cells import TRANSLATION, cell_text, check_score_column, find_columns
 from nmt.data.sources.file_format import PairFormat
-from nmt.data.sources.source import Columns, Languages, Pair, ScoredPair
+from nmt.data.sources.source import Columns, Languages, Pair
 from nmt.errors import UserError, nearest
 from nmt.text.lines import MAX_LINE_BYTES, line_too_long
 
@@ -49,7 +49,7 @@ def table_pairs(
     pairs_ = ((cell_text(source), cell_text(target)) for source, target in zip(sources, targets, strict=True))
     if columns.score:
         scores = _scores(table, columns.score, name)
-        yield from (ScoredPair.of(*pair, score) for pair, score in zip(pairs_, scores, strict=True))
+        yield from ((*pair, score) for pair, score in zip(pairs_, scores, strict=True))
     else:
         yield from pairs_
 

@@ -5,17 +5,16 @@ To add a source, write a module with a `SOURCE`, and name it in `nmt.config.choi
 
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from pathlib import Path
 
 from nmt.config.choices import CHOICES, find
 from nmt.config.schema import TREES, DataConfig
 from nmt.data.annotations import Annotations
+from nmt.data.columns import all_columns, columns_of
 from nmt.data.sources import sacrebleu_sets
+from nmt.data.sources.alignment_files import alignments_file
 from nmt.data.sources.cells import on_one_line
 from nmt.data.sources.source import Fingerprint, Pair, Source
-from nmt.data.sources.training_links import alignments_file, linked
 from nmt.errors import UserError
-from nmt.storage.files import checksum
 from nmt.text.alignments import GoldAlignment, read_alignments
 
 SOURCES: dict[str, Source] = {name: find("data.source", name) for name in CHOICES["data.source"]}
@@ -50,15 +49,17 @@ def text_settings(config: DataConfig, split: str) -> list[str]:
     read_from = "train" if split in held_out(config) else split
     settings = recorded_settings(config) or ("seed",)  # the demo's text is generated
     names = [name for name in settings if name not in ("train", "valid", "test") or name == read_from]
-    return ["source", *names, *(["train_alignments"] if split == "train" else [])]
+    of_columns = [setting for column in all_columns().values() for setting in column.settings]
+    return ["source", *names, *(of_columns if split == "train" else [])]
 
 
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     """Return the fingerprint of the text from which a split is read."""
     read_from = "train" if split in held_out(config) else split
     found = _source(config, read_from).fingerprint(config, read_from)
-    if split == "train" and config.train_alignments and SOURCES[config.source].alignments is None:
-        found = {**found, "alignments": checksum(_file_of(config, "train"))}
+    for column in columns_of(config) if split == "train" else ():
+        if column.name not in SOURCES[config.source].cells:
+            found = {**found, **column.fingerprint(config)}
     return found
 
 
@@ -87,15 +88,9 @@ def has_alignments(config: DataConfig, split: str) -> bool:
 def alignments(config: DataConfig, split: str) -> list[GoldAlignment]:
     """Return the true word alignments of a split: those of the given file, or those that the source knows."""
     if split == "test" and config.test_alignments:
-        return list(read_alignments(_file_of(config, "test")))
+        return list(read_alignments(alignments_file(config.test_alignments, "data.test_alignments")))
     read = _source(config, split).alignments
     return read(config, split) if read else []
-
-
-def _file_of(config: DataConfig, split: str) -> Path:
-    """Return the file with the alignments of a split, `train` or `test`, that the settings name."""
-    name = f"{split}_alignments"
-    return alignments_file(getattr(config, name), f"data.{name}")
 
 
 def _source(config: DataConfig, split: str) -> Source:
@@ -113,14 +108,13 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
 
 
 def _training_pairs(config: DataConfig) -> Iterator[Pair]:
-    """Yield the training pairs, with their alignments if the settings name them."""
+    """Yield the training pairs with the cells of the columns in use."""
     source = SOURCES[config.source]
     training = source.pairs(config, "train")
-    if not config.train_alignments:
-        return training
-    if source.alignments is not None:
-        return linked(training, iter(source.alignments(config, "train")))
-    return linked(training, read_alignments(_file_of(config, "train")))
+    for column in columns_of(config):
+        known = source.cells.get(column.name)
+        training = column.cells(config, training, known(config) if known else None)
+    return training
 
 
 def _split_of(pair: Pair, share: float, held_out_splits: Sequence[str]) -> str:

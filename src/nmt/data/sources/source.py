@@ -1,55 +1,20 @@
 """A source of parallel text, as the rest of data preparation sees it."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from nmt.config.schema import DataConfig
 from nmt.data.annotations import Annotations
 from nmt.errors import UserError
 from nmt.text.alignments import GoldAlignment
 
-Pair = tuple[str, str]
-"""A sentence and its translation."""
+Pair = tuple[Any, ...]
+"""A sentence and its translation, then the cells of further columns (see `nmt.data.columns`)."""
 Languages = tuple[str, str]
 """The language of the source side and of the target side."""
 Fingerprint = Mapping[str, object]
 """A JSON object that identifies the text of a split: equal fingerprints mean equal text."""
-
-
-class ScoredPair(tuple[str, str]):
-    """A pair with the score that its table gives it; not a number if the table's cell is empty."""
-
-    score: float
-
-    @classmethod
-    def of(cls, source: str, target: str, score: float) -> "ScoredPair":
-        """Return a pair with a score."""
-        pair = cls((source, target))
-        pair.score = score
-        return pair
-
-    def with_text(self, source: str, target: str) -> "ScoredPair":
-        """Return a pair of other sentences with the same score."""
-        return ScoredPair.of(source, target, self.score)
-
-
-class LinkedPair(ScoredPair):
-    """A pair with its word alignment; its score is not a number if its source has none."""
-
-    alignment: GoldAlignment
-
-    @classmethod
-    def linking(cls, pair: Pair, alignment: GoldAlignment) -> "LinkedPair":
-        """Return a pair with its alignment."""
-        found = cls(pair)
-        found.score = pair.score if isinstance(pair, ScoredPair) else math.nan
-        found.alignment = alignment
-        return found
-
-    def with_text(self, source: str, target: str) -> "LinkedPair":
-        """Return a pair of other sentences with the same score and alignment."""
-        return LinkedPair.linking(ScoredPair.of(source, target, self.score), self.alignment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +24,7 @@ class Columns:
     sides: Sequence[str] = ()
     """Those of the source and the target side; none if they are named after the languages."""
     score: str = ""
-    """The one with the scores of the pairs; empty if they are not wanted."""
+    """The one with the scores of the pairs, which become their third values; empty if they are not wanted."""
 
 
 BY_LANGUAGE = Columns()
@@ -78,6 +43,8 @@ class Source:
     """Return further references and labels of a split."""
     alignments: Callable[[DataConfig, str], list[GoldAlignment]] | None = None
     """Return the true word alignments of a split, if the source knows them."""
+    cells: Mapping[str, Callable[[DataConfig], Iterator[Any]]] = field(default_factory=dict)
+    """The columns that the source knows itself, by name, with functions that yield their cells."""
     settings: tuple[str, ...] = ()
     """Settings under `data.` that name the text; the manifest records them."""
     splits: tuple[str, ...] = ("test", "valid", "train")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nmt.data.sources.cells import cell_score, check_score_column, find_columns
 from nmt.data.sources.file_format import PairFormat
-from nmt.data.sources.source import Columns, Languages, Pair, ScoredPair
+from nmt.data.sources.source import Columns, Languages, Pair
 from nmt.errors import UserError
 from nmt.text.lines import read_lines
 
@@ -26,7 +26,7 @@ def pairs(path: Path, languages: Languages, columns: Columns) -> Iterator[Pair]:
         pair = cells[source].rstrip("\r"), cells[target].rstrip("\r")
         if columns.score:
             score = cells[names.index(columns.score)].strip()
-            yield ScoredPair.of(*pair, cell_score(score, f"{path}, line {number}: {columns.score}"))
+            yield (*pair, cell_score(score, f"{path}, line {number}: {columns.score}"))
         else:
             yield pair
 

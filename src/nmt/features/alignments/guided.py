@@ -2,13 +2,15 @@
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from nmt.config.schema import Config
-from nmt.data.links import Links
 from nmt.data.loader import MicroBatch
+from nmt.features.alignments.column import NAME
+from nmt.features.alignments.links import Links
 from nmt.features.alignments.settings import GuidedTraining
 from nmt.model.attention import Attend
 from nmt.model.attention_plan import AttentionSpec, Plan
@@ -31,10 +33,13 @@ class GuidedHead:
     """Whether the step that reads a piece learns its links, and not the one that predicts it."""
     weight: float
     """The weight of its loss."""
+    columns: tuple[str, ...] = (NAME,)
+    """See `Term.columns`."""
 
     def watch(self, batch: MicroBatch) -> "HeadWatcher | None":
         """See `Term.watch`."""
-        return None if batch.links is None else HeadWatcher(self, batch, batch.links)
+        links = cast("Links | None", batch.columns.get(NAME))
+        return HeadWatcher(self, batch, links) if links is not None and len(links.targets) else None
 
 
 def guided_head(config: Config) -> GuidedHead | None:

@@ -1,17 +1,45 @@
 """The settings of word alignments."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
 
 from nmt.config.capabilities import Capability, Use
-from nmt.config.checks import check_at_least, check_choice
+from nmt.config.checks import OF_ONE_CORPUS, check_at_least, check_choice
 from nmt.config.schema.corpora import corpora_of
+from nmt.config.schema.data import TREES
 from nmt.config.schema.decoding import ALIGNMENT_STATES
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.config.schema import Config, DecodingConfig
+    from nmt.config.schema import Config, DataConfig, DecodingConfig
+
+
+MAX_LINKED_PIECES = 65_535
+"""The longest sentence, in word pieces, that can have a word alignment."""
+DEMO_ALIGNMENTS = "demo"
+"""The value of `data.train_alignments` that takes the true links of the demo's grammar."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignedData:
+    """The word alignments of the training text."""
+
+    train_alignments: str = field(default="", metadata=OF_ONE_CORPUS)
+    """File with the word alignment of each training pair in Pharaoh format, for training.guided_weight; demo takes the
+    true ones of data.source=demo. Empty for none."""
+
+    def __post_init__(self) -> None:
+        """Make sure that the training pairs can have word alignments."""
+        data = cast("DataConfig", self)
+        if not self.train_alignments:
+            return
+        if data.target_lang == TREES:
+            raise ConfigError(f"data.train_alignments needs text on both sides, not {TREES}: remove it")
+        if data.source == "demo" and self.train_alignments != DEMO_ALIGNMENTS:
+            raise ConfigError(f"data.source=demo has its own alignments: set data.train_alignments={DEMO_ALIGNMENTS}")
+        if data.max_pieces > MAX_LINKED_PIECES:
+            raise ConfigError(f"data.train_alignments needs data.max_pieces of at most {MAX_LINKED_PIECES:,}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +74,7 @@ def check(config: "Config") -> None:
     guided, model = config.of(GuidedTraining), config.model
     if not guided.guided_weight:
         return
-    if not any(corpus.settings.train_alignments for corpus in corpora_of(config.data).values()):
+    if not any(cast(AlignedData, corpus.settings).train_alignments for corpus in corpora_of(config.data).values()):
         raise ConfigError("training.guided_weight needs word alignments: name their file in data.train_alignments")
     for name, value, limit in (
         ("layer", guided.guided_layer, model.decoder_depth),

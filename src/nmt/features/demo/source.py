@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from nmt.config.schema import TREES, DataConfig
+from nmt.data.columns import columns_of
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages
 from nmt.data.sources.trees import tree_pair
 from nmt.errors import UserError
@@ -48,13 +49,18 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
         return (tree_pair(tree, config) for tree in _generate_trees(config.seed)[split])
     if (source, target) not in (("en", "de"), ("de", "en")):
         raise UserError(f"the demo corpus is English and German, or English and {TREES}, not {source} and {target}.")
-    aligned = bool(config.train_alignments)  # the same argument as in `alignments`, so that text is generated once
+    aligned = _aligned(config)  # the same argument as in `alignments`, so that text is generated once
     return (pair if source == "en" else pair[::-1] for pair in _generate(config.seed, aligned)[split].pairs)
+
+
+def _aligned(config: DataConfig) -> bool:
+    """Return whether the training text needs its alignments."""
+    return any(column.name in SOURCE.cells for column in columns_of(config))
 
 
 def alignments(config: DataConfig, split: str) -> list[GoldAlignment]:
     """Return the true word alignments of a split."""
-    found = _generate(config.seed, bool(config.train_alignments))[split].alignments
+    found = _generate(config.seed, _aligned(config))[split].alignments
     return found if config.source_lang == "en" else [each.reversed() for each in found]
 
 
@@ -88,5 +94,10 @@ def _generate_trees(seed: int) -> dict[str, list[Node]]:
 
 
 SOURCE = Source(
-    fingerprint, pairs, alignments=alignments, splits=("test", "unseen", "valid", "train"), can_hold_out=False
+    fingerprint,
+    pairs,
+    alignments=alignments,
+    cells={"alignments": lambda config: iter(alignments(config, "train"))},
+    splits=("test", "unseen", "valid", "train"),
+    can_hold_out=False,
 )

@@ -66,13 +66,13 @@ class MixedStore:
         corpus = int(self._corpora(np.array(index)))
         return self._stores[corpus].target(index - int(self._starts[corpus]))
 
-    def gather(self, side: int, pairs: IntArray, limit: int) -> tuple[Ids, IntArray]:
-        """Return the first `limit` ids of some sentences of a side, concatenated, and how many each one has."""
+    def gather(self, column: str, pairs: IntArray, limit: int) -> tuple[Ids, IntArray]:
+        """See `Pairs.gather`."""
         corpora = self._corpora(pairs)
         by_corpus = np.argsort(corpora, kind="stable")
         tokens, lengths = zip(
             *(
-                store.gather(side, pairs[corpora == corpus] - self._starts[corpus], limit)
+                store.gather(column, pairs[corpora == corpus] - self._starts[corpus], limit)
                 for corpus, store in enumerate(self._stores)
             ),
             strict=True,

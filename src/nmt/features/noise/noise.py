@@ -11,7 +11,7 @@ import numpy as np
 
 from nmt.config.schema import Config
 from nmt.data.batches import IntArray
-from nmt.data.store import Pairs, PairStore, in_memory
+from nmt.data.store import SOURCE, TARGET, Pairs, PairStore, in_memory
 from nmt.errors import UserError
 from nmt.features.noise.bpe_dropout import bpe_dropout
 from nmt.features.noise.draws import Draws, uniform
@@ -41,7 +41,7 @@ class Noise:
 
     def __call__(self, text: Pairs, pairs: IntArray, numbers: IntArray, epoch: int) -> PairStore:
         """See `BatchTransform`."""
-        source, target = (Sentences.of_ids(*text.gather(side, pairs, sys.maxsize)) for side in (0, 1))
+        source, target = (Sentences.of_ids(*text.gather(side, pairs, sys.maxsize)) for side in (SOURCE, TARGET))
         untagged, tags = self._without_tags(source)
         noisy = NoisyPairs(untagged, target, Draws(self.seed, epoch, numbers))
         for change in self.changes:

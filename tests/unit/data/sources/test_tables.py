@@ -15,7 +15,7 @@ import pytest
 from nmt.data.sources import parquet as parquet_format
 from nmt.data.sources.cells import cell_text
 from nmt.data.sources.files import inputs, read_pairs
-from nmt.data.sources.source import Columns, Pair, ScoredPair
+from nmt.data.sources.source import Columns, Pair
 from nmt.errors import UserError
 
 PAIRS = [("a house", "ein Haus"), ('said "no", and left', "tab\there"), ("", "x"), ("ünïcode 👩‍👩‍👧", "\x00 NUL")]
@@ -179,8 +179,8 @@ def test_scores_are_read_from_their_column(tmp_path: Path, name: str) -> None:
     write_scored(tmp_path / name)
     files = inputs([str(tmp_path / name)], "train")
     found = list(read_pairs(files, ("en", "de"), Columns(score="score")))
-    assert found == [(source, target) for source, target, _ in SCORED]
-    scores = [pair.score for pair in found if isinstance(pair, ScoredPair)]
+    assert [pair[:2] for pair in found] == [(source, target) for source, target, _ in SCORED]
+    scores = [pair[2] for pair in found]
     assert scores[:2] == [0.5, -2.0]
     assert scores[2] != scores[2]  # not a number
     with pytest.raises(UserError, match=rf"x\.{name[2:]}.* has no column scor \(data.score_column\)"):

@@ -1,6 +1,7 @@
 """The word alignments of a micro-batch, to train an attention head on."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,9 @@ import torch
 from torch import Tensor
 
 from nmt.data.batches import IntArray
-from nmt.data.store import LINKS, Pairs
+from nmt.data.columns import PackSentences
+from nmt.data.store import Pairs
+from nmt.features.alignments.column import ALL, NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +48,16 @@ class _Found(NamedTuple):
     sources: npt.NDArray[np.int64]
 
 
-def weight_of_links(store: Pairs, pairs: IntArray, labels: int) -> float:
-    """Return the weight of the links of each linked target token of a global batch, given the number of its labels."""
-    found = _read(store, pairs)
+def pack(text: Pairs, pairs: IntArray, labels: int) -> PackSentences:
+    """Return what packs the links of the micro-batches of a global batch, given its pairs and number of labels."""
+    found = _read(text, pairs)
     linked = len(np.unique(found.pairs << 32 | found.targets))
-    return labels / linked if linked else 0.0
+    return partial(_links_of, text, labels / linked if linked else 0.0)
 
 
-def links_of(store: Pairs, pairs: IntArray, target_lengths: IntArray, weight: float) -> Links:
-    """Return the links of a micro-batch, given the lengths of its target sentences with their marks.
-
-    The links of a target token share its weight.
-    """
-    found = _read(store, pairs)
+def _links_of(text: Pairs, weight: float, pairs: IntArray, target_lengths: IntArray) -> Links:
+    """Return the links of a micro-batch, given the weight that the links of a target token share."""
+    found = _read(text, pairs)
     starts = target_lengths.cumsum() - target_lengths
     targets = starts[found.pairs] + found.targets  # row 0, the start mark, predicts piece 0
     _, token, counts = np.unique(targets, return_inverse=True, return_counts=True)
@@ -65,7 +65,7 @@ def links_of(store: Pairs, pairs: IntArray, target_lengths: IntArray, weight: fl
     return Links(torch.from_numpy(targets), torch.from_numpy(found.sources), weights.to(torch.float32))
 
 
-def _read(store: Pairs, pairs: IntArray) -> _Found:
-    numbers, counts = store.gather(LINKS, pairs, np.iinfo(np.int64).max)
+def _read(text: Pairs, pairs: IntArray) -> _Found:
+    numbers, counts = text.gather(NAME, pairs, ALL)
     links = numbers.astype(np.int64).reshape(-1, 2)
     return _Found(np.repeat(np.arange(len(pairs)), counts // 2), links[:, 0], links[:, 1])

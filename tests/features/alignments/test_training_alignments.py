@@ -9,14 +9,13 @@ import pytest
 
 from nmt.config.schema import Config, DataConfig
 from nmt.data import prepare, tokenizer_task
-from nmt.data.layout import alignments_name
-from nmt.data.piece_links import piece_links
+from nmt.data.layout import column_name
 from nmt.data.prepared import require_prepared
 from nmt.data.sources import registry
-from nmt.data.sources.source import LinkedPair
-from nmt.data.store import LINKS, Pairs, PairStore, writing
+from nmt.data.store import Pairs, PairStore, writing
 from nmt.data.training_text import open_training_text
 from nmt.errors import ConfigError, UserError
+from nmt.features.alignments.column import NAME, piece_links
 from nmt.text.alignments import links_to_learn, read_gold
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 from tests.integration.toy import WORDS, pairs
@@ -54,7 +53,7 @@ def check_links_of(store: Pairs, tokenizer: Tokenizer, index: int, tag_words: in
     """Compare the links of a pair with the true ones of its text."""
     source = tokenizer.source_pieces(store.source(index).tolist())
     target = tokenizer.target_pieces(store.target(index).tolist())
-    numbers, counts = store.gather(LINKS, np.array([index]), 10_000)
+    numbers, counts = store.gather(NAME, np.array([index]), 10_000)
     assert counts.tolist() == [len(numbers)]
     spelled = ["".join(pieces).replace(SPACE_MARK, " ").split() for pieces in (source, target)]
     expected = {(i + tag_words, j) for i, j in truth(" ".join(spelled[0][tag_words:]), " ".join(spelled[1]))}
@@ -81,7 +80,7 @@ def test_links_follow_their_pairs_through_the_filters(
     assert 20 < len(store) < 110
     for index in range(len(store)):
         check_links_of(store, tokenizer, index)
-    assert PairStore.open(config.data_folder, "valid").links is None
+    assert PairStore.open(config.data_folder, "valid").further == {}
 
 
 def test_links_of_a_mixture_are_those_of_its_corpora(tmp_path: Path) -> None:
@@ -92,13 +91,13 @@ def test_links_of_a_mixture_are_those_of_its_corpora(tmp_path: Path) -> None:
     text, tokenizer = open_training_text(config.data_folder, config.data), Tokenizer.load(config.data_folder)
     assert len(text) == 2 * len(PAIRS)
     check_links_of(text, tokenizer, 7, tag_words=1)
-    assert text.gather(LINKS, np.array([len(PAIRS) + 7, 7]), 100)[1].tolist()[0] == 0
+    assert text.gather(NAME, np.array([len(PAIRS) + 7, 7]), 100)[1].tolist()[0] == 0
 
 
 @pytest.mark.parametrize("links", [[3, 0], [0, 2], [0, 0, 1], [65_535, 0]])
 def test_links_beyond_the_sentences_are_refused(tmp_path: Path, links: list[int]) -> None:
     lengths, ids = np.array([2], np.int32), np.array([5, 6, 7], np.uint16)
-    with writing(tmp_path, "train", ("en", "de"), 60, aligned=True) as writer:
+    with writing(tmp_path, "train", ("en", "de"), 60, [NAME]) as writer:
         writer.append(ids[:2], lengths, ids, lengths + 1, np.array([2, 1], np.uint16), lengths)
         writer.append(ids[:2], lengths, ids, lengths + 1, np.array(links, np.uint16), np.array([len(links)], np.int32))
     with pytest.raises(UserError, match=r"train\.alignments\.tokens is missing, damaged"):
@@ -113,12 +112,12 @@ def test_other_alignments_are_prepared_anew(tmp_path: Path) -> None:
     prepare.prepare(config, say_nothing)
     assert PairStore.open(config.data_folder, "train").checksums != before
     require_prepared(config)
-    without = replace(config, data=replace(config.data, train_alignments=""))
+    without = replace(config, data=replace(config.data, train_alignments=""))  # type: ignore[call-arg]
     with pytest.raises(UserError, match=r"was prepared with data\.train_alignments=.*, not : "):
         require_prepared(without)
     prepare.prepare(without, say_nothing)
-    assert not list(config.data_folder.glob(f"{alignments_name('train')}*"))
-    assert PairStore.open(config.data_folder, "train").links is None
+    assert not list(config.data_folder.glob(f"{column_name('train', NAME)}*"))
+    assert PairStore.open(config.data_folder, "train").further == {}
 
 
 @pytest.mark.parametrize(
@@ -146,19 +145,18 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_trees_have_no_alignments() -> None:
     with pytest.raises(ConfigError, match=r"data\.train_alignments needs text on both sides, not trees"):
-        DataConfig(target_lang="trees", source="demo", train_alignments="demo")
+        DataConfig(target_lang="trees", source="demo", train_alignments="demo")  # type: ignore[call-arg]
 
 
 def test_the_demo_has_true_alignments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.features.demo.source.SIZES", {"train": 20, "valid": 2, "test": 2})
     for languages in (("en", "de"), ("de", "en")):
         source, target = languages
-        config = DataConfig(source="demo", train_alignments="demo", source_lang=source, target_lang=target, seed=5)
+        config = DataConfig(source="demo", train_alignments="demo", source_lang=source, target_lang=target, seed=5)  # type: ignore[call-arg]
         found = list(registry.pairs(config, "train"))
-        assert all(isinstance(pair, LinkedPair) and pair.alignment.sure for pair in found)
-        bare = replace(config, train_alignments="")
-        assert list(map(tuple, found)) == list(registry.pairs(bare, "train"))
-        assert not any(isinstance(pair, LinkedPair) for pair in registry.pairs(bare, "train"))
+        assert all(alignment.sure for _, _, alignment in found)
+        bare = replace(config, train_alignments="")  # type: ignore[call-arg]
+        assert [pair[:2] for pair in found] == list(registry.pairs(bare, "train"))
 
 
 def test_possible_links_count_for_words_without_sure_ones() -> None:
