@@ -54,7 +54,7 @@ class EpochPlan:
     bounds: npt.NDArray[np.int64]
     """(batches, 2): batch i is order[bounds[i, 0]:bounds[i, 1]], sorted by length."""
     before: tuple[int, ...] = ()
-    """What earlier rounds of a mixture have used (see `nmt.features.mixtures.rounds`); empty without a mixture."""
+    """What earlier rounds have used; empty where every pass over the data is complete."""
     after: tuple[int, ...] = ()
     """The same, including this round."""
 

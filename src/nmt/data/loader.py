@@ -67,10 +67,10 @@ class DataPosition(NamedTuple):
     """A position in the stream of global batches; training resumes from it without reading what comes before."""
 
     epoch: int = 0
-    """For a mixture, the number of the round."""
+    """The number of the round where a feature draws rounds instead of passes."""
     batch: int = 0
     before: tuple[int, ...] = ()
-    """What earlier rounds of a mixture have used (see `nmt.features.mixtures.rounds`)."""
+    """What earlier rounds have used; only the drawing of rounds reads it."""
 
     def to_list(self) -> list[int]:
         """Return the position as a checkpoint stores it."""
