@@ -5,18 +5,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import get_type_hints
 
 import numpy as np
 import pytest
 
 import nmt
 from nmt.cli import main
-from nmt.config.schema import DecodingConfig
-from nmt.decoding.loaded_model import LoadedModel, SearchOptions
+from nmt.decoding.loaded_model import LoadedModel
 from nmt.model.kernels.c import library
 from tests.unit.export.models import LINES, log_probabilities, make_model, make_tokenizer
 from tests.unit.tiny_run import STEP, write_tiny_run
@@ -134,7 +131,7 @@ def test_attention_has_a_distribution_over_the_source_for_each_piece(model: Load
 
 def test_mistakes_are_named(model: LoadedModel, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="no option bean; did you mean beam"):
-        model.translate(LINES, bean=3)  # type: ignore[call-arg]
+        model.translate(LINES, bean=3)
     with pytest.raises(TypeError, match="a list of lines"):
         model.translate("a dog")
     with pytest.raises(nmt.UserError, match=r"decoding.beam=0 must be at least 1"):
@@ -143,13 +140,6 @@ def test_mistakes_are_named(model: LoadedModel, tmp_path: Path) -> None:
         nmt.load(tmp_path / "nowhere")
     with pytest.raises(nmt.UserError, match="no checkpoint averaged"):
         nmt.load(tmp_path)
-
-
-def test_search_options_are_settings_with_the_same_types() -> None:
-    settings = get_type_hints(DecodingConfig)
-    assert get_type_hints(SearchOptions).items() <= settings.items()
-    # an ensemble is chosen when the model is loaded
-    assert {field.name for field in fields(DecodingConfig)} - {"ensemble"} == set(SearchOptions.__annotations__)
 
 
 def use_in_threads(model: LoadedModel, calls: list[Callable[[LoadedModel], object]]) -> None:

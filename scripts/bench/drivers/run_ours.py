@@ -24,6 +24,7 @@ from nmt.data.store import PairStore
 from nmt.decoding import batches as decoding_batches
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.torch_engine import TorchEngine, load_model
+from nmt.features.minimum_bayes_risk.control import LeastRisk
 from nmt.model.kernels.c.library import use_operations
 from nmt.runs.checkpoints import load
 from nmt.text.tokenizer import Tokenizer
@@ -95,7 +96,7 @@ def translate(job: Job) -> Result:
 
     times = Times()
     times.wrap(translator, "search", "search")
-    times.wrap(translator, "_choose", "choose")
+    times.wrap(LeastRisk, "_choose", "choose")
     result = in_batches(job, translate_batch, translate_parallel)
     if decoding.strategy == "mbr" and times["search"]:  # forks keep their times for themselves
         result["choosing"] = times["choose"] / (times["choose"] + times["search"])

@@ -6,7 +6,7 @@ from pathlib import Path
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.saved import flatten
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.schema import Config
 from nmt.data.corpora import split_languages, split_settings
 from nmt.data.prepared import require_text
 from nmt.decoding import comet
@@ -125,11 +125,11 @@ def _print(split: str, evaluation: Evaluation, loaded: LoadedModel, folder: Path
     width = max(map(len, evaluation.scores), default=0)
     for name, score in evaluation.scores.items():
         line = f"{name:<{max(width, 10) + 1}}{score.score:6.2f}  {score.signature}"
-        print(f"{line}{_caution(name, loaded.engine.config)}", flush=True)
+        print(f"{line}{_caution(name, loaded.engine.maximises)}", flush=True)
 
 
-def _caution(metric: str, decoding: DecodingConfig) -> str:
+def _caution(metric: str, maximised: str) -> str:
     """Return a warning if the search has maximised this metric, or another one of its family."""
-    if decoding.strategy != "mbr" or not metric.startswith(decoding.utility):
+    if not maximised or not metric.startswith(maximised):
         return ""
-    return f"  (the search maximised {decoding.utility}, so judge it by other metrics)"
+    return f"  (the search maximised {maximised}, so judge it by other metrics)"

@@ -15,6 +15,14 @@ NOT_OF_THE_TEXT = {"not_of_the_text": True}
 OF_ONE_CORPUS = {"of_one_corpus": True}
 """Metadata of a setting under `data.` that other corpora do not take from the main one."""
 
+ONLY_TORCH = {"only_torch": True}
+"""Metadata of a setting under `decoding.` that only engine=torch offers, if it has another value than its default."""
+CONTROL = {"control": True}
+"""Metadata of a setting under `decoding.` that restricts what a search may write."""
+
+NAMES_A_FILE = {"names_a_file": True}
+"""Metadata of a setting that names a file, on whose content the result depends."""
+
 MAX_NAME_CHARACTERS = 64
 """The longest name of a folder that a setting may give."""
 

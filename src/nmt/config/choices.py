@@ -32,6 +32,7 @@ _CORE: Mapping[str, Mapping[str, Choice]] = {
         "swish": Choice("nmt.model.activations:SWISH", "smooth, in most of Marian's models"),
         "swiglu": Choice("nmt.model.activations:SWIGLU", "gated"),
     },
+    "decoding.strategy": {"beam": Choice("nmt.decoding.control:usual_search", "beam search, as in the paper")},
     "training.schedule": {
         "inverse_sqrt": Choice("nmt.training.schedule:inverse_sqrt", "the paper's"),
         "cosine": Choice("nmt.training.schedule:cosine", "to zero"),

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import torch
 
@@ -60,12 +60,12 @@ class CTranslate2Engine(Engine):
         except (RuntimeError, ValueError) as error:
             raise UserError(f"CTranslate2 cannot load {folder} ({error}): run `make export` again") from error
         self._set_seed = ctranslate2.set_random_seed
-        self._set_seed(seed)
+        self.prepare_search(seed)
 
-    def with_search(self, config: DecodingConfig, seed: int) -> Self:
-        """See `Engine.with_search`. All engines of a process draw their samples from the same random numbers."""
+    def prepare_search(self, seed: int) -> None:
+        """See `Engine.prepare_search`. All engines of a process draw their samples from the same random numbers."""
+        super().prepare_search(seed)
         self._set_seed(seed)
-        return super().with_search(config, seed)
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`."""
@@ -75,6 +75,7 @@ class CTranslate2Engine(Engine):
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
         self._check(constraints)
+        config: Any = self.config  # with the settings of features
         # The longest translation of each sentence, without EOS; CTranslate2 takes only one limit for the whole batch.
         limits = [
             min(len(source) + len(constraint.beginning) + self.config.extra_length, self.max_target_tokens) - 1
@@ -85,9 +86,9 @@ class CTranslate2Engine(Engine):
             [_pieces(self.source_pieces, source[:-1]) for source in sources],
             target_prefix=beginnings if any(beginnings) else None,
             max_decoding_length=max(limits),
-            min_decoding_length=self.config.min_length,
-            no_repeat_ngram_size=self.config.no_repeat_ngram,
-            disable_unk=self.config.suppress_unknown,
+            min_decoding_length=config.min_length,
+            no_repeat_ngram_size=config.no_repeat_ngram,
+            disable_unk=config.suppress_unknown,
             max_input_length=0,
             return_scores=True,
             suppress_sequences=[[self.target_pieces[piece]] for piece in (PAD, BOS)],
@@ -116,7 +117,7 @@ class CTranslate2Engine(Engine):
 
     def _search_options(self) -> dict[str, Any]:
         """Return the arguments of `translate_batch` for beam search or sampling."""
-        config = self.config.search
+        config: Any = self.config.search
         if config.strategy == "sample":
             return {
                 "beam_size": 1,

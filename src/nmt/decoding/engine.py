@@ -2,12 +2,11 @@
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
 from itertools import chain, count, islice, repeat
-from operator import attrgetter
-from typing import ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import torch
 from tqdm import tqdm
@@ -17,13 +16,11 @@ from nmt.decoding.alignments import PieceAttention
 from nmt.decoding.attention import Weights
 from nmt.decoding.batches import DecodingPlan, batches_by_length, serial_plan
 from nmt.decoding.beam import Hypothesis
-from nmt.decoding.constraints import UNCONSTRAINED, ConstraintEncoder, Constraints
-from nmt.decoding.glossary import Glossary
+from nmt.decoding.constraints import UNCONSTRAINED, Constraints
+from nmt.decoding.control import Control, SearchSetup, controls_for
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.request import Request
-from nmt.decoding.risk import rank_by_utility
 from nmt.decoding.translation import Candidate, Likelihood, ScoredToken, Translation
-from nmt.decoding.utilities import UTILITIES, Utility
 from nmt.errors import UserError
 from nmt.text.alignments import Link
 from nmt.text.blocks import blocks
@@ -67,28 +64,33 @@ class Engine(ABC):
         self.config = config
         self.max_source_tokens = max_source_tokens
         self.max_target_tokens = min(max_target_tokens, MAX_TARGET_TOKENS)
-        self._utility = _utility(config)
-        self._glossary = Glossary.read(config.terms)
-        self._constraints = ConstraintEncoder(tokenizer, self._glossary, self.max_target_tokens)
+        self.seed = 1
+        self.controls: list[Control] = []
+        self._kept: dict[Hashable, Any] = {}
 
     def with_search(self, config: DecodingConfig, seed: int) -> Self:
         """Return an engine with the same model and other settings; both may translate at the same time."""
         engine = copy(self)
         engine.config = config
-        choice = attrgetter("strategy", "utility", "comet")
-        if choice(config) != choice(self.config):
-            engine._utility = _utility(config)
-        if config.terms != self.config.terms:
-            engine._glossary = Glossary.read(config.terms)
-        # a new one, because it remembers the terms of all requests
-        engine._constraints = ConstraintEncoder(self.tokenizer, engine._glossary, self.max_target_tokens)
+        engine.prepare_search(seed)
         return engine
+
+    def prepare_search(self, seed: int) -> None:
+        """Make what depends on the settings of the search."""
+        self.seed = seed
+        setup = SearchSetup(self.config, self.tokenizer, self.device, self.max_target_tokens, self._kept)
+        self.controls = controls_for(setup)
+
+    @property
+    def maximises(self) -> str:
+        """The metric of `eval` that the search maximises, if there is one."""
+        return next((control.maximises for control in self.controls if control.maximises), "")
 
     @abstractmethod
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
-        """Return the best hypotheses of each source of a batch; sources end with EOS, hypotheses keep the constraints.
+        """Return what `config.search` finds for each source of a batch, before controls finish it.
 
-        They are the candidates if `config.strategy` is mbr. A sentence has none if the model gives no finite scores.
+        Sources end with EOS, hypotheses keep the constraints. A sentence without finite scores has no hypotheses.
         """
 
     @abstractmethod
@@ -129,7 +131,7 @@ class Engine(ABC):
             # A line of spaces counts as empty, even if the tokenizer would return tokens for it.
             sources = self.tokenizer.encode_source([each.text if each.text.strip() else "" for each in block])
             block_numbers = islice(line_numbers, len(block))
-            found = self.translate_ids(sources, self._constraints.encode(block), numbers=block_numbers, done=done)
+            found = self.translate_ids(sources, self._encode(block), numbers=block_numbers, done=done)
             scores = self._scores_of(sources, found) if token_scores else repeat(repeat(()))
             texts = [[self.tokenizer.decode(each.tokens) for each in hypotheses] for hypotheses in found]
             aligned = self._align(block, texts) if self.config.alignments else repeat(repeat(()))
@@ -155,11 +157,11 @@ class Engine(ABC):
 
         def search(batch: list[int]) -> list[list[Hypothesis]]:
             batch_constraints = [constraints[index] if constraints else UNCONSTRAINED for index in batch]
-            found = self.search([sentences[index] for index in batch], batch_constraints)
-            if self.config.strategy != "mbr":
-                return found
-            by_sentence = zip(batch, found, strict=True)
-            return [self._choose(candidates, sentences[index]) for index, candidates in by_sentence]
+            sources = [sentences[index] for index in batch]
+            found = self.search(sources, batch_constraints)
+            for control in self.controls:
+                found = control.finish(self, sources, batch_constraints, found)
+            return found
 
         batches, executor = self.plan([len(sentence) for sentence in sentences])
         with closing(executor.run(search, batches)) as finished:
@@ -225,23 +227,15 @@ class Engine(ABC):
                 found[index] = read(index, PieceAttention(each, source_words, target_words))
         return [found[index] for index in range(len(sources))]
 
+    def _encode(self, block: Sequence[Request]) -> list[Constraints] | None:
+        """Return what the translation of each request must contain; None if nothing."""
+        return next((found for control in self.controls if (found := control.encode(block)) is not None), None)
+
     def _align(self, block: Sequence[Request], texts: Sequence[Sequence[str]]) -> Iterator[Iterator[tuple[Link, ...]]]:
         """Yield the alignments of the translations of each line."""
         sources = [each.text for each, found in zip(block, texts, strict=True) for _ in found]
         links = iter(self.attention(sources, list(chain(*texts)), lambda _, pair: pair.links(self.config)))
         return (islice(links, len(found)) for found in texts)
-
-    def _choose(self, candidates: list[Hypothesis], source: Sequence[int]) -> list[Hypothesis]:
-        """Return the candidates with the least Bayes risk."""
-        if not candidates:
-            return []
-        utility = self._utility
-        assert utility is not None
-        tagged = source[0] in self.tokenizer.source_tags
-        text = self.tokenizer.decode_source(source[1:] if tagged else source)
-        return rank_by_utility(
-            candidates, self.tokenizer.decode, lambda translations: utility(translations, text), self.config.nbest
-        )
 
     def _scores_of(
         self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]]
@@ -267,11 +261,6 @@ class Engine(ABC):
                 "the rest is left out; split the line into sentences"
             )
         return [*source[:limit], EOS] if source else []
-
-
-def _utility(config: DecodingConfig) -> Utility | None:
-    """Return the utility of minimum Bayes risk; None for other searches, because COMET takes gigabytes."""
-    return UTILITIES[config.utility](config) if config.strategy == "mbr" else None
 
 
 def _candidate(

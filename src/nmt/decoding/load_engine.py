@@ -143,4 +143,4 @@ def _search_of_export(folder: Path) -> DecodingConfig:
     settings = folder / SETTINGS
     if not settings.is_file():  # exports of older versions have none
         return DecodingConfig()
-    return replace(from_yaml(settings.read_text(encoding="utf-8")).decoding, ensemble=[], well_formed=False)
+    return from_yaml(settings.read_text(encoding="utf-8")).decoding.for_any_engine

@@ -1,10 +1,10 @@
 """A model that was loaded: what `nmt.load` returns, and what the commands translate and score with."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.attention import Attention, compute_attention
@@ -15,37 +15,6 @@ from nmt.decoding.translation import Likelihood, Translation
 from nmt.decoding.word_details import WordProbability
 from nmt.errors import UserError, nearest
 from nmt.runs.checkpoint_record import CheckpointRecord
-
-
-class SearchOptions(TypedDict, total=False):
-    """Settings of one call of `LoadedModel.translate`. Each has the meaning of the setting `decoding.<name>`."""
-
-    strategy: str
-    beam: int
-    nbest: int
-    alpha: float
-    noise: float
-    extra_length: int
-    well_formed: bool
-    batch_tokens: int
-    temperature: float
-    top_k: int
-    top_p: float
-    epsilon: float
-    candidates: int
-    candidates_by: str
-    utility: str
-    comet: str
-    no_repeat_ngram: int
-    min_length: int
-    suppress_unknown: bool
-    groups: int
-    diversity: float
-    terms: str
-    alignments: bool
-    alignment_layer: int
-    alignment_head: int
-    alignment_state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +37,7 @@ class LoadedModel:
         *,
         token_scores: bool = False,
         seed: int = 1,
-        **options: Unpack[SearchOptions],
+        **options: Any,
     ) -> list[Translation]:
         """Translate lines of text, and return the translations in the same order.
 
@@ -77,7 +46,7 @@ class LoadedModel:
                 a warning. A `Request` is a line with constraints on its translation.
             token_scores: whether candidates have their tokens with log-probabilities, which takes an extra pass.
             seed: seed of the samples, if strategy is "sample".
-            options: settings of the search that differ from those that the model was loaded with.
+            options: settings of the search (`decoding.<name>`) that differ from those that the model was loaded with.
         """
         if isinstance(lines, str):
             raise TypeError("translate takes a list of lines, not a single text: translate([text])")
@@ -117,7 +86,7 @@ class LoadedModel:
         ranked = sorted(probabilities.items(), key=lambda word: -word[1])
         return [WordProbability(*word) for word in ranked]
 
-    def _search(self, options: SearchOptions) -> DecodingConfig:
+    def _search(self, options: Mapping[str, Any]) -> DecodingConfig:
         """Return the settings of a search: those of the engine, but for `options`."""
         known = {field.name for field in fields(DecodingConfig)}
         for name in options:

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -16,14 +15,12 @@ from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.alignments import AlignmentSource
 from nmt.decoding.attention import Weights
 from nmt.decoding.batches import DecodingPlan, cpu_plan, same_plan, serial_plan
-from nmt.decoding.beam import Hypothesis, ensemble_scorers, length_penalty
+from nmt.decoding.beam import Hypothesis, ensemble_scorers
 from nmt.decoding.constraints import Constraints
+from nmt.decoding.control import SearchBatch, search
 from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.decoding.next_words import MAX_PIECES, Word, next_words
-from nmt.decoding.noise import sentence_seeds
-from nmt.decoding.search import ConfiguredSearch
-from nmt.decoding.tree_constraint import TreeSymbols, only_trees
 from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.cpu.prepared_weights import prepare_for_cpu
@@ -31,7 +28,7 @@ from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.model.working_weights import in_precision
 from nmt.runs.checkpoints import Checkpoint, check_weights
-from nmt.text.special import BOS, EOS
+from nmt.text.special import BOS
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
 MAX_SCORED_ROWS = 512
@@ -61,69 +58,46 @@ class TorchEngine(Engine):
         self.models = [prepare(model, precision) for model in models]
         self.device = device
         self._target_pieces = tokenizer.vocabularies[1]
-        self._prepare_search(seed)
+        self.prepare_search(seed)
 
-    def with_search(self, config: DecodingConfig, seed: int) -> Self:
-        """See `Engine.with_search`."""
-        engine = super().with_search(config, seed)
-        engine._prepare_search(seed)
-        return engine
-
-    def _prepare_search(self, seed: int) -> None:
-        """Make what depends on the settings of the search."""
-        self.seed, trees = seed, self.config.well_formed
+    def prepare_search(self, seed: int) -> None:
+        """See `Engine.prepare_search`."""
+        super().prepare_search(seed)
         shape = self.models[0].config
         AlignmentSource.chosen(self.config, shape.decoder_depth, shape.heads)  # refuses what the model lacks
-        self._search = ConfiguredSearch(self.config.search, self._target_pieces, self.device)
-        begins_word = [piece.startswith(SPACE_MARK) for piece in (self.tokenizer.vocabularies[0] if trees else [])]
-        self._begins_word = torch.tensor(begins_word, device=self.device)
-        self._tree_symbols = TreeSymbols.of(self._target_pieces, self.device) if trees else None
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`. A CPU decodes batches in parallel."""
         config = self.config.search
         if self.device.type != "cpu":
             return serial_plan(lengths, config.batch_tokens)
-        hypotheses = config.nbest if config.strategy == "sample" else config.beam
+        hypotheses = max(self._copies, config.beam if config.strategy == "beam" else 1)
         make_plan = same_plan if self.same_batches else cpu_plan
         return make_plan(lengths, config.batch_tokens, hypotheses)
 
+    @property
+    def _copies(self) -> int:
+        """How often each sentence stands in a batch."""
+        return max((control.copies for control in self.controls), default=1)
+
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`."""
-        found = self._search_batch(sources, constraints)
-        return self._without_noise(found, sources, constraints) if self.config.noise else found
-
-    def _search_batch(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
-        """Search for translations of each source, with the scores of the search."""
-        copies, source = self.config.copies, Packed.from_sentences(sources).to(self.device)
+        copies, source = self._copies, Packed.from_sentences(sources).to(self.device)
         max_lengths = self._max_lengths(source, constraints).repeat_interleave(copies)
-        seeds = sentence_seeds(sources, self.seed, self.device).repeat_interleave(copies)
+        batch = SearchBatch(
+            [tokens for tokens in sources for _ in range(copies)],
+            max_lengths,
+            [each for each in constraints for _ in range(copies)],
+            copies,
+            self.seed,
+        )
         with self._inference():
             caches = [model.start(source) for model in self.models]
             for cache in caches:
                 cache.repeat(copies)
             advances = zip(self.models, caches, strict=True)
             scorer = ensemble_scorers([partial(model.advance, state=cache) for model, cache in advances])
-            if self._tree_symbols is not None:
-                words = [int(self._begins_word[tokens].sum()) for tokens in sources]
-                counts = torch.tensor(words, device=self.device).repeat_interleave(copies)
-                scorer = only_trees(scorer, self._tree_symbols, counts, max_lengths)
-            copied = [constraint for constraint in constraints for _ in range(copies)]
-            return self._search(scorer, max_lengths, copied, seeds)
-
-    def _without_noise(
-        self, found: list[list[Hypothesis]], sources: list[list[int]], constraints: list[Constraints]
-    ) -> list[list[Hypothesis]]:
-        """Return the same hypotheses with the scores that the model gives them without noise."""
-        rows = [(index, each.tokens) for index, hypotheses in enumerate(found) for each in hypotheses]
-        if not rows:
-            return found
-        scores = self.label_scores([sources[index] for index, _ in rows], [[*tokens, EOS] for _, tokens in rows])
-        scored: list[list[Hypothesis]] = [[] for _ in found]
-        for (index, tokens), token_scores in zip(rows, scores, strict=True):
-            total = sum(token_scores[len(constraints[index].forced) :])
-            scored[index].append(Hypothesis(tokens, total / length_penalty(len(tokens) + 1, self.config.alpha), total))
-        return scored
+            return search(scorer, batch, self.config.search, self.controls)
 
     def next_words(self, source: str, beginning: str, count: int) -> list[Word]:
         """Return the words that are most likely to follow the beginning of a translation."""

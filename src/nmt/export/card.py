@@ -128,17 +128,8 @@ def _scores(facts: CardFacts) -> list[str]:
     lines = ["| corpus | split | score | | translated by | signature |", "|---|---|---|---|---|---|"]
     for each in facts.evaluations:
         engine = "nmt" if each.engine == "torch" else "this export"
-        translator = f"{engine}, {describe_search(each.decoding)}" if each.decoding else engine
+        translator = f"{engine}, {each.decoding.in_words}" if each.decoding else engine
         for name, score in each.scores.items():
             cells = (each.corpus, each.split, name, f"{score.score:.2f}", translator)
             lines.append(f"| {' | '.join(cells)} | `{score.signature.replace('|', ' ')}` |")
     return [*lines, ""]
-
-
-def describe_search(decoding: DecodingConfig) -> str:
-    """Return the search that produced translations, with its settings."""
-    if decoding.strategy == "sample":
-        return "sampled"
-    if decoding.strategy == "mbr":
-        return f"minimum Bayes risk ({decoding.utility}) of {decoding.candidates} candidates"
-    return f"beam {decoding.beam}, GNMT's length penalty {decoding.alpha:g}"

@@ -15,12 +15,14 @@ import torch
 from sacrebleu.metrics.chrf import CHRF
 
 from nmt.compute.executor import Executor, Parallelism
+from nmt.config.compose import compose
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding import batches
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine, load_model
-from nmt.decoding.utilities import UTILITIES, Matrix, Utility
 from nmt.errors import UserError
+from nmt.features.minimum_bayes_risk.settings import RiskDecoding
+from nmt.features.minimum_bayes_risk.utilities import UTILITIES, Matrix, Utility
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
@@ -411,28 +413,32 @@ def test_a_checkpoint_with_the_tokenizers_of_another_run_is_refused(tokenizer: T
         load_model(checkpoint(tmp_path, model, two), replace(model.config, tie_embeddings=True), CPU)
 
 
+def with_settings(config: DecodingConfig, **settings: Any) -> DecodingConfig:
+    return replace(config, **settings)
+
+
 def test_the_model_of_a_utility_is_loaded_for_minimum_bayes_risk_only(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[str] = []
 
-    def load(config: DecodingConfig) -> Utility:
+    def load(config: RiskDecoding) -> Utility:
         loaded.append(config.comet)
         return lambda texts, source: np.ones((len(texts), len(texts)))
 
     monkeypatch.setitem(UTILITIES, "comet", load)
-    beam = DecodingConfig(extra_length=6, utility="comet", comet="model")
-    risk = replace(beam, strategy="mbr", candidates=2)
+    beam = compose(["decoding.extra_length=6", "decoding.utility=comet", "decoding.comet=model"]).decoding
+    risk = with_settings(beam, strategy="mbr", candidates=2)
     engine = TorchEngine([random_model(tokenizer)], tokenizer, beam, CPU)
     list(engine.translate(LINES))
-    list(engine.with_search(replace(beam, alpha=1.0, comet="other"), 1).translate(LINES))
+    list(engine.with_search(with_settings(beam, alpha=1.0, comet="other"), 1).translate(LINES))
     assert not loaded
     by_risk = engine.with_search(risk, 1)
     assert loaded == ["model"]
     assert [each.candidates[0].score for each in by_risk.translate(["a dog"])] == [1.0]
     by_risk.with_search(replace(risk, nbest=2), 2)
     assert loaded == ["model"]
-    by_risk.with_search(replace(risk, comet="other"), 1)
+    by_risk.with_search(with_settings(risk, comet="other"), 1)
     TorchEngine([random_model(tokenizer)], tokenizer, risk, CPU)
     assert loaded == ["model", "other", "model"]
 

@@ -101,8 +101,6 @@ class Config:
             )
         if trees and self.training.valid_sentences:
             raise ConfigError(f"training.valid_sentences needs text to score with BLEU, not {TREES}: set it to 0")
-        if self.decoding.well_formed and not trees:
-            raise ConfigError(f"decoding.well_formed=true needs data.target_lang={TREES}")
 
     def _check_averaging(self) -> None:
         """Make sure that training keeps the checkpoints to average."""

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 
 from nmt.config.saved import flatten
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.schema import Config
 from nmt.estimate.parameters import count_parameters, describe_depth, training_flops
 from nmt.evaluation.metrics import title
 from nmt.evaluation.record import EvaluationRecord
@@ -90,13 +90,7 @@ def scored_checkpoint(record: EvaluationRecord) -> str:
         return ""
     averaged = len(checkpoint.averaged_from)
     name = f"{checkpoint.name} of {averaged}" if averaged else checkpoint.name
-    return f"checkpoint {name}, step {checkpoint.step:,}; {_search(decoding)}"
-
-
-def _search(decoding: DecodingConfig) -> str:
-    if decoding.strategy == "mbr":
-        return f"minimum Bayes risk ({decoding.utility}) of {decoding.candidates} candidates"
-    return f"beam {decoding.beam}, length penalty {decoding.alpha:g}" if decoding.strategy == "beam" else "sampled"
+    return f"checkpoint {name}, step {checkpoint.step:,}; {decoding.in_words}"
 
 
 def operations(count: float) -> str:

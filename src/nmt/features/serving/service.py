@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from nmt.decoding.glossary import Glossary
 from nmt.decoding.request import Request
 from nmt.features.serving import markup
 from nmt.features.serving.batcher import Batcher
@@ -14,6 +13,7 @@ from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, Task
 from nmt.features.serving.sentences import Span, join, sentences
 from nmt.features.serving.settings import ServeConfig
+from nmt.text.glossary import Glossary
 
 Terms = Sequence[tuple[str, str]]
 """Terms of the source language, each with the one that must translate it."""

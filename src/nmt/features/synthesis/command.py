@@ -2,15 +2,16 @@
 
 import json
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from tqdm import tqdm
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
+from nmt.config.checks import NAMES_A_FILE
 from nmt.config.saved import flatten
-from nmt.config.schema import Config
+from nmt.config.schema import Config, DecodingConfig
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.errors import UserError
@@ -53,6 +54,16 @@ def run(config: Config) -> None:
             _report(folder)
 
 
+def _checksums_of_files(decoding: DecodingConfig) -> dict[str, str]:
+    """Return the checksums of the files that settings name."""
+    named = {
+        each.name: getattr(decoding, each.name)
+        for each in fields(decoding)
+        if each.metadata.keys() & NAMES_A_FILE.keys()
+    }
+    return {name: checksum(Path(file)) if file else "" for name, file in named.items()}
+
+
 def _path(config: Config) -> Path:
     """Return the folder to write."""
     return Path(config.of(SynthesizeConfig).folder or Path(config.paths.data) / "synthetic" / config.name)
@@ -61,11 +72,10 @@ def _path(config: Config) -> Path:
 def _made_with(config: Config, machine: Machine, text: InputText, loaded: LoadedModel) -> dict[str, object]:
     """Return everything on which the translations depend."""
     checkpoint = loaded.checkpoint
-    terms = config.decoding.terms
     decoding = {
         **asdict(config.decoding),
         "ensemble": [member.sha256 for member in checkpoint.ensemble],
-        "terms": checksum(Path(terms)) if terms else "",
+        **_checksums_of_files(config.decoding),
     }
     return {
         "input": text.checksum,

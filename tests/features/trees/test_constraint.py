@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
+from typing import cast
 
 import pytest
 import torch
@@ -9,9 +10,10 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import NextTokenScorer, beam_search
-from nmt.decoding.sampling import sample
-from nmt.decoding.tree_constraint import TreeSymbols, only_trees
 from nmt.errors import UserError
+from nmt.features.sampling.sample import sample
+from nmt.features.sampling.settings import SamplingDecoding
+from nmt.features.trees.constraint import TreeSymbols, only_trees
 from nmt.parsing.linearise import parse_line
 
 VOCABULARY = ["<unk>", "<pad>", "<s>", "</s>", "▁(A", "▁(B", "▁)A", "▁)B", "▁.", "▁XX", "▁(C"]
@@ -68,7 +70,14 @@ def test_every_sample_is_a_tree_over_the_words(seed: int) -> None:
     words = [1, 3, 12]
     scorer, max_lengths = restricted([count for count in words for _ in range(4)], [20] * 12, seed)
     config = DecodingConfig(strategy="sample", nbest=4)
-    found = sample(scorer, max_lengths, config, (torch.arange(3) + 10 * seed).repeat_interleave(4))
+    found = sample(
+        scorer,
+        max_lengths,
+        4,
+        config.alpha,
+        cast(SamplingDecoding, config),
+        (torch.arange(3) + 10 * seed).repeat_interleave(4),
+    )
     for count, hypotheses in zip(words, found, strict=True):
         assert all(is_tree(line(each.tokens), count) for each in hypotheses)
 

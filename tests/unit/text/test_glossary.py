@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.decoding.glossary import Glossary
 from nmt.errors import UserError
+from nmt.text.glossary import Glossary
 
 TERMS = {"machine": "Maschine", "machine learning": "maschinelles Lernen", "US": "USA", "don't": "nicht", "C++": "C++"}
 

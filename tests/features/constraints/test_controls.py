@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import torch
@@ -10,14 +12,17 @@ from torch import Tensor
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
-from nmt.decoding.controls import forbid
-from nmt.decoding.search import ConfiguredSearch
+from nmt.decoding.control import SearchBatch, SearchSetup, controls_for
+from nmt.decoding.control import search as search_under
 from nmt.errors import ConfigError, UserError
+from nmt.features.restrictions.restrictions import forbid
 from nmt.text.special import EOS, PAD, UNK
+from nmt.text.tokenizer import Tokenizer
 from tests.unit.decoding.toys import Prefix, Toy, ToyScorer, exhaustive, found
 
 A, B, C = 4, 5, 6
 VOCABULARY = ["<unk>", "<pad>", "<s>", "</s>", "▁a", "b", "▁ab"]
+TOKENIZER = cast(Tokenizer, SimpleNamespace(vocabularies=(VOCABULARY, VOCABULARY)))
 LIMIT = 5
 EVERYTHING = 2000  # more than there are sentences of at most LIMIT tokens
 Allowed = Callable[[Prefix], bool]
@@ -27,11 +32,14 @@ def search(
     toys: Sequence[Toy], limits: Sequence[int], constraints: Sequence[Constraints] = (), **settings: float | str | bool
 ) -> list[list[Hypothesis]]:
     config = DecodingConfig(**settings)  # type: ignore[arg-type]
-    run = ConfiguredSearch(config, VOCABULARY, torch.device("cpu"))
+    setup = SearchSetup(config, TOKENIZER, torch.device("cpu"), max_tokens=100)
+    controls = controls_for(setup)
+    copies = max((control.copies for control in controls), default=1)
     sentences = zip(toys, limits, constraints or [UNCONSTRAINED] * len(toys), range(len(toys)), strict=True)
-    copied = [sentence for sentence in sentences for _ in range(config.copies)]
-    toys, limits, constraints, seeds = zip(*copied, strict=True)
-    return run(ToyScorer(toys), torch.tensor(limits), constraints, torch.tensor(seeds))
+    copied = [sentence for sentence in sentences for _ in range(copies)]
+    toys, limits, constraints, numbers = zip(*copied, strict=True)
+    batch = SearchBatch([[number] for number in numbers], torch.tensor(limits), constraints, copies)
+    return search_under(ToyScorer(toys), batch, config.search, controls)
 
 
 def repeats(words: Prefix, size: int) -> bool:
@@ -108,8 +116,8 @@ def test_a_search_without_controls_calls_the_model_itself(
         assert choose is None
         return []
 
-    monkeypatch.setattr("nmt.decoding.search.beam_search", record)
-    monkeypatch.setattr("nmt.decoding.search.sample", record)
+    monkeypatch.setattr("nmt.decoding.control.beam_search", record)
+    monkeypatch.setattr("nmt.features.sampling.control.sample", record)
     search([Toy(1)], [5], [UNCONSTRAINED], **settings)
     assert [isinstance(scorer, ToyScorer) for scorer in scorers] == [plain]
 
@@ -205,10 +213,10 @@ def test_diverse_beams_differ_more_than_others() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beam": 4, "groups": 3}, "decoding.groups=3 does not divide decoding.beam=4"),
-        ({"strategy": "sample", "groups": 2}, "need a beam"),
-        ({"strategy": "mbr", "terms": "terms.tsv"}, "need a beam"),
-        ({"strategy": "mbr", "candidates": 6, "candidates_by": "beam", "groups": 4}, "divide decoding.candidates=6"),
+        ({"beam": 4, "groups": 3}, "decoding.groups=3 does not divide the beam of 4"),
+        ({"strategy": "sample", "groups": 2}, "needs a beam"),
+        ({"strategy": "mbr", "terms": "terms.tsv"}, "needs a beam"),
+        ({"strategy": "mbr", "candidates": 6, "candidates_by": "beam", "groups": 4}, "does not divide the beam of 6"),
         ({"strategy": "mbr", "candidates": 3, "nbest": 4}, "decoding.nbest=4 is more than decoding.candidates=3"),
         ({"epsilon": 1.0}, "decoding.epsilon=1.0 must be at least 0 and below 1"),
         ({"utility": "ter"}, "decoding.utility=ter is not one of chrf, bleu"),
@@ -233,6 +241,6 @@ def test_controls_that_are_off_leave_the_scores_alone() -> None:
         calls.append(torch.zeros(len(tokens), 7))
         return calls[-1]
 
-    run = ConfiguredSearch(DecodingConfig(), VOCABULARY, torch.device("cpu"))
-    constraints = [UNCONSTRAINED]
-    assert run._begun(run._controlled(scorer, torch.tensor([3]), constraints), constraints) is scorer
+    batch = SearchBatch([[1]], torch.tensor([3]), [UNCONSTRAINED])
+    for control in controls_for(SearchSetup(DecodingConfig(), TOKENIZER, torch.device("cpu"), max_tokens=100)):
+        assert control.begin(scorer, batch) == (scorer, None)

@@ -10,9 +10,9 @@ tokens from which a row is drawn.
 import torch
 from torch import Tensor
 
-from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import NEVER, Hypothesis, NextTokenScorer, length_penalty, remaining, top
-from nmt.decoding.noise import SeededNoise
+from nmt.features.sampling.noise import SeededNoise
+from nmt.features.sampling.settings import SamplingDecoding
 from nmt.text.special import BOS, EOS, PAD
 
 CACHED_ROWS = 128
@@ -20,17 +20,19 @@ CACHED_ROWS = 128
 
 
 def sample(
-    scorer: NextTokenScorer, max_lengths: Tensor, config: DecodingConfig, seeds: Tensor
+    scorer: NextTokenScorer, max_lengths: Tensor, count: int, alpha: float, config: SamplingDecoding, seeds: Tensor
 ) -> list[list[Hypothesis]]:
-    """Draw `config.nbest` translations of each sentence, and return them with the best score first.
+    """Draw `count` translations of each sentence, and return them with the best score first.
 
     Args:
         scorer: scores the next tokens of the samples.
         max_lengths: (B,) longest translation of each sample; its last token can only be EOS.
-        config: temperature, epsilon, top_k, top_p, the number of samples and the length penalty.
+        count: the number of samples.
+        alpha: the exponent of the length penalty.
+        config: temperature, epsilon, top_k and top_p.
         seeds: (B,) the seed of each sample's sentence.
     """
-    count, device = config.nbest, max_lengths.device
+    device = max_lengths.device
     samples = torch.arange(len(max_lengths), device=device)  # (R,) the sample of each row
     tokens, parents = torch.full_like(max_lengths, BOS), samples
     noise = SeededNoise(seeds + samples % count)
@@ -47,10 +49,10 @@ def sample(
         samples, tokens = samples[parents], tokens[parents]
         noise.extend(tokens, parents)
         length += 1
-    return _hypotheses(drawn.unflatten(0, (-1, count)), totals.view(-1, count), config.alpha)
+    return _hypotheses(drawn.unflatten(0, (-1, count)), totals.view(-1, count), alpha)
 
 
-def _draw(scores: Tensor, at_limit: Tensor, config: DecodingConfig, noise: SeededNoise) -> tuple[Tensor, Tensor]:
+def _draw(scores: Tensor, at_limit: Tensor, config: SamplingDecoding, noise: SeededNoise) -> tuple[Tensor, Tensor]:
     """Draw a token for each row of scores (R, V), or EOS for rows at their limit; return it and its log-probability."""
     size = CACHED_ROWS if scores.device.type == "cpu" else len(scores)
     parts = zip(scores.split(size), at_limit.split(size), noise.split(size), strict=True)
@@ -58,7 +60,7 @@ def _draw(scores: Tensor, at_limit: Tensor, config: DecodingConfig, noise: Seede
     return torch.cat(tokens), torch.cat(log_probabilities)
 
 
-def _draw_part(scores: Tensor, at_limit: Tensor, noise: SeededNoise, config: DecodingConfig) -> tuple[Tensor, Tensor]:
+def _draw_part(scores: Tensor, at_limit: Tensor, noise: SeededNoise, config: SamplingDecoding) -> tuple[Tensor, Tensor]:
     """See `_draw`."""
     log_probabilities = scores.log_softmax(1, dtype=torch.float32)
     allowed = (1 - log_probabilities[:, [PAD, BOS]].exp().sum(1)).clamp(min=0)  # the probability of all other tokens
@@ -93,7 +95,7 @@ def _possible(scores: Tensor, least: Tensor, top_k: int) -> Tensor:
     return possible
 
 
-def _nucleus(scores: Tensor, config: DecodingConfig) -> Tensor:
+def _nucleus(scores: Tensor, config: SamplingDecoding) -> Tensor:
     """Set scores (R, C) to -inf, except the fewest whose probabilities reach `top_p`."""
     if config.top_p == 1:
         return scores

@@ -7,7 +7,7 @@ import torch
 
 from nmt.decoding.constraints import Constraints
 from nmt.text.special import EOS, UNK
-from tests.unit.decoding.test_controls import EVERYTHING, LIMIT, A, B, C, search
+from tests.features.constraints.test_controls import EVERYTHING, LIMIT, A, B, C, search
 from tests.unit.decoding.toys import Prefix, Toy, exhaustive, found
 
 Terms = tuple[Prefix, ...]

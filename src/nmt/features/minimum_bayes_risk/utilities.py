@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from nmt.config.schema import DecodingConfig
 from nmt.decoding.comet import comet_utility
+from nmt.features.minimum_bayes_risk.settings import RiskDecoding
 
 Matrix = NDArray[np.float64]
 Utility = Callable[[Sequence[str], str], Matrix]
@@ -57,7 +57,7 @@ def bleu(texts: Sequence[str], _: str) -> Matrix:
     return np.where(matches.any(0), 100 * np.exp(mean + brevity), 0.0)
 
 
-UTILITIES: Mapping[str, Callable[[DecodingConfig], Utility]] = {
+UTILITIES: Mapping[str, Callable[[RiskDecoding], Utility]] = {
     "chrf": lambda _: chrf,
     "bleu": lambda _: bleu,
     "comet": lambda config: comet_utility(config.comet, "decoding.comet"),

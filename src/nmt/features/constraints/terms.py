@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.decoding.beam import NEVER, Candidates, NextTokenScorer, top
+from nmt.decoding.constraints import distinct_tokens
 from nmt.text.special import EOS, PAD
 
 
@@ -129,10 +130,3 @@ def _deal(needs: Tensor, possible: Tensor) -> Tensor:
     ranks = F.one_hot(needs, levels).cumsum(1).gather(2, needs[:, :, None]).squeeze(2)
     order = (ranks * levels + needs).masked_fill(~possible, torch.iinfo(torch.int64).max)
     return order.argsort(dim=1, stable=True)
-
-
-def distinct_tokens(terms: Sequence[Sequence[Sequence[int]]], device: torch.device) -> Tensor:
-    """Return the different tokens (B, M) in the terms of each sentence, filled up with PAD."""
-    distinct = [sorted({token for term in each for token in term}) for each in terms]
-    most = max(map(len, distinct))
-    return torch.tensor([[*each, *[PAD] * (most - len(each))] for each in distinct], dtype=torch.int64, device=device)

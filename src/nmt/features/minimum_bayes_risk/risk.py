@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from nmt.decoding.beam import Hypothesis
-from nmt.decoding.utilities import Matrix
+from nmt.features.minimum_bayes_risk.utilities import Matrix
 
 
 def rank_by_utility(

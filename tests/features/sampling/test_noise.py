@@ -15,7 +15,7 @@ from fuzz.prepared import tiny_run
 from nmt.compute.machine import prepare_machine
 from nmt.decoding.beam import Hypothesis, beam_search, length_penalty
 from nmt.decoding.load_engine import load_engine
-from nmt.decoding.noise import SeededNoise, noisy_scorer, sentence_seeds
+from nmt.features.sampling.noise import SeededNoise, noisy_scorer, sentence_seeds
 from nmt.text.special import BOS, EOS
 
 CPU = torch.device("cpu")

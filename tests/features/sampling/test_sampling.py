@@ -3,17 +3,19 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import cast
 
 import pytest
 import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding import sampling
 from nmt.decoding.beam import Hypothesis, NextTokenScorer, beam_search
-from nmt.decoding.beginnings import force_prefixes
-from nmt.decoding.noise import SeededNoise
-from nmt.decoding.sampling import sample
+from nmt.features.constraints.beginnings import force_prefixes
+from nmt.features.sampling import sample as module
+from nmt.features.sampling.noise import SeededNoise
+from nmt.features.sampling.sample import sample
+from nmt.features.sampling.settings import SamplingDecoding
 from nmt.text.special import BOS, EOS, PAD
 from tests.unit.decoding.toys import WORDS, Prefix, Toy, ToyScorer
 
@@ -42,8 +44,9 @@ def draw(
     scorer: NextTokenScorer, limits: Sequence[int], seeds: Sequence[int], count: int, **settings: float
 ) -> list[list[Hypothesis]]:
     config = DecodingConfig(strategy="sample", nbest=count, **settings)  # type: ignore[arg-type]
+    sampling = cast(SamplingDecoding, config)
     limits_of_samples, seeds_of_samples = (torch.tensor(each).repeat_interleave(count) for each in (limits, seeds))
-    return sample(scorer, limits_of_samples, config, seeds_of_samples)
+    return sample(scorer, limits_of_samples, count, config.alpha, sampling, seeds_of_samples)
 
 
 def drawn(count: int, **settings: float) -> list[list[Hypothesis]]:
@@ -130,7 +133,7 @@ def plain_sample(
 def test_samples_are_those_that_are_drawn_one_by_one_and_finished_ones_leave(
     settings: dict[str, float], rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampling, "CACHED_ROWS", rows)
+    monkeypatch.setattr(module, "CACHED_ROWS", rows)
     toys, limits, seeds, count = [Toy(seed, 1.0) for seed in range(4)], [9, 5, 2, 9], [7, 3, 3, 10**6], 6
     scorer = ToyScorer([toy for toy in toys for _ in range(count)])
     found = draw(scorer, limits, seeds, count, **settings)

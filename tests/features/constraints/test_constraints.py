@@ -3,9 +3,9 @@
 import pytest
 
 from nmt.config.schema import TokenizerConfig
-from nmt.decoding.constraints import ConstraintEncoder
-from nmt.decoding.glossary import Glossary
 from nmt.decoding.request import Request
+from nmt.features.constraints.control import ConstraintEncoder
+from nmt.text.glossary import Glossary
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
 from tests.unit.export.models import LINES

@@ -1,0 +1,114 @@
+"""What is asked of translations: their beginnings, and the terms that must stand in them."""
+
+from collections.abc import Sequence
+
+from nmt.decoding.beam import Choose, NextTokenScorer
+from nmt.decoding.constraints import Constraints
+from nmt.decoding.control import FORCES, Control, SearchBatch, SearchSetup
+from nmt.decoding.request import Request
+from nmt.errors import UserError
+from nmt.features.constraints.beginnings import Spellings, finish_words, force_prefixes, spellings_of
+from nmt.features.constraints.settings import terms_file
+from nmt.features.constraints.terms import RequiredTerms
+from nmt.text.glossary import Glossary
+from nmt.text.special import UNK
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer, is_byte
+
+
+def constraint_control(setup: SearchSetup) -> Control:
+    """Return what keeps the constraints of requests, which any search may have."""
+    file = terms_file(setup.config)
+    glossary = setup.once(("glossary", file), lambda: Glossary.read(file))
+    return ConstraintControl(setup, ConstraintEncoder(setup.tokenizer, glossary, setup.max_tokens))
+
+
+class ConstraintControl(Control):
+    """Searches only translations that keep their constraints."""
+
+    order = FORCES
+
+    def __init__(self, setup: SearchSetup, encoder: "ConstraintEncoder") -> None:
+        self._encoder, self._config, self._device = encoder, setup.config.search, setup.device
+        self._vocabulary, self._once = setup.tokenizer.vocabularies[1], setup.once
+
+    def encode(self, requests: Sequence[Request]) -> list[Constraints] | None:
+        """See `Control.encode`."""
+        return self._encoder.encode(requests)
+
+    def begin(self, scorer: NextTokenScorer, batch: SearchBatch) -> tuple[NextTokenScorer, Choose | None]:
+        """See `Control.begin`."""
+        constraints = batch.constraints
+        if any(each.last_word or each.word_ends for each in constraints):
+            scorer = finish_words(
+                scorer,
+                self._spellings,
+                [len(each.forced) for each in constraints],
+                ["".join(self._vocabulary[token] for token in each.last_word) for each in constraints],
+                [each.word_ends for each in constraints],
+            )
+        if any(each.forced for each in constraints):
+            scorer = force_prefixes(scorer, [each.forced for each in constraints], self._device)
+        if not any(each.terms for each in constraints):
+            return scorer, None
+        if self._config.strategy != "beam":
+            raise UserError("terms need a beam: samples cannot have them")
+        beam = self._config.beam // batch.copies
+        terms = RequiredTerms([each.terms for each in constraints], batch.max_lengths, self._spellings.after_word, beam)
+        return terms.wrap(scorer), terms.choose
+
+    @property
+    def _spellings(self) -> Spellings:
+        return self._once("spellings", lambda: spellings_of(tuple(self._vocabulary), self._device))
+
+
+class ConstraintEncoder:
+    """Encodes the constraints of requests."""
+
+    def __init__(self, tokenizer: Tokenizer, glossary: Glossary, max_tokens: int) -> None:
+        """Add the terms of a glossary; no translation may have more than `max_tokens` tokens."""
+        self._tokenizer = tokenizer
+        self._glossary = glossary
+        self._max_tokens = max_tokens
+        self._terms: dict[str, tuple[int, ...]] = {}
+        for term in glossary.targets:
+            self._term(term)
+
+    def encode(self, requests: Sequence[Request]) -> list[Constraints] | None:
+        """Return the constraints of each request, or None if there are none."""
+        terms = [(*request.terms, *self._glossary.find(request.text)) for request in requests]
+        if not any(terms) and not any(request.beginning for request in requests):
+            return None
+        # without spaces at the end, which the tokenizer could make a word piece of their own
+        beginnings = self._tokenizer.encode_target([request.beginning.rstrip() for request in requests])
+        return [self._encode(*each) for each in zip(requests, beginnings, terms, strict=True)]
+
+    def _encode(self, request: Request, tokens: list[int], terms: Sequence[str]) -> Constraints:
+        """Return the constraints of a request, given the tokens of its beginning and its terms."""
+        required = tuple(dict.fromkeys(map(self._term, terms)))
+        room = self._max_tokens - 1 - sum(map(len, required))
+        if room < 0:
+            raise UserError(f"the terms of a line need more than {self._max_tokens - 1:,} tokens: give fewer terms")
+        if len(tokens) > room:
+            return Constraints(tuple(tokens[:room]), terms=required)
+        if request.beginning[-1:].isspace():
+            return Constraints(tuple(tokens), word_ends=bool(tokens), terms=required)
+        start = self._start_of_last_word(tokens)
+        return Constraints(tuple(tokens[:start]), tuple(tokens[start:]), terms=required)
+
+    def _start_of_last_word(self, tokens: list[int]) -> int:
+        """Return where the last word begins, or the end if it has characters that the vocabulary lacks."""
+        pieces = self._tokenizer.target_pieces(tokens)
+        start = max((place for place, piece in enumerate(pieces) if piece.startswith(SPACE_MARK)), default=0)
+        lacks = UNK in tokens[start:] or any(map(is_byte, pieces[start:]))
+        return len(tokens) if lacks else start
+
+    def _term(self, term: str) -> tuple[int, ...]:
+        """Return the tokens of a term."""
+        if term not in self._terms:
+            (tokens,) = self._tokenizer.encode_target([term])
+            if not tokens or UNK in tokens:
+                raise UserError(
+                    f"the term {term!r} has characters that the model cannot write: write it otherwise, or leave it out"
+                )
+            self._terms[term] = tuple(tokens)
+        return self._terms[term]

@@ -1,0 +1,56 @@
+"""The settings of minimum Bayes risk."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from nmt.config.checks import check_between, check_choice
+from nmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from nmt.config.schema import DecodingConfig
+
+STRATEGY = "mbr"
+"""The value of `decoding.strategy`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiskDecoding:
+    """How candidates are found and compared."""
+
+    candidates: int = 64
+    """Candidates per sentence for minimum Bayes risk."""
+    candidates_by: str = "sample"
+    """How candidates are found: sample (narrowed by epsilon, top_k, top_p and temperature), or beam."""
+    utility: str = "chrf"
+    """Agreement of two candidates for minimum Bayes risk: chrf, bleu or comet."""
+    comet: str = ""
+    """Model of COMET for `utility=comet`: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging
+    Face. It needs the package unbabel-comet."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("decoding.candidates_by", self.candidates_by, ("sample", "beam"))
+        check_choice("decoding.utility", self.utility, ("chrf", "bleu", "comet"))
+        if self.utility == "comet" and not self.comet:
+            raise ConfigError(
+                "decoding.utility=comet needs a model: set decoding.comet to a folder or to a name such as "
+                "Unbabel/wmt22-comet-da"
+            )
+        check_between("decoding.candidates", self.candidates, 1, 10_000)
+        config = cast("DecodingConfig", self)
+        if config.strategy == STRATEGY and config.nbest > self.candidates:
+            raise ConfigError(f"decoding.nbest={config.nbest} is more than decoding.candidates={self.candidates}")
+
+
+def search_for_candidates(config: "DecodingConfig") -> "DecodingConfig":
+    """Return the settings of the search for candidates."""
+    if config.strategy != STRATEGY:
+        return config
+    risk = cast(RiskDecoding, config)
+    return replace(config, strategy=risk.candidates_by, beam=risk.candidates, nbest=risk.candidates)
+
+
+def in_words(config: "DecodingConfig") -> str:
+    """Name the search; empty if it is another one."""
+    risk = cast(RiskDecoding, config)
+    return f"minimum Bayes risk ({risk.utility}) of {risk.candidates} candidates" if config.strategy == STRATEGY else ""

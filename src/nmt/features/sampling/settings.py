@@ -1,0 +1,44 @@
+"""The settings of random translations."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from nmt.config.checks import ONLY_TORCH, check_at_least, check_between, check_fraction
+from nmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from nmt.config.schema import DecodingConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingDecoding:
+    """What samples are drawn from, and noise."""
+
+    noise: float = field(default=0.0, metadata=ONLY_TORCH)
+    """Beam search: factor of random (Gumbel) noise that is added to the score of each word piece; 0 for none. `seed`
+    and the sentence fix the noise."""
+    temperature: float = 1.0
+    """Temperature of sampling: below 1 favours probable word pieces, above 1 improbable ones."""
+    top_k: int = 0
+    """Sample from this many most probable word pieces; 0 for all."""
+    top_p: float = 1.0
+    """Sample from the smallest set of word pieces whose probabilities sum to this; 1 for all."""
+    epsilon: float = field(default=0.0, metadata=ONLY_TORCH)
+    """Sample only word pieces of at least this probability; 0 for all."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_between("decoding.noise", self.noise, 0, 10)
+        check_at_least("decoding.top_k", self.top_k, 0)
+        if not self.temperature > 0:
+            raise ConfigError(f"decoding.temperature={self.temperature} must be above 0")
+        if self.noise and cast("DecodingConfig", self).strategy != "beam":
+            raise ConfigError("decoding.noise needs decoding.strategy=beam; for samples, set decoding.temperature")
+        if not 0 < self.top_p <= 1:
+            raise ConfigError(f"decoding.top_p={self.top_p} must be above 0 and at most 1")
+        check_fraction("decoding.epsilon", self.epsilon)
+
+
+def in_words(config: "DecodingConfig") -> str:
+    """Name the search; empty if it is another one."""
+    return "sampled" if config.strategy == "sample" else ""
