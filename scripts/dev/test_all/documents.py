@@ -46,7 +46,6 @@ BEFORE = {
             for command in ("train", "average", "eval")
         ),
     ),
-    "scaling.md": ('make data ARGS="experiment=modern/wmt14_en_de_base_100k data.corpus=deduplicated"',),
 }
 """What else a document takes for granted."""
 FORGET = {
@@ -54,6 +53,8 @@ FORGET = {
     'make data train average eval ARGS="experiment=own name=tuned': ("data/news", "outputs/tuned"),
     ".venv/bin/python scripts/torchrun --standalone": ("outputs/wmt14_en_de_big",),
     'make data train average eval ARGS="experiment=multi30k training.steps=14000': ("outputs/multi30k",),
+    'make train ARGS="experiment=multi30k training.steps=6000"': ("outputs/multi30k",),
+    'make synthesize ARGS="name=own input=': ("data/synthetic/own",),
 }
 """Folders deleted before a command, by its beginning: what another command made, to which it is an alternative."""
 _PORT = Lock()
