@@ -33,7 +33,7 @@ def _remembering(compose: Callable[[Sequence[str]], Config]) -> Callable[[Sequen
 
     @wraps(compose)
     def remembering(overrides: Sequence[str]) -> Config:
-        key = (*overrides, Path.cwd(), nmt.config.compose.conf_folder())
+        key = (*overrides, Path.cwd(), nmt.config.compose.conf_folder())  # type: ignore[attr-defined] # tests replace it
         if key not in found:
             found[key] = compose(overrides)
         return deepcopy(found[key])

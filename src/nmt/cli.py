@@ -154,16 +154,17 @@ def _usage() -> str:
 
 def _command_usage(name: str, overrides: list[str]) -> str:
     """Return the help of a command, with the values that the other overrides on the line give its settings."""
-    from nmt.config.compose import compose, options  # noqa: PLC0415
-    from nmt.config.keys import GROUPS, describe_keys, value_of, written  # noqa: PLC0415
+    from nmt.config.compose import compose  # noqa: PLC0415
+    from nmt.config.conf_folder import groups, options  # noqa: PLC0415
+    from nmt.config.keys import describe_keys, value_of, written  # noqa: PLC0415
 
     command = COMMANDS[name]
-    groups = [group for group in GROUPS if group == "experiment" or group in command.settings]
+    chosen = [group for group in groups() if group == "experiment" or group in command.settings]
     given = [] if any(word in _MULTIRUN for word in overrides) else overrides
     config = compose([*command.defaults, *given])
     lines = [f"usage: nmt {name} [KEY=VALUE ...] [GROUP=NAME ...]", "", f"{name}: {command.summary}", ""]
     lines += ["groups (a name sets several settings):"]
-    lines += [_wrap(f"{group}=", ", ".join(options(group))) for group in groups]
+    lines += [_wrap(f"{group}=", ", ".join(options(group))) for group in chosen]
     shown = "value with these overrides" if given else "default"
     lines += ["", f"settings (type, {shown}; * may change when a run is resumed):"]
     for key in (key for prefix in command.settings for key in describe_keys(prefix)):

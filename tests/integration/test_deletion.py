@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import nmt
-from nmt.config.compose import conf_folder
+from nmt.config.conf_folder import conf_folder
 from nmt.feature import features
 
 SOURCE = Path(nmt.__file__).parent

@@ -29,7 +29,7 @@ from nmt.cli import main
 from shared.processes import model_processes as processes_of_models
 from tests.integration.toy import environment
 from tests.quick_processes import Running, wait_for
-from tests.unit.export.models import LINES
+from tests.unit.small_models import LINES
 from tests.unit.tiny_run import write_tiny_run
 
 SETTINGS = ("runtime.device=cpu", "runtime.precision=fp32", "runtime.threads=1", "serve.port=0", "serve.read_timeout=1")

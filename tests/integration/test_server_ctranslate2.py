@@ -18,7 +18,7 @@ import nmt
 from nmt.cli import main
 from nmt.decoding.loaded_model import LoadedModel
 from tests.integration.test_server import Server, post, start
-from tests.unit.export.models import LINES
+from tests.unit.small_models import LINES
 from tests.unit.tiny_run import write_tiny_run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="starts servers as the other tests do")

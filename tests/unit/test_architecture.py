@@ -34,7 +34,6 @@ LAYERS = [
     Layer("the command line: names, help, exit codes", ("nmt.cli",)),
     Layer("what can be deleted: a folder per feature, which may import all below", ("nmt.features",)),
     Layer("one module per command", ("nmt.commands",)),
-    Layer("models for other programs", ("nmt.export",)),
     Layer("section 5 of the paper: steps, validation, checkpointing", ("nmt.training",)),
     Layer("scores of translations", ("nmt.evaluation",)),
     Layer("section 6.1: beam search, and the engines that translate", ("nmt.decoding",)),

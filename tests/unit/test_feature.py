@@ -13,7 +13,8 @@ import pytest
 
 import nmt
 from nmt.cli import main
-from nmt.config.compose import compose, conf_folder
+from nmt.config.compose import compose
+from nmt.config.conf_folder import conf_folder
 from nmt.config.schema import AveragingConfig, Config
 from nmt.config.schema.extend import _extended
 from nmt.errors import ConfigError

@@ -15,7 +15,7 @@ import nmt
 from nmt.cli import main
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.model.kernels.c import library
-from tests.unit.export.models import LINES, log_probabilities, make_model, make_tokenizer
+from tests.unit.small_models import LINES, log_probabilities, make_model, make_tokenizer
 from tests.unit.tiny_run import STEP, write_tiny_run
 
 ROOT = Path(__file__).parents[2]

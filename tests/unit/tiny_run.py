@@ -8,7 +8,7 @@ from nmt.config.schema import Config, DecodingConfig, PathsConfig
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout
 from nmt.storage.files import link
-from tests.unit.export import models
+from tests.unit import small_models as models
 
 STEP = 8
 

@@ -16,7 +16,8 @@ from fuzz.prepared import tiny_run
 from fuzz.strategies import altered, damaged, json_values, raw_lines, texts
 from nmt.commands import score, translate
 from nmt.config.compose import compose
-from nmt.config.keys import GROUPS, all_keys, with_values
+from nmt.config.conf_folder import groups
+from nmt.config.keys import all_keys, with_values
 from nmt.config.saved import flatten, from_yaml, read_settings, to_yaml
 from nmt.config.schema import Config, TranslateConfig
 from nmt.data.corpora import corpus_splits
@@ -83,7 +84,7 @@ def overrides(_: Path) -> Attempt:
         f"data.mixture.{name}" for name in ("x", "x.train", "x.weight", "x.tag", "x.target_lang", "x.y", "main", "")
     ]
     others = ["hydra.run.dir", "name", "hydra/launcher", "nosuch", ""]
-    keys = st.sampled_from([*all_keys(), *all_keys(), *GROUPS, *more, *others])
+    keys = st.sampled_from([*all_keys(), *all_keys(), *groups(), *more, *others])
     before, between = st.sampled_from(["", "", "", "+", "++", "~", "-"]), st.sampled_from(["=", "=", "", "@x="])
     word = st.builds("{}{}{}{}".format, before, keys, between, st.sampled_from(VALUES) | texts())
     naming = [

@@ -11,7 +11,7 @@ from fuzz.prepared import Evil, Files, contents, damages, tiny_tokenizer, write_
 from fuzz.strategies import altered
 from nmt.config.schema import Config, ModelConfig
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.export import huggingface
+from nmt.features.exports import huggingface
 from nmt.features.imports.huggingface import HuggingFaceImporter
 from nmt.model.build import build_model
 from nmt.text.tokenizer import Tokenizer

@@ -42,11 +42,6 @@ _CORE = {
         "score given translations",
         ("checkpoint", "engine", "input", "output", "decoding", *COMMON),
     ),
-    "export": Command(
-        "nmt.commands.export",
-        "convert a trained model to the format of other programs",
-        ("checkpoint", "export", "input", "decoding", *COMMON),
-    ),
     "describe": Command(
         "nmt.commands.describe",
         "estimate the size, memory, time and cost of a run",

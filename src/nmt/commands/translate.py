@@ -11,8 +11,8 @@ from tqdm import tqdm
 
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
-from nmt.decoding.choose_engine import choose_engine
 from nmt.decoding.engine import WINDOW_LINES
+from nmt.decoding.engines import choose_engine
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.request import Request
 from nmt.decoding.translation import Candidate, Translation

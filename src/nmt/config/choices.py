@@ -48,11 +48,7 @@ _CORE: Mapping[str, Mapping[str, Choice]] = {
         "files": Choice("nmt.data.sources.files:SOURCE", "your own"),
         "trees": Choice("nmt.data.sources.trees:SOURCE", "bracketed files"),
     },
-    "export.target": {
-        "ctranslate2": Choice("nmt.export.ctranslate2:CTranslate2Exporter", "a fast engine"),
-        "huggingface": Choice("nmt.export.huggingface:HuggingFaceExporter", "Marian's format"),
-        "safetensors": Choice("nmt.export.safetensors:SafetensorsExporter", "this project's weights and settings"),
-    },
+    "engine": {"torch": Choice("nmt.decoding.engines:TORCH", "the model itself")},
 }
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from nmt.config.choices import CHOICES
-from nmt.config.compose import options
-from nmt.config.keys import GROUPS, all_keys, describe_keys
+from nmt.config.conf_folder import groups, options
+from nmt.config.keys import all_keys, describe_keys
 
 SCRIPT = """\
 _nmt() {
@@ -33,12 +33,12 @@ def complete(line: str, commands: Mapping[str, Sequence[str]]) -> list[str]:
         return [value for value in _values(key) if value.startswith(value_start)]
     settings = commands.get(words[1], ())
     keys = [each.name for prefix in settings for each in describe_keys(prefix)]
-    groups = [group for group in GROUPS if group == "experiment" or group in settings]
-    return [f"{name}=" for name in sorted({*keys, *groups}) if name.startswith(current)]
+    chosen = [group for group in groups() if group == "experiment" or group in settings]
+    return [f"{name}=" for name in sorted({*keys, *chosen}) if name.startswith(current)]
 
 
 def _values(key: str) -> list[str]:
-    if key in GROUPS:
+    if key in groups():
         return options(key)
     if key in CHOICES:
         return sorted(CHOICES[key])

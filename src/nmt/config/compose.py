@@ -16,7 +16,8 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
 from nmt.config.checks import is_utf8
-from nmt.config.keys import GROUPS, all_keys, open_keys
+from nmt.config.conf_folder import conf_folder, groups, options, unknown_groups
+from nmt.config.keys import all_keys, open_keys
 from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.renamed import rename_overrides
 from nmt.config.saved import schema_tree, to_config
@@ -30,9 +31,9 @@ def compose(overrides: Sequence[str]) -> Config:
     for override in overrides:
         _check_override(override)
     register_schema()
-    overrides = adding_keys(overrides)
+    words = [*without_unknown_groups(), *adding_keys(overrides)]
     with one_line_errors(overrides), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        return to_config(hydra.compose("config", overrides=overrides))
+        return to_config(hydra.compose("config", overrides=words))
 
 
 def given_settings(overrides: Sequence[str]) -> frozenset[str]:
@@ -45,18 +46,9 @@ def adding_keys(overrides: Sequence[str]) -> list[str]:
     return [f"++{text}" if text.startswith(open_keys()) else text for text in overrides]
 
 
-def options(group: str) -> list[str]:
-    """Return the names of the files in a group of `conf/`, as they are written on the command line."""
-    folder = conf_folder() / group
-    return sorted(str(file.relative_to(folder).with_suffix("")) for file in folder.rglob("*.yaml"))
-
-
-@cache
-def conf_folder() -> Path:
-    """Return `conf/`: inside an installed package, or at the top of the repository."""
-    package = Path(__file__).resolve().parents[1]
-    packaged = package / "conf"
-    return packaged if packaged.is_dir() else package.parents[1] / "conf"
+def without_unknown_groups() -> list[str]:
+    """Return the overrides that leave groups of `conf/` out of conf/config.yaml if their feature was deleted."""
+    return [f"~{group}" for group in unknown_groups()]
 
 
 @cache
@@ -78,7 +70,7 @@ def _check_override(text: str) -> None:
     override = _parse(text)
     key = str(override.key_or_group)
     inside = any(key.startswith(f"{name}.") for name in open_keys())  # such keys are checked elsewhere
-    known = key in GROUPS or key in all_keys() or inside
+    known = key in groups() or key in all_keys() or inside
     if override.package is not None or not known:
         raise ConfigError(unknown_setting(override.get_key_element().lstrip("+~")))
     if override.is_delete():
@@ -87,7 +79,7 @@ def _check_override(text: str) -> None:
         raise ConfigError(f"{text}: the setting exists already; write it without the +")
     if override.is_sweep_override():
         raise ConfigError(f"{text} gives several values: a run takes one (a list is written {key}=[a,b])")
-    if key in GROUPS:
+    if key in groups():
         _check_option(key, override)
 
 

@@ -13,9 +13,6 @@ from nmt.config import choices
 from nmt.config.checks import ADJUSTABLE
 from nmt.config.schema import Config
 
-GROUPS = ("experiment", "data", "tokenizer", "model", "training", "decoding", "export", "runtime", "tracking")
-"""Groups of settings that a file in `conf/` sets together, chosen by its name: `model=big`."""
-
 _TYPES_IN_WORDS = {
     "int": "a whole number",
     "float": "a number",

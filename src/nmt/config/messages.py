@@ -7,7 +7,8 @@ from contextlib import contextmanager
 import yaml
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
-from nmt.config.keys import GROUPS, all_keys, nearest_key
+from nmt.config.conf_folder import groups
+from nmt.config.keys import all_keys, nearest_key
 from nmt.errors import ConfigError
 
 
@@ -40,7 +41,7 @@ def _suggestion(key: str) -> str:
     members = [name for name in all_keys() if name.startswith(key + ".")]
     if members:
         return f"it is a group of settings: set {members[0]} or another of them"
-    return nearest_key(key, [*all_keys(), *(() if "." in key else GROUPS)])
+    return nearest_key(key, [*all_keys(), *(() if "." in key else groups())])
 
 
 def _explain(error: BaseException, overrides: Sequence[str]) -> str:

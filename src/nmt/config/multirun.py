@@ -18,7 +18,8 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 
 from nmt.config.checks import MAX_NAME_CHARACTERS
-from nmt.config.compose import adding_keys, compose, conf_folder, options, register_schema
+from nmt.config.compose import adding_keys, compose, register_schema, without_unknown_groups
+from nmt.config.conf_folder import conf_folder, options
 from nmt.config.keys import all_keys, value_of
 from nmt.config.messages import one_line_errors
 from nmt.config.plain_names import settings_name
@@ -60,12 +61,12 @@ def multirun(
     """
 
     def task(_: DictConfig) -> None:
-        overrides = list(HydraConfig.get().overrides.task)
+        overrides = [word for word in HydraConfig.get().overrides.task if word not in left_out]
         with _hydra_released(), _keeping_traceback():
             job(named_by_values(overrides, keys) if keys else overrides)
 
     register_schema()
-    words = adding_keys(rename_overrides(words))
+    words, left_out = adding_keys(rename_overrides(words)), without_unknown_groups()
     keys = _naming_keys(words, run_groups)
     outputs = outputs or compose(first_run(split(words)[0])).paths.outputs
     logs = f"{outputs}/multirun/{time.strftime('%Y-%m-%d_%H-%M-%S')}"
@@ -73,7 +74,7 @@ def multirun(
     quiet = [*folder, "hydra.output_subdir=null", "hydra/job_logging=none"]
     failure: Exception | None = None
     try:
-        with one_line_errors(words), _command_line([*quiet, *words]):
+        with one_line_errors(words), _command_line([*quiet, *left_out, *words]):
             hydra.main(config_path=str(conf_folder()), config_name="config", version_base="1.3")(task)()
     except JobError as error:
         failure = error

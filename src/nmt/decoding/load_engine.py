@@ -1,4 +1,4 @@
-"""Load a model that translates: a checkpoint, an ensemble of checkpoints, or an export for CTranslate2."""
+"""Load a model that translates: a checkpoint, an ensemble of checkpoints, or what another engine has."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ import torch
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, DecodingConfig, RuntimeConfig
-from nmt.decoding.ctranslate2_engine import CTranslate2Engine
+from nmt.decoding.engines import engine_kind, engine_kinds
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
@@ -19,8 +19,7 @@ from nmt.model.kernels.c.library import use_operations
 from nmt.runs import checkpoints
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import AVERAGED, Checkpoint, resolve
-from nmt.runs.export_record import EXPORT_RECORD, ExportRecord, read_export_record
-from nmt.runs.layout import META, SETTINGS
+from nmt.runs.layout import META
 from nmt.text.tokenizer import Tokenizer
 
 
@@ -35,28 +34,30 @@ def load(
     """Load a model to translate with. It searches as its run was set to (`decoding.*`), if a call does not say else.
 
     Args:
-        path: the folder of a run, of a checkpoint, or of an export for CTranslate2.
+        path: the folder of a run, of a checkpoint, or of a model for another engine.
         checkpoint: checkpoint of a run: averaged, best, last or a step.
         device: auto (a GPU if there is one), cpu, cuda or mps.
-        precision: auto (as in `runtime.precision`), fp32, bf16 or fp16. An export has its own.
+        precision: auto (as in `runtime.precision`), fp32, bf16 or fp16. Other engines have their own.
         threads: CPU threads; 0 is one per core.
     """
     folder = Path(path)
     if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}: name that of a run, of a checkpoint or of an export")
+        raise UserError(f"there is no folder {folder}: name that of a run, of a checkpoint or of another model")
     machine = prepare_machine(RuntimeConfig(device=device, precision=precision, threads=threads))
     _use_operations(machine, wanted=True)
     if (folder / META).is_file():
         return _load_checkpoints([folder], machine)
-    if (folder / EXPORT_RECORD).is_file():
-        return _load_export(folder, machine)
-    return _load_checkpoints([resolve(folder, checkpoint)], machine)
+    opened = (kind.open(folder, machine) for kind in engine_kinds())
+    return next(filter(None, opened), None) or _load_checkpoints([resolve(folder, checkpoint)], machine)
 
 
 def load_engine(config: Config, machine: Machine) -> LoadedModel:
-    """Load what the settings `engine`, `checkpoint` and `decoding.ensemble` name."""
-    if config.engine == "ctranslate2":
-        return _load_export(config.export_folder, machine, config.decoding, config.seed)
+    """Load the model that the settings name, for the engine that they name."""
+    return engine_kind(config).load(config, machine)
+
+
+def load_checkpoints(config: Config, machine: Machine) -> LoadedModel:
+    """Load what the settings `checkpoint` and `decoding.ensemble` name."""
     _use_operations(machine, wanted=config.runtime.c_operations)
     folders = [resolve(config.run_folder, name) for name in (config.checkpoint, *config.decoding.ensemble)]
     return _load_checkpoints(folders, machine, config.decoding, config.seed)
@@ -113,34 +114,3 @@ def _check_same_vocabulary(members: Sequence[Checkpoint], tokenizers: Sequence[T
                 f"{member.path} has another tokenizer than {members[0].path}: "
                 "an ensemble needs models with the same vocabulary"
             )
-
-
-def _load_export(folder: Path, machine: Machine, search: DecodingConfig | None = None, seed: int = 1) -> LoadedModel:
-    """Load an export for CTranslate2; without `search`, with the search of the run that it was made from."""
-    record = _read_record(folder)
-    engine = CTranslate2Engine(
-        folder,
-        search or _search_of_export(folder),
-        machine.device,
-        torch.get_num_threads(),
-        seed=seed,
-        max_positions=record.positions,
-    )
-    checkpoint = replace(record.checkpoint, export=str(folder), quantization=record.quantization)
-    return LoadedModel(engine, folder, record.languages, record.paths(folder), checkpoint)
-
-
-def _read_record(folder: Path) -> ExportRecord:
-    if not (folder / EXPORT_RECORD).is_file():
-        raise UserError(f"there is no export in {folder}: run `make export` first (with the same ARGS)")
-    record = read_export_record(folder)
-    if record.target != "ctranslate2":
-        raise UserError(f"{folder} is an export for {record.target}: this needs one for ctranslate2, or the run itself")
-    return record
-
-
-def _search_of_export(folder: Path) -> DecodingConfig:
-    settings = folder / SETTINGS
-    if not settings.is_file():  # exports of older versions have none
-        return DecodingConfig()
-    return from_yaml(settings.read_text(encoding="utf-8")).decoding.for_any_engine

@@ -23,13 +23,13 @@ class LoadedModel:
 
     engine: Engine
     path: Path
-    """Folder of the checkpoint or the export."""
+    """Folder of the checkpoint, or of the model for another engine."""
     languages: tuple[str, str]
     """Source and target language."""
     files: list[Path]
-    """The files of the checkpoint or the export, without the state of training."""
+    """The files of the model, without the state of training."""
     checkpoint: CheckpointRecord
-    """The checkpoint that was loaded, or that the export was made from."""
+    """The checkpoint that was loaded, or that the model was made from."""
 
     def translate(
         self,
@@ -67,7 +67,9 @@ class LoadedModel:
     def attention(self, source: str, target: str) -> Attention:
         """Return the attention weights of a sentence and its translation. Of an ensemble, the first model attends."""
         if not isinstance(self.engine, TorchEngine):
-            raise UserError(f"{self.path} is an export, which does not show its attention: load the run itself")
+            raise UserError(
+                f"engine={self.engine.name} does not show the attention of {self.path}: load the run itself"
+            )
         return compute_attention(self.engine.models[0], self.engine.tokenizer, source, target)
 
     def next_words(self, source: str, beginning: str = "", *, count: int = 8) -> list[WordProbability]:
@@ -76,7 +78,9 @@ class LoadedModel:
         Punctuation belongs to the word before it. The probabilities of all words and of the end add up to 1.
         """
         if not isinstance(self.engine, TorchEngine):
-            raise UserError(f"{self.path} is an export, which does not show its next words: load the run itself")
+            raise UserError(
+                f"engine={self.engine.name} does not show the next words of {self.path}: load the run itself"
+            )
         if not source.strip():
             return []
         probabilities: dict[str, float] = {}

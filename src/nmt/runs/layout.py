@@ -75,11 +75,6 @@ class RunLayout:
         return self.folder / f"compared-{other_names}.html"
 
     @property
-    def exports(self) -> Path:
-        """The folder of the exported models."""
-        return self.folder / "export"
-
-    @property
     def tensorboard(self) -> Path:
         """The folder of the events for TensorBoard."""
         return self.folder / "tensorboard"

@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from nmt.config.choices import find
 from nmt.config.plain_names import settings_name
 from nmt.config.saved import read_settings
 from nmt.config.schema import Config
@@ -21,11 +22,10 @@ MAX_NAME_CHARACTERS = 100
 
 
 def scores_folder(config: Config) -> Path:
-    """Return the folder for the scores of the checkpoints or the export that the settings name.
+    """Return the folder for the scores of the model that the settings name.
 
-    This is `eval/` for the checkpoint that the settings of the training name, else `eval/<checkpoint>/` or
-    `eval/<export>/`. Settings of the search that differ from those of the training have a folder in it, such as
-    `eval/beam_1/`.
+    This is `eval/` for the checkpoint that the settings of the training name, else `eval/<model>/`. Settings of the
+    search that differ from those of the training have a folder in it, such as `eval/beam_1/`.
     """
     return _model_folder(config) / _search_name(config)
 
@@ -43,10 +43,9 @@ def scores_to_show(config: Config) -> Path:
 
 def _model_folder(config: Config) -> Path:
     """Return the folder of the scores of a model with the search of its training."""
-    run_folder, layout = config.run_folder, RunLayout(config.run_folder)
-    folder = layout.evaluation
-    if config.engine == "ctranslate2":
-        return folder / _short(_path_name(config.export_folder, layout.exports))
+    run_folder, folder = config.run_folder, RunLayout(config.run_folder).evaluation
+    if model := find("engine", config.engine_name).model_name(config):
+        return folder / _short(model)
     name = _checkpoints_name(run_folder, [config.checkpoint, *config.decoding.ensemble])
     return folder if name == _own_name(run_folder) else folder / name
 
@@ -91,10 +90,10 @@ def _checkpoint_name(run_folder: Path, name: str) -> str:
         return step_folder_name(step)
     home = RunLayout(run_folder).checkpoints
     in_home = name in (LAST, BEST, AVERAGED) or (home / name).is_dir()
-    return _path_name(home / name if in_home else Path(name), home)
+    return path_name(home / name if in_home else Path(name), home)
 
 
-def _path_name(path: Path, home: Path) -> str:
+def path_name(path: Path, home: Path) -> str:
     """Return the last component of a path, with a digest if the path is not in `home`, to keep names unique."""
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - `resolve` would turn the link `last` into a step
     if absolute.parent == Path(os.path.abspath(home)):  # noqa: PTH100

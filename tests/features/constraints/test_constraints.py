@@ -8,7 +8,7 @@ from nmt.features.constraints.control import ConstraintEncoder
 from nmt.text.glossary import Glossary
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
-from tests.unit.export.models import LINES
+from tests.unit.small_models import LINES
 
 
 @pytest.mark.parametrize("spaces", [" ", "  ", "\t", "\u00a0"])

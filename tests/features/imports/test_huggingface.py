@@ -16,13 +16,13 @@ from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, DecodingConfig, ModelConfig
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
-from nmt.export import huggingface
+from nmt.features.exports import huggingface
 from nmt.features.imports.import_folder import import_folder
 from nmt.runs.checkpoints import load, resolve
 from nmt.text.special import EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 from tests.features.imports.marian import SOURCE, generate, lines, make
-from tests.unit.export.models import LINES, make_model, make_tokenizer
+from tests.unit.small_models import LINES, make_model, make_tokenizer
 
 LONGEST = 60
 CPU = torch.device("cpu")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.browser import Browser, console_messages, needs_browser, wait
 from tests.integration.test_server import Server, start
-from tests.unit.export.models import LINES
+from tests.unit.small_models import LINES
 from tests.unit.tiny_run import write_tiny_run
 
 pytestmark = needs_browser

@@ -19,7 +19,7 @@ from nmt.decoding.loaded_model import LoadedModel
 from nmt.errors import ConfigError
 from nmt.features.serving.settings import ServeConfig
 from tests.features.serving.harness import Client, ThreadRunner, running, until
-from tests.unit.export.models import LINES
+from tests.unit.small_models import LINES
 from tests.unit.tiny_run import write_tiny_run
 
 CONFIG = ServeConfig(max_bytes=20_000, max_sentences=20, queue=30, wait_ms=0, timeout=20, read_timeout=0.3)

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.config.compose import compose, options
+from nmt.config.compose import compose
+from nmt.config.conf_folder import options
 from nmt.config.schema import Config, DecodingConfig, ModelConfig, PathsConfig, TrainingConfig
 from nmt.errors import ConfigError
 from nmt.features.table3.command import settings

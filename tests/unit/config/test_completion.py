@@ -10,7 +10,7 @@ import pytest
 from nmt.cli import main
 from nmt.commands import COMMANDS
 from nmt.config.completion import SCRIPT, complete
-from nmt.config.compose import options
+from nmt.config.conf_folder import options
 
 KEYS = {name: command.settings for name, command in COMMANDS.items()}
 

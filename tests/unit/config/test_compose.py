@@ -9,8 +9,9 @@ import yaml
 
 from nmt.config import compose as composing
 from nmt.config import saved
-from nmt.config.compose import compose, conf_folder, options
-from nmt.config.keys import GROUPS, all_keys, describe_keys
+from nmt.config.compose import compose
+from nmt.config.conf_folder import conf_folder, groups, options
+from nmt.config.keys import all_keys, describe_keys
 from nmt.config.saved import from_yaml, to_yaml
 from nmt.config.schema import AveragingConfig, Config, DataConfig
 from nmt.errors import ConfigError
@@ -67,7 +68,7 @@ NEEDS = {
 """Files that only compose with other settings."""
 
 
-@pytest.mark.parametrize(("group", "option"), [(group, option) for group in GROUPS for option in options(group)])
+@pytest.mark.parametrize(("group", "option"), [(group, option) for group in groups() for option in options(group)])
 def test_every_shipped_file_composes(group: str, option: str) -> None:
     needs = NEEDS.get((group, option), [])
     config = composed(group, option)
@@ -82,7 +83,7 @@ def test_every_shipped_file_has_a_comment_and_repeats_no_default() -> None:
     defaults = flat(Config())
     for file in conf_folder().rglob("*.yaml"):
         assert file.read_text(encoding="utf-8").removeprefix("# @package _global_\n").startswith("# "), file
-    for group in (group for group in GROUPS if group != "experiment"):
+    for group in (group for group in groups() if group != "experiment"):
         for option in options(group):
             text = (conf_folder() / group / f"{option}.yaml").read_text(encoding="utf-8")
             stated = yaml.safe_load(text) or {}

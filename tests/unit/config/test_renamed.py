@@ -9,7 +9,8 @@ import yaml
 
 from nmt.config import renamed
 from nmt.config.compose import compose
-from nmt.config.keys import GROUPS, all_keys, value_of
+from nmt.config.conf_folder import groups
+from nmt.config.keys import all_keys, value_of
 from nmt.config.multirun import multirun
 from nmt.config.renamed import RENAMED, rename_overrides, rename_saved
 from nmt.config.saved import from_yaml, read_settings, to_yaml
@@ -34,7 +35,7 @@ def written(value: object) -> str:
 def test_renamed_settings_map_unused_names_to_existing_settings() -> None:
     assert set(VALUES) == set(RENAMED)
     assert set(RENAMED.values()) <= set(all_keys())
-    assert not set(RENAMED) & {*all_keys(), *GROUPS}
+    assert not set(RENAMED) & {*all_keys(), *groups()}
 
 
 @pytest.mark.parametrize("old", RENAMED)

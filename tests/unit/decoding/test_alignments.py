@@ -10,13 +10,13 @@ from nmt.config.compose import compose
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.alignments import AlignmentSource, PieceAttention
 from nmt.decoding.attention import Attention, compute_attention
-from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.engine import Engine
 from nmt.decoding.load_engine import adapted
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
+from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
 from nmt.text.alignments import Link
-from tests.unit.export.models import LINES, make_model, make_tokenizer
+from tests.unit.small_models import LINES, make_model, make_tokenizer
 from tests.unit.text.test_word_pieces import plain
 
 TOKENIZER = make_tokenizer()

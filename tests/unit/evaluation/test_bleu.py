@@ -17,7 +17,7 @@ from nmt.evaluation.details import parts
 from nmt.evaluation.evaluate import Split
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import score, score_text
-from nmt.export.verify import compare_quality
+from nmt.features.exports.verify import compare_quality
 from nmt.training import validation
 
 HYPOTHESES = ["猫坐在垫子上。", "我今天去学校，他在家。"]

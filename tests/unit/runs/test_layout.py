@@ -11,12 +11,12 @@ def test_files_have_the_promised_names() -> None:
     run = RunLayout(Path("outputs/base"))
     paths = [
         *(run.settings, run.environment, run.metrics, run.report, run.comparison("big")),
-        *(run.last, run.best, run.averaged, run.checkpoint(1234), run.exports),
+        *(run.last, run.best, run.averaged, run.checkpoint(1234)),
         *(scores_file(run.evaluation, "test"), hypotheses_file(run.evaluation, "test")),
     ]
     assert [str(path.relative_to(run.folder)) for path in paths] == [
         *("config.yaml", "environment.json", "metrics.jsonl", "report.html", "compared-big.html"),
-        *("checkpoints/last", "checkpoints/best", "checkpoints/averaged", "checkpoints/step-00001234", "export"),
+        *("checkpoints/last", "checkpoints/best", "checkpoints/averaged", "checkpoints/step-00001234"),
         *("eval/test.json", "eval/test.hyp.txt"),
     ]
 

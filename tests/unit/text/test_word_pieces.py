@@ -4,7 +4,7 @@ import pytest
 
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.word_pieces import pieces_of_words, spoken_pieces
-from tests.unit.export.models import LINES, make_tokenizer
+from tests.unit.small_models import LINES, make_tokenizer
 
 
 @pytest.mark.parametrize(

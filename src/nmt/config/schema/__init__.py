@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from nmt.config.schema.commands import (
         BatchConfig,
         DescribeConfig,
-        ExportConfig,
         ParseConfig,
         TranslateConfig,
     )
@@ -46,7 +45,6 @@ __all__ = [
     "DecodingConfig",
     "DescribeConfig",
     "EvaluationConfig",
-    "ExportConfig",
     "ModelConfig",
     "ParseConfig",
     "PathsConfig",

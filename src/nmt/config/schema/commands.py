@@ -3,33 +3,6 @@
 from dataclasses import dataclass
 
 from nmt.config.checks import check_at_least, check_choice
-from nmt.config.choices import CHOICES
-from nmt.errors import ConfigError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportConfig:
-    """The format in which a trained model is exported."""
-
-    target: str = "ctranslate2"
-    """Format."""
-    quantization: str = "float32"
-    """Number format of the weights: float32, or int8 (ctranslate2 only)."""
-    folder: str = ""
-    """Destination; empty is `<paths.outputs>/<name>/export/<target>-<quantization>`."""
-    sample: int = 0
-    """Number of sentences whose translations must agree before the export is complete; 0 is 100, or 1,000 for int8,
-    because their BLEU decides whether `translate` uses the export."""
-    licence: str = ""
-    """Licence of the weights, such as cc-by-4.0, which the model card states."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_choice("export.target", self.target, CHOICES["export.target"])
-        check_choice("export.quantization", self.quantization, ("float32", "int8"))
-        check_at_least("export.sample", self.sample, 0)
-        if self.quantization != "float32" and self.target != "ctranslate2":
-            raise ConfigError(f"export.quantization={self.quantization} needs export.target=ctranslate2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@ from typing import TypeVar
 
 from nmt.config.capabilities import check_capabilities
 from nmt.config.checks import ADJUSTABLE, check_choice, check_plain_path
+from nmt.config.choices import CHOICES
 from nmt.config.schema.commands import (
     BatchConfig,
     DescribeConfig,
-    ExportConfig,
     ParseConfig,
     TranslateConfig,
 )
@@ -35,10 +35,10 @@ class Config:
     checkpoint: str = field(default="averaged", metadata=ADJUSTABLE)
     """Checkpoint to load: averaged, best, last, a step (step-00001000) or a folder."""
     engine: str = field(default="auto", metadata=ADJUSTABLE)
-    """Engine that translates: torch, ctranslate2 (which runs the exported model), or auto: torch, but for `translate`
-    on a CPU the int8 export, if there is one of the same checkpoint that is faster and loses at most 0.2 BLEU."""
+    """Engine that translates, or auto: torch, but `translate` takes another one that has the same checkpoint ready, is
+    faster and loses at most 0.2 BLEU."""
     input: str = field(default="-", metadata=ADJUSTABLE)
-    """File to read (plain, .gz or .xz), or - for standard input. For export: text to verify the model with."""
+    """File to read (plain, .gz or .xz), or - for standard input."""
     output: str = field(default="-", metadata=ADJUSTABLE)
     """File to write. By default (-), translate and score write to standard output, report and attention to a file
     in the run's folder. `describe` also accepts json, like describe.format=json."""
@@ -49,7 +49,6 @@ class Config:
     averaging: AveragingConfig = field(default_factory=AveragingConfig, metadata=ADJUSTABLE)
     decoding: DecodingConfig = field(default_factory=DecodingConfig, metadata=ADJUSTABLE)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig, metadata=ADJUSTABLE)
-    export: ExportConfig = field(default_factory=ExportConfig, metadata=ADJUSTABLE)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig, metadata=ADJUSTABLE)
     tracking: TrackingConfig = field(default_factory=TrackingConfig, metadata=ADJUSTABLE)
     batch: BatchConfig = field(default_factory=BatchConfig, metadata=ADJUSTABLE)
@@ -63,9 +62,7 @@ class Config:
         check_plain_path("name", self.name)
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"seed={self.seed} must be at least 0 and below 2^63")
-        check_choice("engine", self.engine, ("auto", "torch", "ctranslate2"))
-        if self.engine == "ctranslate2":
-            self._check_ctranslate2()
+        check_choice("engine", self.engine, ("auto", *CHOICES["engine"]))
         if self.model.tie_embeddings and not self.tokenizer.joint:
             raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: change one of the two")
         if self.tokenizer.folder and self.training.init_from and self.training.init_vocabulary != "new":
@@ -80,12 +77,6 @@ class Config:
             if feature.check:
                 imported(feature.check)(self)
         check_capabilities(self)
-
-    def _check_ctranslate2(self) -> None:
-        """Make sure that CTranslate2 can search as the settings ask."""
-        if names := self.decoding.torch_only:
-            name = f"decoding.{names[0]}"
-            raise ConfigError(f"engine=ctranslate2 has no {name}: remove {name}, or use engine=torch")
 
     def _check_trees(self) -> None:
         """Make sure that settings for trees and settings for text are not mixed."""
@@ -143,6 +134,11 @@ class Config:
         raise LookupError(f"no group of settings has those of {kind.__name__}")
 
     @property
+    def engine_name(self) -> str:
+        """The engine that translates, if no other one is chosen for the model."""
+        return "torch" if self.engine == "auto" else self.engine
+
+    @property
     def data_folder(self) -> Path:
         """Folder of the prepared corpus."""
         return Path(self.paths.data) / self.data.corpus
@@ -151,9 +147,3 @@ class Config:
     def run_folder(self) -> Path:
         """Folder of the run."""
         return Path(self.paths.outputs) / self.name
-
-    @property
-    def export_folder(self) -> Path:
-        """Folder of the exported model."""
-        name = f"{self.export.target}-{self.export.quantization}"
-        return Path(self.export.folder) if self.export.folder else self.run_folder / "export" / name

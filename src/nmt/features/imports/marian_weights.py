@@ -1,4 +1,4 @@
-"""Bring the weights of a Marian model under our names: the inverse of `nmt.export.huggingface`."""
+"""Bring the weights of a Marian model under our names: the inverse of `nmt.features.exports.huggingface`."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

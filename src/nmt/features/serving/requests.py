@@ -60,7 +60,7 @@ class ModelFacts:
     source: str
     target: str
     engine: str
-    """torch or ctranslate2."""
+    """The engine that translates, such as torch."""
     device: str
     """The kind of device that it runs on."""
     attention: bool

@@ -143,7 +143,7 @@ class Service:
 
 def _check_offered(model: Model, refusal: str, *, asked: bool, offered: bool) -> None:
     if asked and not offered:
-        raise RequestError(400, f"model {model.name} {refusal}: it is an export for CTranslate2; ask another model")
+        raise RequestError(400, f"model {model.name} {refusal} with engine={model.facts.engine}; ask another model")
 
 
 def _html_sentences(html: str) -> list[Span]:

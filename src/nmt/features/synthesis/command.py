@@ -12,6 +12,7 @@ from nmt.compute.machine import Machine
 from nmt.config.checks import NAMES_A_FILE
 from nmt.config.saved import flatten
 from nmt.config.schema import Config, DecodingConfig
+from nmt.decoding.engines import engine_kind
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.errors import UserError
@@ -27,8 +28,8 @@ SHARES = (0.1, 0.5, 0.9)
 
 def run(config: Config) -> None:
     """Write the shards that are not there yet; each process translates its share of them."""
-    if config.engine == "ctranslate2" and config.decoding.strategy == "sample":
-        raise UserError("engine=ctranslate2 draws samples that depend on interruptions: use engine=torch")
+    if config.decoding.strategy == "sample" and not engine_kind(config).repeats_samples:
+        raise UserError(f"engine={config.engine} draws samples that depend on interruptions: use engine=torch")
     with distributed.session(config.runtime) as machine, ExitStack() as stack:
         with distributed.together():
             text = scan_input(config.input)

@@ -21,15 +21,17 @@ from nmt.compute import packages
 from nmt.compute.machine import Machine
 from nmt.config.saved import to_yaml
 from nmt.config.schema import Config
-from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
+from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
+from nmt.features.exports.settings import export_folder
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.runs.checkpoints import Checkpoints
 from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
+from tests.unit import small_models as models
 from tests.unit.commands.test_evaluate_and_translate import (
     REFERENCES,
     SOURCES,
@@ -39,7 +41,6 @@ from tests.unit.commands.test_evaluate_and_translate import (
     translator_of,
     write_split,
 )
-from tests.unit.export import models
 
 __all__ = ["content", "run"]  # fixtures
 LINES = [line for line in SOURCES if line]
@@ -209,12 +210,12 @@ def test_each_process_loads_the_export_onto_its_own_device(
     monkeypatch.setitem(
         sys.modules, "ctranslate2", SimpleNamespace(Translator=translator, set_random_seed=lambda seed: None)
     )
-    Tokenizer.load(config.data_folder).save(config.export_folder)
+    Tokenizer.load(config.data_folder).save(export_folder(config))
     record = {
         "target": "ctranslate2", "quantization": "float32", "languages": ["en", "de"], "positions": 99,
         "checkpoint": {"name": "averaged", "step": 7},
     }  # fmt: skip
-    (config.export_folder / "export.json").write_text(json.dumps(record), encoding="utf-8")
+    (export_folder(config) / "export.json").write_text(json.dumps(record), encoding="utf-8")
     load_engine(replace(config, engine="ctranslate2"), Machine(torch.device(device), torch.float32))
     assert asked == [(torch.device(device).type, index)]
 

@@ -3,6 +3,6 @@
 from collections.abc import Mapping
 
 from nmt.config.choices import CHOICES, find
-from nmt.export.exporter import Exporter
+from nmt.features.exports.exporter import Exporter
 
 EXPORTERS: Mapping[str, Exporter] = {name: find("export.target", name)() for name in CHOICES["export.target"]}

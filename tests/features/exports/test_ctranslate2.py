@@ -11,9 +11,9 @@ from nmt.config.schema import DecodingConfig
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
-from nmt.export import ctranslate2
+from nmt.features.exports import ctranslate2
 from nmt.text.special import EOS
-from tests.unit.export.models import LINES, log_probabilities, make_model, make_tokenizer
+from tests.unit.small_models import LINES, log_probabilities, make_model, make_tokenizer
 
 pytest.importorskip("ctranslate2", reason="needs the extra ctranslate2")
 CPU = torch.device("cpu")
@@ -36,7 +36,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("options", SHAPES, ids=str)
 def test_ctranslate2_gives_the_same_scores_and_translations(tmp_path: Path, options: dict[str, object]) -> None:
-    from nmt.decoding.ctranslate2_engine import CTranslate2Engine
+    from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
 
     tokenizer = make_tokenizer(joint=options.get("tie_embeddings") is not False)
     ours = make_model(tokenizer, **options)
@@ -62,7 +62,7 @@ def test_ctranslate2_gives_the_same_scores_and_translations(tmp_path: Path, opti
 
 
 def test_controls_are_passed_on_to_ctranslate2_or_refused(tmp_path: Path) -> None:
-    from nmt.decoding.ctranslate2_engine import CTranslate2Engine
+    from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
 
     tokenizer = make_tokenizer()
     ours = make_model(tokenizer)
@@ -92,7 +92,7 @@ def test_controls_are_passed_on_to_ctranslate2_or_refused(tmp_path: Path) -> Non
 
 
 def test_int8_has_a_quarter_of_the_size_and_similar_scores(tmp_path: Path) -> None:
-    from nmt.decoding.ctranslate2_engine import CTranslate2Engine
+    from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
 
     tokenizer = make_tokenizer()
     ours = make_model(tokenizer, d_model=128, d_ff=512)
@@ -119,7 +119,7 @@ def test_a_value_size_other_than_the_key_size_is_refused(tmp_path: Path) -> None
 
 
 def test_a_damaged_export_is_refused_by_name(tmp_path: Path) -> None:
-    from nmt.decoding.ctranslate2_engine import CTranslate2Engine
+    from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
 
     make_tokenizer().save(tmp_path)
     (tmp_path / "model.bin").write_bytes(b"no model")

@@ -12,8 +12,14 @@ from torch import Tensor
 from nmt.config.schema import Config, DecodingConfig, ModelConfig
 from nmt.decoding.engine import Engine
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.export.exporter import SIZES_AND_TRAINING, Expressible, TrainedModel, check_expressible, example_sentence
-from nmt.export.marian_engine import POSITIONS, MarianEngine, check_tokenizer
+from nmt.features.exports.exporter import (
+    SIZES_AND_TRAINING,
+    Expressible,
+    TrainedModel,
+    check_expressible,
+    example_sentence,
+)
+from nmt.features.exports.marian_engine import POSITIONS, MarianEngine, check_tokenizer
 from nmt.storage.files import write_json
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer

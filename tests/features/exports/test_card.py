@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from nmt.config.schema import Config, DataConfig, DecodingConfig
-from nmt.export.card import CardFacts, card
-from nmt.export.registry import EXPORTERS
+from nmt.features.exports.card import CardFacts, card
+from nmt.features.exports.record import ExportRecord, VerificationRecord
+from nmt.features.exports.registry import EXPORTERS
 from nmt.runs.checkpoint_record import CheckpointRecord
-from nmt.runs.export_record import ExportRecord, VerificationRecord
 
 
 def facts(data: DataConfig, **changes: Any) -> CardFacts:

@@ -7,7 +7,7 @@ import pytest
 from nmt.config.choices import CHOICES
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
-from nmt.export.registry import EXPORTERS
+from nmt.features.exports.registry import EXPORTERS
 
 EXPRESSED = {
     "ctranslate2": {

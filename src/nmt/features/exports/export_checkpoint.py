@@ -10,7 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from nmt import __version__
 from nmt.config.saved import from_yaml
-from nmt.config.schema import Config, DecodingConfig, ExportConfig
+from nmt.config.schema import Config, DecodingConfig
 from nmt.data.filter_counts import FilterCount, filter_counts
 from nmt.data.manifest import read_manifest
 from nmt.data.records import collect_task, encode_task
@@ -18,13 +18,14 @@ from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
 from nmt.evaluation.record import EvaluationRecord, read_evaluation
-from nmt.export.card import CardFacts, card
-from nmt.export.exporter import Exporter, TrainedModel
-from nmt.export.registry import EXPORTERS
-from nmt.export.verify import Quality, Verification, accept, compare_quality, compare_speed, verify
+from nmt.features.exports.card import CardFacts, card
+from nmt.features.exports.exporter import Exporter, TrainedModel
+from nmt.features.exports.record import ExportRecord, VerificationRecord
+from nmt.features.exports.registry import EXPORTERS
+from nmt.features.exports.settings import ExportConfig, export_folder
+from nmt.features.exports.verify import Quality, Verification, accept, compare_quality, compare_speed, verify
 from nmt.runs.checkpoint_record import CheckpointRecord, origin_of
 from nmt.runs.checkpoints import load, resolve
-from nmt.runs.export_record import ExportRecord, VerificationRecord
 from nmt.runs.layout import SETTINGS, RunLayout
 from nmt.storage.files import replacing_folder, write_text
 from nmt.text.lines import read_lines
@@ -45,7 +46,7 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
 
     `precision` is the one in which the model itself translates on this CPU, for the comparison of speed.
     """
-    exporter = EXPORTERS[config.export.target]
+    exporter = EXPORTERS[config.of(ExportConfig).target]
     checkpoint = load(resolve(config.run_folder, config.checkpoint))
     sample = _read_sample(config)
     tokenizer_of_bleu = bleu_tokenizer(config.data.target_lang, config.evaluation.bleu_tokenizer)
@@ -53,14 +54,14 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
     settings = from_yaml(checkpoint.config_text)
     exporter.check(settings.model)
     model, tokenizer = load_model(checkpoint, settings.model, CPU)
-    trained = TrainedModel(checkpoint, settings, tokenizer, _beam_search(config), config.export.quantization)
+    trained = TrainedModel(checkpoint, settings, tokenizer, _beam_search(config), config.of(ExportConfig).quantization)
     usual = TorchEngine([model], tokenizer, trained.decoding, CPU)
-    with replacing_folder(config.export_folder) as partial:
+    with replacing_folder(export_folder(config)) as partial:
         exporter.write(partial, trained)
         native = exporter.native_engine(usual, trained)
         exported = exporter.open(partial, native, sample.lines)
         verification = verify(native, exported, sample.lines)
-        accept(verification, config.export.quantization)
+        accept(verification, config.of(ExportConfig).quantization)
         quality = _compare_quality(usual, native, verification, sample, bleu)
         speedup = None
         if trained.quantization == "int8":
@@ -103,7 +104,7 @@ def _read_sample(config: Config) -> Sample:
         )
     has_references = config.input == "-" and target.is_file()
     pairs = zip(read_lines(path), read_lines(target) if has_references else repeat(""), strict=False)
-    chosen = list(islice((pair for pair in pairs if pair[0].strip()), _sample_size(config.export)))
+    chosen = list(islice((pair for pair in pairs if pair[0].strip()), _sample_size(config.of(ExportConfig))))
     if not chosen:
         raise UserError(f"{path} is empty, so the export cannot be verified: name another text with input=FILE")
     return Sample([line for line, _ in chosen], [reference for _, reference in chosen] if has_references else [])
@@ -126,7 +127,7 @@ def _record(
     settings = trained.settings
     return ExportRecord(
         nmt=__version__,
-        target=config.export.target,
+        target=config.of(ExportConfig).target,
         quantization=trained.quantization,
         languages=(settings.data.source_lang, settings.data.target_lang),
         positions=exporter.positions(settings.model),
@@ -157,7 +158,7 @@ def _card_facts(
         evaluations=[each for each in evaluations if _is_of(each, record)],
         decoding=trained.decoding,
         size=sum(file.stat().st_size for file in partial.iterdir()),
-        licence=config.export.licence,
+        licence=config.of(ExportConfig).licence,
     )
 
 

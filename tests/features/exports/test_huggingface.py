@@ -8,10 +8,10 @@ import torch
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
-from nmt.export import huggingface
-from nmt.export.marian_engine import MarianEngine
+from nmt.features.exports import huggingface
+from nmt.features.exports.marian_engine import MarianEngine
 from nmt.text.special import BOS, EOS, PAD, UNK
-from tests.unit.export.models import LINES, log_probabilities, make_model, make_tokenizer
+from tests.unit.small_models import LINES, log_probabilities, make_model, make_tokenizer
 
 GREEDY = DecodingConfig(beam=1, extra_length=10)
 

@@ -12,8 +12,8 @@ from nmt.data.filter_counts import FilterCount
 from nmt.data.sources.hub import is_hub_id
 from nmt.estimate.parameters import count_parameters, describe_depth
 from nmt.evaluation.record import EvaluationRecord
-from nmt.export.exporter import Exporter
-from nmt.runs.export_record import ExportRecord
+from nmt.features.exports.exporter import Exporter
+from nmt.features.exports.record import ExportRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.schema import ExportConfig, ModelConfig
+from nmt.config.schema import ModelConfig
 from nmt.errors import ConfigError, UserError
-from nmt.export.exporter import SIZES_AND_TRAINING, check_expressible
-from nmt.export.registry import EXPORTERS
+from nmt.features.exports.exporter import SIZES_AND_TRAINING, check_expressible
+from nmt.features.exports.record import ExportRecord, VerificationRecord, read_export_record
+from nmt.features.exports.registry import EXPORTERS
+from nmt.features.exports.settings import ExportConfig
 from nmt.runs.checkpoint_record import CheckpointRecord
-from nmt.runs.export_record import ExportRecord, VerificationRecord, read_export_record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

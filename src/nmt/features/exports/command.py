@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
-from nmt.export.export_checkpoint import export_checkpoint
+from nmt.features.exports.export_checkpoint import export_checkpoint
+from nmt.features.exports.settings import export_folder
 
 
 def run(config: Config) -> None:
     """Export the checkpoint and print how it compares with the model."""
     machine = prepare_machine(replace(config.runtime, device="cpu"))
     record = export_checkpoint(config, machine.precision)
-    print(f"{config.export_folder}: {record.verified.summary}")
+    print(f"{export_folder(config)}: {record.verified.summary}")

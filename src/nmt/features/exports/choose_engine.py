@@ -2,35 +2,35 @@
 
 import math
 import sys
-from dataclasses import replace
 from importlib.util import find_spec
 
 import torch
 from tqdm import tqdm
 
+from nmt.config.keys import with_values
 from nmt.config.schema import Config
+from nmt.features.exports.record import EXPORT_RECORD, VerificationRecord, read_export_record
+from nmt.features.exports.settings import export_folder
 from nmt.runs.checkpoint_files import read_meta
 from nmt.runs.checkpoints import resolve
-from nmt.runs.export_record import EXPORT_RECORD, VerificationRecord, read_export_record
 from nmt.runs.layout import WEIGHTS
 
+INT8 = {"engine": "ctranslate2", "export.target": "ctranslate2", "export.quantization": "int8"}
+"""The settings that use an int8 export."""
 MAX_BLEU_LOSS = 0.2
 """How many points of BLEU an int8 export may lose and still be used unasked."""
 
 
-def choose_engine(config: Config, device: torch.device) -> Config:
-    """Return the settings with `engine=auto` decided; say so on standard error if the export will translate."""
-    if config.engine != "auto":
-        return config
+def fast_export(config: Config, device: torch.device) -> Config | None:
+    """Return the settings that use the int8 export, and say so on standard error; None if torch is to translate."""
     if device.type != "cpu" or not _searches_alike(config):
-        return replace(config, engine="torch")
-    export = replace(config.export, target="ctranslate2", quantization="int8")
-    int8 = replace(config, engine="ctranslate2", export=export)
+        return None
+    int8 = with_values(config, INT8)
     verified = _verified(int8)
     if verified is None or not _is_better(verified):
-        return replace(config, engine="torch")
+        return None
     tqdm.write(
-        f"translating with the int8 export in {int8.export_folder} ({verified.summary}); engine=torch for the model",
+        f"translating with the int8 export in {export_folder(int8)} ({verified.summary}); engine=torch for the model",
         file=sys.stderr,
     )
     return int8
@@ -44,9 +44,9 @@ def _searches_alike(config: Config) -> bool:
 
 def _verified(config: Config) -> VerificationRecord | None:
     """Return how the int8 export of the checkpoint compares with the model; None if there is no export to use."""
-    if find_spec("ctranslate2") is None or not (config.export_folder / EXPORT_RECORD).is_file():
+    if find_spec("ctranslate2") is None or not (export_folder(config) / EXPORT_RECORD).is_file():
         return None
-    record = read_export_record(config.export_folder)
+    record = read_export_record(export_folder(config))
     weights = read_meta(resolve(config.run_folder, config.checkpoint)).files[WEIGHTS]
     exported = record.target, record.quantization, record.checkpoint.sha256
     return record.verified if exported == ("ctranslate2", "int8", weights) else None

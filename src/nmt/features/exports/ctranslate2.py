@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from nmt.compute.packages import import_optional
 from nmt.config.schema import Config, DecodingConfig, ModelConfig
-from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.engine import Engine
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.export.exporter import (
+from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
+from nmt.features.exports.exporter import (
     ANY,
     SIZES_AND_TRAINING,
     Expressible,

@@ -8,7 +8,7 @@ from nmt.config.schema import Config, DecodingConfig, ModelConfig
 from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.decoding.torch_engine import TorchEngine, load_model
-from nmt.export.exporter import TrainedModel, example_sentence
+from nmt.features.exports.exporter import TrainedModel, example_sentence
 from nmt.runs import checkpoint_files
 from nmt.runs.checkpoints import load
 

@@ -1,4 +1,4 @@
-"""Make small models with random weights, and tokenizers, for the tests of exports."""
+"""Make small models with random weights, and tokenizers, for tests."""
 
 import io
 

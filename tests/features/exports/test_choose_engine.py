@@ -9,8 +9,9 @@ import torch
 
 from nmt.config.saved import to_yaml
 from nmt.config.schema import Config, DecodingConfig, PathsConfig
-from nmt.decoding import choose_engine as module
-from nmt.decoding.choose_engine import choose_engine
+from nmt.decoding.engines import choose_engine
+from nmt.features.exports import choose_engine as module
+from nmt.features.exports.settings import export_folder
 from nmt.runs.checkpoints import Checkpoints
 from nmt.storage.files import write_json
 
@@ -51,7 +52,7 @@ def test_a_faster_and_equally_good_export_translates_and_this_is_said(
     config: Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = choose_engine(config, CPU)
-    assert (chosen.engine, chosen.export_folder.name) == ("ctranslate2", "ctranslate2-int8")
+    assert (chosen.engine, export_folder(chosen).name) == ("ctranslate2", "ctranslate2-int8")
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "ctranslate2-int8 (as compared); engine=torch for the model" in said

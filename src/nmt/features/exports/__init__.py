@@ -1,0 +1,24 @@
+"""A trained model in the formats of other programs, and CTranslate2 as an engine that translates with it."""
+
+from nmt.feature import COMMON, Choice, Command, Feature, Group
+
+FEATURE = Feature(
+    summary="models for CTranslate2, Hugging Face and as plain weights, and CTranslate2 as an engine",
+    commands={
+        "export": Command(
+            "nmt.features.exports.command",
+            "convert a trained model to the format of other programs",
+            ("checkpoint", "export", "input", "decoding", *COMMON),
+        ),
+    },
+    settings={"export": Group("nmt.features.exports.settings:ExportConfig")},
+    check="nmt.features.exports.settings:check",
+    choices={
+        "engine": {"ctranslate2": Choice("nmt.features.exports.engine:CTRANSLATE2", "runs the exported model")},
+        "export.target": {
+            "ctranslate2": Choice("nmt.features.exports.ctranslate2:CTranslate2Exporter", "a fast engine"),
+            "huggingface": Choice("nmt.features.exports.huggingface:HuggingFaceExporter", "Marian's format"),
+            "safetensors": Choice("nmt.features.exports.safetensors:SafetensorsExporter", "weights and settings"),
+        },
+    },
+)

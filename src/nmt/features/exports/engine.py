@@ -1,0 +1,47 @@
+"""CTranslate2 as a choice of `engine`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.config.schema import Config
+from nmt.decoding.engines import EngineKind
+from nmt.features.exports.settings import export_folder, exports_of
+
+if TYPE_CHECKING:
+    import torch
+
+    from nmt.compute.machine import Machine
+    from nmt.decoding.loaded_model import LoadedModel
+
+
+class CTranslate2(EngineKind):
+    """Translates with the model that `nmt export` wrote."""
+
+    repeats_samples = False
+
+    def load(self, config: Config, machine: "Machine") -> "LoadedModel":
+        """See `EngineKind.load`."""
+        from nmt.features.exports.loading import load_export  # noqa: PLC0415
+
+        return load_export(export_folder(config), machine, config.decoding, config.seed)
+
+    def open(self, folder: Path, machine: "Machine") -> "LoadedModel | None":
+        """See `EngineKind.open`."""
+        from nmt.features.exports.loading import is_export, load_export  # noqa: PLC0415
+
+        return load_export(folder, machine) if is_export(folder) else None
+
+    def preferred(self, config: Config, device: "torch.device") -> Config | None:
+        """See `EngineKind.preferred`."""
+        from nmt.features.exports.choose_engine import fast_export  # noqa: PLC0415
+
+        return fast_export(config, device)
+
+    def model_name(self, config: Config) -> str:
+        """See `EngineKind.model_name`."""
+        from nmt.runs.scores import path_name  # noqa: PLC0415
+
+        return path_name(export_folder(config), exports_of(config))
+
+
+CTRANSLATE2 = CTranslate2()

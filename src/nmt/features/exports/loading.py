@@ -1,0 +1,51 @@
+"""Load an export for CTranslate2."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from nmt.compute.machine import Machine
+from nmt.config.saved import from_yaml
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.loaded_model import LoadedModel
+from nmt.errors import UserError
+from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
+from nmt.features.exports.record import EXPORT_RECORD, ExportRecord, read_export_record
+from nmt.runs.layout import SETTINGS
+
+
+def is_export(folder: Path) -> bool:
+    """Return whether a folder holds an export, of whatever format."""
+    return (folder / EXPORT_RECORD).is_file()
+
+
+def load_export(folder: Path, machine: Machine, search: DecodingConfig | None = None, seed: int = 1) -> LoadedModel:
+    """Load an export for CTranslate2; without `search`, with the search of the run that it was made from."""
+    record = _read_record(folder)
+    engine = CTranslate2Engine(
+        folder,
+        search or _search_of_export(folder),
+        machine.device,
+        torch.get_num_threads(),
+        seed=seed,
+        max_positions=record.positions,
+    )
+    checkpoint = replace(record.checkpoint, export=str(folder), quantization=record.quantization)
+    return LoadedModel(engine, folder, record.languages, record.paths(folder), checkpoint)
+
+
+def _read_record(folder: Path) -> ExportRecord:
+    if not is_export(folder):
+        raise UserError(f"there is no export in {folder}: run `make export` first (with the same ARGS)")
+    record = read_export_record(folder)
+    if record.target != "ctranslate2":
+        raise UserError(f"{folder} is an export for {record.target}: this needs one for ctranslate2, or the run itself")
+    return record
+
+
+def _search_of_export(folder: Path) -> DecodingConfig:
+    settings = folder / SETTINGS
+    if not settings.is_file():  # exports of older versions have none
+        return DecodingConfig()
+    return from_yaml(settings.read_text(encoding="utf-8")).decoding.for_any_engine

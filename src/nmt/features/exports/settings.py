@@ -1,0 +1,55 @@
+"""The settings of exports, and what translating with one asks of the others."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.config.checks import check_at_least, check_choice
+from nmt.config.choices import CHOICES
+from nmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from nmt.config.schema import Config
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportConfig:
+    """The format in which a trained model is exported."""
+
+    target: str = "ctranslate2"
+    """Format."""
+    quantization: str = "float32"
+    """Number format of the weights: float32, or int8 (ctranslate2 only)."""
+    folder: str = ""
+    """Destination; empty is `<paths.outputs>/<name>/export/<target>-<quantization>`."""
+    sample: int = 0
+    """Number of sentences whose translations must agree before the export is complete; 0 is 100, or 1,000 for int8,
+    because their BLEU decides whether `translate` uses the export."""
+    licence: str = ""
+    """Licence of the weights, such as cc-by-4.0, which the model card states."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("export.target", self.target, CHOICES["export.target"])
+        check_choice("export.quantization", self.quantization, ("float32", "int8"))
+        check_at_least("export.sample", self.sample, 0)
+        if self.quantization != "float32" and self.target != "ctranslate2":
+            raise ConfigError(f"export.quantization={self.quantization} needs export.target=ctranslate2")
+
+
+def export_folder(config: "Config") -> Path:
+    """Return the folder of the exported model."""
+    export = config.of(ExportConfig)
+    return Path(export.folder) if export.folder else exports_of(config) / f"{export.target}-{export.quantization}"
+
+
+def exports_of(config: "Config") -> Path:
+    """Return the folder of all exports of a run."""
+    return config.run_folder / "export"
+
+
+def check(config: "Config") -> None:
+    """Make sure that CTranslate2 can search as the settings ask."""
+    if config.engine == "ctranslate2" and (names := config.decoding.torch_only):
+        name = f"decoding.{names[0]}"
+        raise ConfigError(f"engine=ctranslate2 has no {name}: remove {name}, or use engine=torch")
