@@ -38,6 +38,18 @@ def run_in_threads(function: Callable[[T], R], arguments: Sequence[T]) -> list[R
     return [results[index] for index in range(len(calls))]
 
 
+def run_all_in_threads(function: Callable[[T], object], tasks: Sequence[T]) -> None:
+    """Call the function with each task, in as many threads as are worth it; a single thread runs none beside it."""
+    workers = concurrent_workers(len(tasks))
+    if workers == 1:
+        for task in tasks:
+            function(task)
+        return
+    with closing(run_tasks_in_threads(function, tasks, workers)) as finished:
+        for _ in finished:
+            pass
+
+
 def run_tasks_in_threads(function: Callable[[T], R], tasks: Sequence[T], workers: int) -> Generator[tuple[T, R]]:
     """Yield each task with its result, in the order in which they finish.
 

@@ -2,11 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from nmt.compute.threads import run_all_in_threads
 from nmt.config.schema import TrainingConfig
 from nmt.model.interface import TranslationModel
 from nmt.model.linear import Linear
@@ -35,7 +37,8 @@ class Muon(torch.optim.Optimizer):
     """Steps of the same length in all directions of a matrix: the running mean of its gradients, made orthogonal.
 
     The steps are scaled to the size of Adam's (Liu et al., 2025), so one learning rate serves both. Unlike PyTorch's
-    Muon, this one multiplies in the precision of the run, all matrices of a shape together, and in fewer iterations.
+    Muon, this one multiplies in the precision of the run and in fewer iterations: in float32 on a CPU one matrix per
+    thread, elsewhere all matrices of a shape together.
     """
 
     def __init__(self, matrices: list[Tensor], config: TrainingConfig, precision: torch.dtype) -> None:
@@ -43,21 +46,28 @@ class Muon(torch.optim.Optimizer):
         super().__init__([{"params": matrices}], settings)
         self._precision = precision
 
-    @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Update the matrices that have a gradient."""
         assert closure is None
         for group in self.param_groups:
-            for matrices in _of_one_shape(group["params"]):
-                self._update(matrices, group["lr"], group["weight_decay"], group["momentum"])
+            update = partial(self._update, group["lr"], group["weight_decay"], group["momentum"])
+            matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
+            if self._precision == torch.float32 and all(matrix.device.type == "cpu" for matrix in matrices):
+                # one matrix and its products fit into the cache of a core
+                run_all_in_threads(update, [[matrix] for matrix in matrices])
+            else:
+                for alike in _of_one_shape(matrices):
+                    update(alike)
 
-    def _update(self, matrices: list[Tensor], rate: float, decay: float, momentum: float) -> None:
+    @torch.no_grad()  # a thread has its own mode
+    def _update(self, rate: float, decay: float, momentum: float, matrices: list[Tensor]) -> None:
         gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
         means = [self._running_mean(matrix) for matrix in matrices]
         torch._foreach_lerp_(means, gradients, 1 - momentum)
         ahead = torch._foreach_lerp(gradients, means, momentum)  # Nesterov's step
-        directions = orthogonal(torch.stack(ahead), self._precision)
-        torch._foreach_mul_(matrices, 1 - rate * decay)
+        directions = orthogonal(torch.stack(ahead) if len(ahead) > 1 else ahead[0][None], self._precision)
+        if decay:
+            torch._foreach_mul_(matrices, 1 - rate * decay)
         size = ADAM_SIZE * max(matrices[0].shape) ** 0.5
         torch._foreach_add_(matrices, directions.unbind(), alpha=-rate * size)
 
@@ -70,11 +80,10 @@ class Muon(torch.optim.Optimizer):
 
 
 def _of_one_shape(matrices: list[Tensor]) -> Iterator[list[Tensor]]:
-    """Yield lists of matrices of the same shape that have a gradient, each small enough for the memory."""
+    """Yield lists of matrices of the same shape, each small enough for the memory."""
     by_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
     for matrix in matrices:
-        if matrix.grad is not None:
-            by_shape[matrix.shape].append(matrix)
+        by_shape[matrix.shape].append(matrix)
     for shape, alike in by_shape.items():
         most = max(1, MAX_NUMBERS // shape.numel())
         yield from (alike[first : first + most] for first in range(0, len(alike), most))

@@ -1,25 +1,35 @@
 """The nearest matrices with orthonormal rows or columns, by Newton-Schulz iterations."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 
 import torch
 from torch import Tensor
 
-ITERATIONS = 4
-A, B, C = 3.4445, -4.7750, 2.0315
-"""Muon's coefficients of p(x) = Ax + Bx³ + Cx⁵ (Jordan et al., 2024), which each iteration applies to singular values.
+Polynomials = Sequence[tuple[float, float, float]]
+"""Coefficients (a, b, c) of p(x) = ax + bx³ + cx⁵, which each iteration applies to the singular values."""
+STEEP: Polynomials = ((8.0934, -23.6206, 17.4463), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
+"""Each polynomial is the nearest to 1 on the interval to which those before it bring the values from 0.01 to 1.
 
-After four iterations, those from 0.006 to 1 are between 0.68 and 1.20, and smaller ones are multiplied by 141. With the
-Frobenius norm, which is less tight than the one below, Muon needs five. Polynomials that are steeper at 0, or flatter
-in the end, did not train better, and some lose the small singular values to rounding in bf16.
+They end between 0.73 and 1.27, and smaller ones are multiplied by 78 (Amsel et al., 2025, The Polar Express).
+"""
+GENTLE: Polynomials = ((3.4445, -4.7750, 2.0315),) * 4
+"""Muon's polynomial (Jordan et al., 2024), for bf16, in which the larger terms of the steep ones do not cancel well.
+
+Values from 0.006 to 1 end between 0.68 and 1.20, and smaller ones are multiplied by 141. With the Frobenius norm, which
+is less tight than the one below, Muon needs five iterations.
 """
 SAFETY = 1.01
 """The factor by which the norm is enlarged, so that rounding lifts no singular value above 1."""
-SMALLEST_NORM = 1e-20
-"""Divides a matrix of zeros, which stays zero."""
+SMALLEST = 1e-36
+"""Divides the products of a matrix of zeros, which stays zero."""
 WIDE = 2
-"""The ratio of columns to rows from which on iterating on X Xᵀ takes fewer products than iterating on X."""
+"""The ratio of the longer to the shorter side from which on iterating on X Xᵀ takes fewer products than on X."""
+
+
+def polynomials_for(precision: torch.dtype) -> Polynomials:
+    """Return the polynomials of the iterations in a precision."""
+    return GENTLE if precision == torch.bfloat16 else STEEP
 
 
 def orthogonal(matrices: Tensor, precision: torch.dtype) -> Tensor:
@@ -28,46 +38,58 @@ def orthogonal(matrices: Tensor, precision: torch.dtype) -> Tensor:
     Args:
         matrices: Matrices of one shape.
         precision: The type of the products. In bf16, X Xᵀ would lose the small singular values of X, so each iteration
-            begins with X; in float32, the iterations of wide matrices run on X Xᵀ alone.
+            begins with X; in float32, the iterations of matrices with one long side run on X Xᵀ alone.
     """
-    if matrices.size(1) > matrices.size(2):
-        return orthogonal(matrices.mT, precision).mT
-    norms = torch.linalg.vector_norm(matrices, dim=(1, 2), keepdim=True).clamp(min=SMALLEST_NORM)
-    scaled = (matrices / norms).to(precision)
-    is_wide = matrices.size(2) >= WIDE * matrices.size(1) and precision != torch.bfloat16
-    return (_by_gram_matrix(scaled) if is_wide else _directly(scaled)).to(matrices.dtype)
+    rows, columns = matrices.shape[1:]
+    is_wide = max(rows, columns) >= WIDE * min(rows, columns) and precision != torch.bfloat16
+    return (_by_gram_matrix if is_wide else _directly)(matrices.to(precision)).to(matrices.dtype)
 
 
 def _directly(matrices: Tensor) -> Tensor:
     """Multiply X by a polynomial of X Xᵀ in each iteration."""
-    for number in range(ITERATIONS):
-        gram = _symmetric_product(matrices, matrices.mT)
-        square = _symmetric_product(gram, gram)
-        if number == 0:
-            scale = _inverse_norm(square)
-            matrices, gram, square = matrices * scale, gram * scale**2, square * scale**4
-        matrices = torch.baddbmm(matrices, B * gram + C * square, matrices, beta=A)
+    first, *others = polynomials_for(matrices.dtype)
+    gram, square, scale = _scaled_products(matrices)
+    matrices = _multiply(_polynomial(first, gram, square).mul_(scale), matrices)
+    for coefficients in others:
+        gram = _gram_matrix(matrices)
+        matrices = _multiply(_polynomial(coefficients, gram, _symmetric_product(gram, gram)), matrices)
     return matrices
 
 
 def _by_gram_matrix(matrices: Tensor) -> Tensor:
     """Multiply X in the end by the product of all polynomials, which are polynomials of X Xᵀ."""
-    gram = _symmetric_product(matrices, matrices.mT)
-    square = _symmetric_product(gram, gram)
-    scale = _inverse_norm(square)
-    polynomials = _polynomials(gram * scale**2, square * scale**4)
-    return reduce(lambda product, each: _symmetric_product(each, product), polynomials) @ (matrices * scale)
+    gram, square, scale = _scaled_products(matrices)
+    product = reduce(lambda left, right: _symmetric_product(right, left), _polynomials(gram, square))
+    return _multiply(product.mul_(scale), matrices)
 
 
 def _polynomials(gram: Tensor, square: Tensor) -> Iterator[Tensor]:
     """Yield the polynomial by which each iteration multiplies X, given X Xᵀ and its square."""
-    for number in range(ITERATIONS):
-        polynomial = B * gram + C * square
-        polynomial.diagonal(dim1=1, dim2=2).add_(A)
+    for number, coefficients in enumerate(STEEP, 1):
+        polynomial = _polynomial(coefficients, gram, square)
         yield polynomial
-        if number + 1 < ITERATIONS:
+        if number < len(STEEP):
             gram = _symmetric_product(_symmetric_product(polynomial, gram), polynomial)
             square = _symmetric_product(gram, gram)
+
+
+def _polynomial(coefficients: tuple[float, float, float], gram: Tensor, square: Tensor) -> Tensor:
+    """Return a + b X Xᵀ + c (X Xᵀ)², in the place of the square."""
+    a, b, c = coefficients
+    polynomial = square.mul_(c).add_(gram, alpha=b)
+    polynomial.diagonal(dim1=1, dim2=2).add_(a)
+    return polynomial
+
+
+def _gram_matrix(matrices: Tensor) -> Tensor:
+    """Return X Xᵀ, or Xᵀ X if that is smaller."""
+    is_tall = matrices.size(1) > matrices.size(2)
+    return _symmetric_product(matrices.mT, matrices) if is_tall else _symmetric_product(matrices, matrices.mT)
+
+
+def _multiply(symmetric: Tensor, matrices: Tensor) -> Tensor:
+    """Return the product of X with a symmetric matrix on its shorter side."""
+    return matrices @ symmetric if matrices.size(1) > matrices.size(2) else symmetric @ matrices
 
 
 def _symmetric_product(left: Tensor, right: Tensor) -> Tensor:
@@ -76,14 +98,22 @@ def _symmetric_product(left: Tensor, right: Tensor) -> Tensor:
         return left @ right
     half = left.size(1) // 2
     product = left.new_empty(len(left), left.size(1), right.size(2))
-    product[:, :half] = left[:, :half] @ right
-    product[:, half:, half:] = left[:, half:] @ right[:, :, half:]
+    torch.bmm(left[:, :half], right, out=product[:, :half])
+    torch.bmm(left[:, half:], right[:, :, half:], out=product[:, half:, half:])
     product[:, half:, :half] = product[:, :half, half:].mT
     return product
 
 
-def _inverse_norm(square: Tensor) -> Tensor:
-    """Return 1 / (sum of σ⁸)^⅛, given (X Xᵀ)²: a scale with which the largest singular value is at most 1."""
-    norm = torch.linalg.matrix_norm(square.to(torch.promote_types(square.dtype, torch.float32)), keepdim=True)
-    scale: Tensor = 1 / (SAFETY * norm.clamp(min=SMALLEST_NORM).pow(0.25))
-    return scale.to(square.dtype)
+def _scaled_products(matrices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return X Xᵀ and its square for a scaled X whose largest singular value is at most 1, and the scale.
+
+    The scale is 1 / (sum of σ⁸)^⅛. The trace of X Xᵀ is divided out before, because small gradients would underflow.
+    """
+    gram = _gram_matrix(matrices)
+    exact = torch.promote_types(gram.dtype, torch.float32)
+    trace = gram.diagonal(dim1=1, dim2=2).sum(-1, dtype=exact).clamp(min=SMALLEST)[:, None, None]
+    gram.div_(trace)
+    square = _symmetric_product(gram, gram)
+    norm = torch.linalg.matrix_norm(square.to(exact), keepdim=True)
+    scale = 1 / (SAFETY * norm.clamp(min=SMALLEST).pow(0.25))
+    return gram.mul_(scale.square()), square.mul_(scale.pow(4)), scale / trace.sqrt()
