@@ -137,7 +137,7 @@ def features_table() -> str:
     lines = ["| feature | what it is | commands | settings |", "|---|---|---|---|"]
     for name, feature in features().items():
         commands = ", ".join(f"`{each}`" for each in feature.commands)
-        values = [f"{setting}={value}" for setting, choices in feature.choices.items() for value in choices]
+        values = [f"{setting}={value}" for setting, choices in feature.all_choices.items() for value in choices]
         settings = ", ".join(f"`{each}`" for each in (*settings_of(feature), *values))
         lines.append(f"| `{name}` | {feature.summary} | {commands} | {settings} |")
     return "\n".join(lines)

@@ -11,7 +11,8 @@ from tqdm import tqdm
 
 from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
-from nmt.config.schema import TREES, EvaluationConfig
+from nmt.config.choices import is_text
+from nmt.config.schema import EvaluationConfig
 from nmt.data.alignments import alignments_of
 from nmt.data.annotations import Annotations, annotations_of
 from nmt.data.prepared import verify_task
@@ -96,7 +97,7 @@ def read_split(folder: Path, name: str, languages: tuple[str, str], tag: str = "
         )
     if not sources:
         raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
-    if languages[1] == TREES:
+    if not is_text(languages[1]):
         check_references(sources, references, str(paths[1]))
     return Split(name, sources, references, annotations_of(folder, name), alignments_of(folder, name), tag)
 
@@ -110,7 +111,7 @@ def evaluate(engine: Engine, split: Split, target_lang: str, settings: Evaluatio
     hypotheses = translate_together(engine, split.sources, split.name)
     seconds = time.perf_counter() - started
     nll, references = reference_nll(engine, split), [split.references, *split.annotations.references]
-    if target_lang == TREES:
+    if not is_text(target_lang):
         hypotheses, repairs = repair_all(split.sources, hypotheses)
         return Evaluation(hypotheses, score(hypotheses, split.references, target_lang), nll, seconds, repairs)
     text = Translated(

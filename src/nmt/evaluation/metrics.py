@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from nmt.config.schema import TREES
+from nmt.config.choices import is_text
 from nmt.errors import UserError
 from nmt.evaluation.bleu import make_bleu
 from nmt.evaluation.comet import comet_score
@@ -49,7 +49,7 @@ def score_text(text: Translated) -> dict[str, Score]:
 
 def metrics_of(target_lang: str) -> dict[str, Metric]:
     """Return the metrics for a target language by name."""
-    return {name: metric for name, metric in METRICS.items() if metric.trees == (target_lang == TREES)}
+    return {name: metric for name, metric in METRICS.items() if metric.trees != is_text(target_lang)}
 
 
 def title(name: str) -> str:

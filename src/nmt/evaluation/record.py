@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
-from nmt.config.schema import TREES, DecodingConfig
+from nmt.config.choices import is_text
+from nmt.config.schema import DecodingConfig
 from nmt.errors import UserError
 from nmt.evaluation.alignments import AlignmentScore
 from nmt.evaluation.details import Part, Rates
@@ -61,7 +62,7 @@ class EvaluationRecord:
                  "processes", "bleu_tokenizer")  # fmt: skip
         scores = {name: value for name, value in content.items() if isinstance(value, dict) and "score" in value}
         languages = tuple(content.get("languages", ()))
-        required = REQUIRED_TREE_SCORES if languages[1:] == (TREES,) else REQUIRED_SCORES
+        required = REQUIRED_TREE_SCORES if languages[1:] and not is_text(languages[1]) else REQUIRED_SCORES
         if missing := [name for name in required if name not in scores]:
             raise KeyError(missing[0])
         decoding, checkpoint = content.get("decoding"), content.get("checkpoint")

@@ -10,8 +10,9 @@ from sacrebleu.significance import PairedTest, Result
 from nmt.errors import UserError
 from nmt.evaluation.metrics import METRICS
 from nmt.features.report import about, curves, translations
-from nmt.features.report.page import Absent, PageData, build_section, render
+from nmt.features.report.page import PageData, build_section, render
 from nmt.features.report.run import Evaluated, Run
+from nmt.runs.section import Absent
 
 BOOTSTRAP_SAMPLES = 1000
 MAX_SENTENCES = 1000

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.schema import TREES
 from nmt.errors import UserError
 from nmt.evaluation.evaluate import read_split
 from nmt.evaluation.metric import Score
 from nmt.evaluation.metrics import score
 from nmt.evaluation.record import EvaluationRecord, read_evaluation, write_evaluation
 from nmt.evaluation.tree_scores import repair_all
+from nmt.features.trees.settings import TREES
 from nmt.parsing.linearise import Repairs
 
 REFERENCES = ["(S (NP XX )NP (VP XX (NP XX XX )NP )VP . )S", "(S (NP XX )NP (VP XX )VP )S"]
