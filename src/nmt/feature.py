@@ -94,6 +94,10 @@ class Feature:
     """The same for a `nmt.training.hook.TrainingHook`."""
     cost: str = ""
     """A function that takes the settings of training and returns a `nmt.estimate.cost.Cost`."""
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    """By the name of the metric, `module:name` of a `nmt.evaluation.metric.Metric`."""
+    findings: Mapping[str, str] = field(default_factory=dict)
+    """By the key in eval/<split>.json, `module:name` of a `nmt.evaluation.finding.Finding`."""
     control: str = ""
     """A function that takes a `nmt.decoding.control.SearchSetup` and returns a Control, or None if it is off."""
     search_settings: str = ""

@@ -69,6 +69,7 @@ def test_every_declared_name_exists() -> None:
     codes += [group.code for each in features().values() for group in each.settings.values()]
     codes += [code for each in features().values() for code in each.sections]
     codes += [f"{command.module}:run" for each in features().values() for command in each.commands.values()]
+    codes += [code for each in features().values() for code in (*each.metrics.values(), *each.findings.values())]
     assert codes
     assert all(imported(code) is not None for code in codes)
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 from nmt.config.choices import is_text
 from nmt.config.schema import DecodingConfig
 from nmt.errors import UserError
-from nmt.evaluation.alignments import AlignmentScore
 from nmt.evaluation.details import Part, Rates
+from nmt.evaluation.finding import Findings
 from nmt.evaluation.metric import Score
 from nmt.parsing.linearise import Repairs
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -52,8 +52,8 @@ class EvaluationRecord:
     """The shares of translations with typical faults."""
     parts: list[Part] = field(default_factory=list)
     """The scores by length of the source, and by origin and domain where the data has them."""
-    alignments: list[AlignmentScore] = field(default_factory=list)
-    """How well each layer and head aligns the references; the best comes first."""
+    findings: Findings = field(default_factory=Findings)
+    """What features have found besides scores."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -75,7 +75,7 @@ class EvaluationRecord:
             repairs=Repairs(**content["repairs"]) if content.get("repairs") else None,
             rates=Rates(**content["rates"]) if content.get("rates") else None,
             parts=[Part(**each) for each in content.get("parts", ())],
-            alignments=[AlignmentScore(**each) for each in content.get("alignments", ())],
+            findings=Findings.from_json(content),
             **{name: content[name] for name in plain if name in content},
         )
 
@@ -90,9 +90,9 @@ class EvaluationRecord:
             "repairs": None if self.repairs is None else asdict(self.repairs),
             "rates": None if self.rates is None else asdict(self.rates),
             "parts": [asdict(part) for part in self.parts] or None,
-            "alignments": [asdict(score) for score in self.alignments] or None,
+            **self.findings.to_json(),
         }
-        del values["split"], values["scores"]
+        del values["split"], values["scores"], values["findings"]
         return {"split": self.split, **scores, **{name: value for name, value in values.items() if value is not None}}
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UserError
-from nmt.evaluation.evaluate import read_split
 from nmt.evaluation.metric import Score
 from nmt.evaluation.metrics import score
 from nmt.evaluation.record import EvaluationRecord, read_evaluation, write_evaluation
+from nmt.evaluation.split import read_split
 from nmt.evaluation.tree_scores import repair_all
 from nmt.features.trees.settings import TREES
 from nmt.parsing.linearise import Repairs

@@ -8,7 +8,8 @@ import pytest
 
 from nmt.config.schema import DecodingConfig
 from nmt.errors import UserError
-from nmt.evaluation.alignments import AlignmentScore
+from nmt.evaluation.alignments import AlignmentErrors, AlignmentScore
+from nmt.evaluation.finding import Findings
 from nmt.evaluation.metric import Score
 from nmt.evaluation.record import REQUIRED_SCORES, EvaluationRecord, read_evaluation, write_evaluation
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -27,7 +28,8 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     record = EvaluationRecord(
         split="test", scores=SCORES, sentences=3, seconds=1.5, sentences_per_second=2.0, nll=0.5, perplexity=1.6,
         corpus="toy", languages=("en", "de"), decoding=DecodingConfig(beam=7), engine="ctranslate2", machine="cpu",
-        processes=2, checkpoint=CHECKPOINT, alignments=[AlignmentScore(1, 0, "output", 10.5, 89.0, 90.0)],
+        processes=2, checkpoint=CHECKPOINT,
+        findings=Findings(alignments=AlignmentErrors([AlignmentScore(1, 0, "output", 10.5, 89.0, 90.0)])),
     )  # fmt: skip
     write_evaluation(tmp_path / "test.json", record)
     assert read_evaluation(tmp_path / "test.json") == record

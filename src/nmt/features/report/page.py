@@ -19,8 +19,8 @@ from nmt.data.filter_counts import FilterCount, filter_counts
 from nmt.data.training_text import open_training_text
 from nmt.decoding.attention import compute_attention
 from nmt.errors import UserError
-from nmt.evaluation.alignments import AlignmentScore, notable
 from nmt.evaluation.details import Part, Rates
+from nmt.evaluation.finding import Table
 from nmt.features.report import about, attention, charts, corpus, curves, translations
 from nmt.features.report.attention import EncodedAttention
 from nmt.features.report.run import Evaluated, Run
@@ -101,7 +101,8 @@ class TranslationsSection:
     charts: Sequence[TitledChart]
     rates: Rates | None
     parts: Sequence[Part]
-    alignments: Sequence[AlignmentScore]
+    tables: Sequence[Table]
+    """What features have found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ def _translations(run: Run, evaluated: Evaluated, found: Sequence[translations.S
         by_frequency = charts.bars(translations.by_frequency(evaluated, counts), "training sentences with that word")
         drawn.append(("Scores by the rarest word of the source", by_frequency))
     shown, scores = len(translations.sentences_to_show(found)), evaluated.scores
-    return TranslationsSection(len(found), shown, drawn, scores.rates, scores.parts, notable(scores.alignments))
+    return TranslationsSection(len(found), shown, drawn, scores.rates, scores.parts, scores.findings.tables())
 
 
 def _attention(found: Mapping[str, Sequence[translations.Sentence]], load_model: LoadModel) -> list[EncodedAttention]:
