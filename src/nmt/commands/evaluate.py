@@ -85,7 +85,6 @@ def _record(
         machine=str(machine),
         processes=distributed.world_size(),
         checkpoint=loaded.checkpoint,
-        repairs=evaluation.repairs,
         rates=evaluation.rates,
         parts=evaluation.parts,
         findings=evaluation.findings,
@@ -115,8 +114,6 @@ def _print(split: str, evaluation: Evaluation, loaded: LoadedModel, folder: Path
         f"perplexity of the references {evaluation.perplexity:.2f} (nll {evaluation.nll:.4f}); "
         f"written to {scores_file(folder, split)}"
     )
-    if evaluation.repairs is not None:
-        print(f"repaired: {evaluation.repairs}")
     if (rates := evaluation.rates) is not None:
         print(
             f"of the translations {rates.hallucinated:.1%} hallucinated, {rates.copied:.1%} copied, "

@@ -69,9 +69,18 @@ def find(setting: str, name: str) -> Any:
     return imported(CHOICES[setting][name].code)
 
 
+TEXT = "text"
+"""The name of the core's task."""
+
+
+def task_name(target_lang: str) -> str:
+    """Return the name of the task that a value of `data.target_lang` selects: text, or this value."""
+    return target_lang if target_lang in CHOICES.get(TASKS, {}) else TEXT
+
+
 def is_text(target_lang: str) -> bool:
     """Return whether a target side is text, and not what a feature makes of this value of `data.target_lang`."""
-    return target_lang not in CHOICES.get(TASKS, {})
+    return task_name(target_lang) == TEXT
 
 
 def describe(setting: str) -> str:

@@ -12,14 +12,13 @@ from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
 from nmt.config.choices import is_text
 from nmt.config.schema import EvaluationConfig
+from nmt.data.task import task_of
 from nmt.decoding.engine import Engine
 from nmt.evaluation.details import Part, Rates, parts, rates
 from nmt.evaluation.finding import Findings, TranslatedSplit, find_all
 from nmt.evaluation.metric import Score, Translated
-from nmt.evaluation.metrics import score, score_text
+from nmt.evaluation.metrics import score_text
 from nmt.evaluation.split import Split
-from nmt.evaluation.tree_scores import repair_all
-from nmt.parsing.linearise import Repairs
 
 MAX_NLL = 700.0
 """Largest negative log-likelihood whose perplexity is still a finite number."""
@@ -36,8 +35,6 @@ class Evaluation:
     """Mean negative log-likelihood of the references per word piece, end marks included."""
     seconds: float
     """Time spent translating."""
-    repairs: Repairs | None = None
-    """What was repaired, if the hypotheses are trees."""
     rates: Rates | None = None
     """The shares of translations with typical faults, if the hypotheses are text."""
     parts: list[Part] = field(default_factory=list)
@@ -56,22 +53,19 @@ class Evaluation:
 
 
 def evaluate(engine: Engine, split: Split, target_lang: str, settings: EvaluationConfig) -> Evaluation:
-    """Translate and score a split; each process translates its share and returns the whole result.
-
-    Trees are repaired before they are scored.
-    """
+    """Translate and score a split; each process translates its share and returns the whole result."""
     started = time.perf_counter()
-    hypotheses = translate_together(engine, split.sources, split.name)
+    decoded = translate_together(engine, split.sources, split.name)
     seconds = time.perf_counter() - started
     nll, references = reference_nll(engine, split), [split.references, *split.annotations.references]
-    found = find_all(TranslatedSplit(engine, split, target_lang, hypotheses, settings))
-    if not is_text(target_lang):
-        hypotheses, repairs = repair_all(split.sources, hypotheses)
-        scores = score(hypotheses, split.references, target_lang)
-        return Evaluation(hypotheses, scores, nll, seconds, repairs, findings=found)
+    found = find_all(TranslatedSplit(engine, split, target_lang, decoded, settings))
+    hypotheses = list(task_of(target_lang).finish(split.sources, decoded))
     text = Translated(hypotheses, references, target_lang, split.untagged_sources, settings)
+    scores = score_text(text)
+    if not is_text(target_lang):
+        return Evaluation(hypotheses, scores, nll, seconds, findings=found)
     divided = parts(text, split.annotations.labels)
-    return Evaluation(hypotheses, score_text(text), nll, seconds, rates=rates(text), parts=divided, findings=found)
+    return Evaluation(hypotheses, scores, nll, seconds, rates(text), divided, found)
 
 
 def translate_together(

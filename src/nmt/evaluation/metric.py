@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from sacrebleu.metrics.base import Metric as SacrebleuMetric
 
-from nmt.config.schema import EvaluationConfig
+from nmt.config.choices import TEXT
+from nmt.config.schema import Config, EvaluationConfig
 from nmt.evaluation.bleu import bleu_tokenizer
 
 
@@ -43,14 +44,16 @@ class Metric:
     """Its name in reports, such as chrF."""
     score: Callable[[Translated], Score]
     """Compute the score of translations."""
-    trees: bool = False
-    """Whether it scores linearised trees instead of text."""
+    task: str = TEXT
+    """The name of the task whose hypotheses it scores."""
     sacrebleu: Callable[[str], SacrebleuMetric] | None = None
     """Make the sacreBLEU object that significance tests resample, if the metric has one, given BLEU's tokenizer."""
     is_wanted: Callable[[EvaluationConfig], bool] = lambda _: True
     """Whether the settings ask for it; most metrics are always computed."""
     prepare: Callable[[EvaluationConfig, str], object] = lambda *_: None
     """Load what the metric needs, given settings and target language, so that it fails before hours of translation."""
+    paper: Callable[[Config, str], float | None] = lambda *_: None
+    """Return the paper's score of a run on a split, if it has one."""
 
 
 def from_sacrebleu(title: str, make: Callable[[str], SacrebleuMetric]) -> Metric:

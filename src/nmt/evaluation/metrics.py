@@ -7,14 +7,14 @@ from functools import cache
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from nmt.config.choices import is_text
+from nmt.config.choices import task_name
 from nmt.config.schema import EvaluationConfig
 from nmt.errors import UserError
 from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
 from nmt.evaluation.metric import Metric, Score, Translated, from_sacrebleu
 from nmt.evaluation.paper_bleu import paper_bleu
-from nmt.evaluation.tree_scores import bracket_metric
 from nmt.feature import features, imported
+from nmt.paper import figures
 
 
 def _prepare_bleu(settings: EvaluationConfig, target_lang: str) -> None:
@@ -24,14 +24,10 @@ def _prepare_bleu(settings: EvaluationConfig, target_lang: str) -> None:
 
 _CORE: Mapping[str, Metric] = {
     "bleu": replace(from_sacrebleu("BLEU", make_bleu), prepare=_prepare_bleu),
-    "bleu_paper": Metric("BLEU as in the paper", paper_bleu),
+    "bleu_paper": Metric("BLEU as in the paper", paper_bleu, paper=figures.paper_bleu),
     "chrf": from_sacrebleu("chrF", lambda _: CHRF()),
     "chrfpp": from_sacrebleu("chrF++", lambda _: CHRF(word_order=2)),
     "ter": from_sacrebleu("TER", lambda _: TER()),
-    "bracket_f1": bracket_metric("Bracket F1", lambda counts: counts.f1),
-    "bracket_precision": bracket_metric("Bracket precision", lambda counts: counts.precision),
-    "bracket_recall": bracket_metric("Bracket recall", lambda counts: counts.recall),
-    "complete_match": bracket_metric("Complete match", lambda counts: counts.complete_match),
 }
 """By key in eval/<split>.json, in the order in which scores are shown."""
 
@@ -53,7 +49,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str
 
 
 def score_text(text: Translated) -> dict[str, Score]:
-    """Score translations against raw references; return the scores by metric: those of trees, or those of text."""
+    """Score translations against raw references; return the scores by metric."""
     for references in text.references:
         if len(text.hypotheses) != len(references):
             raise UserError(
@@ -67,7 +63,7 @@ def score_text(text: Translated) -> dict[str, Score]:
 
 def metrics_of(target_lang: str) -> dict[str, Metric]:
     """Return the metrics for a target language by name."""
-    return {name: metric for name, metric in all_metrics().items() if metric.trees != is_text(target_lang)}
+    return {name: metric for name, metric in all_metrics().items() if metric.task == task_name(target_lang)}
 
 
 def title(name: str) -> str:

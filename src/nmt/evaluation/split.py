@@ -3,12 +3,11 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nmt.config.choices import is_text
 from nmt.data.annotations import Annotations, annotations_of
 from nmt.data.prepared import verify_task
 from nmt.data.tags import untagged
+from nmt.data.task import task_of
 from nmt.errors import UserError
-from nmt.evaluation.tree_scores import check_references
 from nmt.text.lines import read_lines
 
 
@@ -47,6 +46,5 @@ def read_split(folder: Path, name: str, languages: tuple[str, str], tag: str = "
         )
     if not sources:
         raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
-    if not is_text(languages[1]):
-        check_references(sources, references, str(paths[1]))
+    task_of(languages[1]).check(sources, references, str(paths[1]))
     return Split(name, sources, references, annotations_of(folder, name), tag, folder)

@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from nmt.config.checks import NOT_OF_THE_TEXT, OF_ONE_CORPUS
-from nmt.config.choices import is_text
+from nmt.config.choices import TEXT, task_name
 from nmt.config.schema.corpora import MAIN, Corpus, corpora_of
 from nmt.errors import ConfigError, nearest
 
@@ -53,9 +53,10 @@ class MixtureData:
             raise ConfigError(f"data.temperature={self.temperature:g} must be a number from 1 on, or 0 to ignore sizes")
         corpora = corpora_of(cast("DataConfig", self))
         parse_stages(self.stages, corpora)
-        targets = {corpus.settings.target_lang for corpus in corpora.values()}
-        if len(targets) > 1 and (others := sorted(each for each in targets if not is_text(each))):
-            raise ConfigError(f"data.mixture: all corpora or none must have target_lang={others[0]}")
+        tasks = {task_name(corpus.settings.target_lang) for corpus in corpora.values()}
+        if len(tasks) > 1:
+            other = min(tasks - {TEXT})
+            raise ConfigError(f"data.mixture: all corpora or none must have target_lang={other}")
 
 
 def other_corpora(data: "DataConfig") -> dict[str, Corpus]:

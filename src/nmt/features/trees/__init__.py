@@ -29,5 +29,12 @@ FEATURE = Feature(
     },
     check="nmt.features.trees.settings:check",
     sections=("nmt.features.trees.section:drawn_trees",),
+    metrics={
+        "bracket_f1": "nmt.features.trees.scores:F1",
+        "bracket_precision": "nmt.features.trees.scores:PRECISION",
+        "bracket_recall": "nmt.features.trees.scores:RECALL",
+        "complete_match": "nmt.features.trees.scores:COMPLETE_MATCH",
+    },
+    findings={"repairs": "nmt.features.trees.repairs:REPAIRS"},
     control="nmt.features.trees.control:well_formed",
 )

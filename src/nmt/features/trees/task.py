@@ -5,6 +5,7 @@ from typing import cast
 from nmt.config.schema import DataConfig
 from nmt.data.records import JsonObject, Overlap
 from nmt.data.task import Task
+from nmt.features.trees.lines import check_references, repaired
 from nmt.features.trees.settings import TreeData
 from nmt.features.trees.symbols import train_on_files
 
@@ -23,5 +24,11 @@ def is_overlap(overlap: Overlap) -> bool:
 
 
 TREES = Task(
-    settings=settings, train_tokenizer=train_on_files, typical_vocabulary=TYPICAL_SYMBOLS, is_overlap=is_overlap
+    settings=settings,
+    check=check_references,
+    train_tokenizer=train_on_files,
+    typical_vocabulary=TYPICAL_SYMBOLS,
+    is_overlap=is_overlap,
+    finish=repaired,
+    required_scores=("bracket_f1",),
 )
