@@ -14,7 +14,7 @@ INSTALL = {
     "needs a C++ compiler": "apt-get install g++",
     "needs the extra comet": (
         "python3 -m venv .venv/comet && .venv/comet/bin/python -m pip install --editable '.[comet,dev]'; "
-        "then .venv/comet/bin/python -m pytest tests/unit/evaluation/test_comet.py"
+        "then .venv/comet/bin/python -m pytest tests/features/comet/test_comet.py"
     ),
 }
 """The commands that install what tests need, by the beginning of the reason for which they are skipped."""

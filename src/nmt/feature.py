@@ -38,6 +38,10 @@ COMMON = ("name", "seed", "paths", "runtime")
 """Settings that nearly every command reads."""
 
 
+TASKS = "data.target_lang"
+"""The setting whose value selects the task: one of a feature, or text in the language that it names."""
+
+
 class Choice(NamedTuple):
     """One implementation of what a setting such as `model.positions` names."""
 
@@ -68,6 +72,8 @@ class Feature:
     """By the name of the group; "" is for settings in no group."""
     choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict)
     """By setting, then by the value that names the code."""
+    tasks: Mapping[str, Choice] = field(default_factory=dict)
+    """By the value of `data.target_lang` that selects it, each a `nmt.data.task.Task`."""
     check: str = ""
     """A function that takes all settings and raises a ConfigError if those of the feature contradict others."""
     uses: str = ""
@@ -88,6 +94,10 @@ class Feature:
     """The same for a `nmt.training.hook.TrainingHook`."""
     cost: str = ""
     """A function that takes the settings of training and returns a `nmt.estimate.cost.Cost`."""
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    """By the name of the metric, `module:name` of a `nmt.evaluation.metric.Metric`."""
+    findings: Mapping[str, str] = field(default_factory=dict)
+    """By the key in eval/<split>.json, `module:name` of a `nmt.evaluation.finding.Finding`."""
     control: str = ""
     """A function that takes a `nmt.decoding.control.SearchSetup` and returns a Control, or None if it is off."""
     search_settings: str = ""
@@ -96,8 +106,15 @@ class Feature:
     """A function that takes the settings of decoding and names the search for reports; empty if it is another one's."""
     adapts_search: str = ""
     """A function that takes the settings of a search and those of the model's run, and returns the first, adapted."""
+    sections: tuple[str, ...] = ()
+    """Functions that take a `nmt.runs.section.ShownRun` and return a Section of its page, or None."""
     prepares_training: str = ""
     """A function that may change the settings of a run before training: see `nmt.training.preparation`."""
+
+    @property
+    def all_choices(self) -> dict[str, Mapping[str, Choice]]:
+        """The values that it adds to settings, by setting; those that select a task are among them."""
+        return {**self.choices, **({TASKS: self.tasks} if self.tasks else {})}
 
 
 @cache

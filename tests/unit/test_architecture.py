@@ -33,6 +33,7 @@ LAYERS = [
     Layer("the package run as a program", ("nmt.__main__",)),
     Layer("the command line: names, help, exit codes", ("nmt.cli",)),
     Layer("what can be deleted: a folder per feature, which may import all below", ("nmt.features",)),
+    Layer("section 6.3: a library of trees for features, which the core does not use", ("nmt.parsing",)),
     Layer("one module per command", ("nmt.commands",)),
     Layer("section 5 of the paper: steps, validation, checkpointing", ("nmt.training",)),
     Layer("scores of translations", ("nmt.evaluation",)),
@@ -40,7 +41,6 @@ LAYERS = [
     Layer("the folder of a run: checkpoints, averages, metrics", ("nmt.runs",)),
     Layer("text to tokens to batches", ("nmt.data",)),
     Layer("parameters, memory, time and money, by formula", ("nmt.estimate",)),
-    Layer("section 6.3: trees, their symbols and their score", ("nmt.parsing",)),
     Layer("section 3: the Transformer", ("nmt.model",)),
     Layer("fused operations: Triton for GPUs, C for CPUs, plain PyTorch elsewhere", ("nmt.model.kernels",)),
     Layer("the tokenizer and lines of text", ("nmt.text",)),
@@ -137,7 +137,7 @@ def features_table() -> str:
     lines = ["| feature | what it is | commands | settings |", "|---|---|---|---|"]
     for name, feature in features().items():
         commands = ", ".join(f"`{each}`" for each in feature.commands)
-        values = [f"{setting}={value}" for setting, choices in feature.choices.items() for value in choices]
+        values = [f"{setting}={value}" for setting, choices in feature.all_choices.items() for value in choices]
         settings = ", ".join(f"`{each}`" for each in (*settings_of(feature), *values))
         lines.append(f"| `{name}` | {feature.summary} | {commands} | {settings} |")
     return "\n".join(lines)
@@ -190,6 +190,13 @@ def test_a_feature_imports_no_other_feature_and_the_core_imports_none() -> None:
         if found.imported.startswith("nmt.features.") and found.importer.split(".")[:3] != found.imported.split(".")[:3]
     ]
     assert crossing == []
+
+
+def test_the_core_does_not_use_the_library_of_trees() -> None:
+    importers = {found.importer for found in ALL if within(found.imported, "nmt.parsing")}
+    assert importers
+    homes = ("nmt.parsing", "nmt.features")
+    assert [name for name in importers if not any(within(name, each) for each in homes)] == []
 
 
 def test_every_name_in_a_layer_is_an_existing_module() -> None:

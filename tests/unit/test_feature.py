@@ -63,9 +63,13 @@ def test_settings_of_a_class_that_no_feature_declares_are_an_error() -> None:
 
 
 def test_every_declared_name_exists() -> None:
-    codes = [choice.code for each in features().values() for some in each.choices.values() for choice in some.values()]
+    codes = [
+        choice.code for each in features().values() for some in each.all_choices.values() for choice in some.values()
+    ]
     codes += [group.code for each in features().values() for group in each.settings.values()]
+    codes += [code for each in features().values() for code in each.sections]
     codes += [f"{command.module}:run" for each in features().values() for command in each.commands.values()]
+    codes += [code for each in features().values() for code in (*each.metrics.values(), *each.findings.values())]
     assert codes
     assert all(imported(code) is not None for code in codes)
 

@@ -109,7 +109,7 @@ def run_comet(context: Context) -> None:
     torch.write_text(_locked("torch"), encoding="utf-8")
     context.say("installing comet and dev")
     context.run(COMET_PYTHON, *PIP, "--constraint", torch, "--editable", ".[comet,dev]")
-    output = context.run(COMET_PYTHON, "-m", "pytest", "tests/unit/evaluation/test_comet.py", show=True)
+    output = context.run(COMET_PYTHON, "-m", "pytest", "tests/features/comet/test_comet.py", show=True)
     for count, reason in SKIPPED.findall(output):
         if not reason.startswith("unbabel-comet is installed"):
             context.skipped[f"tests: {reason}"] += int(count)

@@ -32,11 +32,6 @@ _CORE = {
         "translate a file or standard input",
         ("checkpoint", "engine", "input", "output", "translate", "decoding", *COMMON),
     ),
-    "parse": Command(
-        "nmt.commands.parse",
-        "print the constituency trees of sentences",
-        ("checkpoint", "engine", "input", "output", "parse", "decoding", *COMMON),
-    ),
     "score": Command(
         "nmt.commands.score",
         "score given translations",

@@ -4,13 +4,14 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from nmt.config.schema import TREES, Config, DataConfig
+from nmt.config.schema import Config, DataConfig
 from nmt.config.schema.corpora import corpora_of
 from nmt.data.corpora import is_training_text, naming_corpus
 from nmt.data.filter_counts import filter_counts
 from nmt.data.layout import CorpusLayout
 from nmt.data.prepare import prepare
 from nmt.data.records import TOKENIZER_TASK, Manifest
+from nmt.data.task import task_of
 from nmt.data.tokenizer_task import OriginTokenizer, uses_origin_tokenizer
 from nmt.errors import UserError
 from nmt.text.tokenizer import Tokenizer
@@ -83,11 +84,11 @@ def table(manifest: Manifest) -> list[str]:
 
 
 def overlap_warnings(manifest: Manifest, target_lang: str) -> list[str]:
-    """Return a line for each split that has sentences of the training text; equal trees of others are no overlap."""
-    lines = []
+    """Return a line for each split that has sentences of the training text."""
+    lines, is_overlap = [], task_of(target_lang).is_overlap
     for split, overlap in manifest.overlap().items():
-        counts = (overlap.source, overlap.target, overlap.pair)
-        if any((overlap.source, overlap.pair) if target_lang == TREES else counts):
+        if is_overlap(overlap):
+            counts = (overlap.source, overlap.target, overlap.pair)
             source, target, pair = (f"{count:,} ({count / overlap.sentences:.1%})" for count in counts)
             lines.append(
                 f"of {overlap.sentences:,} {split} sentences, {source} are also in the training text on the source "

@@ -9,11 +9,12 @@ from typing import Any
 import torch
 
 from nmt.compute.machine import HALF_PRECISIONS, prepare_machine
-from nmt.config.schema import TREES, Config
+from nmt.config.schema import Config
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.corpora import training_splits
 from nmt.data.manifest import read_manifest
 from nmt.data.records import encode_task
+from nmt.data.task import task_of
 from nmt.data.training_text import open_training_text
 from nmt.errors import ConfigError
 from nmt.estimate.cost import passes_per_batch
@@ -41,8 +42,6 @@ from nmt.training.schedule import warmup_warning
 
 TYPICAL_LENGTH = 30
 """Tokens per sentence, assumed if the data is not prepared."""
-TYPICAL_TREE_SYMBOLS = 100
-"""Size of the vocabulary of trees that is assumed: a treebank has some 30 labels of phrases, and the tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +156,8 @@ def describe(config: Config, devices: int) -> RunFigures:
 
 
 def _target_words(config: Config) -> int:
-    """Return the size of the target vocabulary; that of trees depends on the treebank."""
-    return TYPICAL_TREE_SYMBOLS if config.data.target_lang == TREES else config.tokenizer.vocab_size
+    """Return the size of the target vocabulary, which depends on the data unless it is text."""
+    return task_of(config.data.target_lang).typical_vocabulary or config.tokenizer.vocab_size
 
 
 def _device_count(config: Config) -> int:

@@ -9,13 +9,14 @@ from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.data.corpora import split_languages, split_settings
 from nmt.data.prepared import require_text
-from nmt.decoding import comet
 from nmt.decoding.load_engine import check_languages, load_engine
 from nmt.decoding.loaded_model import LoadedModel
-from nmt.evaluation.alignments import chosen_score
-from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
-from nmt.evaluation.evaluate import Evaluation, Split, evaluate, read_split
+from nmt.evaluation.bleu import bleu_tokenizer
+from nmt.evaluation.evaluate import Evaluation, evaluate
+from nmt.evaluation.finding import prepare_findings
+from nmt.evaluation.metrics import wanted_metrics
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
+from nmt.evaluation.split import Split, read_split
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
 from nmt.runs.scores import scores_folder
 from nmt.runs.tracking import Scored, tell_scored
@@ -34,7 +35,7 @@ def run(config: Config) -> None:
             splits = [_read_split(config, name) for name in names]
             loaded = load_engine(config, machine)
             check_languages(loaded, config)
-            _load_metrics(config)  # fails before hours of translation
+            _prepare(config, splits)
         for split in splits:
             language = split_languages(config.data, split.name)[1]
             evaluation = evaluate(loaded.engine, split, language, config.evaluation)
@@ -52,11 +53,13 @@ def _read_split(config: Config, name: str) -> Split:
     return read_split(config.data_folder, name, languages, tag)
 
 
-def _load_metrics(config: Config) -> None:
-    if config.evaluation.comet:
-        comet.load(config.evaluation.comet, "evaluation.comet")
-    for split in config.evaluation.splits:
-        make_bleu(_bleu_tokenizer(config, split))
+def _prepare(config: Config, splits: list[Split]) -> None:
+    """Load what metrics and findings need, so that they fail before hours of translation."""
+    for split in splits:
+        language = split_languages(config.data, split.name)[1]
+        for metric in wanted_metrics(language, config.evaluation).values():
+            metric.prepare(config.evaluation, language)
+        prepare_findings(split)
 
 
 def _bleu_tokenizer(config: Config, split: str) -> str:
@@ -82,10 +85,9 @@ def _record(
         machine=str(machine),
         processes=distributed.world_size(),
         checkpoint=loaded.checkpoint,
-        repairs=evaluation.repairs,
         rates=evaluation.rates,
         parts=evaluation.parts,
-        alignments=evaluation.alignments,
+        findings=evaluation.findings,
     )
 
 
@@ -112,16 +114,13 @@ def _print(split: str, evaluation: Evaluation, loaded: LoadedModel, folder: Path
         f"perplexity of the references {evaluation.perplexity:.2f} (nll {evaluation.nll:.4f}); "
         f"written to {scores_file(folder, split)}"
     )
-    if evaluation.repairs is not None:
-        print(f"repaired: {evaluation.repairs}")
     if (rates := evaluation.rates) is not None:
         print(
             f"of the translations {rates.hallucinated:.1%} hallucinated, {rates.copied:.1%} copied, "
             f"{rates.unknown:.1%} with an unknown word; length {rates.length_ratio:.2f} of the reference's"
         )
-    if evaluation.alignments:
-        chosen = chosen_score(evaluation.alignments, loaded.engine.config)
-        print(f"alignment error rate {chosen.text}; at best {evaluation.alignments[0].text}")
+    for line in evaluation.findings.lines(loaded.engine.config):
+        print(line)
     width = max(map(len, evaluation.scores), default=0)
     for name, score in evaluation.scores.items():
         line = f"{name:<{max(width, 10) + 1}}{score.score:6.2f}  {score.signature}"

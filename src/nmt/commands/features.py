@@ -18,7 +18,7 @@ def _described(name: str, feature: Feature) -> str:
         lines.append(f"  commands: {', '.join(feature.commands)}")
     if feature.settings:
         lines.append(f"  settings: {', '.join(settings_of(feature))}")
-    for setting, choices in feature.choices.items():
+    for setting, choices in feature.all_choices.items():
         lines.append(f"  {setting}: {', '.join(choices)}")
     return "\n".join(lines)
 

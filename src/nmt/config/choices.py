@@ -8,7 +8,7 @@ without importing torch.
 from collections.abc import Mapping
 from typing import Any
 
-from nmt.feature import Choice, features, imported
+from nmt.feature import TASKS, Choice, features, imported
 
 _CORE: Mapping[str, Mapping[str, Choice]] = {
     "model.architecture": {
@@ -46,7 +46,6 @@ _CORE: Mapping[str, Mapping[str, Choice]] = {
     "data.source": {
         "hub": Choice("nmt.data.sources.hub:SOURCE", "Hugging Face"),
         "files": Choice("nmt.data.sources.files:SOURCE", "your own"),
-        "trees": Choice("nmt.data.sources.trees:SOURCE", "bracketed files"),
     },
     "engine": {"torch": Choice("nmt.decoding.engines:TORCH", "the model itself")},
 }
@@ -56,7 +55,7 @@ def _with_features() -> Mapping[str, Mapping[str, Choice]]:
     """Return the choices of the core and of the features."""
     found = {setting: dict(choices) for setting, choices in _CORE.items()}
     for feature in features().values():
-        for setting, choices in feature.choices.items():
+        for setting, choices in feature.all_choices.items():
             found.setdefault(setting, {}).update(choices)
     return found
 
@@ -68,6 +67,20 @@ CHOICES = _with_features()
 def find(setting: str, name: str) -> Any:
     """Return the code that a setting's value names."""
     return imported(CHOICES[setting][name].code)
+
+
+TEXT = "text"
+"""The name of the core's task."""
+
+
+def task_name(target_lang: str) -> str:
+    """Return the name of the task that a value of `data.target_lang` selects: text, or this value."""
+    return target_lang if target_lang in CHOICES.get(TASKS, {}) else TEXT
+
+
+def is_text(target_lang: str) -> bool:
+    """Return whether a target side is text, and not what a feature makes of this value of `data.target_lang`."""
+    return task_name(target_lang) == TEXT
 
 
 def describe(setting: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.keys import written
-from nmt.config.schema import TREES, Config, DataConfig
+from nmt.config.schema import Config, DataConfig
 from nmt.config.schema.corpora import corpora_of
 from nmt.data import filters
 from nmt.data.columns import all_columns
@@ -16,6 +16,7 @@ from nmt.data.manifest import read_manifest
 from nmt.data.records import TOKENIZER_TASK, JsonObject, Manifest, align_task, collect_task, encode_task
 from nmt.data.sources import registry
 from nmt.data.sources.source import languages
+from nmt.data.task import task_of
 from nmt.data.tokenizer_task import tokenizer_settings
 from nmt.errors import ConfigError, UserError
 from nmt.storage.files import checksum
@@ -38,9 +39,9 @@ def collect_settings(data: DataConfig, split: str) -> JsonObject:
         "filters": filters.filter_settings(data) if split == "train" else {},
         "min_score": data.min_score if split == "train" and data.score_column else None,
         "columns": data.columns or None,  # None equals a missing key, as in records of earlier versions
-        "pos_tags": data.pos_tags if data.target_lang == TREES else None,
         **{name: (split == "train" and column.is_used(data)) or None for name, column in all_columns().items()},
         "hold_out": {"share": data.hold_out, "splits": held_out} if is_divided else None,
+        **task_of(data.target_lang).settings(data),
     }
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.compute.processes import run_in_process
-from nmt.config.schema import TREES, Config, DataConfig, TokenizerConfig
+from nmt.config.schema import Config, DataConfig, TokenizerConfig
 from nmt.data.corpora import training_splits
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import PreparationTasks
 from nmt.data.records import TOKENIZER_TASK, JsonObject, SampledLines, TrainedTokenizer, collect_task
 from nmt.data.tags import tag_ids, tags_of, untagged
+from nmt.data.task import task_of
 from nmt.data.training_text import mixing
 from nmt.errors import UserError
 from nmt.text import train_tokenizer
@@ -114,7 +115,7 @@ def _write_tokenizer(config: Config, pairs: Mapping[str, int], origin: OriginTok
 
 
 def _trained_tokenizer(config: Config, pairs: Mapping[str, int]) -> tuple[Tokenizer, list[SampledLines]]:
-    """Train one model on both sides, or one per side; trees have a symbol per bracket and tag."""
+    """Train one model on both sides, or one per side; a target side that is not text makes its own."""
     sides: tuple[list[Text], list[Text]] = ([], [])
     splits = training_splits(config.data)
     for split in splits:
@@ -127,8 +128,8 @@ def _trained_tokenizer(config: Config, pairs: Mapping[str, int]) -> tuple[Tokeni
         models = [run_in_process(_train_model, texts, config.data, config.tokenizer, tags)]
     else:
         target = (
-            run_in_process(_train_symbols, [file for text in sides[1] for file in text.files])
-            if config.data.target_lang == TREES
+            run_in_process(train_target, [file for text in sides[1] for file in text.files])
+            if (train_target := task_of(config.data.target_lang).train_tokenizer)
             else run_in_process(_train_model, sides[1], config.data, config.tokenizer, [])
         )
         models = [run_in_process(_train_model, sides[0], config.data, config.tokenizer, tags), target]
@@ -160,7 +161,3 @@ def _train_model(
 
 def _lines(text: Text) -> chain[str]:
     return chain.from_iterable((untagged(line, text.tag) for line in read_lines(file)) for file in text.files)
-
-
-def _train_symbols(files: list[Path]) -> tuple[bytes, train_tokenizer.LinesSeen]:
-    return train_tokenizer.train_symbols(chain.from_iterable(map(read_lines, files)))

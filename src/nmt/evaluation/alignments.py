@@ -2,12 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from nmt.compute import distributed
 from nmt.config.schema import DecodingConfig
+from nmt.data.alignments import alignments_of
 from nmt.decoding.alignments import AlignmentSource, PieceAttention
 from nmt.decoding.engine import Engine
+from nmt.evaluation.finding import Finding, Table, TranslatedSplit
+from nmt.evaluation.split import Split
 from nmt.text.alignments import GoldAlignment, Link
 
 NOTABLE_HEADS = 4
@@ -36,10 +40,21 @@ class AlignmentScore:
         return f"{self.error_rate:.1f}% ({self.source}, {self.state})"
 
     @property
+    def cells(self) -> list[str]:
+        """The row of a report's table."""
+        return [self.source, self.state, *(f"{each:.1f} %" for each in (self.error_rate, self.precision, self.recall))]
+
+    @property
     def source(self) -> str:
         """The layer and head in words."""
         layer = f"layer {self.layer}" if self.layer else "the last two layers"
         return f"{layer}, head {self.head}" if self.head else f"mean of {layer}"
+
+
+class AlignmentErrors(tuple[AlignmentScore, ...]):
+    """The scores of each layer and head; the best comes first."""
+
+    __slots__ = ()
 
 
 @dataclass(slots=True)
@@ -110,3 +125,39 @@ def score_alignments(
     shares = distributed.gather_objects(counts)
     totals = {source: sum((each[source] for each in shares), LinkCounts()) for source in shares[0]}
     return sorted((each.score(source) for source, each in totals.items()), key=lambda score: score.error_rate)
+
+
+class _Finding(Finding[AlignmentErrors]):
+    """How well each layer and head aligns the references, if the true alignments are known."""
+
+    def prepare(self, split: Split) -> None:
+        """See `Finding.prepare`."""
+        alignments_of(split.folder, split.name)
+
+    def find(self, translated: TranslatedSplit) -> AlignmentErrors | None:
+        """See `Finding.find`."""
+        engine, split = translated.engine, translated.split
+        gold = alignments_of(split.folder, split.name)
+        if not (gold and engine.has_attention):
+            return None
+        return AlignmentErrors(score_alignments(engine, split.sources, split.references, gold))
+
+    def to_json(self, found: AlignmentErrors) -> object:
+        """See `Finding.to_json`."""
+        return [asdict(score) for score in found]
+
+    def from_json(self, content: Any) -> AlignmentErrors:
+        """See `Finding.from_json`."""
+        return AlignmentErrors(AlignmentScore(**each) for each in content)
+
+    def line(self, found: AlignmentErrors, search: DecodingConfig) -> str:
+        """See `Finding.line`."""
+        return f"alignment error rate {chosen_score(found, search).text}; at best {found[0].text}"
+
+    def table(self, found: AlignmentErrors) -> Table:
+        """See `Finding.table`."""
+        titles = "Word alignments of the references, by cross-attention", "Step", "Error rate", "Precision", "Recall"
+        return Table(titles, [each.cells for each in notable(found)], texts=2)
+
+
+ALIGNMENT_ERRORS = _Finding()

@@ -5,50 +5,23 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tqdm import tqdm
 
 from nmt.compute import distributed
 from nmt.compute.signals import Interruptible
-from nmt.config.schema import TREES, EvaluationConfig
-from nmt.data.alignments import alignments_of
-from nmt.data.annotations import Annotations, annotations_of
-from nmt.data.prepared import verify_task
-from nmt.data.tags import untagged
+from nmt.config.choices import is_text
+from nmt.config.schema import EvaluationConfig
+from nmt.data.task import task_of
 from nmt.decoding.engine import Engine
-from nmt.errors import UserError
-from nmt.evaluation.alignments import AlignmentScore, score_alignments
 from nmt.evaluation.details import Part, Rates, parts, rates
+from nmt.evaluation.finding import Findings, TranslatedSplit, find_all
 from nmt.evaluation.metric import Score, Translated
-from nmt.evaluation.metrics import score, score_text
-from nmt.evaluation.tree_scores import check_references, repair_all
-from nmt.parsing.linearise import Repairs
-from nmt.text.alignments import GoldAlignment
-from nmt.text.lines import read_lines
+from nmt.evaluation.metrics import score_text
+from nmt.evaluation.split import Split
 
 MAX_NLL = 700.0
 """Largest negative log-likelihood whose perplexity is still a finite number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """The raw text of a split, line by line."""
-
-    name: str
-    sources: list[str]
-    references: list[str]
-    """The first reference of each sentence."""
-    annotations: Annotations = field(default_factory=Annotations)
-    alignments: list[GoldAlignment] = field(default_factory=list)
-    """The true word alignments with the first reference; none if they are not known."""
-    tag: str = ""
-    """The tag before each source sentence."""
-
-    @property
-    def untagged_sources(self) -> list[str]:
-        """The source sentences without their tags, which no metric should see."""
-        return [untagged(source, self.tag) for source in self.sources]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +35,11 @@ class Evaluation:
     """Mean negative log-likelihood of the references per word piece, end marks included."""
     seconds: float
     """Time spent translating."""
-    repairs: Repairs | None = None
-    """What was repaired, if the hypotheses are trees."""
     rates: Rates | None = None
     """The shares of translations with typical faults, if the hypotheses are text."""
     parts: list[Part] = field(default_factory=list)
-    alignments: list[AlignmentScore] = field(default_factory=list)
-    """How well each layer and head aligns the references, if the true alignments are known; the best comes first."""
+    findings: Findings = field(default_factory=Findings)
+    """What features find besides scores."""
 
     @property
     def perplexity(self) -> float:
@@ -81,51 +52,20 @@ class Evaluation:
         return len(self.hypotheses) / self.seconds
 
 
-def read_split(folder: Path, name: str, languages: tuple[str, str], tag: str = "") -> Split:
-    """Read the source and target text of a split, whose source sentences begin with a tag if it has one."""
-    paths = [folder / f"{name}.{language}" for language in languages]
-    for path in paths:
-        if not path.is_file():
-            raise UserError(f"there is no {path}: run `make data` with the same settings, or name other splits")
-    verify_task(folder, f"collect {name}")
-    sources, references = (list(read_lines(path)) for path in paths)
-    if len(sources) != len(references):
-        raise UserError(
-            f"{paths[0]} has {len(sources):,} lines, but {paths[1]} has {len(references):,}: "
-            "run `make data` to write them again"
-        )
-    if not sources:
-        raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
-    if languages[1] == TREES:
-        check_references(sources, references, str(paths[1]))
-    return Split(name, sources, references, annotations_of(folder, name), alignments_of(folder, name), tag)
-
-
 def evaluate(engine: Engine, split: Split, target_lang: str, settings: EvaluationConfig) -> Evaluation:
-    """Translate and score a split; each process translates its share and returns the whole result.
-
-    Trees are repaired before they are scored.
-    """
+    """Translate and score a split; each process translates its share and returns the whole result."""
     started = time.perf_counter()
-    hypotheses = translate_together(engine, split.sources, split.name)
+    decoded = translate_together(engine, split.sources, split.name)
     seconds = time.perf_counter() - started
     nll, references = reference_nll(engine, split), [split.references, *split.annotations.references]
-    if target_lang == TREES:
-        hypotheses, repairs = repair_all(split.sources, hypotheses)
-        return Evaluation(hypotheses, score(hypotheses, split.references, target_lang), nll, seconds, repairs)
-    text = Translated(
-        hypotheses, references, target_lang, split.untagged_sources, settings.comet, settings.bleu_tokenizer
-    )
+    found = find_all(TranslatedSplit(engine, split, target_lang, decoded, settings))
+    hypotheses = list(task_of(target_lang).finish(split.sources, decoded))
+    text = Translated(hypotheses, references, target_lang, split.untagged_sources, settings)
+    scores = score_text(text)
+    if not is_text(target_lang):
+        return Evaluation(hypotheses, scores, nll, seconds, findings=found)
     divided = parts(text, split.annotations.labels)
-    aligned = _score_alignments(engine, split)
-    return Evaluation(hypotheses, score_text(text), nll, seconds, rates=rates(text), parts=divided, alignments=aligned)
-
-
-def _score_alignments(engine: Engine, split: Split) -> list[AlignmentScore]:
-    """Score the alignments of the references, if the true ones are known and the engine has any."""
-    if not (split.alignments and engine.has_attention):
-        return []
-    return score_alignments(engine, split.sources, split.references, split.alignments)
+    return Evaluation(hypotheses, scores, nll, seconds, rates(text), divided, found)
 
 
 def translate_together(

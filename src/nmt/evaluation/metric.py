@@ -1,11 +1,13 @@
-"""The interface of metrics: a title, and a function that returns a score with its signature."""
+"""The interface of metrics, which `Feature.metrics` adds: a title, and a function that returns a signed score."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sacrebleu.metrics.base import Metric as SacrebleuMetric
 
-from nmt.evaluation.bleu import AUTO, bleu_tokenizer
+from nmt.config.choices import TEXT
+from nmt.config.schema import Config, EvaluationConfig
+from nmt.evaluation.bleu import bleu_tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +27,13 @@ class Translated:
     """The sentences of each reference."""
     target_lang: str
     sources: Sequence[str] = ()
-    comet: str = ""
-    """The model of COMET; empty if it is not wanted."""
-    bleu_tokenizer: str = AUTO
-    """The setting `evaluation.bleu_tokenizer`."""
+    settings: EvaluationConfig = field(default_factory=EvaluationConfig)
+    """The settings of the group `evaluation`, which features extend."""
 
     @property
     def tokenizer(self) -> str:
         """The name of BLEU's tokenizer."""
-        return bleu_tokenizer(self.target_lang, self.bleu_tokenizer)
+        return bleu_tokenizer(self.target_lang, self.settings.bleu_tokenizer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,16 @@ class Metric:
     """Its name in reports, such as chrF."""
     score: Callable[[Translated], Score]
     """Compute the score of translations."""
-    trees: bool = False
-    """Whether it scores linearised trees instead of text."""
+    task: str = TEXT
+    """The name of the task whose hypotheses it scores."""
     sacrebleu: Callable[[str], SacrebleuMetric] | None = None
     """Make the sacreBLEU object that significance tests resample, if the metric has one, given BLEU's tokenizer."""
-    is_wanted: Callable[[Translated], bool] = lambda _: True
+    is_wanted: Callable[[EvaluationConfig], bool] = lambda _: True
     """Whether the settings ask for it; most metrics are always computed."""
+    prepare: Callable[[EvaluationConfig, str], object] = lambda *_: None
+    """Load what the metric needs, given settings and target language, so that it fails before hours of translation."""
+    paper: Callable[[Config, str], float | None] = lambda *_: None
+    """Return the paper's score of a run on a split, if it has one."""
 
 
 def from_sacrebleu(title: str, make: Callable[[str], SacrebleuMetric]) -> Metric:

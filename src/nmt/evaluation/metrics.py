@@ -1,31 +1,46 @@
-"""The metrics of `eval`, by name. To add one, write a `Metric` and register it in `METRICS`."""
+"""The metrics of `eval`, by name. To add one, write a `Metric` and name it in `Feature.metrics`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from nmt.config.schema import TREES
+from nmt.config.choices import task_name
+from nmt.config.schema import EvaluationConfig
 from nmt.errors import UserError
-from nmt.evaluation.bleu import make_bleu
-from nmt.evaluation.comet import comet_score
+from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
 from nmt.evaluation.metric import Metric, Score, Translated, from_sacrebleu
 from nmt.evaluation.paper_bleu import paper_bleu
-from nmt.evaluation.tree_scores import bracket_metric
+from nmt.feature import features, imported
+from nmt.paper import figures
 
-METRICS: Mapping[str, Metric] = {
-    "bleu": from_sacrebleu("BLEU", make_bleu),
-    "bleu_paper": Metric("BLEU as in the paper", paper_bleu),
+
+def _prepare_bleu(settings: EvaluationConfig, target_lang: str) -> None:
+    """Load the tokenizer of BLEU."""
+    make_bleu(bleu_tokenizer(target_lang, settings.bleu_tokenizer))
+
+
+_CORE: Mapping[str, Metric] = {
+    "bleu": replace(from_sacrebleu("BLEU", make_bleu), prepare=_prepare_bleu),
+    "bleu_paper": Metric("BLEU as in the paper", paper_bleu, paper=figures.paper_bleu),
     "chrf": from_sacrebleu("chrF", lambda _: CHRF()),
     "chrfpp": from_sacrebleu("chrF++", lambda _: CHRF(word_order=2)),
     "ter": from_sacrebleu("TER", lambda _: TER()),
-    "comet": Metric("COMET", comet_score, is_wanted=lambda text: bool(text.comet)),
-    "bracket_f1": bracket_metric("Bracket F1", lambda counts: counts.f1),
-    "bracket_precision": bracket_metric("Bracket precision", lambda counts: counts.precision),
-    "bracket_recall": bracket_metric("Bracket recall", lambda counts: counts.recall),
-    "complete_match": bracket_metric("Complete match", lambda counts: counts.complete_match),
 }
 """By key in eval/<split>.json, in the order in which scores are shown."""
+
+
+@cache
+def all_metrics() -> Mapping[str, Metric]:
+    """Return the metrics of the core and then those of features, by key in eval/<split>.json, in the order shown."""
+    return {**_CORE, **{name: imported(code) for each in features().values() for name, code in each.metrics.items()}}
+
+
+def wanted_metrics(target_lang: str, settings: EvaluationConfig) -> dict[str, Metric]:
+    """Return the metrics for a target language that the settings ask for, by name."""
+    return {name: metric for name, metric in metrics_of(target_lang).items() if metric.is_wanted(settings)}
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str) -> dict[str, Score]:
@@ -34,7 +49,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str
 
 
 def score_text(text: Translated) -> dict[str, Score]:
-    """Score translations against raw references; return the scores by metric: those of trees, or those of text."""
+    """Score translations against raw references; return the scores by metric."""
     for references in text.references:
         if len(text.hypotheses) != len(references):
             raise UserError(
@@ -43,15 +58,15 @@ def score_text(text: Translated) -> dict[str, Score]:
             )
     if not text.hypotheses:
         raise UserError("there is nothing to score: the references are empty")
-    wanted = {name: metric for name, metric in metrics_of(text.target_lang).items() if metric.is_wanted(text)}
-    return {name: metric.score(text) for name, metric in wanted.items()}
+    return {name: metric.score(text) for name, metric in wanted_metrics(text.target_lang, text.settings).items()}
 
 
 def metrics_of(target_lang: str) -> dict[str, Metric]:
     """Return the metrics for a target language by name."""
-    return {name: metric for name, metric in METRICS.items() if metric.trees == (target_lang == TREES)}
+    return {name: metric for name, metric in all_metrics().items() if metric.task == task_name(target_lang)}
 
 
 def title(name: str) -> str:
     """Return the title of a metric; for the score of a metric that is no longer registered, its name."""
-    return METRICS[name].title if name in METRICS else name
+    found = all_metrics().get(name)
+    return found.title if found else name

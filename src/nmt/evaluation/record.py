@@ -5,19 +5,14 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
-from nmt.config.schema import TREES, DecodingConfig
+from nmt.config.schema import DecodingConfig
+from nmt.data.task import TRANSLATION, task_of
 from nmt.errors import UserError
-from nmt.evaluation.alignments import AlignmentScore
 from nmt.evaluation.details import Part, Rates
+from nmt.evaluation.finding import Findings
 from nmt.evaluation.metric import Score
-from nmt.parsing.linearise import Repairs
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.storage.files import read_json, write_json
-
-REQUIRED_SCORES = ("bleu", "bleu_paper", "chrf", "ter")
-"""The names of the scores that every file holds."""
-REQUIRED_TREE_SCORES = ("bracket_f1",)
-"""The names of the scores that every file about trees holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +40,12 @@ class EvaluationRecord:
     machine: str = ""
     processes: int = 1
     checkpoint: CheckpointRecord | None = None
-    repairs: Repairs | None = None
-    """What was repaired in trees."""
     rates: Rates | None = None
     """The shares of translations with typical faults."""
     parts: list[Part] = field(default_factory=list)
     """The scores by length of the source, and by origin and domain where the data has them."""
-    alignments: list[AlignmentScore] = field(default_factory=list)
-    """How well each layer and head aligns the references; the best comes first."""
+    findings: Findings = field(default_factory=Findings)
+    """What features have found besides scores."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -61,8 +54,8 @@ class EvaluationRecord:
                  "processes", "bleu_tokenizer")  # fmt: skip
         scores = {name: value for name, value in content.items() if isinstance(value, dict) and "score" in value}
         languages = tuple(content.get("languages", ()))
-        required = REQUIRED_TREE_SCORES if languages[1:] == (TREES,) else REQUIRED_SCORES
-        if missing := [name for name in required if name not in scores]:
+        task = task_of(languages[1]) if languages else TRANSLATION
+        if missing := [name for name in task.required_scores if name not in scores]:
             raise KeyError(missing[0])
         decoding, checkpoint = content.get("decoding"), content.get("checkpoint")
         return cls(
@@ -71,10 +64,9 @@ class EvaluationRecord:
             languages=languages,
             decoding=None if decoding is None else _read_decoding(decoding),
             checkpoint=None if checkpoint is None else CheckpointRecord.from_json(checkpoint),
-            repairs=Repairs(**content["repairs"]) if content.get("repairs") else None,
             rates=Rates(**content["rates"]) if content.get("rates") else None,
             parts=[Part(**each) for each in content.get("parts", ())],
-            alignments=[AlignmentScore(**each) for each in content.get("alignments", ())],
+            findings=Findings.from_json(content),
             **{name: content[name] for name in plain if name in content},
         )
 
@@ -86,12 +78,11 @@ class EvaluationRecord:
             "languages": list(self.languages),
             "decoding": None if self.decoding is None else asdict(self.decoding),
             "checkpoint": None if self.checkpoint is None else self.checkpoint.to_json(),
-            "repairs": None if self.repairs is None else asdict(self.repairs),
             "rates": None if self.rates is None else asdict(self.rates),
             "parts": [asdict(part) for part in self.parts] or None,
-            "alignments": [asdict(score) for score in self.alignments] or None,
+            **self.findings.to_json(),
         }
-        del values["split"], values["scores"]
+        del values["split"], values["scores"], values["findings"]
         return {"split": self.split, **scores, **{name: value for name, value in values.items() if value is not None}}
 
 

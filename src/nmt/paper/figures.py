@@ -11,9 +11,6 @@ NEWSTEST2014 = {
 }
 """Table 2: BLEU on newstest2014, by corpus and size of the model."""
 
-PARSING_F1 = {"parsing/wsj": 91.3, "parsing/wsj_semi": 92.7}
-"""Table 4: F1 on section 23, by experiment."""
-
 SIZES = {(6, 512, 2048, 8): "base", (6, 1024, 4096, 16): "big"}
 """The paper's name of a model by its layers, d_model, d_ff and heads."""
 
@@ -24,11 +21,6 @@ def paper_bleu(config: Config, split: str) -> float | None:
     if split == "valid" and row:
         return row.bleu
     return NEWSTEST2014.get((config.data.corpus, _size(config.model))) if split == "test" else None
-
-
-def paper_f1(config: Config, split: str) -> float | None:
-    """Return the paper's bracket F1 of this experiment, or None if it has none."""
-    return PARSING_F1.get(config.name) if split == "test" else None
 
 
 def paper_perplexity(config: Config) -> float | None:

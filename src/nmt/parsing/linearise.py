@@ -33,6 +33,11 @@ def closing(label: str) -> str:
     return f"){label}"
 
 
+def tree_pair(tree: Node, *, keep_tags: bool) -> tuple[str, str]:
+    """Return the sentence of a tree, its words separated by spaces, and the linearised tree."""
+    return " ".join(leaf.word for leaf in leaves(tree)), linearise(tree, keep_tags=keep_tags)
+
+
 def linearise(tree: Node, *, keep_tags: bool = False) -> str:
     """Return the symbols of a tree, separated by spaces."""
     return " ".join(_symbols(tree, keep_tags))

@@ -91,32 +91,6 @@ def train(
     return model.getvalue(), seen
 
 
-def train_symbols(lines: Iterable[str]) -> tuple[bytes, LinesSeen]:
-    """Return a model in which every symbol between spaces is a piece, and what `train` says about the lines."""
-    seen = LinesSeen()
-    symbols: set[str] = set()
-    for line in lines:
-        symbols.update(line.split())
-        seen.offered += 1
-    seen.used = seen.offered
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(sorted(symbols)),
-        model_writer=model,
-        model_type="word",
-        use_all_vocab=True,
-        vocab_size=len(symbols) + SPECIAL_PIECES,
-        normalization_rule_name="identity",
-        character_coverage=1.0,
-        unk_id=UNK,
-        pad_id=PAD,
-        bos_id=BOS,
-        eos_id=EOS,
-        minloglevel=3,
-    )
-    return model.getvalue(), seen
-
-
 def sample(lines: Iterable[str], count: int, size: int) -> Iterator[str]:
     """Yield a random sample of `size` of `count` lines, in their order; yield all lines if `size` is 0."""
     lines = iter(lines)

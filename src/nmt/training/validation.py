@@ -14,9 +14,10 @@ from nmt.data.store import PairStore
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
-from nmt.evaluation.evaluate import read_split, translate_together
+from nmt.evaluation.evaluate import translate_together
 from nmt.evaluation.metric import Translated
-from nmt.evaluation.metrics import METRICS
+from nmt.evaluation.metrics import all_metrics
+from nmt.evaluation.split import read_split
 from nmt.model.working_weights import WorkingWeights
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.statistics import Statistics, held_out_loss
@@ -56,10 +57,8 @@ def decoded_bleu(
     count = config.training.valid_sentences
     engine = TorchEngine([trainer.model], tokenizer, config.decoding, *trainer.machine)
     hypotheses = translate_together(engine, split.sources[:count], interruptible_together=interruptible_together)
-    text = Translated(
-        hypotheses, [split.references[:count]], languages[1], bleu_tokenizer=config.evaluation.bleu_tokenizer
-    )
-    return METRICS["bleu"].score(text).score
+    text = Translated(hypotheses, [split.references[:count]], languages[1], settings=config.evaluation)
+    return all_metrics()["bleu"].score(text).score
 
 
 def check_bleu(config: Config, valid: Iterable[str]) -> None:

@@ -38,9 +38,10 @@ from nmt.decoding.alignments import AlignmentSource
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation import evaluate as evaluation
 from nmt.evaluation.alignments import LinkCounts
-from nmt.evaluation.evaluate import Split, read_split, reference_nll, translate_together
+from nmt.evaluation.evaluate import reference_nll, translate_together
 from nmt.evaluation.metric import Score, Translated
 from nmt.evaluation.metrics import score_text
+from nmt.evaluation.split import Split, read_split
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.runs.checkpoints import Checkpoints, load
@@ -424,7 +425,8 @@ def test_a_checkpoint_of_another_shape_is_refused(run: Run, capsys: pytest.Captu
 def test_splits_keep_empty_lines_and_unusual_characters(tmp_path: Path) -> None:
     (tmp_path / "test.en").write_text("a\u2028b\n\nc \n", encoding="utf-8")
     (tmp_path / "test.de").write_text("x\x85y\n\nz\n", encoding="utf-8")
-    assert read_split(tmp_path, "test", ("en", "de")) == Split("test", ["a\u2028b", "", "c "], ["x\x85y", "", "z"])
+    split = read_split(tmp_path, "test", ("en", "de"))
+    assert split == Split("test", ["a\u2028b", "", "c "], ["x\x85y", "", "z"], folder=tmp_path)
 
 
 def feed(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:

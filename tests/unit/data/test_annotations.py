@@ -18,8 +18,8 @@ from nmt.data import prepare, tokenizer_task
 from nmt.data.annotations import annotations_name
 from nmt.data.sources import sacrebleu_sets
 from nmt.errors import ConfigError, UserError
-from nmt.evaluation.evaluate import read_split
 from nmt.evaluation.metrics import score
+from nmt.evaluation.split import read_split
 from tests.integration.toy import pairs
 
 TEST = [("the dog", "der Hund", "ein Hund", "news"), ("a cat", "eine Katze", "die Katze", "chat"),

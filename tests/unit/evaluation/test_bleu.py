@@ -14,9 +14,9 @@ from nmt.config.schema.decoding import BLEU_TOKENIZERS
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
 from nmt.evaluation.details import parts
-from nmt.evaluation.evaluate import Split
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import score, score_text
+from nmt.evaluation.split import Split
 from nmt.features.exports.verify import compare_quality
 from nmt.training import validation
 
@@ -41,7 +41,7 @@ def test_chinese_is_scored_as_sacrebleu_scores_it_by_default() -> None:
 
 
 def test_all_scores_have_the_tokenizer_that_is_set() -> None:
-    text = Translated(HYPOTHESES, [REFERENCES], "zh", ["a cat", "a school"], bleu_tokenizer="char")
+    text = Translated(HYPOTHESES, [REFERENCES], "zh", ["a cat", "a school"], EvaluationConfig(bleu_tokenizer="char"))
     expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="char").score
     assert score_text(text)["bleu"].score == expected
     assert "|tok:char|" in score_text(text)["bleu"].signature
@@ -63,7 +63,7 @@ def test_validation_has_the_tokenizer_of_eval(monkeypatch: pytest.MonkeyPatch, s
     )
     trainer = SimpleNamespace(model=None, machine=())
     found = validation.decoded_bleu(trainer, config, None, None)  # type: ignore[arg-type]
-    expected = Translated(HYPOTHESES, [REFERENCES], "zh", bleu_tokenizer=setting)
+    expected = Translated(HYPOTHESES, [REFERENCES], "zh", settings=config.evaluation)
     assert found == score_text(expected)["bleu"].score
 
 

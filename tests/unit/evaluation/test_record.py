@@ -7,27 +7,34 @@ from typing import Any
 import pytest
 
 from nmt.config.schema import DecodingConfig
+from nmt.data.task import TRANSLATION
 from nmt.errors import UserError
-from nmt.evaluation.alignments import AlignmentScore
+from nmt.evaluation.alignments import AlignmentErrors, AlignmentScore
+from nmt.evaluation.finding import Findings
 from nmt.evaluation.metric import Score
-from nmt.evaluation.record import REQUIRED_SCORES, EvaluationRecord, read_evaluation, write_evaluation
+from nmt.evaluation.record import EvaluationRecord, read_evaluation, write_evaluation
 from nmt.runs.checkpoint_record import CheckpointRecord
 
-SCORES = {name: Score(float(value), f"{name}|v:1") for value, name in enumerate(REQUIRED_SCORES)}
+SCORES = {name: Score(float(value), f"{name}|v:1") for value, name in enumerate(TRANSLATION.required_scores)}
 MEMBER = CheckpointRecord("last", 9, "cd", "outputs/other/last")
 CHECKPOINT = CheckpointRecord("averaged", 9, "ab", "outputs/x/averaged", averaged_from=("a", "b"), ensemble=(MEMBER,))
 
 
 def earlier(**changes: Any) -> dict[str, Any]:
     """The content of a file that holds nothing but scores."""
-    return {"split": "test", **{name: {"score": 1.5, "signature": "s"} for name in REQUIRED_SCORES}, **changes}
+    return {
+        "split": "test",
+        **{name: {"score": 1.5, "signature": "s"} for name in TRANSLATION.required_scores},
+        **changes,
+    }
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     record = EvaluationRecord(
         split="test", scores=SCORES, sentences=3, seconds=1.5, sentences_per_second=2.0, nll=0.5, perplexity=1.6,
         corpus="toy", languages=("en", "de"), decoding=DecodingConfig(beam=7), engine="ctranslate2", machine="cpu",
-        processes=2, checkpoint=CHECKPOINT, alignments=[AlignmentScore(1, 0, "output", 10.5, 89.0, 90.0)],
+        processes=2, checkpoint=CHECKPOINT,
+        findings=Findings(alignments=AlignmentErrors([AlignmentScore(1, 0, "output", 10.5, 89.0, 90.0)])),
     )  # fmt: skip
     write_evaluation(tmp_path / "test.json", record)
     assert read_evaluation(tmp_path / "test.json") == record

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UserError
-from nmt.evaluation.evaluate import read_split
+from nmt.evaluation.split import read_split
 from nmt.storage.files import checksum, write_json
 
 LANGUAGES = ("en", "de")

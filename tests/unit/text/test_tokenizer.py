@@ -167,20 +167,3 @@ def test_a_sample_covers_the_text_uniformly(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("size", [0, 100, 200])
 def test_a_sample_larger_than_the_text_is_the_whole_text(size: int) -> None:
     assert list(train_tokenizer.sample(map(str, range(100)), 100, size)) == list(map(str, range(100)))
-
-
-def test_symbols_are_whole_pieces_and_come_back() -> None:
-    lines = ["(S (NP XX )NP (VP XX )VP . )S", "(S `` XX '' , : )S"]
-    model, seen = train_tokenizer.train_symbols(lines)
-    tokenizer = Tokenizer(trained(), model)
-    pieces = [tokenizer.target_pieces(ids) for ids in tokenizer.encode_target(lines)]
-    assert pieces == [[f"▁{symbol}" for symbol in line.split()] for line in lines]
-    assert [tokenizer.decode(ids) for ids in tokenizer.encode_target(lines)] == lines
-    assert tokenizer.target_size == 4 + len({symbol for line in lines for symbol in line.split()})
-    assert (seen.offered, seen.used) == (2, 2)
-    assert tokenizer.encode_target(["(NEW"])[0] == [0]
-
-
-def test_symbols_do_not_depend_on_the_order_of_lines() -> None:
-    lines = ["(S XX )S", "(NP . )NP"]
-    assert train_tokenizer.train_symbols(lines)[0] == train_tokenizer.train_symbols(reversed(lines))[0]

@@ -10,13 +10,11 @@ modules of this package.
 from typing import TYPE_CHECKING, Any
 
 from nmt.config.schema.corpora import MAIN
-from nmt.config.schema.data import TREES
 
 if TYPE_CHECKING:
     from nmt.config.schema.commands import (
         BatchConfig,
         DescribeConfig,
-        ParseConfig,
         TranslateConfig,
     )
     from nmt.config.schema.config import Config
@@ -37,7 +35,6 @@ else:
 
 __all__ = [
     "MAIN",
-    "TREES",
     "AveragingConfig",
     "BatchConfig",
     "Config",
@@ -46,7 +43,6 @@ __all__ = [
     "DescribeConfig",
     "EvaluationConfig",
     "ModelConfig",
-    "ParseConfig",
     "PathsConfig",
     "RuntimeConfig",
     "TokenizerConfig",

@@ -35,18 +35,6 @@ class TranslateConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParseConfig:
-    """What `parse` writes."""
-
-    format: str = "bracketed"
-    """bracketed (a line per tree) or drawn (as text, a line per phrase and word)."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_choice("parse.format", self.format, ("bracketed", "drawn"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeConfig:
     """The machine whose costs `describe` estimates, and the form of its answer."""
 

@@ -6,14 +6,13 @@ from typing import TypeVar
 
 from nmt.config.capabilities import check_capabilities
 from nmt.config.checks import ADJUSTABLE, check_choice, check_plain_path
-from nmt.config.choices import CHOICES
+from nmt.config.choices import CHOICES, is_text
 from nmt.config.schema.commands import (
     BatchConfig,
     DescribeConfig,
-    ParseConfig,
     TranslateConfig,
 )
-from nmt.config.schema.data import TREES, DataConfig, TokenizerConfig
+from nmt.config.schema.data import DataConfig, TokenizerConfig
 from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
 from nmt.config.schema.model import ModelConfig
 from nmt.config.schema.runtime import PathsConfig, RuntimeConfig, TrackingConfig
@@ -53,7 +52,6 @@ class Config:
     tracking: TrackingConfig = field(default_factory=TrackingConfig, metadata=ADJUSTABLE)
     batch: BatchConfig = field(default_factory=BatchConfig, metadata=ADJUSTABLE)
     translate: TranslateConfig = field(default_factory=TranslateConfig, metadata=ADJUSTABLE)
-    parse: ParseConfig = field(default_factory=ParseConfig, metadata=ADJUSTABLE)
     describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)
     paths: PathsConfig = field(default_factory=PathsConfig, metadata=ADJUSTABLE)
 
@@ -70,7 +68,7 @@ class Config:
                 "tokenizer.folder names a tokenizer, but training.init_vocabulary takes that of training.init_from: "
                 "remove tokenizer.folder, or set training.init_vocabulary=new"
             )
-        self._check_trees()
+        self._check_target_side()
         self._check_averaging()
         self._check_longest_sentence()
         for feature in features().values():
@@ -78,20 +76,20 @@ class Config:
                 imported(feature.check)(self)
         check_capabilities(self)
 
-    def _check_trees(self) -> None:
-        """Make sure that settings for trees and settings for text are not mixed."""
-        trees = self.data.target_lang == TREES
-        if self.data.source == "trees" and not trees:
-            raise ConfigError(f"data.source=trees needs data.target_lang={TREES}, not {self.data.target_lang}")
-        if trees and self.tokenizer.joint:
-            raise ConfigError(f"data.target_lang={TREES} needs tokenizer.joint=false: brackets are no words")
-        if trees and self.training.init_vocabulary == "extend":
+    def _check_target_side(self) -> None:
+        """Refuse settings that need a target side of text if it is not text."""
+        target = self.data.target_lang
+        if is_text(target):
+            return
+        if self.tokenizer.joint:
+            raise ConfigError(f"data.target_lang={target} needs tokenizer.joint=false: its symbols are no words")
+        if self.training.init_vocabulary == "extend":
             raise ConfigError(
-                f"training.init_vocabulary=extend needs text: the vocabulary of {TREES} is brackets and tags, which "
-                "text cannot extend; choose new or old"
+                f"training.init_vocabulary=extend needs text: the vocabulary of {target} is symbols, which text cannot "
+                "extend; choose new or old"
             )
-        if trees and self.training.valid_sentences:
-            raise ConfigError(f"training.valid_sentences needs text to score with BLEU, not {TREES}: set it to 0")
+        if self.training.valid_sentences:
+            raise ConfigError(f"training.valid_sentences needs text to score with BLEU, not {target}: set it to 0")
 
     def _check_averaging(self) -> None:
         """Make sure that training keeps the checkpoints to average."""

@@ -16,8 +16,8 @@ from nmt.config.checks import (
 from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
 
-TREES = "trees"
-"""The target language of sentences paired with their constituency trees."""
+TABLES = ("hub", "files")
+"""Sources that read tables and files, in which settings name columns and test sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +31,9 @@ class DataConfig:
     source_lang: str = "en"
     """Language to translate from."""
     target_lang: str = "de"
-    """Language to translate into; trees are the sentence's constituency tree (section 6.3 of the paper)."""
+    """Language to translate into, or another kind of target side."""
     train: list[str] = field(default_factory=lambda: ["train"], metadata=OF_ONE_CORPUS)
-    """Training text: a Hub split, or files (the source language first, or one file with both); for trees: files,
-    folders, patterns such as parsed/*.mrg, and sections such as wsj:02-21."""
+    """Training text: a Hub split, or files (the source language first, or one file with both)."""
     valid: list[str] = field(default_factory=lambda: ["validation"], metadata=OF_ONE_CORPUS)
     """Validation text, like `test`."""
     test: list[str] = field(default_factory=lambda: ["test"], metadata=OF_ONE_CORPUS)
@@ -52,8 +51,6 @@ class DataConfig:
     """Seed of the demo corpus, apart from `seed`, so that runs of several seeds have the same text."""
     hold_out: float = field(default=0.0, metadata=OF_ONE_CORPUS)
     """Share of the training pairs held out as `valid`, and again as `test`, if these are empty."""
-    pos_tags: str = "xx"
-    """Tags of words in trees: keep, or xx, which replaces all but those of punctuation by XX."""
     hub_dataset: str = "wmt/wmt14"
     """Data set on the Hub, or a local folder in the Hub's layout."""
     hub_config: str = "de-en"
@@ -89,7 +86,6 @@ class DataConfig:
     def __post_init__(self) -> None:
         """Check the values."""
         check_choice("data.source", self.source, CHOICES["data.source"])
-        check_choice("data.pos_tags", self.pos_tags, ("xx", "keep"))
         check_plain_name("data.corpus", self.corpus)
         if not 0 <= self.hold_out < 0.5:
             raise ConfigError(
@@ -99,7 +95,7 @@ class DataConfig:
             raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source first")
         if (self.reference_columns or self.label_columns) and self.source != "files":
             raise ConfigError("data.reference_columns and data.label_columns need tables in files: data.source=files")
-        if self.test_alignments and (not self.test or self.source in ("trees", "demo")):
+        if self.test_alignments and (not self.test or self.source not in TABLES):
             raise ConfigError("data.test_alignments needs a test set of your own: name it in data.test")
         check_at_least("data.seed", self.seed, 0)
         check_at_least("data.max_words", self.max_words, 0)
@@ -109,7 +105,7 @@ class DataConfig:
             if not (ratio == 0 or ratio >= 1):
                 raise ConfigError(f"data.{name}={ratio} would drop every pair: use 1 or more, or 0 for no limit")
         check_fraction("data.min_language_probability", self.min_language_probability)
-        if self.score_column and self.source in ("trees", "demo"):
+        if self.score_column and self.source not in TABLES:
             raise ConfigError(f"data.score_column={self.score_column} needs tables, not data.source={self.source}")
         if self.min_score and not self.score_column:
             raise ConfigError(f"data.min_score={self.min_score} needs data.score_column: name the column of scores")

@@ -98,9 +98,6 @@ class EvaluationConfig:
 
     splits: list[str] = field(default_factory=lambda: ["test"])
     """Splits of the prepared data to translate and score."""
-    comet: str = ""
-    """Model of COMET: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging Face; empty for none.
-    It needs the package unbabel-comet."""
     bleu_tokenizer: str = "auto"
     """sacreBLEU's tokenizer for BLEU, also in training's validation: auto (zh, ja-mecab and ko-mecab for Chinese,
     Japanese and Korean, 13a for all other languages), or another one, such as char, intl or flores200."""

@@ -6,8 +6,8 @@ To add a source, write a module with a `SOURCE`, and name it in `nmt.config.choi
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
-from nmt.config.choices import CHOICES, find
-from nmt.config.schema import TREES, DataConfig
+from nmt.config.choices import CHOICES, find, is_text
+from nmt.config.schema import DataConfig
 from nmt.data.annotations import Annotations
 from nmt.data.columns import all_columns, columns_of
 from nmt.data.sources import sacrebleu_sets
@@ -80,7 +80,7 @@ def annotations(config: DataConfig, split: str) -> Annotations:
 
 def has_alignments(config: DataConfig, split: str) -> bool:
     """Return whether the true word alignments of a split are known."""
-    if split == "train" or config.target_lang == TREES:
+    if split == "train" or not is_text(config.target_lang):
         return False
     return bool(split == "test" and config.test_alignments) or _source(config, split).alignments is not None
 

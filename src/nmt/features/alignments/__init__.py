@@ -12,5 +12,6 @@ FEATURE = Feature(
     check="nmt.features.alignments.settings:check",
     uses="nmt.features.alignments.settings:uses",
     adapts_search="nmt.features.alignments.settings:with_trained_head",
+    findings={"alignments": "nmt.evaluation.alignments:ALIGNMENT_ERRORS"},
     term="nmt.features.alignments.guided:guided_head",
 )

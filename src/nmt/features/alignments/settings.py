@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 from nmt.config.capabilities import Capability, Use
 from nmt.config.checks import OF_ONE_CORPUS, check_at_least, check_choice
+from nmt.config.choices import is_text
 from nmt.config.schema.corpora import corpora_of
-from nmt.config.schema.data import TREES
 from nmt.config.schema.decoding import ALIGNMENT_STATES
 from nmt.errors import ConfigError
 
@@ -34,8 +34,8 @@ class AlignedData:
         data = cast("DataConfig", self)
         if not self.train_alignments:
             return
-        if data.target_lang == TREES:
-            raise ConfigError(f"data.train_alignments needs text on both sides, not {TREES}: remove it")
+        if not is_text(data.target_lang):
+            raise ConfigError(f"data.train_alignments needs text on both sides, not {data.target_lang}: remove it")
         if data.source == "demo" and self.train_alignments != DEMO_ALIGNMENTS:
             raise ConfigError(f"data.source=demo has its own alignments: set data.train_alignments={DEMO_ALIGNMENTS}")
         if data.max_pieces > MAX_LINKED_PIECES:

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from nmt.config.schema import TREES, DataConfig
+from nmt.config.schema import DataConfig
 from nmt.data.columns import columns_of
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages
-from nmt.data.sources.trees import tree_pair
+from nmt.data.task import task_of
 from nmt.errors import UserError
+from nmt.parsing.linearise import tree_pair
 from nmt.parsing.trees import Node
 from nmt.text.alignments import GoldAlignment
 
@@ -31,7 +32,7 @@ def fingerprint(config: DataConfig, _: str) -> Fingerprint:
     from nmt.features.demo import grammar  # noqa: PLC0415 (only this source needs it)
 
     found: Fingerprint = {"demo": _checksum(grammar.fingerprint()), "seed": config.seed, "sizes": SIZES}
-    if config.target_lang == TREES:
+    if _tags_of_trees(config):
         from nmt.features.demo.trees import fingerprint as trees_fingerprint  # noqa: PLC0415
 
         return {**found, "trees": _checksum(trees_fingerprint())}
@@ -45,12 +46,17 @@ def _checksum(of_source: str) -> str:
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     """Yield the generated pairs of a split."""
     source, target = languages(config)
-    if (source, target) == ("en", TREES):
-        return (tree_pair(tree, config) for tree in _generate_trees(config.seed)[split])
+    if source == "en" and (tags := _tags_of_trees(config)):
+        return (tree_pair(tree, keep_tags=tags == "keep") for tree in _generate_trees(config.seed)[split])
     if (source, target) not in (("en", "de"), ("de", "en")):
-        raise UserError(f"the demo corpus is English and German, or English and {TREES}, not {source} and {target}.")
+        raise UserError(f"the demo corpus is English and German, or English and trees, not {source} and {target}.")
     aligned = _aligned(config)  # the same argument as in `alignments`, so that text is generated once
     return (pair if source == "en" else pair[::-1] for pair in _generate(config.seed, aligned)[split].pairs)
+
+
+def _tags_of_trees(config: DataConfig) -> object:
+    """Return how the trees of the target side show tags (`data.pos_tags`); None if the target side is text."""
+    return task_of(config.target_lang).settings(config).get("pos_tags")
 
 
 def _aligned(config: DataConfig) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from nmt.config.checks import NOT_OF_THE_TEXT, OF_ONE_CORPUS
+from nmt.config.choices import TEXT, task_name
 from nmt.config.schema.corpora import MAIN, Corpus, corpora_of
-from nmt.config.schema.data import TREES
 from nmt.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -53,8 +53,10 @@ class MixtureData:
             raise ConfigError(f"data.temperature={self.temperature:g} must be a number from 1 on, or 0 to ignore sizes")
         corpora = corpora_of(cast("DataConfig", self))
         parse_stages(self.stages, corpora)
-        if len({corpus.settings.target_lang == TREES for corpus in corpora.values()}) > 1:
-            raise ConfigError(f"data.mixture: all corpora or none must have target_lang={TREES}")
+        tasks = {task_name(corpus.settings.target_lang) for corpus in corpora.values()}
+        if len(tasks) > 1:
+            other = min(tasks - {TEXT})
+            raise ConfigError(f"data.mixture: all corpora or none must have target_lang={other}")
 
 
 def other_corpora(data: "DataConfig") -> dict[str, Corpus]:

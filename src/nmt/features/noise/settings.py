@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nmt.config.capabilities import Capability, Use
 from nmt.config.checks import check_between, check_fraction
-from nmt.config.schema.data import TREES
+from nmt.config.choices import is_text
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -45,17 +45,17 @@ class NoiseConfig:
 
 def check(config: "Config") -> None:
     """Make sure that noise fits the tokenizer and the text."""
-    noise, trees = config.of(NoiseConfig), config.data.target_lang == TREES
+    noise, target = config.of(NoiseConfig), config.data.target_lang
     for side in ("source", "target"):
-        share, symbols = getattr(noise, f"bpe_dropout_{side}"), side == "target" and trees
+        share, symbols = getattr(noise, f"bpe_dropout_{side}"), side == "target" and not is_text(target)
         # with training.init_from, the tokenizer may be the old model's, whose type is known later
         if share and (symbols or (config.tokenizer.model_type != "bpe" and not config.training.init_from)):
             raise ConfigError(
                 f"noise.bpe_dropout_{side}={share} needs text in pieces of BPE: set it to 0"
                 + ("" if symbols else ", or tokenizer.model_type=bpe")
             )
-    if trees and (noise.upper_case or noise.title_case):
-        raise ConfigError(f"noise.upper_case and noise.title_case need text on both sides, not {TREES}: set them to 0")
+    if not is_text(target) and (noise.upper_case or noise.title_case):
+        raise ConfigError(f"noise.upper_case and noise.title_case need text on both sides, not {target}: set them to 0")
 
 
 def uses(config: "Config") -> Iterator[Use]:

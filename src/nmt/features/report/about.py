@@ -8,10 +8,10 @@ from itertools import chain
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.estimate.parameters import count_parameters, describe_depth, training_flops
-from nmt.evaluation.metrics import title
+from nmt.evaluation.metrics import all_metrics, title
 from nmt.evaluation.record import EvaluationRecord
 from nmt.features.report.run import Run
-from nmt.paper.figures import paper_bleu, paper_f1, paper_perplexity
+from nmt.paper.figures import paper_perplexity
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.environment import Environment
 
@@ -51,7 +51,7 @@ def scores(run: Run) -> list[ReportedScore]:
     found = []
     for path, record in run.all_scores().items():
         split = path.rpartition("/")[2]
-        papers = {"bleu_paper": paper_bleu(run.config, split), "bracket_f1": paper_f1(run.config, split)}
+        papers = {name: metric.paper(run.config, split) for name, metric in all_metrics().items()}
         for name, score in record.scores.items():
             found.append(ReportedScore(path, title(name), score.score, papers.get(name), score.signature))
         if record.perplexity is not None:

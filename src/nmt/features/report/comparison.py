@@ -8,10 +8,11 @@ from typing import NamedTuple
 from sacrebleu.significance import PairedTest, Result
 
 from nmt.errors import UserError
-from nmt.evaluation.metrics import METRICS
+from nmt.evaluation.metrics import all_metrics
 from nmt.features.report import about, curves, translations
-from nmt.features.report.page import Absent, PageData, build_section, render
+from nmt.features.report.page import PageData, build_section, render
 from nmt.features.report.run import Evaluated, Run
+from nmt.runs.section import Absent
 
 BOOTSTRAP_SAMPLES = 1000
 MAX_SENTENCES = 1000
@@ -113,7 +114,7 @@ def _compare_split(split: str, evaluated: Mapping[str, Evaluated]) -> list[Score
     first = next(iter(evaluated.values()))
     systems: list[tuple[str, Sequence[str]]] = [(name, each.hypotheses) for name, each in evaluated.items()]
     compared = []
-    for metric in METRICS.values():
+    for metric in all_metrics().values():
         if metric.sacrebleu is None:
             continue
         made = {"": metric.sacrebleu(first.bleu_tokenizer)}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from nmt.errors import UserError
-from nmt.evaluation.metrics import METRICS
+from nmt.evaluation.metrics import all_metrics
 from nmt.evaluation.seeds import GroupScores, group_scores, p_value
 from nmt.features.report import about
 from nmt.features.report.comparison import SIGNIFICANCE_LEVEL, Runs, read_same_text, render_comparison, shared_splits
@@ -76,7 +76,7 @@ def _compare_split(split: str, groups: Groups) -> list[GroupComparison]:
     found = read_same_text(all_runs(groups), split)
     first = next(iter(found.values()))
     compared = []
-    for metric in METRICS.values():
+    for metric in all_metrics().values():
         if metric.sacrebleu is None:
             continue
         make = metric.sacrebleu(first.bleu_tokenizer)

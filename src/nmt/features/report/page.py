@@ -11,20 +11,21 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from nmt import __version__
+from nmt.config.choices import is_text
 from nmt.config.keys import written
 from nmt.config.saved import flatten
-from nmt.config.schema import TREES
 from nmt.data.corpora import training_splits
 from nmt.data.filter_counts import FilterCount, filter_counts
 from nmt.data.training_text import open_training_text
 from nmt.decoding.attention import compute_attention
 from nmt.errors import UserError
-from nmt.evaluation.alignments import AlignmentScore, notable
 from nmt.evaluation.details import Part, Rates
-from nmt.features.report import about, attention, charts, corpus, curves, translations, trees
+from nmt.evaluation.finding import Table
+from nmt.features.report import about, attention, charts, corpus, curves, translations
 from nmt.features.report.attention import EncodedAttention
 from nmt.features.report.run import Evaluated, Run
 from nmt.model.interface import TranslationModel
+from nmt.runs.section import Absent, ShownRun, added_sections
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
 T = TypeVar("T")
@@ -32,13 +33,6 @@ TitledChart = tuple[str, charts.Spec]
 """The title of a chart, and the chart."""
 LoadModel = Callable[[], tuple[TranslationModel, Tokenizer]]
 """Loads the model that was scored; slow, and fails if the checkpoint was deleted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """The reason why a section of the page is missing."""
-
-    reason: str
 
 
 class SentenceRow(NamedTuple):
@@ -107,7 +101,8 @@ class TranslationsSection:
     charts: Sequence[TitledChart]
     rates: Rates | None
     parts: Sequence[Part]
-    alignments: Sequence[AlignmentScore]
+    tables: Sequence[Table]
+    """What features have found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +129,7 @@ def report(run: Run, load_model: LoadModel) -> str:
     evaluated = {split: build_section(partial(run.evaluated, split)) for split in run.splits()}
     found = {split: translations.sentences(each) for split, each in evaluated.items() if not isinstance(each, Absent)}
     attentions = build_section(lambda: _attention(found, load_model))
-    scores_trees = run.languages[1] == TREES
+    shows_translations = is_text(run.languages[1]) or not evaluated
     sections = {
         "about": _about(run),
         "scores": build_section(lambda: about.scores(run)),
@@ -146,13 +141,10 @@ def report(run: Run, load_model: LoadModel) -> str:
         "translations": {
             split: each if isinstance(each, Absent) else _translations(run, each, found[split])
             for split, each in evaluated.items()
-            if not scores_trees
+            if shows_translations
         },
-        "trees": {
-            split: each if isinstance(each, Absent) else trees.tree_pictures(each)
-            for split, each in evaluated.items()
-            if scores_trees
-        },
+        "shows_translations": shows_translations,
+        "added": added_sections(ShownRun(run.config, evaluated)),
         "attention": attentions,
         "model": build_section(lambda: _model(run)),
         "settings": about.settings(run.config),
@@ -161,7 +153,7 @@ def report(run: Run, load_model: LoadModel) -> str:
     rows = {
         split: [_row(each) for each in translations.sentences_to_show(sentences)]
         for split, sentences in found.items()
-        if not scores_trees
+        if shows_translations
     }
     return render(
         "report.html", sections, PageData(rows, attention=() if isinstance(attentions, Absent) else attentions)
@@ -205,7 +197,7 @@ def _translations(run: Run, evaluated: Evaluated, found: Sequence[translations.S
         by_frequency = charts.bars(translations.by_frequency(evaluated, counts), "training sentences with that word")
         drawn.append(("Scores by the rarest word of the source", by_frequency))
     shown, scores = len(translations.sentences_to_show(found)), evaluated.scores
-    return TranslationsSection(len(found), shown, drawn, scores.rates, scores.parts, notable(scores.alignments))
+    return TranslationsSection(len(found), shown, drawn, scores.rates, scores.parts, scores.findings.tables())
 
 
 def _attention(found: Mapping[str, Sequence[translations.Sentence]], load_model: LoadModel) -> list[EncodedAttention]:

@@ -1,10 +1,40 @@
-"""Constituency trees (section 6.3 of the paper): a search among well-formed trees."""
+"""Constituency trees (section 6.3 of the paper): a task, from bracketed files to scores and drawings."""
 
-from nmt.feature import Feature, Group
+from nmt.feature import COMMON, Choice, Command, Feature, Group
 
 FEATURE = Feature(
-    summary="a search among well-formed trees over the words of the sentence",
-    settings={"decoding": Group("nmt.features.trees.settings:TreeDecoding")},
+    summary="constituency trees of sentences as the target side, and a search among well-formed ones",
+    commands={
+        "parse": Command(
+            "nmt.features.trees.parse",
+            "print the constituency trees of sentences",
+            ("checkpoint", "engine", "input", "output", "parse", "decoding", *COMMON),
+        ),
+    },
+    settings={
+        "data": Group("nmt.features.trees.settings:TreeData"),
+        "decoding": Group("nmt.features.trees.settings:TreeDecoding"),
+        "parse": Group("nmt.features.trees.settings:ParseConfig"),
+    },
+    choices={
+        "data.source": {
+            "trees": Choice(
+                "nmt.features.trees.source:SOURCE",
+                "bracketed files: files, folders, patterns such as parsed/*.mrg, and sections such as wsj:02-21",
+            )
+        },
+    },
+    tasks={
+        "trees": Choice("nmt.features.trees.task:TREES", "the sentence's constituency tree, section 6.3 of the paper")
+    },
     check="nmt.features.trees.settings:check",
+    sections=("nmt.features.trees.section:drawn_trees",),
+    metrics={
+        "bracket_f1": "nmt.features.trees.scores:F1",
+        "bracket_precision": "nmt.features.trees.scores:PRECISION",
+        "bracket_recall": "nmt.features.trees.scores:RECALL",
+        "complete_match": "nmt.features.trees.scores:COMPLETE_MATCH",
+    },
+    findings={"repairs": "nmt.features.trees.repairs:REPAIRS"},
     control="nmt.features.trees.control:well_formed",
 )

@@ -1,14 +1,28 @@
-"""The setting of the search for trees."""
+"""The settings of trees: how they are written, searched and printed."""
 
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from nmt.config.checks import CONTROL, ONLY_TORCH
-from nmt.config.schema.data import TREES
+from nmt.config.checks import CONTROL, ONLY_TORCH, check_choice
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.config.schema import Config
+
+TREES = "trees"
+"""The value of `data.target_lang` for sentences paired with their constituency trees."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeData:
+    """How trees are written as symbols."""
+
+    pos_tags: str = "xx"
+    """Tags of words in trees: keep, or xx, which replaces all but those of punctuation by XX."""
+
+    def __post_init__(self) -> None:
+        """Check the value."""
+        check_choice("data.pos_tags", self.pos_tags, ("xx", "keep"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +42,22 @@ class TreeDecoding:
             )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParseConfig:
+    """What `parse` writes."""
+
+    format: str = "bracketed"
+    """bracketed (a line per tree) or drawn (as text, a line per phrase and word)."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_choice("parse.format", self.format, ("bracketed", "drawn"))
+
+
 def check(config: "Config") -> None:
-    """Make sure that the target side is trees."""
-    if config.of(TreeDecoding).well_formed and config.data.target_lang != TREES:
+    """Make sure that settings of trees come with trees as the target side."""
+    target = config.data.target_lang
+    if config.data.source == "trees" and target != TREES:
+        raise ConfigError(f"data.source=trees needs data.target_lang={TREES}, not {target}")
+    if config.of(TreeDecoding).well_formed and target != TREES:
         raise ConfigError(f"decoding.well_formed=true needs data.target_lang={TREES}")

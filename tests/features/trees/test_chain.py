@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.schema import TREES
 from nmt.features.demo import grammar
 from nmt.features.demo.trees import sentence_tree
+from nmt.features.trees.settings import TREES
 from nmt.parsing.linearise import linearise, parse_line
 from nmt.parsing.trees import bracketed, parse_trees, words
 from nmt.text.tokenizer import Tokenizer
@@ -153,7 +153,7 @@ def test_bad_file_is_one_line_and_loses_nothing(folder: Path, tmp_path: Path, te
         (["data.pos_tags=some"], "data.pos_tags=some is not one of xx, keep"),
         (
             ["training.init_from=toy", "training.init_vocabulary=extend"],
-            "training.init_vocabulary=extend needs text: the vocabulary of trees is brackets and tags",
+            "training.init_vocabulary=extend needs text: the vocabulary of trees is symbols, which text cannot extend",
         ),
         (["data.source=demo", "data.source_lang=de"], "English and trees, not de and trees"),
     ],

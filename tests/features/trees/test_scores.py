@@ -1,16 +1,18 @@
 """Scores of linearised trees: which metrics apply, what their signatures say, and what is refused."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from nmt.config.schema import TREES
 from nmt.errors import UserError
-from nmt.evaluation.evaluate import read_split
+from nmt.evaluation.finding import Findings
 from nmt.evaluation.metric import Score
 from nmt.evaluation.metrics import score
 from nmt.evaluation.record import EvaluationRecord, read_evaluation, write_evaluation
-from nmt.evaluation.tree_scores import repair_all
+from nmt.evaluation.split import read_split
+from nmt.features.trees.lines import repair_all
+from nmt.features.trees.settings import TREES
 from nmt.parsing.linearise import Repairs
 
 REFERENCES = ["(S (NP XX )NP (VP XX (NP XX XX )NP )VP . )S", "(S (NP XX )NP (VP XX )VP )S"]
@@ -55,10 +57,11 @@ def test_record_of_trees_is_read_as_it_was_written(tmp_path: Path) -> None:
         split="test",
         scores={"bracket_f1": Score(95.5, "evalb|x")},
         languages=("en", TREES),
-        repairs=Repairs(1, 2, 3, 4, 2),
+        findings=Findings(repairs=Repairs(1, 2, 3, 4, 2)),
     )
     write_evaluation(tmp_path / "test.json", record)
     assert read_evaluation(tmp_path / "test.json") == record
+    assert json.loads((tmp_path / "test.json").read_text())["repairs"]["surplus_words"] == 4
 
 
 def test_record_of_trees_without_their_score_is_refused(tmp_path: Path) -> None:

@@ -15,14 +15,14 @@ import yaml
 
 from fuzz.prepared import tiny_run
 from nmt.compute.machine import prepare_machine
-from nmt.config.schema import DecodingConfig
+from nmt.config.schema import DecodingConfig, EvaluationConfig
 from nmt.decoding.comet import comet_utility
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.translation import Candidate
 from nmt.errors import ConfigError, UserError
-from nmt.evaluation.comet import comet_score
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import score_text
+from nmt.features.comet.metric import comet_score
 from nmt.features.minimum_bayes_risk.settings import RiskDecoding
 from nmt.features.minimum_bayes_risk.utilities import UTILITIES
 
@@ -31,6 +31,12 @@ REFERENCES = ["die kleine Katze sieht einen Hund", "ein Hund", "es ist ein sehr 
 HYPOTHESES = ["die Katze sieht Hunde", "ein Hund", "es ist klein"]
 
 needs_library = pytest.mark.skipif(importlib.util.find_spec("comet") is None, reason="needs the extra comet")
+
+
+def translated(model: str) -> Translated:
+    """The hypotheses, to be scored by this model."""
+    settings = EvaluationConfig(comet=model)  # type: ignore[call-arg]
+    return Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, settings)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +97,7 @@ def test_comet_is_close_to_the_librarys_own_command(model: Path, tmp_path: Path)
     words += ["--to_json", str(tmp_path / "scores.json")]
     subprocess.run([sys.executable, "-c", program, *files, *words], check=True, capture_output=True)
     ((_, rows),) = json.loads((tmp_path / "scores.json").read_text()).items()
-    found = comet_score(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, str(model)))
+    found = comet_score(translated(str(model)))
     assert found.score == pytest.approx(100 * sum(row["COMET"] for row in rows) / len(rows), rel=2e-3)
     assert found.signature.startswith(f"nrefs:1|model:{model.name}|weights:")
 
@@ -103,7 +109,7 @@ def test_comet_equals_the_librarys_own_functions(model: Path) -> None:
     rows = zip(SOURCES, HYPOTHESES, REFERENCES, strict=True)
     data = [{"src": source, "mt": hypothesis, "ref": reference} for source, hypothesis, reference in rows]
     theirs = load_from_checkpoint(str(model / "checkpoints" / "model.ckpt")).predict(data, gpus=0, num_workers=0)
-    found = comet_score(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, str(model)))
+    found = comet_score(translated(str(model)))
     assert found.score == pytest.approx(100 * theirs.system_score, abs=1e-6)
 
 
@@ -158,8 +164,8 @@ def test_a_model_that_reads_translation_and_reference_together_is_no_utility(mod
 
 @needs_library
 def test_comet_is_computed_only_if_a_model_is_named(model: Path) -> None:
-    assert "comet" not in score_text(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES))
-    assert "comet" in score_text(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, str(model)))
+    assert "comet" not in score_text(translated(""))
+    assert "comet" in score_text(translated(str(model)))
 
 
 @needs_library
@@ -168,7 +174,7 @@ def test_a_damaged_model_is_refused_in_one_line(model: Path, tmp_path: Path) -> 
     (tmp_path / "checkpoints" / "model.ckpt").write_bytes(b"no weights")
     (tmp_path / "hparams.yaml").write_text((model / "hparams.yaml").read_text())
     with pytest.raises(UserError, match="cannot be loaded as a model of COMET"):
-        comet_score(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, str(tmp_path)))
+        comet_score(translated(str(tmp_path)))
 
 
 def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +184,7 @@ def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, monkeypatch: py
         ("nobody/nothing", "neither a folder nor a model"),
     ):
         with pytest.raises(UserError, match=words):
-            comet_score(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, name))
+            comet_score(translated(name))
         with pytest.raises(UserError, match=f"^decoding.comet={name}.*{words}"):
             comet_utility(name, "decoding.comet")
 
@@ -194,6 +200,6 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
     (tmp_path / "checkpoints" / "model.ckpt").touch()
     (tmp_path / "hparams.yaml").touch()
     with pytest.raises(UserError, match="needs the package unbabel-comet"):
-        comet_score(Translated(HYPOTHESES, [REFERENCES], "de", SOURCES, str(tmp_path)))
+        comet_score(translated(str(tmp_path)))
     with pytest.raises(UserError, match="needs the package unbabel-comet"):
         comet_utility(str(tmp_path), "decoding.comet")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from nmt.features.report.run import Evaluated
 from nmt.parsing.bracket_score import Bracket, compare, counted_brackets
 from nmt.parsing.linearise import repair
 from nmt.parsing.trees import Leaf, Node, Part, bracketed
+from nmt.runs.section import TranslatedLines
 
 MAX_WORDS = 16
 """The largest number of words in a drawn sentence, so that two trees fit side by side."""
@@ -43,10 +43,10 @@ class _Place:
     children: tuple["_Place", ...] = ()
 
 
-def tree_pictures(evaluated: Evaluated) -> list[TreePictures]:
+def tree_pictures(split: TranslatedLines) -> list[TreePictures]:
     """Draw a few trees of a split: the worst predictions, then long ones that are right."""
     scored = []
-    lines = zip(evaluated.sources, evaluated.references, evaluated.hypotheses, strict=True)
+    lines = zip(split.sources, split.references, split.hypotheses, strict=True)
     for number, (source, *both) in enumerate(lines, start=1):
         words = source.split()
         reference, predicted = (repair(line, words)[0] for line in both)

@@ -5,23 +5,20 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
+from typing import cast
 
 from nmt.config.schema import DataConfig
 from nmt.data.sources.file_format import also_compressed
 from nmt.data.sources.source import Fingerprint, Pair, Source, split_names
 from nmt.errors import UserError
-from nmt.parsing.linearise import linearise
-from nmt.parsing.trees import Node, clean, read_trees, words
+from nmt.features.trees.settings import TreeData
+from nmt.parsing.linearise import tree_pair
+from nmt.parsing.trees import clean, read_trees
 from nmt.storage.files import checksums
 
 ENDINGS = also_compressed(".mrg", ".trees", ".ptb")
 """Endings of the files that are read from a folder."""
 _SECTIONS = re.compile(r"(.+):(\d+)(?:-(\d+))?")
-
-
-def tree_pair(tree: Node, config: DataConfig) -> Pair:
-    """Return the sentence of a tree, its words separated by spaces, and the linearised tree."""
-    return " ".join(words(tree)), linearise(tree, keep_tags=config.pos_tags == "keep")
 
 
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
@@ -30,11 +27,12 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
 
 
 def _file_pairs(path: Path, config: DataConfig) -> Iterator[Pair]:
+    keep_tags = cast(TreeData, config).pos_tags == "keep"
     for number, tree in enumerate(read_trees(path), 1):
         cleaned = clean(tree)
         if cleaned is None:
             raise UserError(f"{path}: tree {number} has no words, only empty elements: remove it.")
-        yield tree_pair(cleaned, config)
+        yield tree_pair(cleaned, keep_tags=keep_tags)
 
 
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:

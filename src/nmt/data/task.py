@@ -1,0 +1,48 @@
+"""What the target side of a run is: a task. The core's task is text; a feature adds others.
+
+The value of `data.target_lang` selects the task. Every stage asks it for what depends on the kind of the target side.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.config.choices import find, is_text
+from nmt.config.schema import DataConfig
+from nmt.data.records import JsonObject, Overlap
+from nmt.feature import TASKS
+from nmt.text.train_tokenizer import LinesSeen
+
+
+def _any_overlap(overlap: Overlap) -> bool:
+    return any((overlap.source, overlap.target, overlap.pair))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What the target side is. The defaults are those of text; no function imports torch."""
+
+    settings: Callable[[DataConfig], JsonObject] = lambda _: {}
+    """Return the settings on which the prepared text depends only because of this task."""
+    check: Callable[[Sequence[str], Sequence[str], str], None] = lambda *_: None
+    """Refuse references that do not fit their source sentences, given both and the name of their file."""
+    train_tokenizer: Callable[[Sequence[Path]], tuple[bytes, LinesSeen]] | None = None
+    """Train a SentencePiece model on the files of the target side; None trains word pieces, as for the source side."""
+    typical_vocabulary: int | None = None
+    """Size of the target vocabulary that estimates assume; None is `tokenizer.vocab_size`."""
+    is_overlap: Callable[[Overlap], bool] = _any_overlap
+    """Return whether the counts mean that the training text gives away a test set."""
+    finish: Callable[[Sequence[str], Sequence[str]], Sequence[str]] = lambda _, hypotheses: hypotheses
+    """Return the hypotheses as they are scored and written, given the source sentences and what was decoded."""
+    required_scores: tuple[str, ...] = ("bleu", "bleu_paper", "chrf", "ter")
+    """The scores that every eval/<split>.json holds; a `nmt.evaluation.metric.Metric` says whose scores it gives."""
+
+
+TRANSLATION = Task()
+"""The core's task, whose target side is text."""
+
+
+def task_of(target_lang: str) -> Task:
+    """Return the task that a value of `data.target_lang` selects."""
+    task: Task = TRANSLATION if is_text(target_lang) else find(TASKS, target_lang)
+    return task

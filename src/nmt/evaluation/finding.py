@@ -1,0 +1,109 @@
+"""What an evaluation finds besides scores, such as errors of word alignments: see `Feature.findings`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from nmt.config.schema import DecodingConfig, EvaluationConfig
+from nmt.decoding.engine import Engine
+from nmt.evaluation.split import Split
+from nmt.feature import features, imported
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedSplit:
+    """A split with its translations, in which something may be found."""
+
+    engine: Engine
+    """The engine that has translated it."""
+    split: Split
+    target_lang: str
+    hypotheses: Sequence[str]
+    """The translations as the engine has returned them."""
+    settings: EvaluationConfig
+
+
+class Table(NamedTuple):
+    """A finding as a table of a report."""
+
+    titles: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    texts: int = 1
+    """The number of columns with text; the columns after them hold figures."""
+
+
+class Finding(ABC, Generic[T]):
+    """One kind of finding: T is a class of its own, by which a finding is asked for."""
+
+    def prepare(self, split: Split) -> None:
+        """Fail before hours of translation if the files beside a split cannot be used."""
+
+    @abstractmethod
+    def find(self, translated: TranslatedSplit) -> T | None:
+        """Return what is found; None if there is nothing to look for. All processes call this with the same split."""
+
+    @abstractmethod
+    def to_json(self, found: T) -> object:
+        """Return the value in eval/<split>.json."""
+
+    @abstractmethod
+    def from_json(self, content: Any) -> T:
+        """Read the value in eval/<split>.json; raise KeyError, TypeError or ValueError if it is damaged."""
+
+    @abstractmethod
+    def line(self, found: T, search: DecodingConfig) -> str:
+        """Return the line that `eval` prints, given the settings of the search."""
+
+    def table(self, found: T) -> Table | None:
+        """Return the table that reports show; None if they show none."""
+        return None
+
+
+class Findings(dict[str, object]):
+    """What was found, by key in eval/<split>.json."""
+
+    def of(self, kind: type[T]) -> T | None:
+        """Return the finding of this class; None if there is none."""
+        return next((found for found in self.values() if isinstance(found, kind)), None)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the values in eval/<split>.json."""
+        return {name: _finding(name).to_json(found) for name, found in self.items()}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Findings":
+        """Read the findings in the content of eval/<split>.json; ignore those of features that are not there."""
+        return cls({name: _finding(name).from_json(content[name]) for name in _codes() if content.get(name)})
+
+    def lines(self, search: DecodingConfig) -> Iterator[str]:
+        """Yield the lines that `eval` prints, given the settings of the search."""
+        return (_finding(name).line(found, search) for name, found in self.items())
+
+    def tables(self) -> list[Table]:
+        """Return the tables that reports show."""
+        tables = (_finding(name).table(found) for name, found in self.items())
+        return [table for table in tables if table is not None]
+
+
+def find_all(translated: TranslatedSplit) -> Findings:
+    """Return all that features find."""
+    found = {name: _finding(name).find(translated) for name in _codes()}
+    return Findings({name: each for name, each in found.items() if each is not None})
+
+
+def prepare_findings(split: Split) -> None:
+    """Fail before hours of translation if the files beside a split cannot be used."""
+    for name in _codes():
+        _finding(name).prepare(split)
+
+
+def _codes() -> dict[str, str]:
+    return {name: code for feature in features().values() for name, code in feature.findings.items()}
+
+
+def _finding(name: str) -> Finding[Any]:
+    found: Finding[Any] = imported(_codes()[name])
+    return found

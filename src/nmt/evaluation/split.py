@@ -1,0 +1,50 @@
+"""The raw text of a split of the prepared data, to translate and score."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nmt.data.annotations import Annotations, annotations_of
+from nmt.data.prepared import verify_task
+from nmt.data.tags import untagged
+from nmt.data.task import task_of
+from nmt.errors import UserError
+from nmt.text.lines import read_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The raw text of a split, line by line."""
+
+    name: str
+    sources: list[str]
+    references: list[str]
+    """The first reference of each sentence."""
+    annotations: Annotations = field(default_factory=Annotations)
+    tag: str = ""
+    """The tag before each source sentence."""
+    folder: Path = Path()
+    """The folder of the prepared data, which may hold further files about the split."""
+
+    @property
+    def untagged_sources(self) -> list[str]:
+        """The source sentences without their tags, which no metric should see."""
+        return [untagged(source, self.tag) for source in self.sources]
+
+
+def read_split(folder: Path, name: str, languages: tuple[str, str], tag: str = "") -> Split:
+    """Read the source and target text of a split, whose source sentences begin with a tag if it has one."""
+    paths = [folder / f"{name}.{language}" for language in languages]
+    for path in paths:
+        if not path.is_file():
+            raise UserError(f"there is no {path}: run `make data` with the same settings, or name other splits")
+    verify_task(folder, f"collect {name}")
+    sources, references = (list(read_lines(path)) for path in paths)
+    if len(sources) != len(references):
+        raise UserError(
+            f"{paths[0]} has {len(sources):,} lines, but {paths[1]} has {len(references):,}: "
+            "run `make data` to write them again"
+        )
+    if not sources:
+        raise UserError(f"{paths[0]} is empty, so there is nothing to score: name other splits")
+    task_of(languages[1]).check(sources, references, str(paths[1]))
+    return Split(name, sources, references, annotations_of(folder, name), tag, folder)

@@ -1,0 +1,35 @@
+"""What `eval` says about repaired trees: how many there were, and what was wrong with them."""
+
+from dataclasses import asdict
+from typing import Any
+
+from nmt.config.schema import DecodingConfig
+from nmt.evaluation.finding import Finding, TranslatedSplit
+from nmt.features.trees.lines import repair_all
+from nmt.features.trees.settings import TREES
+from nmt.parsing.linearise import Repairs
+
+
+class _Finding(Finding[Repairs]):
+    """The counts of what was repaired before trees were scored."""
+
+    def find(self, translated: TranslatedSplit) -> Repairs | None:
+        """See `Finding.find`."""
+        if translated.target_lang != TREES:
+            return None
+        return repair_all(translated.split.sources, translated.hypotheses)[1]
+
+    def to_json(self, found: Repairs) -> object:
+        """See `Finding.to_json`."""
+        return asdict(found)
+
+    def from_json(self, content: Any) -> Repairs:
+        """See `Finding.from_json`."""
+        return Repairs(**content)
+
+    def line(self, found: Repairs, search: DecodingConfig) -> str:
+        """See `Finding.line`."""
+        return f"repaired: {found}"
+
+
+REPAIRS = _Finding()

@@ -1,0 +1,26 @@
+"""The section about trees of a run's page."""
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from nmt.features.trees.drawing import tree_pictures
+from nmt.features.trees.settings import TREES
+from nmt.runs.section import Absent, Section, ShownRun
+
+
+def drawn_trees(run: ShownRun) -> Section | None:
+    """Return a section with a few trees of each split; None if there are no trees."""
+    if run.config.data.target_lang != TREES or not run.translations:
+        return None
+    pictures = {
+        split: lines if isinstance(lines, Absent) else tree_pictures(lines) for split, lines in run.translations.items()
+    }
+    environment = Environment(
+        loader=PackageLoader("nmt.features.trees"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.tests["absent"] = lambda value: isinstance(value, Absent)
+    body = environment.get_template("trees.html").render(pictures=pictures)
+    return Section("trees", "Trees", body, environment.get_template("trees.css").render())

@@ -1,0 +1,43 @@
+"""Make the vocabulary of linearised trees: a piece per bracket and tag."""
+
+import io
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+
+import sentencepiece
+
+from nmt.text.lines import read_lines
+from nmt.text.special import BOS, EOS, PAD, UNK
+from nmt.text.train_tokenizer import SPECIAL_PIECES, LinesSeen
+
+
+def train_on_files(files: Sequence[Path]) -> tuple[bytes, LinesSeen]:
+    """Return the model of the symbols in some files of linearised trees."""
+    return train_symbols(chain.from_iterable(map(read_lines, files)))
+
+
+def train_symbols(lines: Iterable[str]) -> tuple[bytes, LinesSeen]:
+    """Return a SentencePiece model in which every symbol between spaces is a piece, and the counts of the lines."""
+    seen = LinesSeen()
+    symbols: set[str] = set()
+    for line in lines:
+        symbols.update(line.split())
+        seen.offered += 1
+    seen.used = seen.offered
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sorted(symbols)),
+        model_writer=model,
+        model_type="word",
+        use_all_vocab=True,
+        vocab_size=len(symbols) + SPECIAL_PIECES,
+        normalization_rule_name="identity",
+        character_coverage=1.0,
+        unk_id=UNK,
+        pad_id=PAD,
+        bos_id=BOS,
+        eos_id=EOS,
+        minloglevel=3,
+    )
+    return model.getvalue(), seen

@@ -1,0 +1,45 @@
+"""The core knows nothing of trees: what it needs of them, it asks the task of the target side."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import nmt
+from nmt.config.choices import TEXT, task_name
+from nmt.config.schema import DataConfig
+from nmt.data.records import Overlap
+from nmt.data.sources import registry
+from nmt.data.task import TRANSLATION, task_of
+from nmt.features.trees.settings import TREES
+
+SOURCE = Path(nmt.__file__).parent
+WORDS = re.compile(r"pos_tags|bracketed|constituency|treebank|linearise|\bparsing\b|target_lang=trees|\"trees\"")
+
+
+def test_no_module_of_the_core_speaks_of_trees() -> None:
+    core = [path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0] not in ("features", "parsing")]
+    assert len(core) > 100
+    assert [path.name for path in core if WORDS.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_target_language_selects_the_task() -> None:
+    assert task_name("de") == TEXT
+    assert task_of("de") is TRANSLATION
+    assert task_name(TREES) == TREES
+    assert task_of(TREES) is not TRANSLATION
+
+
+def test_trees_have_no_word_alignments() -> None:
+    assert registry.has_alignments(DataConfig(source="demo"), "test")
+    assert not registry.has_alignments(DataConfig(source="demo", target_lang=TREES), "test")
+
+
+@pytest.mark.parametrize(("overlap", "of_text", "of_trees"), [
+    (Overlap(sentences=9, source=0, target=3, pair=0), True, False),
+    (Overlap(sentences=9, source=1, target=0, pair=0), True, True),
+    (Overlap(sentences=9, source=0, target=0, pair=0), False, False),
+])  # fmt: skip
+def test_equal_trees_of_other_sentences_are_no_overlap(overlap: Overlap, of_text: bool, of_trees: bool) -> None:
+    assert TRANSLATION.is_overlap(overlap) is of_text
+    assert task_of(TREES).is_overlap(overlap) is of_trees
