@@ -79,15 +79,31 @@ def test_every_shipped_file_composes(group: str, option: str) -> None:
         assert all(key.startswith(f"{group}.") for key in changed)
 
 
-def test_every_shipped_file_has_a_comment_and_repeats_no_default() -> None:
-    defaults = flat(Config())
+CHOSEN = {
+    group: option
+    for entry in yaml.safe_load((conf_folder() / "config.yaml").read_text(encoding="utf-8"))["defaults"]
+    if isinstance(entry, dict)
+    for group, option in entry.items()
+}
+"""The files that the root of the settings chooses, by group."""
+
+
+def test_every_shipped_file_has_a_comment() -> None:
     for file in conf_folder().rglob("*.yaml"):
         assert file.read_text(encoding="utf-8").removeprefix("# @package _global_\n").startswith("# "), file
-    for group in (group for group in groups() if group != "experiment"):
-        for option in options(group):
-            text = (conf_folder() / group / f"{option}.yaml").read_text(encoding="utf-8")
-            stated = yaml.safe_load(text) or {}
-            assert [key for key, value in stated.items() if value == defaults[f"{group}.{key}"]] == [], option
+
+
+@pytest.mark.parametrize("group", [group for group in groups() if group != "experiment"])
+def test_chosen_files_show_defaults_and_others_only_differences(group: str) -> None:
+    defaults = flat(Config())
+    for option in options(group):
+        stated = yaml.safe_load((conf_folder() / group / f"{option}.yaml").read_text(encoding="utf-8"))
+        repeated = {key for key, value in stated.items() if value == defaults[f"{group}.{key}"]}
+        assert repeated == (set(stated) if option == CHOSEN[group] else set()), option
+
+
+def test_the_default_experiment_is_the_default() -> None:
+    assert composed("experiment", str(CHOSEN["experiment"])) == Config()
 
 
 BIG: dict[str, object] = {

@@ -1,7 +1,8 @@
 """Every setting: its name, type, default and meaning, and whether it may change when a run is resumed.
 
 The defaults are the base model of "Attention Is All You Need" on WMT14 English-German; the files in
-`conf/` state only differences from them. This package uses the standard library only, so any module may import it.
+`conf/` state differences from them, and show the paper's values. This package uses the standard library only, so any
+module may import it.
 
 The groups of settings that features extend are made when they are first used, because a feature's settings may import
 modules of this package.
