@@ -45,7 +45,7 @@ class DetailOption(Detail):
     setting: ClassVar[str]
     """The setting under `decoding.`, true or false."""
     refusal: ClassVar[str]
-    """What a model does not do if its engine does not offer the detail, such as `aligns no words`."""
+    """What a model does if its engine does not offer the detail, in words that follow its name."""
 
     def is_wanted(self, search: DecodingConfig) -> bool:
         """Return whether the settings of a search ask for it."""
