@@ -84,6 +84,8 @@ class Feature:
     """The same for a `nmt.training.objective.WordLoss`; a run has one of them at most."""
     columns: tuple[str, ...] = ()
     """Values beside the two sides of the training text, each a `nmt.data.columns.Column`."""
+    split_tasks: tuple[str, ...] = ()
+    """What preparation writes beside the text of a split, each a `nmt.data.split_task.SplitTask`."""
     corpora: str = ""
     """A function that takes the settings of the data and returns further corpora: see `nmt.config.schema.corpora`."""
     mixing: str = ""
@@ -100,6 +102,8 @@ class Feature:
     """By the key in eval/<split>.json, `module:name` of a `nmt.evaluation.finding.Finding`."""
     control: str = ""
     """A function that takes a `nmt.decoding.control.SearchSetup` and returns a Control, or None if it is off."""
+    details: Mapping[str, str] = field(default_factory=dict)
+    """By the name in `Candidate.details`, `module:name` of a `nmt.decoding.detail.DetailOption`."""
     search_settings: str = ""
     """A function that takes the settings of decoding and returns those of the search itself, if they are others."""
     search_in_words: str = ""

@@ -70,6 +70,7 @@ def test_every_declared_name_exists() -> None:
     codes += [code for each in features().values() for code in each.sections]
     codes += [f"{command.module}:run" for each in features().values() for command in each.commands.values()]
     codes += [code for each in features().values() for code in (*each.metrics.values(), *each.findings.values())]
+    codes += [code for each in features().values() for code in (*each.details.values(), *each.split_tasks)]
     assert codes
     assert all(imported(code) is not None for code in codes)
 

@@ -94,6 +94,7 @@ def routes(_: Path) -> Attempt:
 def answers(folder: Path) -> Attempt:
     """Try odd sentences on a model, with every task: there are as many answers as sentences, and JSON can hold them."""
     from nmt.compute.machine import prepare_machine  # noqa: PLC0415
+    from nmt.decoding.detail import all_details  # noqa: PLC0415
     from nmt.features.serving.requests import Batch, Failure, Task  # noqa: PLC0415
     from nmt.features.serving.worker import answer  # noqa: PLC0415
 
@@ -103,7 +104,8 @@ def answers(folder: Path) -> Attempt:
     def check(value: tuple[list[tuple[str, str]], int, bool, bool, int]) -> None:
         pairs, nbest, details, alignments, choices = value
         requests = [Request(text, beginning) for text, beginning in pairs]
-        found = answer(model, Batch(Task(nbest, None, details, alignments, choices), requests))
+        options = frozenset(all_details() if alignments else ())
+        found = answer(model, Batch(Task(nbest, None, details, options, choices), requests))
         answered = [each for each in found if not isinstance(each, Failure)]
         assert answered == found
         assert len(found) == len(requests)

@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
 from itertools import repeat, tee
 from typing import BinaryIO
 
@@ -11,27 +10,26 @@ from tqdm import tqdm
 
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
+from nmt.decoding.detail import all_details, detail_files, with_details_of_files
 from nmt.decoding.engine import WINDOW_LINES
 from nmt.decoding.engines import choose_engine
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.request import Request
 from nmt.decoding.translation import Candidate, Translation
 from nmt.errors import UserError
-from nmt.text.alignments import write_links
 from nmt.text.streams import is_interactive, open_output, read_input
 
 
 def run(config: Config) -> None:
     """Write a translation per line, in the order of the input; each block of lines is written as soon as it is done."""
     machine = prepare_machine(config.runtime)
-    if config.translate.alignments:
-        config = replace(config, decoding=replace(config.decoding, alignments=True))
+    config = with_details_of_files(config)
     engine = load_engine(choose_engine(config, machine.device), machine).engine
     window, no_bar = (1, True) if is_interactive(config.input) else (WINDOW_LINES, None)
     sources, lines = tee(read_input(config.input))
     with (
         open_output(config.output) as output,
-        _open_alignments(config.translate.alignments) as links,
+        _open_details(config) as files,
         tqdm(unit=" lines", leave=False, disable=no_bar) as bar,
     ):
         translations = engine.translate(_requests(config, sources), window=window, done=bar.update)
@@ -39,12 +37,16 @@ def run(config: Config) -> None:
             for row in _rows(config, index, line, translation):
                 output.write(f"{row}\n".encode())
             output.flush()
-            if links:
-                links.write(f"{write_links(translation.candidates[0].alignment)}\n".encode())
+            for name, file in files.items():
+                file.write(f"{all_details()[name].line(translation.candidates[0].details[name])}\n".encode())
 
 
-def _open_alignments(name: str) -> AbstractContextManager[BinaryIO | None]:
-    return open_output(name) if name else nullcontext()
+@contextmanager
+def _open_details(config: Config) -> Iterator[dict[str, BinaryIO]]:
+    """Open the files with details of the translations, by the name of the detail."""
+    with ExitStack() as stack:
+        files = detail_files(config.translate).items()
+        yield {name: stack.enter_context(open_output(file)) for name, file in files}
 
 
 def _requests(config: Config, lines: Iterator[str]) -> Iterator[Request]:
@@ -58,9 +60,9 @@ def _requests(config: Config, lines: Iterator[str]) -> Iterator[Request]:
         yield Request(line, beginning)
 
 
-def _record(candidate: Candidate, alignments: bool) -> dict[str, object]:
-    found: dict[str, object] = {"translation": candidate.text, "score": candidate.score}
-    return {**found, "alignment": candidate.alignment} if alignments else found
+def _record(candidate: Candidate) -> dict[str, object]:
+    details = {name: all_details()[name].to_json(value) for name, value in candidate.details.items()}
+    return {"translation": candidate.text, "score": candidate.score, **details}
 
 
 def _rows(config: Config, index: int, line: str, translation: Translation) -> Iterator[str]:
@@ -70,7 +72,7 @@ def _rows(config: Config, index: int, line: str, translation: Translation) -> It
     """
     candidates = translation.candidates
     if config.translate.format == "jsonl":
-        listed = [_record(each, config.decoding.alignments) for each in candidates]
+        listed = list(map(_record, candidates))
         yield json.dumps({"source": line, **listed[0], "candidates": listed}, ensure_ascii=False)
     elif config.translate.format == "tsv":
         source = line.replace("\t", " ")

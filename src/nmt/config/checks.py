@@ -20,6 +20,10 @@ ONLY_TORCH = {"only_torch": True}
 CONTROL = {"control": True}
 """Metadata of a setting under `decoding.` that restricts what a search may write."""
 
+NOT_OF_THE_SEARCH = {"not_of_the_search": True}
+"""Metadata of a setting under `decoding.` that does not change what the search finds with a model, or that names the
+model."""
+
 NAMES_A_FILE = {"names_a_file": True}
 """Metadata of a setting that names a file, on whose content the result depends."""
 

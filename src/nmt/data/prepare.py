@@ -8,7 +8,6 @@ from itertools import chain
 from nmt.compute.cores import usable_cores
 from nmt.config.schema import Config, DataConfig
 from nmt.data import encode, filters, store
-from nmt.data.alignments import align
 from nmt.data.annotate import annotate
 from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
 from nmt.data.layout import CorpusLayout, column_name, text_names
@@ -26,6 +25,7 @@ from nmt.data.records import (
 )
 from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint, Pair
+from nmt.data.split_task import split_tasks
 from nmt.data.tags import TAGS_TASK, check_tags, tags_of
 from nmt.data.tokenizer_task import LoadOrigin, make_tokenizer
 from nmt.errors import UserError
@@ -53,8 +53,8 @@ def prepare(config: Config, say: Say = _print, load_origin: LoadOrigin = lambda:
         splits = corpus_splits(config.data)
         fingerprints = [_fingerprint(each) for each in splits]
         names = [_collect(config, tasks, *each) for each in zip(splits, fingerprints, strict=True)]
-        names += chain.from_iterable(annotate(config, tasks, *each) for each in zip(splits, fingerprints, strict=True))
-        names += chain.from_iterable(align(config, tasks, *each) for each in zip(splits, fingerprints, strict=True))
+        for run in (annotate, *(each.run for each in split_tasks())):
+            names += chain.from_iterable(run(config, tasks, *each) for each in zip(splits, fingerprints, strict=True))
         names.append(_count_overlap(config, tasks, splits))
         names.append(make_tokenizer(config, tasks, load_origin))
         names += [_encode(config, tasks, each) for each in splits]

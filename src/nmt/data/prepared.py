@@ -13,9 +13,10 @@ from nmt.data import filters
 from nmt.data.columns import all_columns
 from nmt.data.corpora import CorpusSplit, corpus_splits
 from nmt.data.manifest import read_manifest
-from nmt.data.records import TOKENIZER_TASK, JsonObject, Manifest, align_task, collect_task, encode_task
+from nmt.data.records import TOKENIZER_TASK, JsonObject, Manifest, collect_task, encode_task
 from nmt.data.sources import registry
 from nmt.data.sources.source import languages
+from nmt.data.split_task import split_tasks
 from nmt.data.task import task_of
 from nmt.data.tokenizer_task import tokenizer_settings
 from nmt.errors import ConfigError, UserError
@@ -116,13 +117,14 @@ class _Prepared:
         )
 
     def _check_annotations(self, split: CorpusSplit) -> None:
-        """Refuse further references, labels and true word alignments that are not the recorded ones."""
+        """Refuse further references, labels and files of features that are not the recorded ones."""
         names = list(ANNOTATION_COLUMNS)
-        given, record = split.data.test_alignments, self.manifest.tasks.get(align_task(split.name))
-        if not given or not Path(given).is_file():
-            names.append("test_alignments")
-        elif record is None or checksum(Path(given)) != record.inputs.get("sha256"):
-            raise self._refusal([], f"{split.prefix}test_alignments={given}")
+        for task in split_tasks():
+            given, record = getattr(split.data, task.setting), self.manifest.tasks.get(task.name(split.name))
+            if not given or not Path(given).is_file():
+                names.append(task.setting)
+            elif record is None or checksum(Path(given)) != record.inputs.get("sha256"):
+                raise self._refusal([], f"{split.prefix}{task.setting}={given}")
         if changes := self._changes(split, names):
             raise self._refusal(changes)
 

@@ -163,11 +163,6 @@ def annotate_task(split: str) -> str:
     return f"annotate {split}"
 
 
-def align_task(split: str) -> str:
-    """Return the name of the task that writes the true word alignments of a split."""
-    return f"align {split}"
-
-
 def encode_task(split: str) -> str:
     """Return the name of the task that encodes a split."""
     return f"encode {split}"

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
+from nmt.decoding.piece_attention import Weights
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS
@@ -13,9 +12,6 @@ from nmt.text.tokenizer import Tokenizer
 
 START, END = "⟨s⟩", "⟨/s⟩"
 KINDS = ("encoder", "decoder", "cross")
-
-Weights = npt.NDArray[np.float32]
-"""(layers, heads, queries, keys)."""
 
 
 @dataclass(frozen=True, slots=True)

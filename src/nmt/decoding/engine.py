@@ -2,27 +2,27 @@
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from copy import copy
-from itertools import chain, count, islice, repeat
+from itertools import count, islice
 from typing import Any, ClassVar, Self, TypeVar
 
 import torch
 from tqdm import tqdm
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.alignments import PieceAttention
-from nmt.decoding.attention import Weights
 from nmt.decoding.batches import DecodingPlan, batches_by_length, serial_plan
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.control import Control, SearchSetup, controls_for
+from nmt.decoding.detail import Detail, TranslatedBlock, wanted_details
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
+from nmt.decoding.piece_attention import PieceAttention, Weights
 from nmt.decoding.request import Request
-from nmt.decoding.translation import Candidate, Likelihood, ScoredToken, Translation
+from nmt.decoding.translation import TOKENS, Candidate, Likelihood, Translation
+from nmt.decoding.word_details import TokenScores
 from nmt.errors import UserError
-from nmt.text.alignments import Link
 from nmt.text.blocks import blocks
 from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
@@ -47,8 +47,8 @@ class Engine(ABC):
     """Its name in records; that of an engine which commands can choose is the value of the setting `engine`."""
     device: torch.device
     """Where it runs."""
-    has_attention: ClassVar[bool] = False
-    """Whether `cross_attention` returns anything."""
+    attention_shape: tuple[int, int] | None = None
+    """The numbers of decoder layers and heads whose cross-attention it shows; None if it shows none."""
 
     def __init__(
         self,
@@ -66,6 +66,7 @@ class Engine(ABC):
         self.max_target_tokens = min(max_target_tokens, MAX_TARGET_TOKENS)
         self.seed = 1
         self.controls: list[Control] = []
+        self.details: dict[str, Detail] = {}
         self._kept: dict[Hashable, Any] = {}
 
     def with_search(self, config: DecodingConfig, seed: int) -> Self:
@@ -80,6 +81,7 @@ class Engine(ABC):
         self.seed = seed
         setup = SearchSetup(self.config, self.tokenizer, self.device, self.max_target_tokens, self._kept)
         self.controls = controls_for(setup)
+        self.details = wanted_details(self)
 
     @property
     def maximises(self) -> str:
@@ -99,7 +101,7 @@ class Engine(ABC):
 
     def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[Weights]:
         """Return the attention of each target of a batch, which begins with BOS, to its source, which ends with EOS."""
-        raise UserError("only engine=torch aligns words: choose it, or leave decoding.alignments off")
+        raise NotImplementedError(f"engine={self.name} shows no attention")
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """Divide sentences of these lengths into batches, and choose how to run `search` over them."""
@@ -123,8 +125,7 @@ class Engine(ABC):
             token_scores: whether to fill `Candidate.tokens`; the translations are then scored once more.
             done: called after each batch.
         """
-        if self.config.alignments and not self.has_attention:
-            self.cross_attention([], [])  # refuses before anything is translated
+        details = {**self.details, TOKENS: TokenScores()} if token_scores else self.details
         line_numbers = iter(numbers or count(1))
         requests = (Request(line) if isinstance(line, str) else line for line in lines)
         for block in blocks(requests, window, lambda request: len(request.text), WINDOW_CHARACTERS):
@@ -132,11 +133,16 @@ class Engine(ABC):
             sources = self.tokenizer.encode_source([each.text if each.text.strip() else "" for each in block])
             block_numbers = islice(line_numbers, len(block))
             found = self.translate_ids(sources, self._encode(block), numbers=block_numbers, done=done)
-            scores = self._scores_of(sources, found) if token_scores else repeat(repeat(()))
             texts = [[self.tokenizer.decode(each.tokens) for each in hypotheses] for hypotheses in found]
-            aligned = self._align(block, texts) if self.config.alignments else repeat(repeat(()))
-            for hypotheses, *details in zip(found, texts, scores, aligned, strict=False):
-                yield Translation(list(map(_candidate, hypotheses, *details)))
+            translated = TranslatedBlock(block, sources, found, texts)
+            columns = {name: iter(detail.compute(self, translated)) for name, detail in details.items()}
+            for hypotheses, candidate_texts in zip(found, texts, strict=True):
+                yield Translation(
+                    [
+                        _candidate(hypothesis, text, {name: next(column) for name, column in columns.items()})
+                        for hypothesis, text in zip(hypotheses, candidate_texts, strict=True)
+                    ]
+                )
 
     def translate_ids(
         self,
@@ -231,27 +237,6 @@ class Engine(ABC):
         """Return what the translation of each request must contain; None if nothing."""
         return next((found for control in self.controls if (found := control.encode(block)) is not None), None)
 
-    def _align(self, block: Sequence[Request], texts: Sequence[Sequence[str]]) -> Iterator[Iterator[tuple[Link, ...]]]:
-        """Yield the alignments of the translations of each line."""
-        sources = [each.text for each, found in zip(block, texts, strict=True) for _ in found]
-        links = iter(self.attention(sources, list(chain(*texts)), lambda _, pair: pair.links(self.config)))
-        return (islice(links, len(found)) for found in texts)
-
-    def _scores_of(
-        self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]]
-    ) -> Iterator[list[tuple[ScoredToken, ...]]]:
-        """Yield the scored tokens of each hypothesis of each sentence."""
-        scores = iter(
-            self.token_scores(
-                [source for source, hypotheses in zip(sources, found, strict=True) for _ in hypotheses],
-                [each.tokens for hypotheses in found for each in hypotheses],
-            )
-        )
-        for hypotheses in found:
-            pieces = [self.tokenizer.target_pieces(each.tokens) for each in hypotheses]
-            # The score of EOS, the last one, belongs to no piece.
-            yield [tuple(map(ScoredToken, each, next(scores))) for each in pieces]
-
     def _finish_source(self, source: Sequence[int], line: int) -> list[int]:
         """Append EOS to a source sentence, and cut the sentence if it is too long; leave an empty one empty."""
         limit = self.max_source_tokens - 1
@@ -263,11 +248,9 @@ class Engine(ABC):
         return [*source[:limit], EOS] if source else []
 
 
-def _candidate(
-    hypothesis: Hypothesis, text: str, tokens: tuple[ScoredToken, ...], alignment: tuple[Link, ...]
-) -> Candidate:
+def _candidate(hypothesis: Hypothesis, text: str, details: Mapping[str, object]) -> Candidate:
     mean = hypothesis.log_probability / (len(hypothesis.tokens) + 1)
-    return Candidate(text, hypothesis.score, mean, tokens, alignment)
+    return Candidate(text, hypothesis.score, mean, details)
 
 
 def _warn(message: str) -> None:

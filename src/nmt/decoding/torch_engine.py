@@ -12,8 +12,6 @@ from torch.nn import functional as F
 
 from nmt.compute.machine import is_out_of_memory
 from nmt.config.schema import DecodingConfig, ModelConfig
-from nmt.decoding.alignments import AlignmentSource
-from nmt.decoding.attention import Weights
 from nmt.decoding.batches import DecodingPlan, cpu_plan, same_plan, serial_plan
 from nmt.decoding.beam import Hypothesis, ensemble_scorers
 from nmt.decoding.constraints import Constraints
@@ -21,6 +19,7 @@ from nmt.decoding.control import SearchBatch, search
 from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
 from nmt.decoding.next_words import MAX_PIECES, Word, next_words
+from nmt.decoding.piece_attention import Weights
 from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.cpu.prepared_weights import prepare_for_cpu
@@ -39,7 +38,6 @@ class TorchEngine(Engine):
     """Translates with a model, or with several as an ensemble."""
 
     name = "torch"
-    has_attention = True
 
     def __init__(
         self,
@@ -57,14 +55,9 @@ class TorchEngine(Engine):
         prepare = prepare_for_cpu if device.type == "cpu" else in_precision
         self.models = [prepare(model, precision) for model in models]
         self.device = device
+        self.attention_shape = models[0].config.decoder_depth, models[0].config.heads
         self._target_pieces = tokenizer.vocabularies[1]
         self.prepare_search(seed)
-
-    def prepare_search(self, seed: int) -> None:
-        """See `Engine.prepare_search`."""
-        super().prepare_search(seed)
-        shape = self.models[0].config
-        AlignmentSource.chosen(self.config, shape.decoder_depth, shape.heads)  # refuses what the model lacks
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
         """See `Engine.plan`. A CPU decodes batches in parallel."""

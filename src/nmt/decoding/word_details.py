@@ -3,15 +3,32 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.decoding.alignments import membership
 from nmt.decoding.attention import Attention
+from nmt.decoding.detail import Detail, TranslatedBlock
+from nmt.decoding.piece_attention import membership
 from nmt.decoding.translation import ScoredToken
 from nmt.text.tokenizer import SPACE_MARK
 from nmt.text.word_pieces import group_pieces
+
+if TYPE_CHECKING:
+    from nmt.decoding.engine import Engine
+
+
+class TokenScores(Detail):
+    """The tokens of a candidate with their scores, which takes one more pass over the translations."""
+
+    def compute(self, engine: "Engine", block: TranslatedBlock) -> list[tuple[ScoredToken, ...]]:
+        """See `Detail.compute`."""
+        listed = [(ids, each.tokens) for ids, some in zip(block.sources, block.found, strict=True) for each in some]
+        scores = engine.token_scores([ids for ids, _ in listed], [tokens for _, tokens in listed])
+        pieces = [engine.tokenizer.target_pieces(tokens) for _, tokens in listed]
+        # The score of EOS, the last one, belongs to no piece.
+        return [tuple(map(ScoredToken, *each)) for each in zip(pieces, scores, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

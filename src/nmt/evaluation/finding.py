@@ -1,4 +1,4 @@
-"""What an evaluation finds besides scores, such as errors of word alignments: see `Feature.findings`."""
+"""What an evaluation finds besides scores, such as counts of faults: see `Feature.findings`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence

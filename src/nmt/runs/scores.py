@@ -1,11 +1,12 @@
 """The folders of scores: `eval/` for the run's own checkpoint and search, and folders inside it for any other."""
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from nmt.config.checks import NOT_OF_THE_SEARCH
 from nmt.config.choices import find
 from nmt.config.plain_names import settings_name
 from nmt.config.saved import read_settings
@@ -13,10 +14,6 @@ from nmt.config.schema import Config
 from nmt.runs.checkpoints import step_of_name
 from nmt.runs.layout import AVERAGED, BEST, LAST, RunLayout, step_folder_name
 
-NOT_OF_THE_SEARCH = {
-    *("ensemble", "batch_tokens", "alignments", "alignment_layer", "alignment_head", "alignment_state")
-}
-"""Settings of decoding that do not change what the search finds with a model, or that name the model."""
 MAX_NAME_CHARACTERS = 100
 """Longer names of folders are cut because file systems refuse them."""
 
@@ -52,7 +49,8 @@ def _model_folder(config: Config) -> Path:
 
 def _search(config: Config) -> dict[str, object]:
     """Return the settings of the search by name."""
-    return {key: value for key, value in asdict(config.decoding).items() if key not in NOT_OF_THE_SEARCH}
+    others = {each.name for each in fields(config.decoding) if NOT_OF_THE_SEARCH.keys() & each.metadata.keys()}
+    return {key: value for key, value in asdict(config.decoding).items() if key not in others}
 
 
 def _search_name(config: Config) -> str:

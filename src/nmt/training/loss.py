@@ -26,7 +26,7 @@ class Losses(NamedTuple):
     """Sums over the labels that are not ignored; divide them by the number of labels."""
 
     smoothed: Tensor
-    """Cross-entropy with smoothed labels, and what R-Drop and guided alignment add to it: what training minimises."""
+    """Cross-entropy with smoothed labels, and what features add to it: what training minimises."""
     nll: Tensor
     """Negative log-likelihood of the labels, without a gradient; the perplexity is exp of its mean."""
 

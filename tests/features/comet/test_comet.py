@@ -16,15 +16,15 @@ import yaml
 from fuzz.prepared import tiny_run
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import DecodingConfig, EvaluationConfig
-from nmt.decoding.comet import comet_utility
+from nmt.decoding.control import SearchSetup
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.translation import Candidate
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import score_text
 from nmt.features.comet.metric import comet_score
-from nmt.features.minimum_bayes_risk.settings import RiskDecoding
-from nmt.features.minimum_bayes_risk.utilities import UTILITIES
+from nmt.features.comet.utility import by_comet, comet_utility
+from nmt.text.tokenizer import Tokenizer
 
 SOURCES = ["the small cat sees a dog", "a dog", "it is a very small dog"]
 REFERENCES = ["die kleine Katze sieht einen Hund", "ein Hund", "es ist ein sehr kleiner Hund"]
@@ -122,12 +122,12 @@ def test_the_utility_compares_all_pairs_as_the_library_does(model: Path) -> None
     data = [{"src": SOURCES[0], "mt": one, "ref": other} for one, other in pairs]
     theirs = load_from_checkpoint(str(model / "checkpoints" / "model.ckpt")).predict(data, gpus=0, num_workers=0)
     chosen: dict[str, Any] = {"strategy": "mbr", "utility": "comet", "comet": str(model)}
-    settings = cast(RiskDecoding, DecodingConfig(**chosen))
-    found = UTILITIES["comet"](settings)(translations, SOURCES[0])
+    utility = by_comet(SearchSetup(DecodingConfig(**chosen), cast(Tokenizer, None), torch.device("cpu"), 256))
+    found = utility(translations, SOURCES[0])
     expected = 100 * np.array(theirs.scores).reshape(len(translations), -1)
     np.testing.assert_allclose(found, expected, atol=1e-4)
     assert np.ptp(expected) > 1e-2
-    assert not np.allclose(expected, UTILITIES["comet"](settings)(translations, SOURCES[1]), atol=1e-3)
+    assert not np.allclose(expected, utility(translations, SOURCES[1]), atol=1e-3)
 
 
 @needs_library

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -367,3 +369,11 @@ def test_answers_in_parallel_equal_answers_in_turn(client: Client, model: Loaded
 
     assert client.run(crowd()) == [best(model, line) for line in LINES] * 5
     assert max(len(batch.requests) for batch in client.runners["tiny"].batches) > 1
+
+
+def test_the_process_of_the_server_does_not_import_torch() -> None:
+    program = (
+        "import sys, nmt.features.serving.server, nmt.decoding.detail; nmt.decoding.detail.all_details(); "
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

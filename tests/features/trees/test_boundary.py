@@ -7,9 +7,7 @@ import pytest
 
 import nmt
 from nmt.config.choices import TEXT, task_name
-from nmt.config.schema import DataConfig
 from nmt.data.records import Overlap
-from nmt.data.sources import registry
 from nmt.data.task import TRANSLATION, task_of
 from nmt.features.trees.settings import TREES
 
@@ -28,11 +26,6 @@ def test_target_language_selects_the_task() -> None:
     assert task_of("de") is TRANSLATION
     assert task_name(TREES) == TREES
     assert task_of(TREES) is not TRANSLATION
-
-
-def test_trees_have_no_word_alignments() -> None:
-    assert registry.has_alignments(DataConfig(source="demo"), "test")
-    assert not registry.has_alignments(DataConfig(source="demo", target_lang=TREES), "test")
 
 
 @pytest.mark.parametrize(("overlap", "of_text", "of_trees"), [

@@ -32,12 +32,8 @@ from nmt.config.schema import (
     RuntimeConfig,
     TokenizerConfig,
 )
-from nmt.data.layout import CorpusLayout
-from nmt.data.records import TaskRecord, align_task
-from nmt.decoding.alignments import AlignmentSource
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.evaluation import evaluate as evaluation
-from nmt.evaluation.alignments import LinkCounts
 from nmt.evaluation.evaluate import reference_nll, translate_together
 from nmt.evaluation.metric import Score, Translated
 from nmt.evaluation.metrics import score_text
@@ -47,8 +43,7 @@ from nmt.model.packed import Packed
 from nmt.runs.checkpoints import Checkpoints, load
 from nmt.runs.scores import scores_folder, scores_to_show
 from nmt.runs.tracking import Scored
-from nmt.storage.files import checksum, write_json
-from nmt.text.alignments import read_gold
+from nmt.storage.files import checksum
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
 
@@ -144,31 +139,6 @@ def test_eval_writes_translations_and_scores_and_prints_the_scores(
         name, number, signature = line.split()
         assert float(number) == round(report[name]["score"], 2)
         assert signature == report[name]["signature"]
-
-
-def test_eval_scores_alignments_if_the_true_ones_are_known(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    config, overrides = run
-    assert main(["eval", *overrides]) == 0
-    file = config.run_folder / "eval" / "test.json"
-    assert "alignments" not in json.loads(file.read_text(encoding="utf-8"))
-    assert "alignment error rate" not in capsys.readouterr().out
-    gold = ["0-0 1p0 2-1 3-2 4-3 5-4", "", "0-0 1-1", "0-0 1-1", "0-0 1-1 2-2"]
-    (config.data_folder / "test.alignments").write_text("".join(f"{line}\n" for line in gold), encoding="utf-8")
-    sums = {"test.alignments": checksum(config.data_folder / "test.alignments")}
-    record = asdict(TaskRecord(inputs={}, outputs=sums, result={}))
-    write_json(CorpusLayout(config.data_folder).manifest, {"steps": {align_task("test"): record}})
-    assert main(["eval", *overrides]) == 0
-    found = json.loads(file.read_text(encoding="utf-8"))["alignments"]
-    assert len(found) == (1 + 1 * 3) * 2  # the mean of all layers, the mean of all heads and each; two states
-    assert [each["error_rate"] for each in found] == sorted(each["error_rate"] for each in found)
-    assert "alignment error rate" in capsys.readouterr().out
-    engine, counts = translator_of(config), LinkCounts()
-    settings = replace(config.decoding, alignment_layer=1, alignment_head=2, alignment_state="output")
-    links = engine.attention(SOURCES, REFERENCES, lambda _, pair: pair.links(settings))
-    for line, truth in zip(links, gold, strict=True):
-        counts.add(line, read_gold(truth))
-    expected = counts.score(AlignmentSource(1, 2, "output"))
-    assert asdict(expected) in found
 
 
 def test_eval_uses_the_checkpoints_model_and_the_given_decoding_settings(run: Run) -> None:
@@ -471,30 +441,6 @@ def test_translate_writes_the_n_best_with_scores(
     candidates = [each for line in nbest.translate(["a dog", "", "cats see dogs"]) for each in line.candidates]
     assert [row[1] for row in rows] == [each.text for each in candidates]
     assert [float(row[2]) for row in rows] == pytest.approx([each.score for each in candidates], abs=1e-5)
-
-
-def test_translate_writes_alignments_beside_translations_and_in_jsonl(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    config, overrides = run
-    expected = list(translator_of(config).with_search(replace(config.decoding, alignments=True), 1).translate(SOURCES))
-    feed(monkeypatch, "\n".join(SOURCES).encode())
-    path = tmp_path / "links"
-    assert main(["translate", *overrides, "translate.format=jsonl", f"translate.alignments={path}"]) == 0
-    rows = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    for row, line, translation in zip(rows, lines, expected, strict=True):
-        links = translation.candidates[0].alignment
-        assert row["alignment"] == row["candidates"][0]["alignment"] == [list(link) for link in links]
-        assert line == " ".join(f"{source}-{target}" for source, target in links)
-    assert lines[1] == ""
-    assert any(lines)
-    feed(monkeypatch, b"a dog")
-    assert main(["translate", *overrides, "translate.format=jsonl"]) == 0
-    assert "alignment" not in json.loads(capsysbinary.readouterr().out)
-    feed(monkeypatch, b"a dog")
-    assert main(["translate", *overrides, f"translate.alignments={path}", "decoding.alignment_layer=2"]) == 2
-    assert b"decoding.alignment_layer=2, but the model has 1" in capsysbinary.readouterr().err
 
 
 def test_translate_reports_the_line_that_is_not_utf8(

@@ -163,23 +163,6 @@ def test_other_columns_of_references_are_refused(config: Config) -> None:
         require_text(with_data(config, reference_columns=["second"]), ["test"])
 
 
-def test_other_alignments_of_the_test_text_are_refused(config: Config, tmp_path: Path) -> None:
-    first, second = tmp_path / "first.align", tmp_path / "second.align"
-    first.write_text("0-0 1-1\n" * 40)
-    second.write_text("0-0\n" * 40)
-    aligned = with_data(config, test_alignments=str(first))
-    with pytest.raises(UserError, match=r"test_alignments=.*first\.align"):
-        require_text(aligned, ["test"])
-    prepare.prepare(aligned, lambda _: None)
-    require_text(aligned, ["test"])
-    with pytest.raises(UserError, match=r"test_alignments=.*second\.align"):
-        require_text(with_data(config, test_alignments=str(second)), ["test"])
-    first.unlink()
-    require_text(aligned, ["test"])
-    with pytest.raises(UserError, match=r"data\.test_alignments=.*first\.align, not : "):
-        require_text(config, ["test"])
-
-
 def test_tokenizer_of_another_folder_is_refused(config: Config, tmp_path: Path) -> None:
     kept = replace(config, tokenizer=replace(config.tokenizer, folder=str(tmp_path / "first")))
     shutil.copytree(config.data_folder, tmp_path / "first")

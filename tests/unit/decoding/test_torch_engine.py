@@ -8,28 +8,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import sentencepiece
 import torch
 from sacrebleu.metrics.chrf import CHRF
 
 from nmt.compute.executor import Executor, Parallelism
-from nmt.config.compose import compose
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding import batches
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
-from nmt.features.minimum_bayes_risk.settings import RiskDecoding
-from nmt.features.minimum_bayes_risk.utilities import UTILITIES, Matrix, Utility
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.runs.checkpoint_files import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint
 from nmt.text.special import BOS, EOS, PAD, UNK
-from nmt.text.tokenizer import SPACE_MARK, Tokenizer
+from nmt.text.tokenizer import Tokenizer
 
 CPU = torch.device("cpu")
 LINES = [
@@ -411,47 +407,3 @@ def test_a_checkpoint_with_the_tokenizers_of_another_run_is_refused(tokenizer: T
     two = Tokenizer(train_pieces(), train_pieces(vocab_size=42))
     with pytest.raises(UserError, match="a vocabulary for each language"):
         load_model(checkpoint(tmp_path, model, two), replace(model.config, tie_embeddings=True), CPU)
-
-
-def with_settings(config: DecodingConfig, **settings: Any) -> DecodingConfig:
-    return replace(config, **settings)
-
-
-def test_the_model_of_a_utility_is_loaded_for_minimum_bayes_risk_only(
-    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded: list[str] = []
-
-    def load(config: RiskDecoding) -> Utility:
-        loaded.append(config.comet)
-        return lambda texts, source: np.ones((len(texts), len(texts)))
-
-    monkeypatch.setitem(UTILITIES, "comet", load)
-    beam = compose(["decoding.extra_length=6", "decoding.utility=comet", "decoding.comet=model"]).decoding
-    risk = with_settings(beam, strategy="mbr", candidates=2)
-    engine = TorchEngine([random_model(tokenizer)], tokenizer, beam, CPU)
-    list(engine.translate(LINES))
-    list(engine.with_search(with_settings(beam, alpha=1.0, comet="other"), 1).translate(LINES))
-    assert not loaded
-    by_risk = engine.with_search(risk, 1)
-    assert loaded == ["model"]
-    assert [each.candidates[0].score for each in by_risk.translate(["a dog"])] == [1.0]
-    by_risk.with_search(replace(risk, nbest=2), 2)
-    assert loaded == ["model"]
-    by_risk.with_search(with_settings(risk, comet="other"), 1)
-    TorchEngine([random_model(tokenizer)], tokenizer, risk, CPU)
-    assert loaded == ["model", "other", "model"]
-
-
-def test_utilities_see_sources_without_tags(monkeypatch: pytest.MonkeyPatch) -> None:
-    sources: list[str] = []
-
-    def compare(texts: Sequence[str], source: str) -> Matrix:
-        sources.append(source)
-        return np.ones((len(texts), len(texts)))
-
-    monkeypatch.setitem(UTILITIES, "chrf", lambda _: compare)
-    tokenizer = Tokenizer(train_pieces(user_defined_symbols=[f"{SPACE_MARK}<de>"]))
-    engine = translator([random_model(tokenizer)], tokenizer, strategy="mbr", candidates=2)
-    list(engine.translate(["<de> a dog", "a cat"]))
-    assert sorted(sources) == ["a cat", "a dog"]

@@ -1,6 +1,7 @@
 """eval/<split>.json is read back as it was written, in this form and in earlier ones."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 from nmt.config.schema import DecodingConfig
 from nmt.data.task import TRANSLATION
 from nmt.errors import UserError
-from nmt.evaluation.alignments import AlignmentErrors, AlignmentScore
-from nmt.evaluation.finding import Findings
+from nmt.evaluation import finding
+from nmt.evaluation.details import Part
+from nmt.evaluation.finding import Finding, Findings, TranslatedSplit
 from nmt.evaluation.metric import Score
 from nmt.evaluation.record import EvaluationRecord, read_evaluation, write_evaluation
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -29,16 +31,56 @@ def earlier(**changes: Any) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class Longest:
+    """The length of the longest translation."""
+
+    words: int
+
+
+class LongestWords(Finding[Longest]):
+    """A finding that no feature has."""
+
+    def find(self, translated: TranslatedSplit) -> Longest:
+        """See `Finding.find`."""
+        return Longest(max(len(line.split()) for line in translated.hypotheses))
+
+    def to_json(self, found: Longest) -> object:
+        """See `Finding.to_json`."""
+        return {"words": found.words}
+
+    def from_json(self, content: Any) -> Longest:
+        """See `Finding.from_json`."""
+        return Longest(**content)
+
+    def line(self, found: Longest, search: DecodingConfig) -> str:
+        """See `Finding.line`."""
+        return f"longest: {found.words} words with beam {search.beam}"
+
+
+LONGEST = LongestWords()
+
+
+@pytest.fixture
+def longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finding, "_codes", lambda: {"longest": f"{__name__}:LONGEST"})
+
+
+@pytest.mark.usefixtures("longest")
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     record = EvaluationRecord(
         split="test", scores=SCORES, sentences=3, seconds=1.5, sentences_per_second=2.0, nll=0.5, perplexity=1.6,
         corpus="toy", languages=("en", "de"), decoding=DecodingConfig(beam=7), engine="ctranslate2", machine="cpu",
         processes=2, checkpoint=CHECKPOINT,
-        findings=Findings(alignments=AlignmentErrors([AlignmentScore(1, 0, "output", 10.5, 89.0, 90.0)])),
+        findings=Findings(longest=Longest(7)),
     )  # fmt: skip
     write_evaluation(tmp_path / "test.json", record)
     assert read_evaluation(tmp_path / "test.json") == record
     content = json.loads((tmp_path / "test.json").read_text(encoding="utf-8"))
+    assert content["longest"] == {"words": 7}
+    assert record.findings.of(Longest) == Longest(7)
+    assert record.findings.of(Part) is None
+    assert list(record.findings.lines(DecodingConfig())) == ["longest: 7 words with beam 4"]
     assert content["bleu"] == {"score": 0.0, "signature": "bleu|v:1"}
     assert content["decoding"]["beam"] == 7
     assert content["checkpoint"] == {

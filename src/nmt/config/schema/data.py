@@ -45,8 +45,6 @@ class DataConfig:
     """Columns of further references in the tables of test."""
     label_columns: list[str] = field(default_factory=list)
     """Columns of labels, such as domain or origin, in the tables of test; `eval` scores each value apart."""
-    test_alignments: str = field(default="", metadata=OF_ONE_CORPUS)
-    """File with the true word alignments of test in Pharaoh format, with which `eval` compares the model's."""
     seed: int = 1
     """Seed of the demo corpus, apart from `seed`, so that runs of several seeds have the same text."""
     hold_out: float = field(default=0.0, metadata=OF_ONE_CORPUS)
@@ -95,8 +93,6 @@ class DataConfig:
             raise ConfigError(f"data.columns=[{','.join(self.columns)}] must name two columns, the source first")
         if (self.reference_columns or self.label_columns) and self.source != "files":
             raise ConfigError("data.reference_columns and data.label_columns need tables in files: data.source=files")
-        if self.test_alignments and (not self.test or self.source not in TABLES):
-            raise ConfigError("data.test_alignments needs a test set of your own: name it in data.test")
         check_at_least("data.seed", self.seed, 0)
         check_at_least("data.max_words", self.max_words, 0)
         check_at_least("data.max_pieces", self.max_pieces, 2)

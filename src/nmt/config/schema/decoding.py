@@ -3,13 +3,17 @@
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
-from nmt.config.checks import ONLY_TORCH, check_at_least, check_between, check_choice, check_plain_name
+from nmt.config.checks import (
+    NOT_OF_THE_SEARCH,
+    ONLY_TORCH,
+    check_at_least,
+    check_between,
+    check_choice,
+    check_plain_name,
+)
 from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
 from nmt.feature import features, imported
-
-ALIGNMENT_STATES = ("input", "output")
-"""The decoder step that reads a word, and the one that predicts it."""
 
 BLEU_TOKENIZERS = (
     "auto", "13a", "zh", "ja-mecab", "ko-mecab", "intl", "char", "none", "spm", "flores101", "flores200", "spBLEU-1K",
@@ -31,18 +35,9 @@ class DecodingConfig:
     """Most word pieces by which a translation may be longer than its source."""
     nbest: int = 1
     """Translations to write per sentence."""
-    batch_tokens: int = 4096
+    batch_tokens: int = field(default=4096, metadata=NOT_OF_THE_SEARCH)
     """Source tokens per batch."""
-    alignments: bool = field(default=False, metadata=ONLY_TORCH)
-    """Align the words of each translation with those of its source, which takes one more pass over the translations."""
-    alignment_layer: int = 0
-    """Decoder layer whose cross-attention aligns, from 1; 0 is the head that training.guided_weight has trained, or the
-    mean of the last two layers if there is none."""
-    alignment_head: int = 0
-    """Head of alignment_layer that aligns, from 1; 0 is the mean of all."""
-    alignment_state: str = "output"
-    """The attention of a word is that of the decoder step that reads it (input) or that predicts it (output)."""
-    ensemble: list[str] = field(default_factory=list, metadata=ONLY_TORCH)
+    ensemble: list[str] = field(default_factory=list, metadata={**ONLY_TORCH, **NOT_OF_THE_SEARCH})
     """Further checkpoints, named like `checkpoint`, whose probabilities are averaged with those of `checkpoint`."""
 
     @property
@@ -83,11 +78,6 @@ class DecodingConfig:
         check_at_least("decoding.batch_tokens", self.batch_tokens, 1)
         check_between("decoding.alpha", self.alpha, 0, 10)
         check_between("decoding.extra_length", self.extra_length, 0, 1_000_000)
-        check_choice("decoding.alignment_state", self.alignment_state, ALIGNMENT_STATES)
-        for name in ("alignment_layer", "alignment_head"):
-            check_at_least(f"decoding.{name}", getattr(self, name), 0)
-        if self.alignment_head and not self.alignment_layer:
-            raise ConfigError(f"decoding.alignment_head={self.alignment_head} needs decoding.alignment_layer")
         if self.strategy == "beam" and self.nbest > self.beam:
             raise ConfigError(f"decoding.nbest={self.nbest} is more than decoding.beam={self.beam}: widen the beam")
 

@@ -6,16 +6,14 @@ To add a source, write a module with a `SOURCE`, and name it in `nmt.config.choi
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
-from nmt.config.choices import CHOICES, find, is_text
+from nmt.config.choices import CHOICES, find
 from nmt.config.schema import DataConfig
 from nmt.data.annotations import Annotations
 from nmt.data.columns import all_columns, columns_of
 from nmt.data.sources import sacrebleu_sets
-from nmt.data.sources.alignment_files import alignments_file
 from nmt.data.sources.cells import on_one_line
 from nmt.data.sources.source import Fingerprint, Pair, Source
 from nmt.errors import UserError
-from nmt.text.alignments import GoldAlignment, read_alignments
 
 SOURCES: dict[str, Source] = {name: find("data.source", name) for name in CHOICES["data.source"]}
 """Sources by the name that `data.source` has for them."""
@@ -56,7 +54,7 @@ def text_settings(config: DataConfig, split: str) -> list[str]:
 def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     """Return the fingerprint of the text from which a split is read."""
     read_from = "train" if split in held_out(config) else split
-    found = _source(config, read_from).fingerprint(config, read_from)
+    found = source_of(config, read_from).fingerprint(config, read_from)
     for column in columns_of(config) if split == "train" else ():
         if column.name not in SOURCES[config.source].cells:
             found = {**found, **column.fingerprint(config)}
@@ -65,7 +63,7 @@ def fingerprint(config: DataConfig, split: str) -> Fingerprint:
 
 def fingerprint_if_here(config: DataConfig, split: str) -> Fingerprint | None:
     """Return the fingerprint of a split; None if its files are gone, or if they might have to be downloaded."""
-    if _source(config, split) is sacrebleu_sets.SOURCE:
+    if source_of(config, split) is sacrebleu_sets.SOURCE:
         return None
     try:
         return fingerprint(config, split)
@@ -75,26 +73,13 @@ def fingerprint_if_here(config: DataConfig, split: str) -> Fingerprint | None:
 
 def annotations(config: DataConfig, split: str) -> Annotations:
     """Return the further references and the labels of a split."""
-    return Annotations() if split in ("train", *held_out(config)) else _source(config, split).annotations(config, split)
+    return (
+        Annotations() if split in ("train", *held_out(config)) else source_of(config, split).annotations(config, split)
+    )
 
 
-def has_alignments(config: DataConfig, split: str) -> bool:
-    """Return whether the true word alignments of a split are known."""
-    if split == "train" or not is_text(config.target_lang):
-        return False
-    return bool(split == "test" and config.test_alignments) or _source(config, split).alignments is not None
-
-
-def alignments(config: DataConfig, split: str) -> list[GoldAlignment]:
-    """Return the true word alignments of a split: those of the given file, or those that the source knows."""
-    if split == "test" and config.test_alignments:
-        return list(read_alignments(alignments_file(config.test_alignments, "data.test_alignments")))
-    read = _source(config, split).alignments
-    return read(config, split) if read else []
-
-
-def _source(config: DataConfig, split: str) -> Source:
-    """Return the source of a split: for development and test text it may be a test set of sacreBLEU."""
+def source_of(config: DataConfig, split: str) -> Source:
+    """Return the source of a split; that of development and test text may be a test set of sacreBLEU."""
     names = {"valid": config.valid, "test": config.test}.get(split, [])
     return sacrebleu_sets.SOURCE if sacrebleu_sets.is_test_set(names) else SOURCES[config.source]
 
@@ -104,7 +89,7 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
     others = held_out(config)
     if split in others or (split == "train" and others):
         return (pair for pair in _training_pairs(config) if _split_of(pair, config.hold_out, others) == split)
-    return _training_pairs(config) if split == "train" else _source(config, split).pairs(config, split)
+    return _training_pairs(config) if split == "train" else source_of(config, split).pairs(config, split)
 
 
 def _training_pairs(config: DataConfig) -> Iterator[Pair]:
@@ -113,7 +98,7 @@ def _training_pairs(config: DataConfig) -> Iterator[Pair]:
     training = source.pairs(config, "train")
     for column in columns_of(config):
         known = source.cells.get(column.name)
-        training = column.cells(config, training, known(config) if known else None)
+        training = column.cells(config, training, known(config, "train") if known else None)
     return training
 
 

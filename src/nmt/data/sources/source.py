@@ -7,7 +7,6 @@ from typing import Any
 from nmt.config.schema import DataConfig
 from nmt.data.annotations import Annotations
 from nmt.errors import UserError
-from nmt.text.alignments import GoldAlignment
 
 Pair = tuple[Any, ...]
 """A sentence and its translation, then the cells of further columns (see `nmt.data.columns`)."""
@@ -41,10 +40,8 @@ class Source:
     """Yield the pairs of a split, source side first."""
     annotations: Callable[[DataConfig, str], Annotations] = lambda *_: Annotations()
     """Return further references and labels of a split."""
-    alignments: Callable[[DataConfig, str], list[GoldAlignment]] | None = None
-    """Return the true word alignments of a split, if the source knows them."""
-    cells: Mapping[str, Callable[[DataConfig], Iterator[Any]]] = field(default_factory=dict)
-    """The columns that the source knows itself, by name, with functions that yield their cells."""
+    cells: Mapping[str, Callable[[DataConfig, str], Iterator[Any]]] = field(default_factory=dict)
+    """The columns that the source knows itself, by name, with functions that yield their cells in a split."""
     settings: tuple[str, ...] = ()
     """Settings under `data.` that name the text; the manifest records them."""
     splits: tuple[str, ...] = ("test", "valid", "train")

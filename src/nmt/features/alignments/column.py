@@ -9,10 +9,10 @@ import numpy as np
 from nmt.config.schema import DataConfig
 from nmt.data.batches import IntArray
 from nmt.data.columns import Column, Ids, Lines
-from nmt.data.sources.alignment_files import alignments_file, check_line
 from nmt.data.sources.source import Pair
 from nmt.data.store import SOURCE, TARGET, Pairs
 from nmt.errors import UserError
+from nmt.features.alignments.files import alignments_file, check_line
 from nmt.features.alignments.settings import AlignedData
 from nmt.storage.files import checksum
 from nmt.text.alignments import GoldAlignment, Link, links_to_learn, read_alignments, read_gold, write_gold

@@ -6,8 +6,8 @@ from typing import cast
 import torch
 
 from nmt.config.schema import EvaluationConfig
-from nmt.decoding.comet import BATCH_SENTENCES, Comet, load
 from nmt.evaluation.metric import Metric, Score, Translated
+from nmt.features.comet.model import BATCH_SENTENCES, Comet, load
 from nmt.features.comet.settings import CometEvaluation
 from nmt.storage.files import checksum
 

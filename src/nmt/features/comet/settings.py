@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from nmt.errors import ConfigError
+
 
 @dataclass(frozen=True, kw_only=True)
 class CometEvaluation:
@@ -10,3 +12,21 @@ class CometEvaluation:
     comet: str = ""
     """Model of COMET: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging Face; empty for none.
     It needs the package unbabel-comet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CometDecoding:
+    """The model of COMET by which minimum Bayes risk chooses translations."""
+
+    comet: str = ""
+    """Model of COMET for `utility=comet`: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging
+    Face. It needs the package unbabel-comet."""
+
+    def __post_init__(self) -> None:
+        """Make sure that the utility has a model."""
+        utility = getattr(self, "utility", "")  # of another feature, which may not be there
+        if utility == "comet" and not self.comet:
+            raise ConfigError(
+                "decoding.utility=comet needs a model: set decoding.comet to a folder or to a name such as "
+                "Unbabel/wmt22-comet-da"
+            )

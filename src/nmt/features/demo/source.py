@@ -64,10 +64,10 @@ def _aligned(config: DataConfig) -> bool:
     return any(column.name in SOURCE.cells for column in columns_of(config))
 
 
-def alignments(config: DataConfig, split: str) -> list[GoldAlignment]:
-    """Return the true word alignments of a split."""
+def alignments(config: DataConfig, split: str) -> Iterator[GoldAlignment]:
+    """Yield the true word alignments of a split."""
     found = _generate(config.seed, _aligned(config))[split].alignments
-    return found if config.source_lang == "en" else [each.reversed() for each in found]
+    return (each if config.source_lang == "en" else each.reversed() for each in found)
 
 
 class _Generated(NamedTuple):
@@ -102,8 +102,7 @@ def _generate_trees(seed: int) -> dict[str, list[Node]]:
 SOURCE = Source(
     fingerprint,
     pairs,
-    alignments=alignments,
-    cells={"alignments": lambda config: iter(alignments(config, "train"))},
+    cells={"alignments": alignments},
     splits=("test", "unseen", "valid", "train"),
     can_hold_out=False,
 )

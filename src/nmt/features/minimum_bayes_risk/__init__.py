@@ -8,7 +8,11 @@ FEATURE = Feature(
     choices={
         "decoding.strategy": {
             "mbr": Choice("nmt.features.minimum_bayes_risk.control:least_risk", "minimum Bayes risk of candidates")
-        }
+        },
+        "decoding.utility": {
+            "chrf": Choice("nmt.features.minimum_bayes_risk.utilities:by_chrf", "chrF"),
+            "bleu": Choice("nmt.features.minimum_bayes_risk.utilities:by_bleu", "BLEU"),
+        },
     },
     search_in_words="nmt.features.minimum_bayes_risk.settings:in_words",
     search_settings="nmt.features.minimum_bayes_risk.settings:search_for_candidates",

@@ -3,22 +3,23 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
+from nmt.config.choices import find
 from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.control import PERTURBS, Control, SearchSetup
 from nmt.features.minimum_bayes_risk.risk import rank_by_utility
 from nmt.features.minimum_bayes_risk.settings import RiskDecoding
-from nmt.features.minimum_bayes_risk.utilities import UTILITIES, Utility
+from nmt.features.minimum_bayes_risk.utilities import MakeUtility, Utility
 
 if TYPE_CHECKING:
     from nmt.decoding.engine import Engine
 
 
 def least_risk(setup: SearchSetup) -> Control:
-    """Return the control; a model of the utility is loaded once, because it takes gigabytes."""
-    config = cast(RiskDecoding, setup.config)
-    key = ("utility", config.utility, config.comet)
-    return LeastRisk(setup.config.nbest, config.utility, setup.once(key, lambda: UTILITIES[config.utility](config)))
+    """Return the control with the utility that the settings name."""
+    name = cast(RiskDecoding, setup.config).utility
+    make: MakeUtility = find("decoding.utility", name)
+    return LeastRisk(setup.config.nbest, name, make(setup))
 
 
 class LeastRisk(Control):

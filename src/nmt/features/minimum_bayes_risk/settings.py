@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from nmt.config.checks import check_between, check_choice
+from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,20 +23,12 @@ class RiskDecoding:
     candidates_by: str = "sample"
     """How candidates are found: sample (narrowed by epsilon, top_k, top_p and temperature), or beam."""
     utility: str = "chrf"
-    """Agreement of two candidates for minimum Bayes risk: chrf, bleu or comet."""
-    comet: str = ""
-    """Model of COMET for `utility=comet`: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging
-    Face. It needs the package unbabel-comet."""
+    """Agreement of two candidates for minimum Bayes risk."""
 
     def __post_init__(self) -> None:
         """Check the values."""
         check_choice("decoding.candidates_by", self.candidates_by, ("sample", "beam"))
-        check_choice("decoding.utility", self.utility, ("chrf", "bleu", "comet"))
-        if self.utility == "comet" and not self.comet:
-            raise ConfigError(
-                "decoding.utility=comet needs a model: set decoding.comet to a folder or to a name such as "
-                "Unbabel/wmt22-comet-da"
-            )
+        check_choice("decoding.utility", self.utility, CHOICES["decoding.utility"])
         check_between("decoding.candidates", self.candidates, 1, 10_000)
         config = cast("DecodingConfig", self)
         if config.strategy == STRATEGY and config.nbest > self.candidates:

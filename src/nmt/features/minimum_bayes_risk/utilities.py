@@ -1,23 +1,24 @@
 """How good each of several translations is if another one is the reference: the utilities of minimum Bayes risk.
 
 chrF and BLEU equal sacreBLEU's scores of sentences, but compare all pairs by matrix products of n-gram counts. To add a
-utility, write a function and register it in `UTILITIES`, under the name of the metric of `eval`.
+utility, write a `MakeUtility`, and make it a choice of `decoding.utility`, under the name of the metric of `eval`.
 
 Shapes: N translations; a result (N, N) has a row per hypothesis and a column per reference.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from nmt.decoding.comet import comet_utility
-from nmt.features.minimum_bayes_risk.settings import RiskDecoding
+from nmt.decoding.control import SearchSetup
 
 Matrix = NDArray[np.float64]
 Utility = Callable[[Sequence[str], str], Matrix]
 """`utility(translations, source)` compares all pairs of translations of a source sentence."""
+MakeUtility = Callable[[SearchSetup], Utility]
+"""Makes a utility for a search."""
 
 CHRF_ORDER = 6
 """Characters of the longest n-grams that chrF compares."""
@@ -57,12 +58,14 @@ def bleu(texts: Sequence[str], _: str) -> Matrix:
     return np.where(matches.any(0), 100 * np.exp(mean + brevity), 0.0)
 
 
-UTILITIES: Mapping[str, Callable[[RiskDecoding], Utility]] = {
-    "chrf": lambda _: chrf,
-    "bleu": lambda _: bleu,
-    "comet": lambda config: comet_utility(config.comet, "decoding.comet"),
-}
-"""Functions that make a utility, by the value of `decoding.utility`, which is also the name of the metric."""
+def by_chrf(_: SearchSetup) -> Utility:
+    """Return sentence chrF."""
+    return chrf
+
+
+def by_bleu(_: SearchSetup) -> Utility:
+    """Return sentence BLEU."""
+    return bleu
 
 
 def _matches(texts: Sequence[NDArray[np.int64]], max_order: int) -> tuple[Matrix, Matrix]:

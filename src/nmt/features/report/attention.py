@@ -8,7 +8,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from nmt.decoding.attention import KINDS, Attention, Weights
+from nmt.decoding.attention import KINDS, Attention
+from nmt.decoding.piece_attention import Weights
 from nmt.features.report.charts import Spec
 from nmt.features.report.translations import Sentence
 from nmt.text.tokenizer import Tokenizer

@@ -30,8 +30,8 @@ class Task:
     """Hypotheses per sentence; None is the model's own number."""
     details: bool = False
     """Whether to add words with their probabilities, and attention."""
-    alignments: bool = False
-    """Whether to add links between source words and words."""
+    options: frozenset[str] = frozenset()
+    """The names of further details to add, which features compute."""
     choices: int = 0
     """Instead of translating, return this many words that are likely to follow the beginning."""
 
@@ -64,8 +64,10 @@ class ModelFacts:
     device: str
     """The kind of device that it runs on."""
     attention: bool
-    """Whether details include attention, and alignments are available."""
+    """Whether details include attention."""
     choices: bool
     """Whether it can name the words that are likely to come next."""
     terms: bool
     """Whether it can require terms."""
+    options: frozenset[str] = frozenset()
+    """The names of the details of features that are available."""

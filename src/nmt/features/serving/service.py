@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from nmt.decoding.detail import all_details
 from nmt.decoding.request import Request
 from nmt.features.serving import markup
 from nmt.features.serving.batcher import Batcher
@@ -110,7 +111,8 @@ class Service:
         html: bool = False,
     ) -> list[TextAnswer]:
         """Translate texts, sentence by sentence."""
-        _check_offered(model, "aligns no words", asked=task.alignments, offered=model.facts.attention)
+        for name in sorted(task.options):
+            _check_offered(model, all_details()[name].refusal, asked=True, offered=name in model.facts.options)
         _check_offered(model, "cannot require terms", asked=bool(terms), offered=model.facts.terms)
         split = [_html_sentences(text) if html else list(sentences(text)) for text in texts]
         self._check_sentences(sum(map(len, split)))

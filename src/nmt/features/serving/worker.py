@@ -4,6 +4,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from nmt.compute.machine import prepare_machine
+from nmt.decoding.detail import all_details
 from nmt.decoding.load_engine import load, load_engine
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.request import Request
@@ -42,6 +43,7 @@ def facts_of(model: LoadedModel) -> ModelFacts:
         attention=is_torch,
         choices=is_torch,
         terms=is_torch,
+        options=_offered(model),
     )
 
 
@@ -79,7 +81,7 @@ def _translate(model: LoadedModel, batch: Batch) -> list[Translation]:
         nbest=task.nbest,
         beam=beam,
         token_scores=task.details,
-        alignments=task.alignments and model.engine.has_attention,
+        **{all_details()[name].setting: True for name in task.options & _offered(model)},
     )
 
 
@@ -89,17 +91,22 @@ def _translated(model: LoadedModel, task: Task, source: str, translation: Transl
 
 def _candidate(model: LoadedModel, task: Task, source: str, candidate: Candidate) -> Answer:
     found: Answer = {"text": candidate.text, "score": candidate.score}
-    has_attention = model.engine.has_attention and source.strip() and candidate.text.strip()
+    has_words = source.strip() and candidate.text.strip()
     if task.details:
         tokenizer, words = model.engine.tokenizer, words_of(candidate.tokens, candidate.text)
         found["source_words"] = spell(tokenizer.source_pieces(tokenizer.encode_source([source])[0]), source)
         found["words"] = [{"text": word.text, "probability": word.probability} for word in words]
-    if task.details and has_attention:
+    if task.details and has_words and model.engine.attention_shape:
         weights = word_attention(model.attention(source, candidate.text))
         found["attention"] = weights.astype("float64").round(4).tolist()
-    if task.alignments and has_attention:
-        found["alignment"] = [list(link) for link in candidate.alignment]
+    if has_words:
+        found |= {name: all_details()[name].to_json(candidate.details[name]) for name in task.options & _offered(model)}
     return found
+
+
+def _offered(model: LoadedModel) -> frozenset[str]:
+    """Return the names of the details of features that the engine can compute."""
+    return frozenset(name for name, detail in all_details().items() if detail.is_offered(model.engine))
 
 
 def _choices(model: LoadedModel, request: Request, count: int) -> Answer:

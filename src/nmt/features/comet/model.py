@@ -1,19 +1,12 @@
-"""COMET, a learned metric: the similarity of meaning of source, translation and reference (extra `comet`).
+"""Models of COMET: the similarity of meaning of source, translation and reference (extra `comet`)."""
 
-It is a metric of `eval`, and a utility of minimum Bayes risk.
-"""
-
-from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import yaml
-from numpy.typing import NDArray
-from torch import Tensor
 
 from nmt.errors import UserError
 
@@ -32,43 +25,6 @@ class Comet(NamedTuple):
 def load(name: str, setting: str) -> Comet:
     """Load a model, given its folder or its name in the cache of Hugging Face; errors name the setting."""
     return _load(_find_checkpoint(name, setting))
-
-
-def comet_utility(name: str, setting: str) -> Callable[[Sequence[str], str], NDArray[np.float64]]:
-    """Return a function that compares all pairs of translations (N, N) of a source, as percentages.
-
-    Each sentence is encoded once, and only the small network on top compares pairs. Models that read a translation
-    together with its reference cannot be used.
-    """
-    model, _, checkpoint = load(name, setting)
-    from comet.models import RegressionMetric  # noqa: PLC0415 - slow to import, and optional
-
-    if type(model) is not RegressionMetric:  # its subclasses have no references
-        raise UserError(
-            f"{setting}={name}: {checkpoint} is a {type(model).__name__}, which cannot compare pairs of translations "
-            "quickly: use a model of the kind of Unbabel/wmt22-comet-da"
-        )
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-    @torch.no_grad()
-    def compare(translations: Sequence[str], source: str) -> NDArray[np.float64]:
-        model.to(device)  # `predict` of the metric may have moved it
-        encoded = _encode(model, [source, *translations], device)
-        first, references = encoded[:1].expand(len(translations), -1), encoded[1:]
-        scores = [model.estimate(first, each.expand_as(references), references).score for each in references]
-        return 100 * torch.stack(scores).double().cpu().numpy()
-
-    return compare
-
-
-def _encode(model: Any, sentences: Sequence[str], device: torch.device) -> Tensor:
-    """Return the vectors (N, d) of sentences."""
-    vectors = []
-    for first in range(0, len(sentences), BATCH_SENTENCES):
-        batch = model.encoder.prepare_sample(sentences[first : first + BATCH_SENTENCES])
-        ids, mask = batch["input_ids"].to(device), batch["attention_mask"].to(device)
-        vectors.append(model.get_sentence_embedding(ids, mask))
-    return torch.cat(vectors)
 
 
 def _find_checkpoint(name: str, setting: str) -> Path:

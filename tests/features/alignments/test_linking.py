@@ -1,27 +1,36 @@
 """Word alignments of an engine, compared with plain loops over the attention of single sentences."""
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
 from nmt.config.compose import compose
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.alignments import AlignmentSource, PieceAttention
 from nmt.decoding.attention import Attention, compute_attention
+from nmt.decoding.beam import Hypothesis
+from nmt.decoding.constraints import Constraints
 from nmt.decoding.engine import Engine
 from nmt.decoding.load_engine import adapted
+from nmt.decoding.piece_attention import PieceAttention
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
-from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
+from nmt.features.alignments.linking import AlignmentSource, links, links_by_source
 from nmt.text.alignments import Link
 from tests.unit.small_models import LINES, make_model, make_tokenizer
 from tests.unit.text.test_word_pieces import plain
 
 TOKENIZER = make_tokenizer()
-SEARCH = DecodingConfig(beam=3, nbest=2, extra_length=4, alignments=True, alignment_layer=2)
+SEARCH = DecodingConfig(beam=3, nbest=2, extra_length=4, alignments=True, alignment_layer=2)  # type: ignore[call-arg]
 TARGETS = [*LINES[1:], LINES[0]]
+
+
+def changed(**settings: Any) -> DecodingConfig:
+    """The settings of the search with some replaced."""
+    return replace(SEARCH, **settings)
 
 
 @pytest.fixture(scope="module", params=["transformer", "decoder_only"])
@@ -49,9 +58,9 @@ def plain_links(found: Attention, source: str, target: str, choice: AlignmentSou
 @pytest.mark.parametrize("choice", [AlignmentSource(0, 0, "output"), AlignmentSource(1, 0, "input"),
                                     AlignmentSource(3, 4, "output")])  # fmt: skip
 def test_a_word_is_linked_to_the_word_that_it_attends_to_most(engine: TorchEngine, choice: AlignmentSource) -> None:
-    settings = replace(SEARCH, alignment_layer=choice.layer, alignment_head=choice.head, alignment_state=choice.state)
-    found = engine.with_search(settings, 1).attention(LINES, TARGETS, lambda _, pair: pair.links(settings))
-    listed = engine.attention(LINES, TARGETS, lambda _, pair: dict(pair.links_by_source())[choice])
+    settings = changed(alignment_layer=choice.layer, alignment_head=choice.head, alignment_state=choice.state)
+    found = engine.with_search(settings, 1).attention(LINES, TARGETS, lambda _, pair: links(pair, settings))
+    listed = engine.attention(LINES, TARGETS, lambda _, pair: dict(links_by_source(pair))[choice])
     expected = [
         tuple(plain_links(compute_attention(engine.models[0], TOKENIZER, *pair), *pair, choice))
         for pair in zip(LINES, TARGETS, strict=True)
@@ -65,17 +74,17 @@ def test_every_candidate_has_the_alignment_of_its_text(engine: TorchEngine) -> N
         for candidate in translation.candidates:
             pair = compute_attention(engine.models[0], TOKENIZER, line, candidate.text)
             expected = plain_links(pair, line, candidate.text, AlignmentSource(2, 0, "output")) if line.split() else ()
-            assert candidate.alignment == tuple(expected)
-    assert next(engine.translate(LINES)).candidates[1].alignment
+            assert candidate.details["alignment"] == tuple(expected)
+    assert next(engine.translate(LINES)).candidates[1].details["alignment"]
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 20, 4096])
 def test_batches_do_not_change_alignments(engine: TorchEngine, batch_tokens: int) -> None:
     pairs = LINES * 3, TARGETS * 3
-    found = engine.with_search(replace(SEARCH, batch_tokens=batch_tokens), 1).attention(
-        *pairs, lambda _, pair: dict(pair.links_by_source())
+    found = engine.with_search(changed(batch_tokens=batch_tokens), 1).attention(
+        *pairs, lambda _, pair: dict(links_by_source(pair))
     )
-    assert found == engine.attention(*pairs, lambda _, pair: dict(pair.links_by_source()))
+    assert found == engine.attention(*pairs, lambda _, pair: dict(links_by_source(pair)))
 
 
 def test_a_sentence_that_is_too_long_is_aligned_as_far_as_it_is_read() -> None:
@@ -83,7 +92,7 @@ def test_a_sentence_that_is_too_long_is_aligned_as_far_as_it_is_read() -> None:
     engine = TorchEngine([model], TOKENIZER, SEARCH, torch.device("cpu"))
     (pieces,) = TOKENIZER.encode_source([LINES[2]])
     read = len(TOKENIZER.decode_source(pieces[:5]).split())
-    ((found,),) = [engine.attention([LINES[2]], [LINES[2]], lambda _, pair: pair.links(SEARCH))]
+    ((found,),) = [engine.attention([LINES[2]], [LINES[2]], lambda _, pair: links(pair, SEARCH))]
     assert [target for _, target in found] == list(range(read))
     assert all(source < read for source, _ in found)
 
@@ -93,30 +102,53 @@ def test_attention_is_not_computed_if_alignments_are_off(engine: TorchEngine, mo
         raise AssertionError("attention was computed")
 
     monkeypatch.setattr(TorchEngine, "cross_attention", fail)
-    off = engine.with_search(replace(SEARCH, alignments=False), 1)
-    assert all(not each.alignment for found in off.translate(LINES) for each in found.candidates)
+    off = engine.with_search(changed(alignments=False), 1)
+    assert all(not each.details for found in off.translate(LINES) for each in found.candidates)
     with pytest.raises(AssertionError, match="attention was computed"):
         list(engine.translate(LINES))
 
 
 def test_translations_do_not_depend_on_alignments(engine: TorchEngine) -> None:
-    off = engine.with_search(replace(SEARCH, alignments=False), 1)
+    off = engine.with_search(changed(alignments=False), 1)
     texts = [[[(each.text, each.score) for each in found.candidates] for found in each.translate(LINES)]
              for each in (engine, off)]  # fmt: skip
     assert texts[0] == texts[1]
 
 
+class Blind(Engine):
+    """An engine that shows no attention."""
+
+    name = "blind"
+    device = torch.device("cpu")
+
+    def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
+        """Find nothing."""
+        raise NotImplementedError
+
+    def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """Score nothing."""
+        raise NotImplementedError
+
+
 def test_an_engine_without_attention_refuses_before_it_translates() -> None:
-    engine = CTranslate2Engine.__new__(CTranslate2Engine)
-    Engine.__init__(engine, TOKENIZER, SEARCH)
     with pytest.raises(UserError, match="only engine=torch aligns words"):
-        next(engine.translate(LINES))
+        Blind(TOKENIZER, SEARCH).prepare_search(1)
+    assert not Blind(TOKENIZER, changed(alignments=False)).with_search(DecodingConfig(), 1).details
+
+
+def test_a_candidate_has_its_alignment_as_an_attribute(engine: TorchEngine) -> None:
+    aligned, plain = (each.translate(LINES) for each in (engine, engine.with_search(DecodingConfig(), 1)))
+    (candidate, *_), (other, *_) = next(aligned).candidates, next(plain).candidates
+    assert getattr(candidate, "alignment") == candidate.details["alignment"] != ()  # noqa: B009 - as programs may
+    assert getattr(other, "alignment") == ()  # noqa: B009
+    assert pickle.loads(pickle.dumps(candidate)) == candidate
+    assert not hasattr(candidate, "aligned")
 
 
 def test_words_without_pieces_have_no_links() -> None:
     nothing = PieceAttention(torch.zeros(1, 1, 1, 1).numpy(), [], [])
-    assert nothing.links(DecodingConfig()) == ()
-    assert PieceAttention(torch.zeros(1, 1, 1, 1).numpy(), [[]], [[]]).links(DecodingConfig()) == ()
+    assert links(nothing, DecodingConfig()) == ()
+    assert links(PieceAttention(torch.zeros(1, 1, 1, 1).numpy(), [[]], [[]]), DecodingConfig()) == ()
 
 
 def test_the_head_that_a_run_has_trained_aligns_by_default() -> None:

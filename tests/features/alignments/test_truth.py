@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 from nmt.config.schema import Config, DataConfig
+from nmt.config.schema.corpora import MAIN
 from nmt.data import prepare, tokenizer_task
-from nmt.data.alignments import alignments_of
+from nmt.data.corpora import CorpusSplit
 from nmt.data.layout import column_name
+from nmt.data.prepared import require_text
 from nmt.errors import ConfigError, UserError
+from nmt.features.alignments import truth
+from nmt.features.alignments.truth import alignments_of
 from nmt.text.alignments import read_gold
 from tests.unit.data.test_annotations import TEST, config_with, say_nothing, write
 
@@ -26,6 +30,10 @@ def config_of(folder: Path, gold: list[str], **data: object) -> Config:
     return config_with(folder, files, test_alignments=write(folder / "gold", gold), **data)
 
 
+def with_file(config: Config, name: str) -> Config:
+    return replace(config, data=replace(config.data, test_alignments=name))  # type: ignore[call-arg]
+
+
 def test_alignments_are_prepared_with_the_test_set(tmp_path: Path) -> None:
     config = config_of(tmp_path, GOLD)
     prepare.prepare(config, say_nothing)
@@ -36,9 +44,15 @@ def test_alignments_are_prepared_with_the_test_set(tmp_path: Path) -> None:
     prepare.prepare(config, done.append)
     assert [line for line in done if line.startswith("align")][-1].startswith("align test: done")
     assert alignments_of(config.data_folder, "test")[2] == read_gold("0-0")
-    prepare.prepare(replace(config, data=replace(config.data, test_alignments="")), say_nothing)
+    prepare.prepare(with_file(config, ""), say_nothing)
     assert alignments_of(config.data_folder, "test") == []
     assert not (config.data_folder / column_name("test", "alignments")).exists()
+
+
+def test_only_text_has_known_alignments() -> None:
+    split = CorpusSplit(MAIN, "valid", DataConfig(source="demo"))
+    assert truth._reader(split) is not None
+    assert truth._reader(replace(split, data=DataConfig(source="demo", target_lang="trees"))) is None
 
 
 def test_a_tag_counts_as_a_word_of_the_source(tmp_path: Path) -> None:
@@ -78,4 +92,20 @@ def test_changed_alignments_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("settings", [{"source": "demo"}, {"test": [], "hold_out": 0.1}])
 def test_alignments_need_a_test_set(settings: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="needs a test set of your own"):
-        DataConfig(test_alignments="gold", **settings)  # type: ignore[arg-type]
+        DataConfig(test_alignments="gold", **settings)  # type: ignore[arg-type, call-arg]
+
+
+def test_other_alignments_of_the_test_text_are_refused(tmp_path: Path) -> None:
+    config = config_of(tmp_path, GOLD)
+    first, second = tmp_path / "gold", write(tmp_path / "second", ["0-0", "", ""])
+    prepare.prepare(with_file(config, ""), say_nothing)
+    with pytest.raises(UserError, match=r"test_alignments=.*gold"):
+        require_text(config, ["test"])
+    prepare.prepare(config, say_nothing)
+    require_text(config, ["test"])
+    with pytest.raises(UserError, match=r"test_alignments=.*second"):
+        require_text(with_file(config, second), ["test"])
+    first.unlink()
+    require_text(config, ["test"])
+    with pytest.raises(UserError, match=r"data\.test_alignments=.*gold, not : "):
+        require_text(with_file(config, ""), ["test"])

@@ -7,11 +7,12 @@ from typing import Any
 
 from nmt.compute import distributed
 from nmt.config.schema import DecodingConfig
-from nmt.data.alignments import alignments_of
-from nmt.decoding.alignments import AlignmentSource, PieceAttention
 from nmt.decoding.engine import Engine
+from nmt.decoding.piece_attention import PieceAttention
 from nmt.evaluation.finding import Finding, Table, TranslatedSplit
 from nmt.evaluation.split import Split
+from nmt.features.alignments.linking import AlignmentSource, links_by_source
+from nmt.features.alignments.truth import alignments_of
 from nmt.text.alignments import GoldAlignment, Link
 
 NOTABLE_HEADS = 4
@@ -118,7 +119,7 @@ def score_alignments(
     truth, counts = gold[share], defaultdict[AlignmentSource, LinkCounts](LinkCounts)
 
     def count(index: int, pair: PieceAttention) -> None:
-        for source, links in pair.links_by_source():
+        for source, links in links_by_source(pair):
             counts[source].add(links, truth[index])
 
     engine.attention(sources[share], references[share], count)
@@ -138,7 +139,7 @@ class _Finding(Finding[AlignmentErrors]):
         """See `Finding.find`."""
         engine, split = translated.engine, translated.split
         gold = alignments_of(split.folder, split.name)
-        if not (gold and engine.has_attention):
+        if not (gold and engine.attention_shape):
             return None
         return AlignmentErrors(score_alignments(engine, split.sources, split.references, gold))
 

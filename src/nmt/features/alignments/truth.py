@@ -1,0 +1,91 @@
+"""The true word alignments of a split: a task of data preparation writes them, and `eval` reads them."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from nmt.config.choices import is_text
+from nmt.config.schema import Config
+from nmt.data.corpora import CorpusSplit
+from nmt.data.layout import CorpusLayout, column_name
+from nmt.data.manifest import PreparationTasks, read_manifest
+from nmt.data.records import JsonObject
+from nmt.data.sources import registry
+from nmt.data.sources.source import Fingerprint
+from nmt.data.split_task import SplitTask
+from nmt.errors import UserError
+from nmt.features.alignments.column import NAME
+from nmt.features.alignments.files import alignments_file, check_line
+from nmt.features.alignments.settings import AlignedData
+from nmt.storage.files import checksum, write_text
+from nmt.text.alignments import GoldAlignment, read_alignments, write_gold
+from nmt.text.lines import read_lines
+
+
+class AlignSplit(SplitTask):
+    """Writes the true alignments of a split in Pharaoh format, if they are known."""
+
+    verb = "align"
+    setting = "test_alignments"
+
+    def run(self, config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerprint: Fingerprint) -> list[str]:
+        """See `SplitTask.run`."""
+        read, file = _reader(split), column_name(split.name, NAME)
+        if read is None:
+            return []
+
+        def write() -> JsonObject:
+            tag_words = len(split.data.tag.split())
+            found = [each.after(tag_words) for each in read()]
+            _check(config.data_folder, split, found)
+            write_text(config.data_folder / file, "".join(f"{write_gold(each)}\n" for each in found))
+            return {"links": sum(len(each.possible) for each in found), "sure": sum(len(each.sure) for each in found)}
+
+        given = _given(split)
+        inputs: JsonObject = {
+            "source": fingerprint,
+            "languages": list(split.languages),
+            "tag": split.data.tag or None,
+            "sha256": checksum(alignments_file(given, "data.test_alignments")) if given else None,
+        }
+        task = self.name(split.name)
+        tasks.run(task, inputs, [file], write)
+        return [task]
+
+
+TRUTH = AlignSplit()
+
+
+def _given(split: CorpusSplit) -> str:
+    return cast(AlignedData, split.data).test_alignments
+
+
+def _reader(split: CorpusSplit) -> Callable[[], Iterator[GoldAlignment]] | None:
+    """Return what reads the true alignments of a split: from the given file or the source; None if neither has any."""
+    if split.is_training_text or not is_text(split.data.target_lang):
+        return None
+    if split.split == "test" and (given := _given(split)):
+        return lambda: read_alignments(alignments_file(given, "data.test_alignments"))
+    known = registry.source_of(split.data, split.split).cells.get(NAME)
+    return partial(known, split.data, split.split) if known else None
+
+
+def alignments_of(folder: Path, split: str) -> list[GoldAlignment]:
+    """Return the true alignments of a split of prepared data; none if they are not known."""
+    record = read_manifest(folder).tasks.get(TRUTH.name(split))
+    if record is None:
+        return []
+    path = folder / column_name(split, NAME)
+    if not path.is_file() or checksum(path) != record.outputs.get(path.name):
+        raise UserError(f"{path} is not what was prepared: run `make data` with the same settings")
+    return list(read_alignments(path))
+
+
+def _check(folder: Path, split: CorpusSplit, found: list[GoldAlignment]) -> None:
+    """Refuse alignments that do not belong to the sentences of a split."""
+    sources, targets = (list(read_lines(path)) for path in CorpusLayout(folder).texts(split.name, split.languages))
+    if len(found) != len(sources):
+        raise UserError(f"data.test_alignments has {len(found):,} lines, but data.test has {len(sources):,} sentences")
+    for number, (alignment, source, target) in enumerate(zip(found, sources, targets, strict=True), 1):
+        check_line("test", number, alignment, (source, target))

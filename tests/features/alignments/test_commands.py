@@ -1,0 +1,112 @@
+"""`nmt eval` and `nmt translate` write alignments and their error rates."""
+
+import io
+import json
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.cli import main
+from nmt.data.layout import CorpusLayout
+from nmt.data.records import TaskRecord
+from nmt.decoding.engine import Engine
+from nmt.decoding.load_engine import load
+from nmt.features.alignments.error_rate import LinkCounts
+from nmt.features.alignments.linking import AlignmentSource, links
+from nmt.features.alignments.truth import TRUTH
+from nmt.storage.files import checksum, write_json
+from nmt.text.alignments import read_gold
+from tests.unit.small_models import LINES
+from tests.unit.tiny_run import write_tiny_run
+
+SOURCES, REFERENCES = LINES, [*LINES[1:], LINES[0]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """The folder of a run, beside the text of a test set."""
+    for language, lines in (("en", SOURCES), ("de", REFERENCES)):
+        write(tmp_path / "data" / "tiny" / f"test.{language}", lines)
+    return write_tiny_run(tmp_path / "outputs" / "tiny")
+
+
+def write(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def overrides(run: Path) -> list[str]:
+    return [
+        f"paths.data={run.parents[1] / 'data'}", f"paths.outputs={run.parent}", "name=tiny", "data.corpus=tiny",
+        "decoding.beam=3", "decoding.extra_length=8", "runtime.device=cpu", "runtime.precision=fp32",
+        "runtime.threads=1",
+    ]  # fmt: skip
+
+
+def engine_of(run: Path, **settings: Any) -> Engine:
+    engine = load(run, device="cpu", precision="fp32").engine
+    return engine.with_search(replace(engine.config, **settings), 1)
+
+
+def test_eval_scores_alignments_if_the_true_ones_are_known(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", *overrides(run)]) == 0
+    file = run / "eval" / "test.json"
+    assert "alignments" not in json.loads(file.read_text(encoding="utf-8"))
+    assert "alignment error rate" not in capsys.readouterr().out
+    gold = ["0-0 1p1"] * len(SOURCES)
+    folder = run.parents[1] / "data" / "tiny"
+    write(folder / "test.alignments", gold)
+    sums = {"test.alignments": checksum(folder / "test.alignments")}
+    record = asdict(TaskRecord(inputs={}, outputs=sums, result={}))
+    write_json(CorpusLayout(folder).manifest, {"steps": {TRUTH.name("test"): record}})
+    assert main(["eval", *overrides(run)]) == 0
+    found = json.loads(file.read_text(encoding="utf-8"))["alignments"]
+    engine = engine_of(run, alignment_layer=1, alignment_head=2, alignment_state="output")
+    layers, heads = engine.attention_shape or (0, 0)
+    assert len(found) == (1 + layers * (1 + heads)) * 2  # the mean of all layers, that of all heads, each; two states
+    assert [each["error_rate"] for each in found] == sorted(each["error_rate"] for each in found)
+    assert "alignment error rate" in capsys.readouterr().out
+    counts = LinkCounts()
+    linked = engine.attention(SOURCES, REFERENCES, lambda _, pair: links(pair, engine.config))
+    for line, truth in zip(linked, gold, strict=True):
+        counts.add(line, read_gold(truth))
+    assert asdict(counts.score(AlignmentSource(1, 2, "output"))) in found
+
+
+def test_damaged_alignments_are_refused_before_translation(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = run.parents[1] / "data" / "tiny"
+    write(folder / "test.alignments", ["0-0"])
+    record = asdict(TaskRecord(inputs={}, outputs={"test.alignments": "0"}, result={}))
+    write_json(CorpusLayout(folder).manifest, {"steps": {TRUTH.name("test"): record}})
+    assert main(["eval", *overrides(run)]) == 2
+    assert "test.alignments is not what was prepared" in capsys.readouterr().err
+    assert not (run / "eval").exists()
+
+
+def feed(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_translate_writes_alignments_beside_translations_and_in_jsonl(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    expected = list(engine_of(run, alignments=True).translate(SOURCES))
+    feed(monkeypatch, "\n".join(SOURCES).encode())
+    path = tmp_path / "links"
+    assert main(["translate", *overrides(run), "translate.format=jsonl", f"translate.alignments={path}"]) == 0
+    rows = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    for row, line, translation in zip(rows, lines, expected, strict=True):
+        found = translation.candidates[0].details["alignment"]
+        assert row["alignment"] == row["candidates"][0]["alignment"] == [list(link) for link in found]
+        assert line == " ".join(f"{source}-{target}" for source, target in found)
+    assert any(lines)
+    feed(monkeypatch, b"a dog")
+    assert main(["translate", *overrides(run), "translate.format=jsonl"]) == 0
+    assert "alignment" not in json.loads(capsysbinary.readouterr().out)
+    feed(monkeypatch, b"a dog")
+    assert main(["translate", *overrides(run), f"translate.alignments={path}", "decoding.alignment_layer=9"]) == 2
+    assert b"decoding.alignment_layer=9, but the model has" in capsysbinary.readouterr().err

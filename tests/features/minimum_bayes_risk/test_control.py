@@ -1,0 +1,25 @@
+"""What a search gives to a utility."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from nmt.features.minimum_bayes_risk import utilities
+from nmt.features.minimum_bayes_risk.utilities import Matrix
+from nmt.text.tokenizer import SPACE_MARK, Tokenizer
+from tests.unit.decoding.test_torch_engine import random_model, train_pieces, translator
+
+
+def test_utilities_see_sources_without_tags(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources: list[str] = []
+
+    def compare(texts: Sequence[str], source: str) -> Matrix:
+        sources.append(source)
+        return np.ones((len(texts), len(texts)))
+
+    monkeypatch.setattr(utilities, "by_chrf", lambda _: compare)
+    tokenizer = Tokenizer(train_pieces(user_defined_symbols=[f"{SPACE_MARK}<de>"]))
+    engine = translator([random_model(tokenizer)], tokenizer, strategy="mbr", candidates=2)
+    list(engine.translate(["<de> a dog", "a cat"]))
+    assert sorted(sources) == ["a cat", "a dog"]
