@@ -60,7 +60,7 @@ def muon_step(weight: nn.Parameter, mean: Tensor, rate: float) -> None:
     """Update a weight by Muon's definition, with the singular value decomposition."""
     assert weight.grad is not None
     mean.mul_(0.9).add_(weight.grad, alpha=0.1)
-    direction = by_singular_values(0.1 * weight.grad + 0.9 * mean, torch.float32)
+    direction = by_singular_values(0.1 * weight.grad + 0.9 * mean)
     weight.mul_(1 - 0.1 * rate).sub_(rate * 0.2 * max(weight.shape) ** 0.5 * direction)
 
 
