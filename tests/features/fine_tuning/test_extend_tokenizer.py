@@ -64,5 +64,5 @@ def test_extended_tokenizer_knows_new_tags_and_splits_other_text_as_before() -> 
     learned = Tokenizer(train(iter(NEW), len(NEW), TokenizerConfig(vocab_size=40), ["<de>", "<fr>"])[0])
     extended = extend(old, learned, 60, "old")
     tagged = extended.encode_source([f"<fr> {OLD[0]}"])[0]
-    assert extended.vocabularies[0][tagged[0]] == "<fr>"
+    assert extended.vocabularies[0][tagged[0]] == "▁<fr>"
     assert tagged[1:] == old.encode_source([OLD[0]])[0]
