@@ -43,7 +43,8 @@ def saved(folder: Path, tokenizer: Tokenizer, model: ModelConfig = MODEL, weight
 
 
 def config(model: ModelConfig = MODEL, **training: object) -> Config:
-    return replace(Config(), model=model, training=TrainingConfig(init_from="base", **training))  # type: ignore[arg-type]
+    begun = TrainingConfig(init_from="base", **training)  # type: ignore[call-arg, arg-type]
+    return replace(Config(), model=model, training=begun)
 
 
 def test_all_weights_are_taken_if_the_tokenizer_is_the_same(tmp_path: Path) -> None:
