@@ -14,7 +14,7 @@ from nmt import __version__
 from nmt.commands import COMMANDS
 from nmt.compute import uptime  # noqa: F401 - imported first because its fallback measures from its own import
 from nmt.errors import CommonError, UserError, nearest
-from nmt.feature import Command
+from nmt.feature import Command, features, imported
 
 if TYPE_CHECKING:
     from nmt.config.schema import Config
@@ -114,15 +114,14 @@ def _run_composed(module: str, overrides: list[str]) -> None:
 
 
 def _composed(overrides: list[str]) -> "Config":
-    """Return the settings that the overrides give, with the shape of the model to begin from, if there is one."""
+    """Return the settings that the overrides give; features may complete those that they leave open."""
     from nmt.config.compose import compose, given_settings  # noqa: PLC0415 - slow, and `nmt --help` does not need it
 
-    config = compose(overrides)
-    if not config.training.init_from:
-        return config
-    from nmt.runs.origin import with_shape_of_origin  # noqa: PLC0415 - imports torch
-
-    return with_shape_of_origin(config, given_settings(overrides))
+    config, given = compose(overrides), given_settings(overrides)
+    for feature in features().values():
+        if feature.completes_settings:
+            config = imported(feature.completes_settings)(config, given)
+    return config
 
 
 def _print_error(error: UserError) -> None:

@@ -112,6 +112,13 @@ class Feature:
     """A function that takes the settings of a search and those of the model's run, and returns the first, adapted."""
     sections: tuple[str, ...] = ()
     """Functions that take a `nmt.runs.section.ShownRun` and return a Section of its page, or None."""
+    completes_settings: str = ""
+    """A function that takes all settings and the names of those that the user gives, and returns all settings, in which
+    it may replace values that the user does not give."""
+    tokenizer: str = ""
+    """A function that takes all settings and returns a `nmt.data.earlier_tokenizer.EarlierTokenizer`, or None."""
+    begins: str = ""
+    """A function that takes all settings and returns a `nmt.training.beginning.Beginning`, or None."""
     prepares_training: str = ""
     """A function that may change the settings of a run before training: see `nmt.training.preparation`."""
 

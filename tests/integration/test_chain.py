@@ -25,6 +25,13 @@ def averaged(settings: list[str], whole: Path, tmp_path_factory: pytest.TempPath
     return outputs
 
 
+def test_text_that_was_not_prepared_is_refused(settings: list[str], corpus: Path, whole: Path) -> None:
+    toy = [*settings, f"paths.outputs={whole}", "checkpoint=last"]
+    valid, test = (f"[{corpus}/{split}.en,{corpus}/{split}.de]" for split in ("valid", "test"))
+    assert f"data.test={test}, not {valid}: run `make data`" in refuse(["eval", *toy, f"data.test={valid}"])
+    assert f", not {test}: run `make data`" in refuse(["train", *toy, f"data.train={test}"])
+
+
 def test_averaged_weights_are_the_mean_of_the_checkpoints(averaged: Path) -> None:
     checkpoints = averaged / "toy" / "checkpoints"
     mean, last, before = (

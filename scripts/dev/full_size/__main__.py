@@ -108,7 +108,7 @@ def _prepare(config: Config, meter: Meter, pairs: int) -> None:
             meter.begin(name, 0 if name.endswith(("valid", "test")) else pairs)
 
     print(HEAD)
-    print("", *table(prepare(config, say)), sep="\n", flush=True)
+    print("", *table(prepare(config, say), config), sep="\n", flush=True)
 
 
 def _read(config: Config, meter: Meter) -> None:

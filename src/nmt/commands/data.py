@@ -1,20 +1,17 @@
 """`nmt data`: prepare a corpus."""
 
 import sys
-from functools import partial
-from pathlib import Path
 
 from nmt.config.schema import Config, DataConfig
 from nmt.config.schema.corpora import corpora_of
 from nmt.data.corpora import is_training_text, naming_corpus
+from nmt.data.earlier_tokenizer import earlier_tokenizer
 from nmt.data.filter_counts import filter_counts
 from nmt.data.layout import CorpusLayout
 from nmt.data.prepare import prepare
-from nmt.data.records import TOKENIZER_TASK, Manifest
+from nmt.data.records import Manifest
 from nmt.data.task import task_of
-from nmt.data.tokenizer_task import OriginTokenizer, uses_origin_tokenizer
 from nmt.errors import UserError
-from nmt.text.tokenizer import Tokenizer
 
 
 def run(config: Config) -> None:
@@ -23,9 +20,9 @@ def run(config: Config) -> None:
         if corpus.source == "files":
             with naming_corpus(prefix):
                 _check_order(corpus)
-    manifest = prepare(config, load_origin=partial(_load_origin, config))
+    manifest = prepare(config)
     print()
-    for line in table(manifest):
+    for line in table(manifest, config):
         print(line)
     print()
     seconds = [f"{name} {record.seconds:.1f}" for name, record in manifest.tasks.items()]
@@ -33,17 +30,6 @@ def run(config: Config) -> None:
     print(f"prepared in {config.data_folder} (figures and checksums: {CorpusLayout(config.data_folder).manifest.name})")
     for line in overlap_warnings(manifest, config.data.target_lang):
         print(f"warning: {line}", file=sys.stderr, flush=True)
-
-
-def _load_origin(config: Config) -> OriginTokenizer | None:
-    """Return the tokenizer of tokenizer.folder, or of the model that training will begin from; None without both."""
-    if config.tokenizer.folder:
-        return OriginTokenizer(Tokenizer.load(Path(config.tokenizer.folder)), config.tokenizer.folder)
-    if not uses_origin_tokenizer(config):
-        return None
-    from nmt.runs.origin import tokenizer_folder  # noqa: PLC0415 - imports torch, which other preparation does not need
-
-    return OriginTokenizer(Tokenizer.load(tokenizer_folder(config)), config.training.init_from)
 
 
 def _check_order(data: DataConfig) -> None:
@@ -58,7 +44,7 @@ def _check_order(data: DataConfig) -> None:
             )
 
 
-def table(manifest: Manifest) -> list[str]:
+def table(manifest: Manifest, config: Config) -> list[str]:
     """Return lines with the pairs and tokens of each split, the pairs that filters dropped, and the tokenizer."""
     width = max(8, *(len(split) + 2 for split in manifest.splits("encode")))
     lines = [f"{'split':<{width}}{'read':>12}{'kept':>12}{'source tokens':>16}{'target tokens':>16}"]
@@ -76,9 +62,8 @@ def table(manifest: Manifest) -> list[str]:
     for seen in trained.lines:
         skipped = f"skipped {seen.too_long:,} over-long, {seen.reserved:,} reserved, {seen.empty:,} empty"
         lines.append(f"tokenizer learned from {seen.used:,} of {seen.offered:,} lines ({skipped})")
-    if not trained.lines:
-        began = "vocabulary" in manifest.tasks[TOKENIZER_TASK].inputs
-        lines.append(f"tokenizer kept from {'the model of training.init_from' if began else 'tokenizer.folder'}")
+    if not trained.lines and (earlier := earlier_tokenizer(config)):
+        lines.append(f"tokenizer kept from {earlier.kept_from}")
     lines.append(f"vocabulary: {' and '.join(f'{size:,}' for size in sizes)} word pieces")
     return lines
 

@@ -18,12 +18,12 @@ from nmt.data.prefetcher import Prefetcher
 from nmt.data.store import Pairs
 from nmt.data.transform import BatchTransform, transforms_for
 from nmt.model.kernels.c.library import uses_operations
-from nmt.runs.checkpoints import Checkpoint, Checkpoints, load
+from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout
-from nmt.runs.origin import describe_origin, find_origin
 from nmt.runs.start import start_tracker
 from nmt.runs.tracking import NullTracker
 from nmt.storage.lock import exclusive_folder
+from nmt.training.beginning import find_beginning, origin_record
 from nmt.training.build import build_checkpoint_manager, build_state, open_data, shared_files, shared_settings
 from nmt.training.compiled import try_cuda_graphs
 from nmt.training.loop import Ending, Loop
@@ -47,8 +47,8 @@ def run(config: Config) -> None:
             data = open_data(config)
             check_bleu(config, data.valid)  # before hours of training
             checkpoint = find_checkpoint(config, data)
-            origin = load(find_origin(config)) if config.training.init_from and checkpoint is None else None
-        distributed.check_same(shared_files(data, checkpoint, origin), "files")
+            beginning = find_beginning(config) if checkpoint is None else None
+        distributed.check_same(shared_files(data, checkpoint, beginning), "files")
         if checkpoint is not None and (message := finished_message(checkpoint, config)):
             _print(message)
             return
@@ -57,8 +57,8 @@ def run(config: Config) -> None:
                 each.begin(config)
             each.announce()
         transforms = transforms_for(config, data.tokenizer)
-        state = build_state(config, machine, data.tokenizer, checkpoint, origin)
-        trainer, begun_from = state.trainer, _origin_record(config, checkpoint, origin)
+        state = build_state(config, machine, data.tokenizer, checkpoint, beginning)
+        trainer, begun_from = state.trainer, origin_record(checkpoint, beginning)
         with (
             closing(build_checkpoint_manager(config, machine, data, begun_from)) as checkpoint_manager,
             _tracker(config, trainer.step, begun_from) as tracker,
@@ -88,15 +88,6 @@ def _exclusive_run_folder(config: Config) -> Iterator[None]:
                 stack.enter_context(exclusive_folder(config.run_folder, taken=taken, setting="paths.outputs"))
                 Checkpoints(config.run_folder).remove_leftovers()
         yield
-
-
-def _origin_record(
-    config: Config, checkpoint: Checkpoint | None, origin: Checkpoint | None
-) -> Mapping[str, Any] | None:
-    """Return the record of the model that the run began from; a resumed run has it in its checkpoint."""
-    if checkpoint is not None:
-        return checkpoint.meta.origin
-    return None if origin is None else describe_origin(config, origin).to_json()
 
 
 def _tracker(config: Config, step: int, origin: Mapping[str, Any] | None) -> NullTracker:

@@ -24,6 +24,7 @@ class Capability(Enum):
     ONE_PASS = "computes every batch twice"
     WORDS_AS_WRITTEN = "changes the words"
     UNCOMPILED_MODEL = "compiles the model"
+    OWN_TOKENIZER = "may have the tokenizer of another model"
 
 
 class Use(NamedTuple):
@@ -45,6 +46,11 @@ def check_capabilities(config: "Config") -> None:
                 raise ConfigError(
                     f"{one.setting} cannot be used with {other.setting}, which {reason}: remove one of the two"
                 )
+
+
+def is_taken(config: "Config", capability: Capability) -> bool:
+    """Return whether a setting in use takes something away, for settings that can do without it."""
+    return any(capability in use.takes for use in _uses(config))
 
 
 def _uses(config: "Config") -> Iterator[Use]:

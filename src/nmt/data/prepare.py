@@ -27,7 +27,7 @@ from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint, Pair
 from nmt.data.split_task import split_tasks
 from nmt.data.tags import TAGS_TASK, check_tags, tags_of
-from nmt.data.tokenizer_task import LoadOrigin, make_tokenizer
+from nmt.data.tokenizer_task import make_tokenizer
 from nmt.errors import UserError
 from nmt.storage.files import replacing
 
@@ -39,13 +39,12 @@ def _print(line: str) -> None:
     print(line, flush=True)
 
 
-def prepare(config: Config, say: Say = _print, load_origin: LoadOrigin = lambda: None) -> Manifest:
+def prepare(config: Config, say: Say = _print) -> Manifest:
     """Bring the prepared corpus up to date with the settings; return its manifest.
 
     Args:
         config: All settings.
         say: Takes a line of progress.
-        load_origin: Loads the tokenizer to keep or extend, if the settings name one.
     """
     folder = config.data_folder
     with exclusive_corpus(folder, say):
@@ -56,7 +55,7 @@ def prepare(config: Config, say: Say = _print, load_origin: LoadOrigin = lambda:
         for run in (annotate, *(each.run for each in split_tasks())):
             names += chain.from_iterable(run(config, tasks, *each) for each in zip(splits, fingerprints, strict=True))
         names.append(_count_overlap(config, tasks, splits))
-        names.append(make_tokenizer(config, tasks, load_origin))
+        names.append(make_tokenizer(config, tasks))
         names += [_encode(config, tasks, each) for each in splits]
         if tags_of(splits):
             names.append(_check_tags(config, tasks, splits))

@@ -27,15 +27,22 @@ def untagged(line: str, tag: str) -> str:
     return line.removeprefix(f"{tag} ") if tag else line
 
 
-def tag_ids(tokenizer: Tokenizer, tags: Iterable[str], name: str) -> dict[str, int]:
-    """Return the id of each tag; refuse a tokenizer, which errors call `name`, that has none for one of them."""
+def tag_ids(tokenizer: Tokenizer, tags: Iterable[str], name: str, more_pieces: str = "") -> dict[str, int]:
+    """Return the id of each tag; refuse a tokenizer that has none for one of them.
+
+    Args:
+        tokenizer: The tokenizer.
+        tags: The tags.
+        name: What errors call the tokenizer.
+        more_pieces: The settings with which it has other pieces, in words; empty if there are none.
+    """
     ids = {}
     for tag in tags:
         found = tokenizer.encode_source([tag])[0]
         if len(found) != 1 or found == [UNK]:
             raise UserError(
-                f"the tokenizer of {name} has no piece for the tag {tag}: take one of its own tags, or set "
-                "training.init_vocabulary=extend or new if it is that of training.init_from, else tokenizer.folder=''"
+                f"the tokenizer of {name} has no piece for the tag {tag}: take one of its own tags"
+                + (f", or set {more_pieces}" if more_pieces else "")
             )
         ids[tag] = found[0]
     return ids

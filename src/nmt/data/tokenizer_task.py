@@ -1,7 +1,7 @@
 """The task of preparation that makes the tokenizer: train it on all corpora, or keep or extend an earlier one."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import NamedTuple
 from nmt.compute.processes import run_in_process
 from nmt.config.schema import Config, DataConfig, TokenizerConfig
 from nmt.data.corpora import training_splits
+from nmt.data.earlier_tokenizer import EarlierTokenizer, check_joint, earlier_tokenizer
 from nmt.data.layout import CorpusLayout
 from nmt.data.manifest import PreparationTasks
 from nmt.data.records import TOKENIZER_TASK, JsonObject, SampledLines, TrainedTokenizer, collect_task
@@ -18,22 +19,8 @@ from nmt.data.task import task_of
 from nmt.data.training_text import mixing
 from nmt.errors import UserError
 from nmt.text import train_tokenizer
-from nmt.text.extend_tokenizer import check_joint, extend
 from nmt.text.lines import read_lines
 from nmt.text.tokenizer import Tokenizer, trained_file_names
-
-
-@dataclass(frozen=True, slots=True)
-class OriginTokenizer:
-    """An earlier tokenizer: that of the model that training will begin from, or of tokenizer.folder."""
-
-    tokenizer: Tokenizer
-    name: str
-    """What messages call its place."""
-
-
-LoadOrigin = Callable[[], OriginTokenizer | None]
-"""Loads the tokenizer to keep or extend; None if the settings name none. Raises a UserError if it is gone."""
 
 
 class Text(NamedTuple):
@@ -46,21 +33,17 @@ class Text(NamedTuple):
     corpus: str
 
 
-def uses_origin_tokenizer(config: Config) -> bool:
-    """Return whether the settings keep or extend the tokenizer of the model that training begins from."""
-    return bool(config.training.init_from) and config.training.init_vocabulary != "new"
-
-
 def tokenizer_settings(config: Config) -> JsonObject:
     """Return the settings on which the tokenizer depends; None equals a missing key."""
-    vocabulary = config.training.init_vocabulary if uses_origin_tokenizer(config) else None
+    earlier = earlier_tokenizer(config)
     settings = {key: value for key, value in asdict(config.tokenizer).items() if key != "folder"}
-    is_kept = vocabulary == "old" or config.tokenizer.folder
-    return {"settings": None if is_kept else settings, "vocabulary": vocabulary}
+    is_kept = earlier is not None and earlier.extend is None
+    return {"settings": None if is_kept else settings, "vocabulary": (earlier.vocabulary or None) if earlier else None}
 
 
-def make_tokenizer(config: Config, tasks: PreparationTasks, load_origin: LoadOrigin) -> str:
+def make_tokenizer(config: Config, tasks: PreparationTasks) -> str:
     """Train the tokenizer, or keep or extend an earlier one."""
+    earlier = earlier_tokenizer(config)
     inputs: dict[str, object] = {key: value for key, value in tokenizer_settings(config).items() if value is not None}
     splits = training_splits(config.data)
     pairs = {each.corpus: tasks.manifest.collected(each.name).kept for each in splits}
@@ -71,11 +54,12 @@ def make_tokenizer(config: Config, tasks: PreparationTasks, load_origin: LoadOri
             inputs["weights"] = mixing().shares(config.data, pairs)
     if tags := tags_of(splits):
         inputs["tags"] = tags
-    if checksum := _origin_checksum(config, tasks, load_origin):
+    checksum = _checksum(earlier, config, tasks) if earlier else ""
+    if checksum:
         inputs["tokenizer"] = checksum
     inputs = _inputs_if_there(tasks, inputs, checksum)
     names = trained_file_names(joint=config.tokenizer.joint)
-    tasks.run(TOKENIZER_TASK, inputs, names, lambda: asdict(_write_tokenizer(config, pairs, load_origin())))
+    tasks.run(TOKENIZER_TASK, inputs, names, lambda: asdict(_write_tokenizer(config, pairs, earlier)))
     return TOKENIZER_TASK
 
 
@@ -86,30 +70,30 @@ def _inputs_if_there(tasks: PreparationTasks, inputs: dict[str, object], checksu
     return dict(done.inputs) if done and is_kept and tasks.manifest.tokenizer().checksum == checksum else inputs
 
 
-def _origin_checksum(config: Config, tasks: PreparationTasks, load_origin: LoadOrigin) -> str:
-    """Return the checksum of the tokenizer to keep or extend, if any; once it has been extended, it may be gone."""
+def _checksum(earlier: EarlierTokenizer, config: Config, tasks: PreparationTasks) -> str:
+    """Return the checksum of the tokenizer to keep or extend; once it has been extended, it may be gone."""
     try:
-        origin = load_origin()
+        tokenizer = earlier.load()
     except UserError:
         done = tasks.manifest.tasks.get(TOKENIZER_TASK)
-        if done is None or done.inputs.get("vocabulary") != "extend":
+        if done is None or earlier.extend is None or done.inputs.get("vocabulary") != earlier.vocabulary:
             raise
         return str(done.inputs.get("tokenizer"))
-    if origin is None:
-        return ""
-    check_joint(origin.tokenizer, joint=config.tokenizer.joint, name=origin.name)
-    return origin.tokenizer.checksum
+    check_joint(tokenizer, earlier, joint=config.tokenizer.joint)
+    return tokenizer.checksum
 
 
-def _write_tokenizer(config: Config, pairs: Mapping[str, int], origin: OriginTokenizer | None) -> TrainedTokenizer:
+def _write_tokenizer(config: Config, pairs: Mapping[str, int], earlier: EarlierTokenizer | None) -> TrainedTokenizer:
     """Save the tokenizer, given the number of pairs in each corpus."""
-    if origin is not None and tokenizer_settings(config)["settings"] is None:
-        chosen, lines = origin.tokenizer, list[SampledLines]()
-    else:
+    if earlier is None:
         chosen, lines = _trained_tokenizer(config, pairs)
-        if origin is not None:
-            chosen = extend(origin.tokenizer, chosen, config.tokenizer.vocab_size, origin.name)
-    tag_ids(chosen, tags_of(training_splits(config.data)), origin.name if origin else str(config.data_folder))
+    else:
+        chosen, lines = earlier.load(), list[SampledLines]()
+        if earlier.extend is not None:
+            learned, lines = _trained_tokenizer(config, pairs)
+            chosen = earlier.extend(chosen, learned)
+    name, more_pieces = (earlier.name, earlier.more_pieces) if earlier else (str(config.data_folder), "")
+    tag_ids(chosen, tags_of(training_splits(config.data)), name, more_pieces)
     chosen.save(config.data_folder)
     return TrainedTokenizer(chosen.checksum, chosen.source_size, chosen.target_size, lines)
 

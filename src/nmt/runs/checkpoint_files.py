@@ -131,8 +131,8 @@ def load(path: Path, trainer: bool = False) -> Checkpoint:
     meta = read_meta(path)
     if trainer and TRAINER not in meta.files:
         raise UserError(
-            f"{path} contains only weights, so training cannot resume from it: begin a new run from it, with another "
-            "name= and training.init_from"
+            f"{path} contains only weights, so training cannot resume from it: begin a new run from its weights, with "
+            "another name= (`nmt train --help` lists the settings)"
         )
     with _explaining_read_errors(path):
         for name, digest in meta.files.items():

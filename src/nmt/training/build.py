@@ -16,9 +16,8 @@ from nmt.data.store import Pairs, PairStore
 from nmt.data.training_text import open_training_text
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
-from nmt.runs.layout import WEIGHTS
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.begin import begin_from
+from nmt.training.beginning import Beginning
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.host_copies import HostCopier
 from nmt.training.new_trainer import new_trainer
@@ -62,27 +61,29 @@ def shared_settings(config: Config) -> dict[str, object]:
     return {key: value for key, value in settings.items() if not key.startswith(("paths.", "runtime.", "tracking."))}
 
 
-def shared_files(data: TrainingData, checkpoint: Checkpoint | None, origin: Checkpoint | None) -> dict[str, object]:
+def shared_files(data: TrainingData, checkpoint: Checkpoint | None, beginning: Beginning | None) -> dict[str, object]:
     """Return identifiers of the files that must be the same in all processes."""
     return {
         "the training text": sha256(data.fingerprint.encode()).hexdigest()[:12],
         "the tokenizer": data.tokenizer.checksum[:12],
         "the step of the last checkpoint": checkpoint.step if checkpoint is not None else 0,
-        "the model to begin from": origin.meta.files[WEIGHTS][:12] if origin is not None else "none",
+        "the model to begin from": beginning.checksum[:12] if beginning is not None else "none",
     }
 
 
-def build_trainer(config: Config, machine: Machine, tokenizer: Tokenizer, origin: Checkpoint | None = None) -> Trainer:
-    """Return a trainer with a new model, seeded by the settings, or with the weights of its origin."""
+def build_trainer(
+    config: Config, machine: Machine, tokenizer: Tokenizer, beginning: Beginning | None = None
+) -> Trainer:
+    """Return a trainer with a new model, seeded by the settings, or with the weights that it begins with."""
 
     def begin(model: TranslationModel) -> None:
-        assert origin is not None
-        begun = begin_from(model, tokenizer, origin, config)
+        assert beginning is not None
+        begun = beginning.give_weights(model, tokenizer)
         if distributed.is_main():
             print(begun, flush=True)
 
     sizes = tokenizer.source_size, tokenizer.target_size
-    return new_trainer(config, machine, *sizes, begin=None if origin is None else begin)
+    return new_trainer(config, machine, *sizes, begin=None if beginning is None else begin)
 
 
 def build_state(
@@ -90,10 +91,10 @@ def build_state(
     machine: Machine,
     tokenizer: Tokenizer,
     checkpoint: Checkpoint | None = None,
-    origin: Checkpoint | None = None,
+    beginning: Beginning | None = None,
 ) -> TrainingState:
-    """Return the state of a new run, which may begin from an `origin`, or the one in a checkpoint."""
-    state = TrainingState(build_trainer(config, machine, tokenizer, origin))
+    """Return the state of a new run, which may begin with other weights than random ones, or that of a checkpoint."""
+    state = TrainingState(build_trainer(config, machine, tokenizer, beginning))
     if checkpoint is not None:
         shapes = {name: weight.shape for name, weight in state.trainer.model.state_dict().items()}
         check_weights(shapes, checkpoint.weights, checkpoint.path)

@@ -1,4 +1,4 @@
-"""The name of an imported run."""
+"""The name of an imported run, and what is refused."""
 
 from pathlib import Path
 
@@ -37,3 +37,8 @@ def test_folder_without_a_name_is_refused(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().err == "nmt: name= must be the plain name of a folder, of at most 64 characters\n"
     assert cli.main(["import"]) == 2
     assert capsys.readouterr().err == "nmt: name the folder of a model to import: nmt import source=FOLDER\n"
+
+
+def test_folder_that_is_no_model_is_not_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["import", f"source={tmp_path}", f"paths.outputs={tmp_path}", "name=x"]) == 2
+    assert "is no model that can be imported" in capsys.readouterr().err

@@ -16,11 +16,9 @@ from nmt.data.corpora import split_languages
 from nmt.data.manifest import read_manifest
 from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore
-from nmt.data.tokenizer_task import OriginTokenizer
 from nmt.data.training_text import open_training_text
 from nmt.errors import UserError
 from nmt.features.mixtures.settings import MixtureData
-from nmt.text.extend_tokenizer import extend
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import in_proportion, train
 from tests.unit.data.test_prepare import run, text, with_data
@@ -76,7 +74,7 @@ def test_each_corpus_has_its_own_tasks_filters_and_splits(mixed: Config) -> None
     assert min(counts) > 0
     assert (mixed.data_folder / "french.train.fr").is_file()
     assert split_languages(mixed.data, "french.train") == ("en", "fr")
-    assert any(line.startswith("filter of more.train") for line in command.table(manifest))
+    assert any(line.startswith("filter of more.train") for line in command.table(manifest, mixed))
     require_prepared(mixed)
     assert run(mixed) == []
 
@@ -105,7 +103,7 @@ def test_another_corpus_prepares_the_others_again_only_for_another_tokenizer(mix
     kept = replace(both, tokenizer=replace(both.tokenizer, folder=str(mixed.data_folder)))
     before = Tokenizer.load(mixed.data_folder)
     said: list[str] = []
-    prepare.prepare(kept, said.append, lambda: command._load_origin(kept))
+    prepare.prepare(kept, said.append)
     ran = {line.split(":")[0] for line in said if ": done" in line}
     assert ran == {"collect french.train", "overlap", "encode french.train", "tags"}
     assert Tokenizer.load(mixed.data_folder).checksum == before.checksum
@@ -117,15 +115,13 @@ def test_another_corpus_prepares_the_others_again_only_for_another_tokenizer(mix
     assert not any(line.startswith("collect") and "running" in line for line in again)
 
 
-def test_a_tokenizer_without_the_tag_is_refused_and_can_be_extended(mixed: Config) -> None:
-    plain = Tokenizer(train(iter(text(300, 1)), 300, TokenizerConfig(vocab_size=90))[0])
-    kept = replace(mixed, tokenizer=replace(mixed.tokenizer, folder="elsewhere"))
-    with pytest.raises(UserError, match="the tokenizer of elsewhere has no piece for the tag <de>"):
-        prepare.prepare(kept, print, lambda: OriginTokenizer(plain, "elsewhere"))
-    learned = Tokenizer(train(iter(text(300, 2)), 300, TokenizerConfig(vocab_size=90), ["<de>", "<fr>"])[0])
-    extended = extend(plain, learned, 100, "plain")
-    line = text(1, 1)[0]
-    assert extended.encode_source([f"<fr> {line}"])[0][1:] == plain.encode_source([line])[0]
+def test_a_tokenizer_without_the_tag_is_refused(mixed: Config, tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    Tokenizer(train(iter(text(300, 1)), 300, TokenizerConfig(vocab_size=90))[0]).save(folder)
+    kept = replace(mixed, tokenizer=replace(mixed.tokenizer, folder=str(folder)))
+    with pytest.raises(UserError, match=r"/elsewhere has no piece for the tag <de>: .*, or set tokenizer\.folder=''"):
+        prepare.prepare(kept, print)
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,6 @@ def test_another_weight_is_not_resumed() -> None:
         (["data.stages=['']"], "names no corpus"),
         (["data.stages=['main:0 more']"], "the weight 0 in 'main:0 more' must be above 0"),
         (["data.stages=['main:x']"], "a weight that is no number: 'x'"),
-        (["tokenizer.folder=x", "training.init_from=y"], "tokenizer.folder names a tokenizer, but"),
     ],
 )
 def test_mistakes_are_one_line(overrides: list[str], message: str) -> None:

@@ -151,10 +151,6 @@ def test_bad_file_is_one_line_and_loses_nothing(folder: Path, tmp_path: Path, te
         (["data.target_lang=de"], "data.source=trees needs data.target_lang=trees"),
         (["tokenizer.joint=true"], "needs tokenizer.joint=false"),
         (["data.pos_tags=some"], "data.pos_tags=some is not one of xx, keep"),
-        (
-            ["training.init_from=toy", "training.init_vocabulary=extend"],
-            "training.init_vocabulary=extend needs text: the vocabulary of trees is symbols, which text cannot extend",
-        ),
         (["data.source=demo", "data.source_lang=de"], "English and trees, not de and trees"),
     ],
 )

@@ -456,7 +456,7 @@ def test_held_out_text_keeps_what_training_drops(config: Config, tmp_path: Path)
         assert any(source == target for source, target in whole)
     assert records(held_out)["collect train"]["result"]["dropped"]["words"] > 0
     assert f"left out of test: {records(held_out)['collect test']['result']['dropped']['empty']} pairs" in "\n".join(
-        command.table(read_manifest(held_out.data_folder))
+        command.table(read_manifest(held_out.data_folder), held_out)
     )
 
 

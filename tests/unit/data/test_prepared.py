@@ -15,7 +15,6 @@ from nmt.data.prepared import require_prepared, require_text
 from nmt.data.sources import registry
 from nmt.errors import UserError
 from nmt.storage.files import seal
-from nmt.text.tokenizer import Tokenizer
 
 SPLITS = ("train", "valid", "test")
 
@@ -169,8 +168,7 @@ def test_tokenizer_of_another_folder_is_refused(config: Config, tmp_path: Path) 
     larger = replace(config, tokenizer=replace(config.tokenizer, vocab_size=58))
     prepare.prepare(larger, lambda _: None)
     shutil.copytree(config.data_folder, tmp_path / "second")
-    origin = tokenizer_task.OriginTokenizer(Tokenizer.load(tmp_path / "first"), "first")
-    prepare.prepare(kept, lambda _: None, load_origin=lambda: origin)
+    prepare.prepare(kept, lambda _: None)
     require_prepared(kept)
     other = replace(kept, tokenizer=replace(kept.tokenizer, folder=str(tmp_path / "second")))
     with pytest.raises(UserError, match=r"tokenizer\.folder=.*/first, not .*/second: "):
@@ -181,3 +179,13 @@ def test_tokenizer_of_another_folder_is_refused(config: Config, tmp_path: Path) 
     shutil.move(tmp_path / "first", tmp_path / "moved")
     require_prepared(kept)
     require_prepared(replace(kept, tokenizer=replace(kept.tokenizer, folder=str(tmp_path / "moved"))))
+
+
+def test_tokenizer_with_another_number_of_vocabularies_is_not_kept(config: Config, tmp_path: Path) -> None:
+    shutil.copytree(config.data_folder, tmp_path / "joint")
+    apart = replace(config, model=replace(config.model, tie_embeddings=False))
+    apart = replace(apart, tokenizer=replace(config.tokenizer, joint=False, folder=str(tmp_path / "joint")))
+    with pytest.raises(
+        UserError, match=r"has one vocabulary, but .*set tokenizer\.joint=true, or tokenizer\.folder=''"
+    ):
+        prepare.prepare(apart, lambda _: None)

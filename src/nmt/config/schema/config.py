@@ -63,11 +63,6 @@ class Config:
         check_choice("engine", self.engine, ("auto", *CHOICES["engine"]))
         if self.model.tie_embeddings and not self.tokenizer.joint:
             raise ConfigError("model.tie_embeddings=true needs tokenizer.joint=true: change one of the two")
-        if self.tokenizer.folder and self.training.init_from and self.training.init_vocabulary != "new":
-            raise ConfigError(
-                "tokenizer.folder names a tokenizer, but training.init_vocabulary takes that of training.init_from: "
-                "remove tokenizer.folder, or set training.init_vocabulary=new"
-            )
         self._check_target_side()
         self._check_averaging()
         self._check_longest_sentence()
@@ -83,11 +78,6 @@ class Config:
             return
         if self.tokenizer.joint:
             raise ConfigError(f"data.target_lang={target} needs tokenizer.joint=false: its symbols are no words")
-        if self.training.init_vocabulary == "extend":
-            raise ConfigError(
-                f"training.init_vocabulary=extend needs text: the vocabulary of {target} is symbols, which text cannot "
-                "extend; choose new or old"
-            )
         if self.training.valid_sentences:
             raise ConfigError(f"training.valid_sentences needs text to score with BLEU, not {target}: set it to 0")
 

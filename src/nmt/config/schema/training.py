@@ -6,9 +6,6 @@ from nmt.config.checks import ADJUSTABLE, check_at_least, check_choice, check_fr
 from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
 
-VOCABULARIES = ("old", "new", "extend")
-"""How the vocabulary of a run relates to that of the model that it begins from."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingConfig:
@@ -72,16 +69,6 @@ class TrainingConfig:
     """Wall-clock minutes after which this process validates, saves and ends; 0 for no limit."""
     max_training_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
     """Minutes of training steps over the whole run, excluding start-up, validation and saving; 0 for no limit."""
-    init_from: str = ""
-    """Model to begin from, with a fresh optimizer and from the start of the data: the name of a run (its averaged, else
-    best, else last checkpoint) or the folder of a checkpoint. The new model takes its shape (model.*), unless the
-    command line gives another one. Empty begins with random weights."""
-    init_vocabulary: str = "old"
-    """Vocabulary with init_from: old (that model's), new (learned from this text) or extend (the old one and pieces of
-    this text, up to tokenizer.vocab_size). A new piece gets the mean vector of the old pieces that it consists of."""
-    init_skip: list[str] = field(default_factory=list)
-    """With init_from, weights to leave as they are initialised, and model settings that may differ: names in which *
-    stands for any text, such as [encoder.5.*,model.activation]."""
     max_bad_steps: int = field(default=10, metadata=ADJUSTABLE)
     """Give up after this many consecutive steps without a finite gradient, which change nothing; 0 never gives up."""
     on_divergence: str = field(default="stop", metadata=ADJUSTABLE)
@@ -109,11 +96,8 @@ class TrainingConfig:
         for name in ("schedule", "optimizer"):
             check_choice(f"training.{name}", getattr(self, name), CHOICES[f"training.{name}"])
         check_choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
-        check_choice("training.init_vocabulary", self.init_vocabulary, VOCABULARIES)
         check_choice("training.best_by", self.best_by, ("loss", "bleu"))
         check_choice("training.on_divergence", self.on_divergence, ("stop", "rewind"))
-        if not self.init_from and (self.init_skip or self.init_vocabulary != "old"):
-            raise ConfigError("training.init_skip and training.init_vocabulary need training.init_from: name a model")
         if self.optimizer == "muon" and self.shard_optimizer:
             raise ConfigError("training.shard_optimizer=true divides only Adam's averages: set it to false for muon")
         if not self.adam_eps > 0:

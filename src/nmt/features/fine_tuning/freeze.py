@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from nmt.config.schema import Config
 from nmt.errors import UserError, nearest
-from nmt.features.fine_tuning.settings import FrozenTraining
+from nmt.features.fine_tuning.settings import FineTuning
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import matches_any, trainable
 from nmt.training.hook import TrainingHook
@@ -19,7 +19,7 @@ PARTS: Mapping[str, Sequence[str]] = {
 
 def freezing(config: Config) -> "Freezing | None":
     """Return what freezes the weights that the settings name; None if they name none."""
-    names = config.of(FrozenTraining).freeze
+    names = config.of(FineTuning).freeze
     return Freezing(names) if names else None
 
 

@@ -19,7 +19,7 @@ def run(config: Config) -> None:
     languages = f"{imported.settings.data.source_lang} to {imported.settings.data.target_lang}"
     sizes = " and ".join(f"{size:,}" for size in dict.fromkeys((tokenizer.source_size, tokenizer.target_size)))
     print(f"{run_folder}: {languages}, {parameters:,} parameters, {sizes} word pieces")
-    print(f"its shape, which training.init_from={config.name} takes: {_shape(model, tokenizer.joint)}")
+    print(f"its shape: {_shape(model, tokenizer.joint)}")
 
 
 def _shape(model: ModelConfig, joint: bool) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nmt.config.capabilities import Capability, Use
+from nmt.config.capabilities import Capability, Use, is_taken
 from nmt.config.checks import check_between, check_fraction
 from nmt.config.choices import is_text
 from nmt.errors import ConfigError
@@ -48,8 +48,9 @@ def check(config: "Config") -> None:
     noise, target = config.of(NoiseConfig), config.data.target_lang
     for side in ("source", "target"):
         share, symbols = getattr(noise, f"bpe_dropout_{side}"), side == "target" and not is_text(target)
-        # with training.init_from, the tokenizer may be the old model's, whose type is known later
-        if share and (symbols or (config.tokenizer.model_type != "bpe" and not config.training.init_from)):
+        # the type of the tokenizer of another model is known later
+        other_type = config.tokenizer.model_type != "bpe" and not is_taken(config, Capability.OWN_TOKENIZER)
+        if share and (symbols or other_type):
             raise ConfigError(
                 f"noise.bpe_dropout_{side}={share} needs text in pieces of BPE: set it to 0"
                 + ("" if symbols else ", or tokenizer.model_type=bpe")

@@ -97,13 +97,6 @@ def test_a_run_can_begin_on_the_corpus_of_its_origin(settings: list[str], output
     assert "is finished" in succeed(["train", *settings, f"paths.outputs={outputs}"])
 
 
-def test_text_that_was_not_prepared_is_refused(settings: list[str], corpus: Path, whole: Path) -> None:
-    toy = [*settings, f"paths.outputs={whole}", "checkpoint=last"]
-    valid, test = (f"[{corpus}/{split}.en,{corpus}/{split}.de]" for split in ("valid", "test"))
-    assert f"data.test={test}, not {valid}: run `make data`" in refuse(["eval", *toy, f"data.test={valid}"])
-    assert f", not {test}: run `make data`" in refuse(["train", *toy, f"data.train={test}"])
-
-
 def test_a_resumed_run_does_not_need_its_origin(tuning: list[str], outputs: Path) -> None:
     succeed(["data", *tuning])
     succeed(["train", *tuning])
@@ -226,9 +219,3 @@ def test_an_export_is_imported_as_a_run_that_all_commands_take(
     succeed(["report", *tuning])
     assert "Began from" in RunLayout(outputs / "tuned").report.read_text(encoding="utf-8")
     assert "contains only weights" in refuse(["train", *again])
-
-
-def test_a_folder_that_is_no_model_is_not_imported(tmp_path: Path) -> None:
-    places = [f"paths.outputs={tmp_path}", "name=x"]
-    assert "is no model that can be imported" in refuse(["import", f"source={tmp_path}", *places])
-    assert "name the folder of a model to import" in refuse(["import", *places])

@@ -1,7 +1,7 @@
 """Begin a run from the weights of another model, with another vocabulary if need be."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -13,11 +13,16 @@ from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, ModelConfig
 from nmt.config.schema.model import NOT_OF_THE_SHAPE
 from nmt.errors import UserError
+from nmt.features.fine_tuning.extend_tokenizer import compositions
+from nmt.features.fine_tuning.origin import find_origin
+from nmt.features.fine_tuning.settings import FineTuning
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import matches_any
-from nmt.runs.checkpoints import Checkpoint
-from nmt.text.extend_tokenizer import compositions
+from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.checkpoints import Checkpoint, load
+from nmt.runs.layout import WEIGHTS
 from nmt.text.tokenizer import Tokenizer
+from nmt.training.beginning import Beginning
 
 SEEN_IN_WEIGHTS = (
     *("layers", "encoder_layers", "decoder_layers", "d_model", "d_ff", "max_positions", "max_relative_distance"),
@@ -33,13 +38,27 @@ Differences = Mapping[str, tuple[Any, Any]]
 """Settings that differ, each with its value in the origin and in this model."""
 
 
+def beginning(config: Config) -> Beginning | None:
+    """Return the weights of the model that training.init_from names; None if it names none."""
+    name = config.of(FineTuning).init_from
+    if not name:
+        return None
+    origin = load(find_origin(config))
+
+    def give_weights(model: TranslationModel, tokenizer: Tokenizer) -> str:
+        return begin_from(model, tokenizer, origin, config)
+
+    record = replace(CheckpointRecord.of(origin), name=name)
+    return Beginning(checksum=origin.meta.files[WEIGHTS], record=record.to_json(), give_weights=give_weights)
+
+
 def begin_from(model: TranslationModel, tokenizer: Tokenizer, origin: Checkpoint, config: Config) -> str:
     """Give a new model the weights of a checkpoint, and word vectors for the vocabulary of the prepared data.
 
     Returns:
         A line about what was taken, for the user.
     """
-    initial, skip = model.state_dict(), config.training.init_skip
+    initial, skip = model.state_dict(), config.of(FineTuning).init_skip
     weights, words = _for_vocabulary(origin, tokenizer, initial, config)
     differences = _differences(origin, config.model)
     faults = {**_different_functions(differences), **_unfit(initial, weights)}
@@ -111,7 +130,7 @@ def _for_vocabulary(
     old, weights = Tokenizer.load(origin.tokenizer_folder), dict(origin.weights)
     if old.checksum == tokenizer.checksum:
         return weights, ""
-    if config.training.init_vocabulary == "old":
+    if config.of(FineTuning).init_vocabulary == "old":
         raise UserError(
             f"the data in {config.data_folder} was prepared with another tokenizer than {origin.path}: run `make data` "
             "with the same ARGS, or set training.init_vocabulary to new or extend"

@@ -9,15 +9,16 @@ import torch
 from nmt.config.saved import to_yaml
 from nmt.config.schema import Config, ModelConfig, TokenizerConfig, TrainingConfig
 from nmt.errors import UserError
+from nmt.features.fine_tuning.begin import begin_from
+from nmt.features.fine_tuning.extend_tokenizer import extend
 from nmt.features.fine_tuning.freeze import freeze
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import trainable
 from nmt.runs.checkpoint_files import Checkpoint, load, write
-from nmt.text.extend_tokenizer import extend
 from nmt.text.tokenizer import Tokenizer
-from nmt.training.begin import begin_from
-from tests.unit.text.test_extend_tokenizer import NEW, OLD, learn
+from tests.features.fine_tuning.test_extend_tokenizer import NEW
+from tests.unit.text.test_sentencepiece_model import OLD, learn
 
 MODEL = ModelConfig(layers=1, d_model=16, d_ff=16, heads=2, output_bias=True)
 
@@ -42,7 +43,8 @@ def saved(folder: Path, tokenizer: Tokenizer, model: ModelConfig = MODEL, weight
 
 
 def config(model: ModelConfig = MODEL, **training: object) -> Config:
-    return replace(Config(), model=model, training=TrainingConfig(init_from="base", **training))  # type: ignore[arg-type]
+    begun = TrainingConfig(init_from="base", **training)  # type: ignore[call-arg, arg-type]
+    return replace(Config(), model=model, training=begun)
 
 
 def test_all_weights_are_taken_if_the_tokenizer_is_the_same(tmp_path: Path) -> None:

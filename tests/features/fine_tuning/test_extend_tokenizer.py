@@ -1,39 +1,17 @@
 """An extended vocabulary keeps the old ids, knows the new text, and relates new pieces to old ones."""
 
-import io
-
 import pytest
-import sentencepiece
 
+from nmt.config.schema import TokenizerConfig
 from nmt.errors import UserError
-from nmt.text.extend_tokenizer import compositions, extend
-from nmt.text.sentencepiece_model import BPE, UNIGRAM, Piece, model_type, read_pieces, with_pieces
+from nmt.features.fine_tuning.extend_tokenizer import compositions, extend
+from nmt.text.sentencepiece_model import Piece, read_pieces, with_pieces
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
+from nmt.text.train_tokenizer import train
+from tests.unit.text.test_sentencepiece_model import OLD, learn
 
-OLD = ["the small cat sees a dog", "a dog sees the cat", "cats see dogs and the small dog"] * 5
 NEW = ["der König küßt die Königin", "ein Hund sieht die Königin", "the cat sieht den König"] * 5
-
-
-def learn(lines: list[str], size: int, kind: str = "bpe") -> bytes:
-    content = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=content, model_type=kind, vocab_size=size, minloglevel=2,
-        normalization_rule_name="identity", unk_id=UNK, pad_id=PAD, bos_id=BOS, eos_id=EOS, hard_vocab_limit=False,
-    )  # fmt: skip
-    return content.getvalue()
-
-
-@pytest.mark.parametrize(("kind", "number"), [("bpe", BPE), ("unigram", UNIGRAM)])
-def test_pieces_are_read_and_written_as_the_library_does(kind: str, number: int) -> None:
-    model = learn(OLD, 45, kind)
-    library = sentencepiece.SentencePieceProcessor(model_proto=model)
-    pieces = read_pieces(model, "it")
-    assert [piece.text for piece in pieces] == [library.id_to_piece(index) for index in range(len(pieces))]
-    assert [piece.score for piece in pieces] == [library.get_score(index) for index in range(len(pieces))]
-    assert model_type(model) == number
-    written = sentencepiece.SentencePieceProcessor(model_proto=with_pieces(model, pieces))
-    assert written.encode(OLD) == library.encode(OLD)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
@@ -59,10 +37,9 @@ def test_a_vocabulary_per_language_is_extended_on_each_side() -> None:
     ("learned", "size", "words"),
     [
         (Tokenizer(learn(NEW, 60, "unigram")), 80, "cannot be extended: it is bpe, but tokenizer.model_type=unigram"),
-        (Tokenizer(learn(NEW, 60), learn(NEW, 50)), 80, "tokenizer.joint=false: set tokenizer.joint=true"),
         (Tokenizer(learn(NEW, 60)), 45, "it has 45 pieces, and tokenizer.vocab_size=45 is not more: raise it"),
     ],
-    ids=["type", "joint", "size"],
+    ids=["type", "size"],
 )  # fmt: skip
 def test_a_vocabulary_that_cannot_be_extended_is_refused(learned: Tokenizer, size: int, words: str) -> None:
     with pytest.raises(UserError, match=words):
@@ -82,10 +59,10 @@ def test_a_new_piece_consists_of_the_old_pieces_that_spell_it() -> None:
     assert found[6] == []
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x0a", b"\x0a\x05ab", b"\xff" * 12, b"\x0b\x00", b"\x0a\x02\x0a\x05"])
-def test_damaged_models_are_refused_in_one_line(damage: bytes) -> None:
-    if not damage:
-        assert read_pieces(damage, "it") == []
-        return
-    with pytest.raises(UserError, match="it is damaged or not a SentencePiece model"):
-        read_pieces(damage, "it")
+def test_extended_tokenizer_knows_new_tags_and_splits_other_text_as_before() -> None:
+    old = Tokenizer(train(iter(OLD), len(OLD), TokenizerConfig(vocab_size=40))[0])
+    learned = Tokenizer(train(iter(NEW), len(NEW), TokenizerConfig(vocab_size=40), ["<de>", "<fr>"])[0])
+    extended = extend(old, learned, 60, "old")
+    tagged = extended.encode_source([f"<fr> {OLD[0]}"])[0]
+    assert extended.vocabularies[0][tagged[0]] == "▁<fr>"
+    assert tagged[1:] == old.encode_source([OLD[0]])[0]

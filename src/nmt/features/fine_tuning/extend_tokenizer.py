@@ -35,23 +35,12 @@ def extend(old: Tokenizer, learned: Tokenizer, size: int, name: str) -> Tokenize
 
     Args:
         old: The tokenizer to extend.
-        learned: The tokenizer to take pieces from.
+        learned: The tokenizer to take pieces from, with as many models.
         size: The size of the vocabulary.
         name: What errors call the old tokenizer.
     """
-    check_joint(old, joint=learned.joint, name=name)
     models = list(zip(old.contents, learned.contents, strict=True))[: len(old.file_names)]
     return Tokenizer(*(_extended(before, other, size, name) for before, other in models))
-
-
-def check_joint(old: Tokenizer, *, joint: bool, name: str) -> None:
-    """Refuse the tokenizer `name` if it shares one vocabulary between the languages and the settings do not."""
-    if old.joint != joint:
-        raise UserError(
-            f"the tokenizer of {name} has {'one vocabulary' if old.joint else 'a vocabulary per language'}, but "
-            f"tokenizer.joint={str(joint).lower()}: set tokenizer.joint={str(old.joint).lower()}, "
-            "or training.init_vocabulary=new"
-        )
 
 
 def _extended(old: bytes, learned: bytes, size: int, name: str) -> bytes:

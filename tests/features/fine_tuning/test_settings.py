@@ -1,0 +1,68 @@
+"""Settings of fine-tuning that contradict others are refused, and tell the core what it needs to know."""
+
+import pytest
+
+from nmt.config.capabilities import Capability, is_taken
+from nmt.config.compose import compose
+from nmt.data.earlier_tokenizer import earlier_tokenizer
+from nmt.data.tokenizer_task import tokenizer_settings
+from nmt.errors import ConfigError, UserError
+from nmt.features.fine_tuning import settings
+from nmt.training.beginning import find_beginning
+
+OLD = "training.init_from=old"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["tokenizer.folder=x", OLD], "tokenizer.folder names a tokenizer, but"),
+        (["training.init_vocabulary=new"], "training.init_skip and training.init_vocabulary need training.init_from"),
+        (["training.init_skip=[x]"], "training.init_skip and training.init_vocabulary need training.init_from"),
+        ([OLD, "training.init_vocabulary=other"], "training.init_vocabulary=other is not one of old, new, extend"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(overrides: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        compose(overrides)
+
+
+def test_vocabulary_of_symbols_is_not_extended(monkeypatch: pytest.MonkeyPatch) -> None:
+    extending = compose([OLD, "training.init_vocabulary=extend"])
+    settings.check(extending)
+    monkeypatch.setattr(settings, "is_text", lambda _: False)
+    with pytest.raises(ConfigError, match="extend needs text: the vocabulary of de is symbols"):
+        settings.check(extending)
+
+
+def test_only_a_run_that_begins_from_a_model_may_have_another_tokenizer_than_the_settings_say() -> None:
+    assert is_taken(compose([OLD]), Capability.OWN_TOKENIZER)
+    assert not is_taken(compose([]), Capability.OWN_TOKENIZER)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "recorded", "is_trained"),
+    [
+        ([], None, True),
+        ([OLD], "old", False),
+        ([OLD, "training.init_vocabulary=extend"], "extend", True),
+        ([OLD, "training.init_vocabulary=new"], None, True),
+    ],
+)
+def test_manifest_records_how_the_vocabulary_is_used(
+    overrides: list[str], recorded: str | None, is_trained: bool
+) -> None:
+    found = tokenizer_settings(compose(overrides))
+    assert found["vocabulary"] == recorded
+    assert (found["settings"] is not None) == is_trained
+
+
+def test_missing_model_is_an_error_only_when_it_is_needed() -> None:
+    config = compose([OLD, "paths.outputs=/nowhere"])
+    earlier = earlier_tokenizer(config)
+    assert earlier is not None
+    with pytest.raises(UserError, match=r"training\.init_from=old is neither a run in /nowhere nor a checkpoint"):
+        earlier.load()
+    with pytest.raises(UserError, match=r"training\.init_from=old is neither a run in /nowhere nor a checkpoint"):
+        find_beginning(config)
+    assert find_beginning(compose([])) is None
