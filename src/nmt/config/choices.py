@@ -39,10 +39,7 @@ _CORE: Mapping[str, Mapping[str, Choice]] = {
         "constant": Choice("nmt.training.schedule:constant", "stays at the peak"),
         "wsd": Choice("nmt.training.schedule:wsd", "constant, then linear to zero over the last decay_steps"),
     },
-    "training.optimizer": {
-        "adam": Choice("nmt.training.optimizer:adam", "the paper's"),
-        "muon": Choice("nmt.training.muon:muon", "Muon for the matrices of the layers, Adam for the rest"),
-    },
+    "training.optimizer": {"adam": Choice("nmt.training.optimizer:adam", "the paper's")},
     "data.source": {
         "hub": Choice("nmt.data.sources.hub:SOURCE", "Hugging Face"),
         "files": Choice("nmt.data.sources.files:SOURCE", "your own"),
