@@ -5,9 +5,9 @@ from collections.abc import Container
 from dataclasses import fields, replace
 from pathlib import Path
 
+from nmt.config.checks import ONLY_IN_TRAINING, marked
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, ModelConfig
-from nmt.config.schema.model import NOT_OF_THE_SHAPE
 from nmt.errors import UserError, nearest
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import AVERAGED, Checkpoint, Checkpoints, resolve
@@ -59,7 +59,7 @@ def with_shape_of_origin(config: Config, given: Container[str]) -> Config:
     taken = {
         each.name: getattr(origin.model, each.name)
         for each in fields(ModelConfig)
-        if each.name not in NOT_OF_THE_SHAPE and f"model.{each.name}" not in given
+        if each.name not in marked(ModelConfig, ONLY_IN_TRAINING) and f"model.{each.name}" not in given
     }
     if "model.layers" in given:  # the number of layers of both stacks
         taken = {name: value for name, value in taken.items() if name not in ("encoder_layers", "decoder_layers")}

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from nmt.config.choices import CHOICES
 from nmt.config.compose import compose
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.alignments import AlignmentSource, PieceAttention
@@ -24,7 +25,7 @@ SEARCH = DecodingConfig(beam=3, nbest=2, extra_length=4, alignments=True, alignm
 TARGETS = [*LINES[1:], LINES[0]]
 
 
-@pytest.fixture(scope="module", params=["transformer", "decoder_only"])
+@pytest.fixture(scope="module", params=CHOICES["model.architecture"])
 def engine(request: pytest.FixtureRequest) -> TorchEngine:
     model = make_model(TOKENIZER, architecture=request.param, layers=3)
     return TorchEngine([model], TOKENIZER, SEARCH, torch.device("cpu"))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from nmt.compute.machine import Machine
+from nmt.config.choices import CHOICES, find
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.loader import MicroBatch
 from nmt.estimate.memory import activation_storage, state_numbers, training_memory
@@ -60,8 +61,11 @@ def saved(config: ModelConfig, half: bool) -> int:
         replace(BASE, activation="swiglu"),
         replace(BASE, encoder_layers=1, decoder_layers=3),
         replace(BASE, encoder_layers=4),
-        replace(BASE, positions="alibi"),
-        replace(BASE, positions="relative"),
+        *(
+            replace(BASE, positions=name)
+            for name in CHOICES["model.positions"]
+            if find("model.positions", name).biases_scores
+        ),
     ],
 )
 def test_the_formula_is_near_what_is_saved(config: ModelConfig, half: bool) -> None:
