@@ -94,6 +94,8 @@ class Feature:
     """The same for a `nmt.data.transform.BatchTransform`; the function takes the tokenizer as well."""
     hook: str = ""
     """The same for a `nmt.training.hook.TrainingHook`."""
+    layers: str = ""
+    """A function that takes the settings of the model and a `nmt.model.run_layer.RunLayer`, and returns one."""
     cost: str = ""
     """A function that takes the settings of training and returns a `nmt.estimate.cost.Cost`."""
     metrics: Mapping[str, str] = field(default_factory=dict)

@@ -14,7 +14,8 @@ from torch import Tensor
 from check_device import accuracy
 from nmt.config.schema import ModelConfig
 from nmt.model.attention import FlashAttend, PaddedAttend
-from nmt.model.attention_plan import AttentionSpec, plan_attention, plan_for
+from nmt.model.attention_choice import plan_for
+from nmt.model.attention_plan import AttentionSpec, plan_attention
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights

@@ -30,8 +30,14 @@ def remaining(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *words: str) -> str:
+    done = call(folder, *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-m", "nmt", *words],
         capture_output=True,
         text=True,
@@ -40,8 +46,6 @@ def run(folder: Path, *words: str) -> str:
         cwd=folder,
         timeout=240,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.slow
@@ -60,6 +64,15 @@ def test_the_paper_s_path_works_without_a_feature(
     for command in CHAIN:
         run(remaining, command, *settings, *SHORT, *paths)
     assert list((remaining / "outputs").glob("*/eval/test.json"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("remaining", [list(features())], indirect=True, ids=["all"])
+def test_an_experiment_that_needs_a_deleted_feature_is_refused_in_one_line(remaining: Path) -> None:
+    done = call(remaining, "describe", "experiment=multi30k")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "is not one of" in done.stderr
 
 
 def test_no_module_of_the_core_names_a_module_of_a_feature() -> None:

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from nmt.compute.machine import Machine
 from nmt.config.choices import CHOICES
-from nmt.config.schema import DecodingConfig, ModelConfig, TrainingConfig
+from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.data.store import PairStore
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.model.build import build_model
@@ -142,4 +142,3 @@ def test_torchs_muon_would_be_seen() -> None:
 def test_every_choice_is_watched() -> None:
     models = {f"model.{name}" for each in MODELS for name in each}
     assert models == {setting for setting in CHOICES if setting.startswith("model.")}
-    assert TrainingConfig(**OPTIMIZERS[-1]).optimizer == "muon"

@@ -214,7 +214,7 @@ def _estimate(config: Config, size: ParameterCounts, flops: int, share: Share) -
     batch = Batch(tokens, tokens, share.length, precision, device.fused)
     operations = step_operations(config.model, size, config.tokenizer.vocab_size, batch, share.micro_batches)
     extra = extra_operations(config.model, config.training, size)
-    products = "fp32" if precision == "fp16" else precision  # of Muon
+    products = "fp32" if precision == "fp16" else precision  # fp16's range is too small for an update's
     step = sum(device.seconds(each.bytes, each.flops, precision) for each in operations)
     step += sum(device.seconds(each.bytes, each.flops, products) for each in extra)
     return estimate(flops, config.training.steps * step, device.peak(precision), device, share.devices)

@@ -55,11 +55,6 @@ def is_taken(config: "Config", capability: Capability) -> bool:
 
 def _uses(config: "Config") -> Iterator[Use]:
     """Yield the settings in use that need something or take something away."""
-    model = config.model
-    if model.architecture == "decoder_only":
-        yield Use("model.architecture=decoder_only", takes=frozenset({Capability.CROSS_ATTENTION}))
-    if model.layer_drop:
-        yield Use("model.layer_drop", takes=frozenset({Capability.EVERY_LAYER}))
     if config.runtime.compile:
         yield Use("runtime.compile=true", takes=frozenset({Capability.UNCOMPILED_MODEL}))
     for feature in features().values():

@@ -2,7 +2,9 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
 
 from nmt.errors import ConfigError, nearest
 
@@ -23,12 +25,30 @@ CONTROL = {"control": True}
 NOT_OF_THE_SEARCH = {"not_of_the_search": True}
 """Metadata of a setting under `decoding.` that does not change what the search finds with a model, or that names the
 model."""
+ONLY_IN_TRAINING = {"only_in_training": True}
+"""Metadata of a setting under `model.` that changes nothing that a trained model computes."""
+DROPS = {**ONLY_IN_TRAINING, "drops": True}
+"""Metadata of a setting under `model.` that is the probability with which training leaves out parts of the model."""
+SEEN_IN_WEIGHTS = {"seen_in_weights": True}
+"""Metadata of a setting under `model.` whose difference shows in the names or shapes of weights."""
+ONLY_WITH = "only_with"
+"""The key of the metadata that `only_with` returns."""
 
 NAMES_A_FILE = {"names_a_file": True}
 """Metadata of a setting that names a file, on whose content the result depends."""
 
 MAX_NAME_CHARACTERS = 64
 """The longest name of a folder that a setting may give."""
+
+
+def only_with(setting: str, value: str) -> dict[str, tuple[str, str]]:
+    """Return the metadata of a setting that has an effect only if another one of its group has this value."""
+    return {ONLY_WITH: (setting, value)}
+
+
+def marked(settings: Any, metadata: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the names of the settings of a group, or of its class, that have all of this metadata."""
+    return tuple(each.name for each in fields(settings) if metadata.keys() <= each.metadata.keys())
 
 
 def check_choice(key: str, value: str, choices: Iterable[str]) -> None:

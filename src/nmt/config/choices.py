@@ -12,15 +12,11 @@ from nmt.feature import TASKS, Choice, features, imported
 
 _CORE: Mapping[str, Mapping[str, Choice]] = {
     "model.architecture": {
-        "transformer": Choice("nmt.model.transformer:Transformer", "the paper's encoder and decoder"),
-        "decoder_only": Choice("nmt.model.decoder_only:DecoderOnly", "source and translation as one causal stream"),
+        "transformer": Choice("nmt.model.transformer:Transformer", "the paper's encoder and decoder")
     },
     "model.positions": {
         "sinusoidal": Choice("nmt.model.positions.sinusoidal:Sinusoidal", "the paper's"),
         "learned": Choice("nmt.model.positions.learned:Learned", "Table 3, row E"),
-        "rotary": Choice("nmt.model.positions.rotary:Rotary", "rotated queries and keys"),
-        "alibi": Choice("nmt.model.positions.alibi:Alibi", "scores fall linearly with distance"),
-        "relative": Choice("nmt.model.positions.relative:Relative", "learned vectors of clipped distances"),
     },
     "model.norm": {
         "layer": Choice("nmt.model.norms:LAYER", "the paper's LayerNorm"),
@@ -39,10 +35,7 @@ _CORE: Mapping[str, Mapping[str, Choice]] = {
         "constant": Choice("nmt.training.schedule:constant", "stays at the peak"),
         "wsd": Choice("nmt.training.schedule:wsd", "constant, then linear to zero over the last decay_steps"),
     },
-    "training.optimizer": {
-        "adam": Choice("nmt.training.optimizer:adam", "the paper's"),
-        "muon": Choice("nmt.training.muon:muon", "Muon for the matrices of the layers, Adam for the rest"),
-    },
+    "training.optimizer": {"adam": Choice("nmt.training.optimizer:adam", "the paper's")},
     "data.source": {
         "hub": Choice("nmt.data.sources.hub:SOURCE", "Hugging Face"),
         "files": Choice("nmt.data.sources.files:SOURCE", "your own"),

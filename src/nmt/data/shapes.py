@@ -12,10 +12,10 @@ from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import IntArray, full_micro_batch_tokens
+from nmt.model.attention_choice import flash_obstacle
 from nmt.model.attention_plan import PLAN_PADDED
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.backend import has_flash_attention
-from nmt.model.positions.base import positions_of
 
 TOKEN_MULTIPLE = 32
 """Streams are filled up to a multiple of this many tokens on a CPU.
@@ -54,8 +54,7 @@ class Shapes:
             return cls()
         full = _round_up(tokens, GPU_TOKEN_MULTIPLE)
         step = full // GPU_TOKEN_STEPS // GPU_TOKEN_MULTIPLE * GPU_TOKEN_MULTIPLE
-        unsupported = positions_of(model).biases_scores or model.prefix_attention or model.attention_dropout
-        padded = padded or bool(unsupported) or not has_flash_attention(machine.device, machine.precision)
+        padded = padded or bool(flash_obstacle(model)) or not has_flash_attention(machine.device, machine.precision)
         return cls(full, max(step, GPU_TOKEN_MULTIPLE), buckets=not padded)
 
     def tokens(self, count: int) -> int:

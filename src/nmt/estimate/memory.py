@@ -6,14 +6,14 @@ What forward saves for backward is counted tensor by tensor, as the modules of `
 from typing import NamedTuple
 
 from nmt.config.schema import ModelConfig, TrainingConfig
-from nmt.estimate.cost import copies_of_weights
+from nmt.estimate.cost import copies_of_weights, state_per_layer_weight
+from nmt.estimate.operation import FLOAT32_BYTES
 from nmt.estimate.parameters import ParameterCounts
 from nmt.model.activations import activation_of
 from nmt.model.build import architecture_of
 from nmt.model.interface import Stack
 from nmt.model.positions.base import positions_of
 
-FLOAT32_BYTES = 4
 SCORE_SLICE_BYTES = 8 * 8 * 1024 * 1024
 """The scores of all words that the loss holds at a time, in the precision of matrix products and in float32."""
 
@@ -122,9 +122,10 @@ def training_memory(
 def state_numbers(training: TrainingConfig, size: ParameterCounts, shards: int = 1) -> int:
     """Return how many numbers the optimizer and features keep on each device.
 
-    Adam keeps two per parameter, which `shards` devices may divide between them, and Muon one per weight of a layer.
+    Adam keeps two per parameter, which `shards` devices may divide between them. Another optimizer may keep other
+    numbers per weight of a layer.
     """
-    means = 2 * size.total - (size.encoder + size.decoder if training.optimizer == "muon" else 0)
+    means = 2 * size.total + state_per_layer_weight(training) * (size.encoder + size.decoder)
     return -(-means // shards) + copies_of_weights(training) * size.total
 
 

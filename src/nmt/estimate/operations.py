@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.estimate.cost import costs
-from nmt.estimate.memory import FLOAT32_BYTES
+from nmt.estimate.operation import FLOAT32_BYTES, LAUNCH, Operation, passes
 from nmt.estimate.parameters import ParameterCounts
 from nmt.model.activations import activation_of
 from nmt.model.build import architecture_of
@@ -19,20 +19,6 @@ from nmt.model.norms import LAYER, norm_of
 
 LOGITS_PER_CHUNK = 256 * 1024 * 1024
 """Logits that the loss computes at a time on a GPU."""
-
-
-class Operation(NamedTuple):
-    """An operation of the device."""
-
-    bytes: float
-    """Bytes that it reads and writes."""
-    flops: float = 0.0
-
-
-MUON_ITERATIONS = 4
-"""Newton-Schulz iterations of Muon."""
-LAUNCH = Operation(0.0)
-"""An operation on a few numbers, whose time is that of its launch."""
 
 
 class Batch(NamedTuple):
@@ -79,12 +65,12 @@ def step_operations(
 
 
 def extra_operations(config: ModelConfig, training: TrainingConfig, size: ParameterCounts) -> list[Operation]:
-    """Return the operations of an update beyond those of Adam: Muon's, and those of features."""
-    operations = [each for cost in costs(training) for each in _passes(size.total, FLOAT32_BYTES, *cost.traffic)]
-    if training.optimizer == "muon":
-        for stack in architecture_of(config).stacks(config):
-            for inputs, outputs in _matrices(config, stack):
-                operations += stack.layers * _muon(min(inputs, outputs), max(inputs, outputs))
+    """Return the operations of an update in addition to those of Adam: those of features."""
+    operations = [each for cost in costs(training) for each in passes(size.total, FLOAT32_BYTES, *cost.traffic)]
+    updates = [cost.matrix_update for cost in costs(training) if cost.matrix_update]
+    for stack in architecture_of(config).stacks(config) if updates else ():
+        for sides in _matrices(config, stack):
+            operations += stack.layers * [each for update in updates for each in update(min(sides), max(sides))]
     return operations
 
 
@@ -96,18 +82,6 @@ def _matrices(config: ModelConfig, stack: Stack) -> Iterator[tuple[int, int]]:
     if stack.cross_attention:
         yield from ((config.d_model, queries), (config.d_model, keys + values), attended)
     yield from ((config.d_model, (1 + activation_of(config).gated) * config.d_ff), (config.d_ff, config.d_model))
-
-
-def _muon(short: int, long: int) -> list[Operation]:
-    """Return the update of a matrix: running mean, Newton-Schulz iterations of three products in bf16, and the step."""
-    gram, product = 2 * short * short * long, 2 * short**3
-    matrix, square = 2 * short * long, 2 * short * short
-    iteration = [
-        Operation(matrix + square, gram),
-        Operation(2 * square, product),
-        Operation(2 * matrix + square, gram),
-    ]
-    return [*_passes(short * long, FLOAT32_BYTES, 3, 3, 2, 1, 1, 2, 3), *(MUON_ITERATIONS * iteration)]
 
 
 def _gradient_sums(config: ModelConfig, parameters: int) -> list[Operation]:
@@ -133,10 +107,10 @@ def _micro_batch(config: ModelConfig, vocabulary: int, batch: Batch) -> Iterator
 def _embedding(config: ModelConfig, vocabulary: int, batch: Batch, tokens: int) -> Iterator[Operation]:
     """Look up and scale word vectors, add positions, drop some; backward, add up the gradient of each word."""
     numbers = tokens * config.d_model
-    yield from _passes(numbers, batch.width, 2, 2, 2, 3)
+    yield from passes(numbers, batch.width, 2, 2, 2, 3)
     if config.dropout:
         yield from 2 * [Operation(numbers * (2 * batch.width + 1))]  # a byte per mask
-    yield from _passes(numbers, batch.width, 2)
+    yield from passes(numbers, batch.width, 2)
     if not batch.exact:
         yield Operation(numbers * (batch.width + FLOAT32_BYTES))
     yield Operation(FLOAT32_BYTES * (numbers + vocabulary * config.d_model))
@@ -147,15 +121,15 @@ def _layer(config: ModelConfig, stack: Stack, batch: Batch) -> Iterator[Operatio
     queries, keys, values = _head_widths(config)
     yield from _linear(tokens, d_model, queries + keys + values, batch.width)
     yield from _attention(config, tokens, tokens, batch)
-    yield from _passes(tokens * (queries + keys + values), batch.width, 2)  # their gradients become one tensor
+    yield from passes(tokens * (queries + keys + values), batch.width, 2)  # their gradients become one tensor
     yield from _linear(tokens, config.heads * config.value_size, d_model, batch.width)
     yield from _residual(config, tokens, batch)
     if stack.cross_attention:
         yield from _linear(tokens, d_model, queries, batch.width)
         yield from _linear(batch.source_tokens, d_model, keys + values, batch.width)
         yield from _attention(config, tokens, batch.source_tokens, batch)
-        yield from _passes(batch.source_tokens * (keys + values), batch.width, 2)
-        yield from _passes(batch.source_tokens * d_model, batch.width, 3)  # the encoder output's gradient adds up
+        yield from passes(batch.source_tokens * (keys + values), batch.width, 2)
+        yield from passes(batch.source_tokens * d_model, batch.width, 3)  # the encoder output's gradient adds up
         yield from _linear(tokens, config.heads * config.value_size, d_model, batch.width)
         yield from _residual(config, tokens, batch)
     yield from _feed_forward(config, tokens, batch)
@@ -176,7 +150,7 @@ def _linear(tokens: int, inputs: int, outputs: int, width: int, *, bias_passes: 
     rows, flops = tokens * (inputs + outputs) * width, 2 * tokens * inputs * outputs
     yield from 2 * [Operation(rows + inputs * outputs * width, flops)]
     yield Operation(rows + inputs * outputs * FLOAT32_BYTES, flops)
-    yield from _passes(tokens * outputs, width, bias_passes)
+    yield from passes(tokens * outputs, width, bias_passes)
 
 
 def _attention(config: ModelConfig, queries: int, keys: int, batch: Batch) -> Iterator[Operation]:
@@ -192,19 +166,19 @@ def _attention(config: ModelConfig, queries: int, keys: int, batch: Batch) -> It
         return
     scores = queries * batch.length * config.heads
     yield from 6 * [Operation(streams / 2 + scores * batch.width, pairs)]  # products
-    yield from _passes(scores, batch.width, 2, 2, 2, 2, 3, 1, 2, 3, 2)  # scale, mask, softmax, and backward
+    yield from passes(scores, batch.width, 2, 2, 2, 2, 3, 1, 2, 3, 2)  # scale, mask, softmax, and backward
 
 
 def _residual(config: ModelConfig, tokens: int, batch: Batch) -> Iterator[Operation]:
     """Add a sub-layer's output to the stream, with dropout and norm; backward, add the gradients of both uses."""
-    passes = [3]
+    counts = [3]
     if batch.fused and config.norm_placement == "post" and norm_of(config) is LAYER:
-        passes += [3, 5]  # one operation
+        counts += [3, 5]  # one operation
     else:
-        passes += [3, 2] if batch.fused else [3]
-        passes += (2, 3) if batch.exact else (3, 4, 3, 3, 6, 3)  # with casts to float32 and back
+        counts += [3, 2] if batch.fused else [3]
+        counts += (2, 3) if batch.exact else (3, 4, 3, 3, 6, 3)  # with casts to float32 and back
     numbers = tokens * config.d_model
-    yield from _passes(numbers, batch.width, *passes)
+    yield from passes(numbers, batch.width, *counts)
     if config.dropout and not batch.fused:
         yield from 2 * [Operation(numbers * (2 * batch.width + 1))]  # a byte per mask
 
@@ -213,13 +187,13 @@ def _feed_forward(config: ModelConfig, tokens: int, batch: Batch) -> Iterator[Op
     activation, inner, width = activation_of(config), tokens * config.d_ff, batch.width
     if activation.gated:
         yield from _linear(tokens, config.d_model, 2 * config.d_ff, width)
-        yield from _passes(inner, width, 2, 3, 3, 3, 3, 4)
+        yield from passes(inner, width, 2, 3, 3, 3, 3, 4)
     else:
         # in 16 bits the rectifier is part of the product, and fused with the sum over the bias's gradient
         rectified = activation.saved_tensors == 1 and not batch.exact
         fused = rectified and batch.fused
         yield from _linear(tokens, config.d_model, config.d_ff, width, bias_passes=3 if fused else 1)
-        yield from _passes(inner, width, *(() if fused else (3,) if rectified else (2, 3)))
+        yield from passes(inner, width, *(() if fused else (3,) if rectified else (2, 3)))
     yield from _linear(tokens, config.d_ff, config.d_model, width)
 
 
@@ -232,14 +206,14 @@ def _loss(d_model: int, vocabulary: int, batch: Batch) -> Iterator[Operation]:
     flops = 2 * rows * matrix
     for _ in range(chunks):
         yield from 2 * [Operation(product + matrix * width, flops)]
-        yield from _passes(rows * vocabulary, 1, *_softmax_bytes(batch))  # logits become their gradient
+        yield from passes(rows * vocabulary, 1, *_softmax_bytes(batch))  # logits become their gradient
         yield Operation(product + matrix * FLOAT32_BYTES, flops)
-        yield from _passes(matrix, FLOAT32_BYTES, 3)
-        yield from _passes(rows * d_model, width, 2)
+        yield from passes(matrix, FLOAT32_BYTES, 3)
+        yield from passes(rows * d_model, width, 2)
         yield from 3 * [LAUNCH]
     yield from 12 * [LAUNCH]
-    yield from _passes(matrix, FLOAT32_BYTES, 1, 1, 2, 2)  # mean word, zeros, its share, and scaling
-    yield from _passes(tokens * d_model, width, 2, 2, 2, 3, 3, 2, 2)
+    yield from passes(matrix, FLOAT32_BYTES, 1, 1, 2, 2)  # mean word, zeros, its share, and scaling
+    yield from passes(tokens * d_model, width, 2, 2, 2, 3, 3, 2, 2)
 
 
 def _softmax_bytes(batch: Batch) -> list[int]:
@@ -247,8 +221,3 @@ def _softmax_bytes(batch: Batch) -> list[int]:
     if batch.fused:
         return [2 * batch.width]
     return [batch.width + FLOAT32_BYTES, batch.width, FLOAT32_BYTES, FLOAT32_BYTES + batch.width, 0, 0, 0, 0, 0]
-
-
-def _passes(numbers: float, width: int, *counts: int) -> Iterator[Operation]:
-    """Yield an operation for each count, which reads and writes that many tensors of `numbers` numbers together."""
-    return (Operation(count * numbers * width) for count in counts)

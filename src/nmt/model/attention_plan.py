@@ -7,8 +7,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.config.schema import ModelConfig
-from nmt.errors import UserError
 from nmt.model.attention import (
     Attend,
     AttendInC,
@@ -18,12 +16,10 @@ from nmt.model.attention import (
     ShortAttend,
 )
 from nmt.model.fused_attention import FusedPaddedAttend
-from nmt.model.kernels.backend import has_flash_attention, has_triton
+from nmt.model.kernels.backend import has_flash_attention
 from nmt.model.kernels.c.library import can_train_in_c
-from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH as MAX_SHORT_HEAD_WIDTH
 from nmt.model.kernels.short_attention import TILES
 from nmt.model.packed import Packed
-from nmt.model.positions.base import positions_of
 
 MAX_FLASH_HEAD_WIDTH = 256
 """Widest head that flash attention supports."""
@@ -80,28 +76,6 @@ def plan_attention(spec: AttentionSpec, kind: str = "auto") -> Attend:
 
 PLAN_PADDED: Plan = functools.partial(plan_attention, kind="padded")
 """Plans padded blocks on every device."""
-
-
-def plan_for(kind: str, device: str, precision: torch.dtype, config: ModelConfig) -> Plan:
-    """Return the plan that `runtime.attention` chooses; raise UserError if it cannot work here."""
-    reason = ""
-    if kind in ("flash", "short"):
-        if device != "cuda" or precision != torch.bfloat16:
-            reason = "needs a GPU that computes in bf16"
-        elif positions_of(config).biases_scores:
-            reason = f"cannot add the bias of model.positions={config.positions} to the scores"
-        elif config.prefix_attention:
-            reason = "has no model.prefix_attention=true"
-        elif config.attention_dropout:
-            reason = f"cannot drop attention weights (model.attention_dropout={config.attention_dropout})"
-    if kind == "short" and not reason:
-        if max(config.key_size, config.value_size) > MAX_SHORT_HEAD_WIDTH:
-            reason = f"has heads of at most {MAX_SHORT_HEAD_WIDTH} (model.d_k, model.d_v)"
-        elif not has_triton():
-            reason = "needs the package triton"
-    if reason:
-        raise UserError(f"runtime.attention={kind} {reason}: use runtime.attention=auto")
-    return PLAN_PADDED if kind == "padded" else functools.partial(plan_attention, kind=kind)
 
 
 class Recorder:

@@ -11,6 +11,7 @@ from nmt.model.cpu.dropout import Dropout
 from nmt.model.kv_cache import KVCache
 from nmt.model.packed import Packed
 from nmt.model.positions.base import Places, Transform, positions_of
+from nmt.model.run_layer import layer_runner
 from nmt.model.word_vectors import Factors, WordVectors, random_vectors
 
 SMALL_STANDARD_DEVIATION = 0.02
@@ -30,11 +31,17 @@ class BaseModel(nn.Module):
         self.config = config
         self.plan: Plan = plan_attention
         """How training and decoding attend, unless the caller chooses."""
+        self.run_layer = layer_runner(config)
         self.vectors = WordVectors(config, source_vocabulary, target_vocabulary)
         self.positions = positions_of(config)
         for side, size in self.positions.table_sizes().items():
             self.register_parameter(f"{side}_positions", random_vectors(size, config.d_model))
         self.dropout = Dropout(config.dropout)
+
+    @staticmethod
+    def special_mask(config: ModelConfig) -> str:
+        """See `TranslationModel.special_mask`."""
+        return ""
 
     def embed(self, side: str, tokens: Tensor, places: Places) -> Tensor:
         """Return scaled word vectors plus positions (T, d_model), for the side named source or target."""

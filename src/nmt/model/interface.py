@@ -50,6 +50,10 @@ class TranslationModel(Protocol):
     def stacks(config: ModelConfig) -> tuple[Stack, ...]:
         """Return the stacks of layers that a model with these settings has."""
 
+    @staticmethod
+    def special_mask(config: ModelConfig) -> str:
+        """Return the setting, with its value, that makes attention neither full nor causal; empty if none does."""
+
     def __call__(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the last layer's output (T, d_model) for each target token, given those before it and the source.
 

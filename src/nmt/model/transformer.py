@@ -15,7 +15,6 @@ from nmt.model.attention_plan import Plan, Recorder
 from nmt.model.base import BaseModel, initialize_small
 from nmt.model.interface import AttentionMaps, Stack
 from nmt.model.kv_cache import MANY_SPARE_STEPS, KVCache
-from nmt.model.layer_drop import run_layer, with_zero_gradients
 from nmt.model.layers import DecoderLayer, EncoderLayer
 from nmt.model.norms import norm_of
 from nmt.model.packed import Packed
@@ -62,7 +61,7 @@ class Transformer(BaseModel):
         transform = self.transform(places)
         stream = self.embed("source", source.tokens, places)
         for layer in self.encoder:
-            stream = run_layer(layer, self.config.layer_drop, stream, transform, attend)
+            stream = self.run_layer(layer, stream, transform, attend)
         memory: Tensor = self.encoder_norm(stream)
         return memory
 
@@ -72,9 +71,7 @@ class Transformer(BaseModel):
         attend = plan(self.attention_spec(target, target, causal=True))
         attend_source = EncoderOutput(memory, plan(self.attention_spec(target, source, causal=False)))
         places = Places(target.positions, target.longest)
-        output = self._decode(target.tokens, places, lambda layer: (attend, attend_source))
-        # layers that attend to the encoder's output may all be skipped
-        return with_zero_gradients(output, [memory]) if self.training and self.config.layer_drop else output
+        return self._decode(target.tokens, places, lambda layer: (attend, attend_source))
 
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`."""
@@ -103,7 +100,7 @@ class Transformer(BaseModel):
         transform = self.transform(places)
         stream = self.embed("target", tokens, places)
         for index, layer in enumerate(self.decoder):
-            stream = run_layer(layer, self.config.layer_drop, stream, transform, *attention(index))
+            stream = self.run_layer(layer, stream, transform, *attention(index))
         output: Tensor = self.decoder_norm(stream)
         return output
 

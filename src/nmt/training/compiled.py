@@ -8,7 +8,6 @@ from torch.fx.experimental import _config as fx_config
 from nmt.compute import distributed
 from nmt.config.schema import RuntimeConfig
 from nmt.data.loader import GlobalBatch
-from nmt.errors import UserError
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.backend import mark_constants
 from nmt.training.trainer import Trainer
@@ -19,8 +18,6 @@ RUNS_UNTIL_REPLAY = 3
 
 def compile_model(model: TranslationModel, runtime: RuntimeConfig) -> None:
     """Compile the model at its first call, if the settings say so: one graph for batches of all sizes."""
-    if runtime.compile and model.config.layer_drop:
-        raise UserError("runtime.compile=true cannot skip layers at random: set it to false, or model.layer_drop to 0")
     if runtime.compile:
         _compile(model, cuda_graphs=bool(runtime.cuda_graphs))
 

@@ -10,7 +10,8 @@ from nmt.data.loader import MicroBatch, largest_micro_batches
 from nmt.data.store import Pairs
 from nmt.errors import CommonError
 from nmt.estimate.cost import passes_per_batch
-from nmt.estimate.memory import FLOAT32_BYTES, activation_storage, state_numbers, training_memory
+from nmt.estimate.memory import activation_storage, state_numbers, training_memory
+from nmt.estimate.operation import FLOAT32_BYTES
 from nmt.estimate.parameters import count_parameters
 from nmt.training.trainer import Trainer
 

@@ -7,7 +7,7 @@ import torch
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.schema import Config
-from nmt.model.attention_plan import plan_for
+from nmt.model.attention_choice import plan_for
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.c.library import use_operations

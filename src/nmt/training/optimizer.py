@@ -41,7 +41,7 @@ def adam_of(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> torch
 
 
 def state_tensors(optimizer: torch.optim.Optimizer) -> list[Tensor]:
-    """Return tensors of the shapes of the optimizer's state: two per parameter in Adam, and one in Muon."""
+    """Return tensors of the shapes of the optimizer's state: two per parameter in Adam, one with momentum only."""
     return [
         parameter
         for group in optimizer.param_groups

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.config.choices import CHOICES
 from nmt.config.compose import compose
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.attention import Attention, compute_attention
@@ -33,7 +34,7 @@ def changed(**settings: Any) -> DecodingConfig:
     return replace(SEARCH, **settings)
 
 
-@pytest.fixture(scope="module", params=["transformer", "decoder_only"])
+@pytest.fixture(scope="module", params=CHOICES["model.architecture"])
 def engine(request: pytest.FixtureRequest) -> TorchEngine:
     model = make_model(TOKENIZER, architecture=request.param, layers=3)
     return TorchEngine([model], TOKENIZER, SEARCH, torch.device("cpu"))

@@ -98,7 +98,7 @@ def spell(piece: str, pieces: list[str]) -> list[int] | None:
         ({"tie_embeddings": False}, "vectors.projection is missing; .*: set model.tie_embeddings=true"),
         ({"activation": "gelu"}, "model.activation is gelu, not relu: set model.activation=relu"),
         ({"output_bias": False}, "vectors.bias is not in this model: set model.output_bias=true"),
-        ({"positions": "rotary"}, "model.positions is rotary, not sinusoidal"),
+        ({"positions": "learned"}, "model.positions is learned, not sinusoidal"),
     ],
 )  # fmt: skip
 def test_another_model_is_refused_by_name(tmp_path: Path, changes: dict[str, object], words: str) -> None:
@@ -124,7 +124,7 @@ def test_another_dropout_fits(tmp_path: Path) -> None:
         {"kv_heads": 2},
         {"encoder_layers": 1},
         {"layers": 5, "encoder_layers": 1, "decoder_layers": 1},
-        {"max_positions": 99, "max_relative_distance": 9},
+        {"max_positions": 99},
     ],
 )
 def test_the_same_model_in_other_words_fits(tmp_path: Path, written: dict[str, int]) -> None:

@@ -82,22 +82,18 @@ def hours(*overrides: str, devices: int = 1) -> float:
     return figures.estimate.hours
 
 
-def test_regularisers_and_muon_are_in_the_estimates() -> None:
+def test_regularisers_are_in_the_estimates() -> None:
     device = "describe.device=h100"
     plain = describe(compose([device]), 1)
-    twice, averaged, muon = (
-        describe(compose([device, setting]), 1)
-        for setting in ("training.r_drop=5", "training.ema=0.999", "training.optimizer=muon")
+    twice, averaged = (
+        describe(compose([device, setting]), 1) for setting in ("training.r_drop=5", "training.ema=0.999")
     )
     assert twice.flops_per_step == 2 * plain.flops_per_step
     assert 1.8 < twice.memory.activations / plain.memory.activations < 2
-    total, layers = plain.parameters.total, plain.parameters.encoder + plain.parameters.decoder
-    assert averaged.memory == plain.memory._replace(optimizer=12 * total)
-    assert muon.memory == plain.memory._replace(optimizer=8 * total - 4 * layers)
-    hours_of = [figures.estimate.hours for figures in (plain, averaged, muon, twice) if figures.estimate]
+    assert averaged.memory == plain.memory._replace(optimizer=12 * plain.parameters.total)
+    hours_of = [figures.estimate.hours for figures in (plain, averaged, twice) if figures.estimate]
     assert hours_of == sorted(hours_of)
-    assert 1.8 < hours_of[3] / hours_of[0] < 2
-    assert hours_of[2] < 1.5 * hours_of[0]
+    assert 1.8 < hours_of[2] / hours_of[0] < 2
 
 
 def test_time_is_near_that_of_the_paper_on_its_own_devices() -> None:

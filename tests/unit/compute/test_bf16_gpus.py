@@ -11,7 +11,8 @@ from nmt.config.schema import ModelConfig, RuntimeConfig
 from nmt.data.shapes import Shapes
 from nmt.errors import UserError
 from nmt.model.attention import FlashAttend, PaddedAttend
-from nmt.model.attention_plan import AttentionSpec, Plan, plan_attention, plan_for
+from nmt.model.attention_choice import plan_for
+from nmt.model.attention_plan import AttentionSpec, Plan, plan_attention
 from nmt.model.fused_attention import FusedPaddedAttend
 from nmt.model.kernels import backend
 from nmt.model.packed import Packed

@@ -21,6 +21,7 @@ from nmt.compute.machine import (
     prepare_machine,
     reason_for_precision,
 )
+from nmt.config.choices import CHOICES
 from nmt.config.schema import RuntimeConfig
 from nmt.data.store import PairStore
 from nmt.errors import CommonError, UserError
@@ -152,7 +153,7 @@ def test_the_sums_of_losses_on_apples_gpu_need_no_float64() -> None:
     assert sums.total().tolist() == [4.5, 1.5, 10.0, 1.0]
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi", "relative", "learned"])
+@pytest.mark.parametrize("positions", CHOICES["model.positions"])
 def test_a_pass_after_the_first_needs_no_float64(store: PairStore, positions: str) -> None:
     objective = Objective(build_model(replace(MODEL, positions=positions), VOCABULARY, VOCABULARY), 0.1)
     (batch,) = batches_of(store, TRAINING, 1)

@@ -12,6 +12,7 @@ import torch
 from nmt.compute import threads
 from nmt.compute.machine import Machine
 from nmt.compute.threads import concurrent_workers, run_in_threads, run_tasks_in_threads
+from nmt.config.choices import CHOICES
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.loader import DataPosition, global_batches
 from nmt.data.store import PairStore
@@ -31,7 +32,7 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "alibi", "relative"])
+@pytest.mark.parametrize("positions", CHOICES["model.positions"])
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 def test_training_in_threads_equals_training_without(store: PairStore, precision: torch.dtype, positions: str) -> None:
     model = ModelConfig(layers=1, d_model=16, d_ff=32, heads=2, dropout=0.3, positions=positions)

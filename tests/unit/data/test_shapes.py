@@ -80,8 +80,7 @@ def test_sizes_are_rounded_up_by_less_than_promised() -> None:
     ("machine", "model"),
     [
         (GPU._replace(precision=torch.float32), MODEL),
-        (GPU, replace(MODEL, positions="alibi")),
-        (GPU, replace(MODEL, architecture="decoder_only", prefix_attention=True)),
+        (GPU, replace(MODEL, attention_dropout=0.1)),
     ],
 )
 def test_padded_attention_gets_no_more_sentences_and_no_longer_ones(machine: Machine, model: ModelConfig) -> None:

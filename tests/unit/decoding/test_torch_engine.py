@@ -14,6 +14,7 @@ import torch
 from sacrebleu.metrics.chrf import CHRF
 
 from nmt.compute.executor import Executor, Parallelism
+from nmt.config.choices import CHOICES
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding import batches
 from nmt.decoding.request import Request
@@ -96,7 +97,7 @@ def test_greedy_translation_is_the_most_probable_token_each_time(tokenizer: Toke
     assert len({len(hypothesis.tokens) for (hypothesis,) in found}) > 1
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+@pytest.mark.parametrize("positions", CHOICES["model.positions"])
 def test_scores_are_those_of_the_full_forward_pass(tokenizer: Tokenizer, positions: str) -> None:
     model = random_model(tokenizer, positions=positions)
     sources = tokenizer.encode_source([line for line in LINES if line.strip()])

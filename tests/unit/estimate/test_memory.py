@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from nmt.compute.machine import Machine
+from nmt.config.choices import CHOICES, find
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.loader import MicroBatch
 from nmt.estimate.memory import activation_storage, state_numbers, training_memory
@@ -60,8 +61,11 @@ def saved(config: ModelConfig, half: bool) -> int:
         replace(BASE, activation="swiglu"),
         replace(BASE, encoder_layers=1, decoder_layers=3),
         replace(BASE, encoder_layers=4),
-        replace(BASE, positions="alibi"),
-        replace(BASE, positions="relative"),
+        *(
+            replace(BASE, positions=name)
+            for name in CHOICES["model.positions"]
+            if find("model.positions", name).biases_scores
+        ),
     ],
 )
 def test_the_formula_is_near_what_is_saved(config: ModelConfig, half: bool) -> None:
@@ -83,16 +87,12 @@ def test_devices_divide_the_memory_of_a_sharded_optimizer() -> None:
         assert sharded == whole._replace(optimizer=whole.optimizer // shards)
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "muon"])
 @pytest.mark.parametrize("ema", [0.0, 0.9])
-def test_the_formula_of_the_optimizers_state_counts_all_but_the_vectors_of_layers(optimizer: str, ema: float) -> None:
-    training, machine = training_with(optimizer=optimizer, ema=ema), Machine(torch.device("cpu"), torch.float32)
+def test_the_formula_counts_the_optimizers_state(ema: float) -> None:
+    training, machine = training_with(ema=ema), Machine(torch.device("cpu"), torch.float32)
     model, additions = build_model(BASE, WORDS, WORDS), additions_of(training, BASE)
     trainer = Trainer(model, training, machine, seed=1, parallel=1, additions=additions)
-    expected = state_numbers(training, count_parameters(BASE, WORDS, WORDS))
-    if optimizer == "muon":  # the biases and norms of the layers have Adam
-        expected += sum(parameter.numel() for parameter in trainer.model.parameters() if parameter.dim() == 1)
-    assert trainer.state_bytes == 4 * expected
+    assert trainer.state_bytes == 4 * state_numbers(training, count_parameters(BASE, WORDS, WORDS))
 
 
 def test_weights_are_counted_four_times_and_their_copies() -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from nmt.config.choices import CHOICES
 from nmt.config.compose import compose
 from nmt.config.schema import ModelConfig
 from nmt.estimate.parameters import count_parameters, training_flops
@@ -19,11 +20,9 @@ SMALL = ModelConfig(layers=2, d_model=16, d_ff=24, heads=4, max_positions=10)
         replace(SMALL, layers=3, heads=1),
         replace(SMALL, d_k=6, d_v=10),
         replace(SMALL, kv_heads=2),
-        replace(SMALL, positions="learned"),
         replace(SMALL, encoder_layers=3, decoder_layers=1, norm_placement="pre"),
-        replace(SMALL, positions="alibi"),
-        replace(SMALL, positions="relative", max_relative_distance=3, d_k=6),
-        replace(SMALL, positions="rotary", norm="rms", norm_placement="pre", activation="swiglu"),
+        *(replace(SMALL, positions=name, d_k=6) for name in CHOICES["model.positions"]),
+        replace(SMALL, norm="rms", norm_placement="pre", activation="swiglu"),
         replace(SMALL, norm_placement="pre", activation="gelu"),
         replace(SMALL, tie_embeddings=False),
     ],

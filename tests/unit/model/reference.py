@@ -5,7 +5,9 @@ It shares no code with `nmt.model`: an independent truth for its tests.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,6 +15,11 @@ from torch import Tensor
 from nmt.config.schema import ModelConfig
 
 Weights = dict[str, Tensor]
+
+
+def model_with(config: ModelConfig, **settings: Any) -> ModelConfig:
+    """Return settings of a model with others, also those of features."""
+    return replace(config, **settings)
 
 
 def linear(weights: Weights, name: str, x: Tensor) -> Tensor:
@@ -91,7 +98,7 @@ def self_attention(
         bias = lambda head, queries: distance_penalty(head, config.heads, len(queries))  # noqa: E731
     if config.positions == "relative":
         vectors = weights[f"{name}.score_bias.vectors"]
-        bias = lambda _, queries: relative_scores(vectors, config.max_relative_distance, queries)  # noqa: E731
+        bias = lambda _, queries: relative_scores(vectors, len(vectors) // 2, queries)  # noqa: E731
     attended = attention(q, k, v, config, causal, config.positions == "rotary", bias, prefix)
     return linear(weights, f"{name}.output", attended)
 

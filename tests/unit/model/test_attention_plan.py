@@ -9,9 +9,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
-from nmt.model import attention_plan
+from nmt.model import attention_choice
 from nmt.model.attention import Attend, FlashAttend, PaddedAttend, ShortAttend, attention_scores
-from nmt.model.attention_plan import AttentionSpec, plan_attention, plan_for
+from nmt.model.attention_choice import plan_for
+from nmt.model.attention_plan import AttentionSpec, plan_attention
 from nmt.model.fused_attention import FusedPaddedAttend
 from nmt.model.packed import Packed
 
@@ -119,15 +120,7 @@ def test_scores_are_scaled_before_they_overflow_in_fp16() -> None:
         ("flash", "cpu", torch.float32, SMALL, "runtime.attention=flash needs a GPU that computes in bf16"),
         ("flash", "cuda", torch.float16, SMALL, "runtime.attention=flash needs a GPU that computes in bf16"),
         ("short", "cuda", torch.float32, SMALL, "runtime.attention=short needs a GPU that computes in bf16"),
-        ("flash", "cuda", torch.bfloat16, replace(SMALL, positions="alibi"), "the bias of model.positions=alibi"),
         ("short", "cuda", torch.bfloat16, replace(SMALL, d_k=65), "heads of at most 64"),
-        (
-            "short",
-            "cuda",
-            torch.bfloat16,
-            replace(SMALL, architecture="decoder_only", prefix_attention=True),
-            "has no model.prefix_attention",
-        ),
     ],
 )
 def test_impossible_attention_is_refused(
@@ -140,7 +133,7 @@ def test_impossible_attention_is_refused(
 
 
 def test_short_attention_without_triton_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention_plan, "has_triton", lambda: False)
+    monkeypatch.setattr(attention_choice, "has_triton", lambda: False)
     with pytest.raises(UserError, match="needs the package triton"):
         plan_for("short", "cuda", torch.bfloat16, SMALL)
 

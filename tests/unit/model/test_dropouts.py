@@ -1,4 +1,4 @@
-"""Dropout on attention weights and activations, and skipped layers, against plain computations with the same masks."""
+"""Dropout on attention weights and activations, against plain computations with the same masks."""
 
 import math
 from dataclasses import replace
@@ -9,22 +9,23 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nmt.config.checks import DROPS, marked
+from nmt.config.choices import CHOICES
 from nmt.config.compose import compose
-from nmt.config.schema import ModelConfig, RuntimeConfig
+from nmt.config.schema import ModelConfig
 from nmt.data.loader import MicroBatch
 from nmt.errors import ConfigError, UserError
-from nmt.model import layer_drop
 from nmt.model.attention import PaddedAttend
-from nmt.model.attention_plan import AttentionSpec, plan_attention, plan_for
+from nmt.model.attention_choice import plan_for
+from nmt.model.attention_plan import AttentionSpec, plan_attention
 from nmt.model.build import build_model
 from nmt.model.cpu import dropout
 from nmt.model.packed import Packed
-from nmt.training.compiled import compile_model
-from nmt.training.objective import Objective
 
 SMALL = ModelConfig(layers=2, d_model=16, d_ff=24, heads=2, dropout=0.0)
 WORDS = 12
 LINES = [[5, 6, 7, 8], [9], [10, 4]]
+SETTINGS = [name for name in marked(ModelConfig, DROPS) if name != "dropout"]
 
 
 class FixedBias(nn.Module):
@@ -81,8 +82,8 @@ def test_dropped_attention_weights_equal_autograd_with_the_same_mask(
     )
 
 
-@pytest.mark.parametrize("setting", ["attention_dropout", "activation_dropout", "layer_drop"])
-@pytest.mark.parametrize("architecture", ["transformer", "decoder_only"])
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("architecture", CHOICES["model.architecture"])
 def test_masks_are_repeated_by_their_seed_and_absent_from_evaluation(setting: str, architecture: str) -> None:
     torch.manual_seed(1)
     plain = build_model(replace(SMALL, architecture=architecture), WORDS, WORDS)
@@ -124,32 +125,6 @@ def test_dropped_activations_are_those_between_the_two_products() -> None:
     assert 0.2 < float(mask.mean()) < 0.8
 
 
-@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("architecture", ["transformer", "decoder_only"])
-def test_skipped_layers_are_left_out_and_have_gradients_of_zero(architecture: str, precision: torch.dtype) -> None:
-    torch.manual_seed(1)
-    config = replace(SMALL, layer_drop=0.5, architecture=architecture)
-    model = build_model(config, WORDS, WORDS).to(precision)  # type: ignore[arg-type]
-    stacks = [name for name in ("encoder", "decoder") if hasattr(model, name)]
-    with patch.object(layer_drop, "skips_layer", lambda _: True):
-        skipped = Objective(model, 0.1)(batch())
-    names, parameters = zip(*model.named_parameters(), strict=True)
-    gradients = dict(zip(names, torch.autograd.grad(skipped.smoothed, parameters), strict=True))
-    for name, gradient in gradients.items():
-        assert bool((gradient == 0).all()) == name.startswith(tuple(f"{stack}." for stack in stacks)), name
-    with patch.object(layer_drop, "skips_layer", lambda _: False):
-        kept = Objective(model, 0.1)(batch())
-    assert torch.equal(kept.smoothed, Objective(model.eval(), 0.1).eval()(batch()).smoothed)
-    for stack in stacks:
-        setattr(model, stack, nn.ModuleList())
-    torch.testing.assert_close(skipped.smoothed, Objective(model, 0.1).eval()(batch()).smoothed)
-
-
-def test_layers_are_skipped_as_often_as_the_setting_says() -> None:
-    torch.manual_seed(1)
-    assert sum(layer_drop.skips_layer(0.2) for _ in range(2000)) == pytest.approx(400, abs=60)
-
-
 def test_attention_that_cannot_drop_weights_is_not_chosen() -> None:
     config = replace(SMALL, attention_dropout=0.1)
     for kind in ("flash", "short"):
@@ -161,13 +136,7 @@ def test_attention_that_cannot_drop_weights_is_not_chosen() -> None:
     assert type(chosen) is PaddedAttend
 
 
-def test_a_compiled_model_cannot_skip_layers() -> None:
-    model = build_model(replace(SMALL, layer_drop=0.1), WORDS, WORDS)
-    with pytest.raises(UserError, match=r"runtime.compile=true cannot skip layers at random"):
-        compile_model(model, RuntimeConfig(compile=True))
-
-
-@pytest.mark.parametrize("setting", ["attention_dropout", "activation_dropout", "layer_drop"])
+@pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("value", ["1", "-0.1", "nan"])
 def test_shares_outside_of_0_and_1_are_refused(setting: str, value: str) -> None:
     with pytest.raises(ConfigError, match=f"model.{setting}=.* must be at least 0 and below 1"):

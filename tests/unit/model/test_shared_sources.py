@@ -1,10 +1,12 @@
 """Copies of a sentence that share its source while they are decoded, compared with full forward passes in float64."""
 
+from dataclasses import replace
 from typing import TypeVar
 
 import pytest
 import torch
 
+from nmt.config.choices import CHOICES
 from nmt.config.schema import ModelConfig
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
@@ -13,12 +15,10 @@ VOCABULARY = 11
 SOURCES = [[5, 6, 7, 3], [8], [9, 10, 4, 5, 6, 7], [4, 4]]
 COPIES = 5
 T = TypeVar("T")
-SHAPE = {"layers": 2, "d_model": 16, "d_ff": 24, "heads": 4, "dropout": 0.0}
+PAPER = ModelConfig(layers=2, d_model=16, d_ff=24, heads=4, dropout=0.0)
 CONFIGS = {
-    "paper": ModelConfig(**SHAPE),  # type: ignore[arg-type]
-    "rotary": ModelConfig(**SHAPE, positions="rotary", kv_heads=2),  # type: ignore[arg-type]
-    "relative": ModelConfig(**SHAPE, positions="relative"),  # type: ignore[arg-type]
-    "decoder only": ModelConfig(**SHAPE, architecture="decoder_only", positions="alibi"),  # type: ignore[arg-type]
+    **{name: replace(PAPER, positions=name, kv_heads=2) for name in CHOICES["model.positions"]},
+    **{name: replace(PAPER, architecture=name) for name in CHOICES["model.architecture"]},
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.config.choices import CHOICES
 from nmt.config.schema import ModelConfig
 from nmt.model.build import build_model
 from nmt.model.layers import DecoderLayer
@@ -27,10 +28,7 @@ CONFIGS = {
     "narrow keys": replace(TINY, d_k=2),
     "wide values": replace(TINY, d_v=6),
     "untied": replace(TINY, tie_embeddings=False),
-    "learned": replace(TINY, positions="learned"),
-    "rotary": replace(TINY, positions="rotary"),
-    "alibi": replace(TINY, positions="alibi", kv_heads=2),
-    "relative": replace(TINY, positions="relative", max_relative_distance=3, kv_heads=2, d_k=6),
+    **{name: replace(TINY, positions=name, kv_heads=2, d_k=6) for name in CHOICES["model.positions"]},
     "deep encoder": replace(TINY, encoder_layers=3, decoder_layers=1),
     "deep decoder": replace(TINY, decoder_layers=3, norm_placement="pre"),
     "pre-norm": replace(TINY, norm_placement="pre"),
@@ -174,7 +172,7 @@ def test_the_kv_cache_follows_rows_that_are_added_reordered_and_dropped() -> Non
     torch.testing.assert_close(scores, torch.stack(expected), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["paper", "shared keys", "wide values", "rotary", "alibi", "relative"])
+@pytest.mark.parametrize("name", ["paper", "shared keys", "wide values", *CHOICES["model.positions"]])
 def test_rows_with_a_long_common_prefix_attend_only_to_their_own_tokens(name: str) -> None:
     model, random = build(CONFIGS[name]).eval(), torch.Generator().manual_seed(4)
     sources = sentences([5, 18, 2, 9, 7], 2)
@@ -231,8 +229,8 @@ def test_the_sinusoid_table_grows_for_longer_sentences() -> None:
     assert model.encode(Packed.from_sentences(long)).isfinite().all()
 
 
-@pytest.mark.parametrize("architecture", ["transformer", "decoder_only"])
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+@pytest.mark.parametrize("architecture", CHOICES["model.architecture"])
+@pytest.mark.parametrize("positions", [name for name in CHOICES["model.positions"] if name != "learned"])
 def test_no_forward_pass_computes_a_table_that_was_built_before(
     architecture: str, positions: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

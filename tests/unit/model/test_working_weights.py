@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmt.compute.threads import run_in_threads
+from nmt.config.choices import CHOICES
 from nmt.config.schema import ModelConfig
 from nmt.data.loader import MicroBatch
 from nmt.model.build import build_model
@@ -120,14 +121,14 @@ def test_the_model_is_a_float32_model_outside_the_block() -> None:
     "config",
     [
         BASE,
-        replace(BASE, norm_placement="pre", positions="rotary"),
         replace(BASE, norm="rms", activation="swiglu"),
-        replace(BASE, positions="relative", activation="gelu"),
         replace(BASE, positions="learned", tie_embeddings=False),
-        replace(BASE, positions="alibi", architecture="decoder_only"),
+        replace(BASE, activation="gelu", norm_placement="pre"),
         replace(BASE, activation="swish", output_bias=True),
+        *(replace(BASE, positions=name) for name in CHOICES["model.positions"]),
+        *(replace(BASE, architecture=name) for name in CHOICES["model.architecture"]),
     ],
-    ids=["paper", "rotary", "rms", "relative", "learned", "decoder-only", "marian"],
+    ids=["paper", "rms", "learned", "gelu", "marian", *CHOICES["model.positions"], *CHOICES["model.architecture"]],
 )
 def test_loss_and_gradient_in_bf16_are_near_those_in_float64(config: ModelConfig) -> None:
     model, batch = model_of(config), text()

@@ -11,6 +11,7 @@ from torch import nn
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from nmt.compute import distributed
+from nmt.config.choices import CHOICES
 from nmt.config.schema import ModelConfig
 from nmt.data.loader import DataPosition, MicroBatch, global_batches
 from nmt.data.store import PairStore
@@ -30,7 +31,7 @@ def vectors_of(model: object) -> WordVectors:
     return next(module for module in model.modules() if isinstance(module, WordVectors))
 
 
-@pytest.mark.parametrize("architecture", ["transformer", "decoder_only"])
+@pytest.mark.parametrize("architecture", CHOICES["model.architecture"])
 @pytest.mark.parametrize("rounded", [False, True])
 def test_both_parts_together_are_the_gradient(store: PairStore, architecture: str, rounded: bool) -> None:
     model = build_model(replace(MODEL, architecture=architecture), VOCABULARY, VOCABULARY).double()

@@ -1,16 +1,20 @@
 """The settings of the Transformer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
-from nmt.config.checks import check_at_least, check_choice, check_fraction
+from nmt.config.checks import (
+    DROPS,
+    ONLY_IN_TRAINING,
+    ONLY_WITH,
+    SEEN_IN_WEIGHTS,
+    check_at_least,
+    check_choice,
+    check_fraction,
+    marked,
+    only_with,
+)
 from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
-
-DROPOUTS = ("dropout", "attention_dropout", "activation_dropout", "layer_drop")
-"""Settings of the model with which training leaves out parts of it at random."""
-
-NOT_OF_THE_SHAPE = (*DROPOUTS, "initialization")
-"""Settings of the model that change nothing that a trained model computes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,17 +23,15 @@ class ModelConfig:
 
     architecture: str = "transformer"
     """Architecture."""
-    prefix_attention: bool = False
-    """Decoder-only: let source tokens see later source tokens, too."""
-    layers: int = 6
+    layers: int = field(default=6, metadata=SEEN_IN_WEIGHTS)
     """N: number of encoder layers, and of decoder layers."""
-    encoder_layers: int = 0
+    encoder_layers: int = field(default=0, metadata=SEEN_IN_WEIGHTS)
     """Number of encoder layers; 0 for `layers`."""
-    decoder_layers: int = 0
+    decoder_layers: int = field(default=0, metadata=SEEN_IN_WEIGHTS)
     """Number of decoder layers; 0 for `layers`."""
-    d_model: int = 512
+    d_model: int = field(default=512, metadata=SEEN_IN_WEIGHTS)
     """Width of the residual stream."""
-    d_ff: int = 2048
+    d_ff: int = field(default=2048, metadata=SEEN_IN_WEIGHTS)
     """Inner width of the feed-forward layers."""
     heads: int = 8
     """h: attention heads."""
@@ -39,14 +41,12 @@ class ModelConfig:
     """Width of values per head; 0 is the paper's d_model / h."""
     kv_heads: int = 0
     """Key and value heads, each shared by several query heads (grouped-query attention); 0 is one per query head."""
-    dropout: float = 0.1
+    dropout: float = field(default=0.1, metadata=DROPS)
     """P_drop: dropout on the output of each sub-layer and on the sums of embeddings and positions."""
-    attention_dropout: float = 0.0
+    attention_dropout: float = field(default=0.0, metadata=DROPS)
     """Dropout on the attention weights. On a GPU it needs padded attention, which is slower than flash attention."""
-    activation_dropout: float = 0.0
+    activation_dropout: float = field(default=0.0, metadata=DROPS)
     """Dropout on the inner layer of the feed-forward layers, after the activation."""
-    layer_drop: float = 0.0
-    """Probability with which training skips a whole layer, in each micro-batch anew (LayerDrop)."""
     norm: str = "layer"
     """Normalisation."""
     norm_placement: str = "post"
@@ -55,31 +55,28 @@ class ModelConfig:
     """Activation inside the feed-forward layers."""
     positions: str = "sinusoidal"
     """Position encoding."""
-    max_positions: int = 1024
+    max_positions: int = field(default=1024, metadata={**SEEN_IN_WEIGHTS, **only_with("positions", "learned")})
     """Longest sentence, in word pieces, for learned positions."""
-    max_relative_distance: int = 16
-    """Distance, in word pieces, beyond which relative positions are all alike."""
-    initialization: str = "glorot"
+    initialization: str = field(default="glorot", metadata=ONLY_IN_TRAINING)
     """Initial weights: glorot (the authors'), or small (normal, 0.02), which trains faster with small batches."""
-    tie_embeddings: bool = True
+    tie_embeddings: bool = field(default=True, metadata=SEEN_IN_WEIGHTS)
     """Share one matrix between the source and target embeddings and the projection before the softmax."""
 
-    output_bias: bool = False
+    output_bias: bool = field(default=False, metadata=SEEN_IN_WEIGHTS)
     """Add a learned number per word to the scores before the softmax, as Marian's models do."""
 
     def __post_init__(self) -> None:
         """Check the values."""
-        for name in ("layers", "d_model", "d_ff", "heads", "max_positions", "max_relative_distance"):
+        for name in ("layers", "d_model", "d_ff", "heads", "max_positions"):
             check_at_least(f"model.{name}", getattr(self, name), 1)
         for name in ("encoder_layers", "decoder_layers", "d_k", "d_v", "kv_heads"):
             check_at_least(f"model.{name}", getattr(self, name), 0)
-        for name in DROPOUTS:
+        for name in marked(self, DROPS):
             check_fraction(f"model.{name}", getattr(self, name))
         check_choice("model.norm_placement", self.norm_placement, ("post", "pre"))
         check_choice("model.initialization", self.initialization, ("glorot", "small"))
         for name in ("architecture", "norm", "activation", "positions"):
             check_choice(f"model.{name}", getattr(self, name), CHOICES[f"model.{name}"])
-        self._check_architecture()
         if self.d_model % self.heads and not (self.d_k and self.d_v):
             raise ConfigError(
                 f"model.heads={self.heads} does not divide model.d_model={self.d_model}: "
@@ -89,22 +86,6 @@ class ModelConfig:
             raise ConfigError(f"model.kv_heads={self.kv_heads} does not divide model.heads={self.heads}")
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ConfigError(f"model.d_model={self.d_model} must be even for sinusoidal positions")
-        if self.positions == "rotary" and self.key_size % 2:
-            raise ConfigError(f"model.d_k={self.key_size} must be even for rotary positions")
-
-    def _check_architecture(self) -> None:
-        if self.prefix_attention and self.architecture != "decoder_only":
-            raise ConfigError("model.prefix_attention=true is for model.architecture=decoder_only")
-        if self.architecture == "decoder_only" and self.encoder_layers:
-            raise ConfigError(
-                f"model.encoder_layers={self.encoder_layers}, but model.architecture=decoder_only has no encoder: "
-                "set model.decoder_layers or model.layers"
-            )
-        if self.architecture == "decoder_only" and self.positions == "learned":
-            raise ConfigError(
-                "model.positions=learned counts the positions of each side, but model.architecture=decoder_only has "
-                "one stream: choose other positions, such as rotary"
-            )
 
     @property
     def encoder_depth(self) -> int:
@@ -133,6 +114,10 @@ class ModelConfig:
 
     def meaning(self, name: str) -> object:
         """Return what the value of a setting stands for: the rule of the paper for 0, None if it has no effect."""
+        metadata = {each.name: each.metadata for each in fields(self)}[name]
+        other, value = metadata.get(ONLY_WITH, ("", ""))
+        if other and getattr(self, other) != value:
+            return None
         meanings: dict[str, object] = {
             "layers": (self.encoder_depth, self.decoder_depth),
             "encoder_layers": self.encoder_depth,
@@ -140,7 +125,5 @@ class ModelConfig:
             "d_k": self.key_size,
             "d_v": self.value_size,
             "kv_heads": self.key_value_heads,
-            "max_positions": self.max_positions if self.positions == "learned" else None,
-            "max_relative_distance": self.max_relative_distance if self.positions == "relative" else None,
         }
         return meanings[name] if name in meanings else getattr(self, name)

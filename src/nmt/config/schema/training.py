@@ -36,8 +36,6 @@ class TrainingConfig:
     """Adam's decay rate of the mean squared gradient."""
     adam_eps: float = 1e-9
     """Adam's epsilon."""
-    muon_momentum: float = 0.95
-    """Muon's decay rate of the mean gradient."""
     weight_decay: float = 0.0
     """Decoupled weight decay (AdamW)."""
     clip_norm: float = 0.0
@@ -91,15 +89,13 @@ class TrainingConfig:
             *("save_minutes", "keep_best", "patience", "max_minutes", "max_training_minutes", "max_bad_steps"),
         ):
             check_at_least(f"training.{name}", getattr(self, name), 0)
-        for name in ("label_smoothing", "adam_beta1", "adam_beta2", "muon_momentum"):
+        for name in ("label_smoothing", "adam_beta1", "adam_beta2"):
             check_fraction(f"training.{name}", getattr(self, name))
         for name in ("schedule", "optimizer"):
             check_choice(f"training.{name}", getattr(self, name), CHOICES[f"training.{name}"])
         check_choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
         check_choice("training.best_by", self.best_by, ("loss", "bleu"))
         check_choice("training.on_divergence", self.on_divergence, ("stop", "rewind"))
-        if self.optimizer == "muon" and self.shard_optimizer:
-            raise ConfigError("training.shard_optimizer=true divides only Adam's averages: set it to false for muon")
         if not self.adam_eps > 0:
             raise ConfigError(f"training.adam_eps={self.adam_eps} must be above 0")
         if self.schedule == "wsd" and self.decay_steps and self.warmup_steps + self.decay_steps > self.steps:

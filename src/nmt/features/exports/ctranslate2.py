@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.compute.packages import import_optional
+from nmt.config.choices import CHOICES, find
 from nmt.config.schema import Config, DecodingConfig, ModelConfig
 from nmt.decoding.engine import Engine
 from nmt.decoding.torch_engine import TorchEngine
@@ -20,6 +21,7 @@ from nmt.features.exports.exporter import (
     check_expressible,
     example_sentence,
 )
+from nmt.model.positions.base import Positions
 from nmt.model.positions.sinusoidal import sinusoids
 from nmt.text.special import BOS, EOS, UNK
 from nmt.text.tokenizer import Tokenizer
@@ -115,8 +117,14 @@ def _expressible(config: ModelConfig) -> Expressible:
         "norm": ("layer", "rms"),
         "norm_placement": ("post", "pre"),
         "activation": ("relu", "gelu", "swish", "swiglu"),
-        "positions": ("sinusoidal", "learned", "rotary"),
+        "positions": ("sinusoidal", "learned", *filter(_rotates, CHOICES["model.positions"])),
     }
+
+
+def _rotates(positions: str) -> bool:
+    """Return whether positions of this name rotate queries and keys."""
+    kind: type[Positions] = find("model.positions", positions)
+    return kind.rotates
 
 
 def _epsilon(config: ModelConfig) -> float:
@@ -140,11 +148,11 @@ def _empty_specs(specs: Any, config: ModelConfig) -> tuple[Any, Any]:
             "swiglu": activations.SWISH,
         }[config.activation],
         "ffn_glu": config.activation == "swiglu",
-        "rotary_dim": 0 if config.positions == "rotary" else None,  # 0 means the whole head
+        "rotary_dim": 0 if _rotates(config.positions) else None,  # 0 means the whole head
         "rotary_interleave": True,
     }
     encoder = specs.transformer_spec.TransformerEncoderSpec(config.encoder_depth, **shape)
-    if config.positions == "rotary":
+    if _rotates(config.positions):
         del encoder.position_encodings
     return encoder, specs.transformer_spec.TransformerDecoderSpec(config.decoder_depth, **shape)
 
@@ -154,7 +162,7 @@ def _fill(spec: Any, config: ModelConfig, weights: Mapping[str, Tensor]) -> None
     for language, stack in (("source", spec.encoder), ("target", spec.decoder)):
         embeddings = stack.embeddings[0] if language == "source" else stack.embeddings
         embeddings.weight = _array(weights[f"vectors.{language}"] if shared is None else shared)
-        if config.positions != "rotary":
+        if not _rotates(config.positions):
             learned = config.positions == "learned"
             table = weights[f"{language}_positions"] if learned else sinusoids(POSITIONS, config.d_model).float()
             stack.position_encodings.encodings = _array(table)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final, Protocol
 
+from nmt.config.checks import ONLY_IN_TRAINING, marked
 from nmt.config.schema import Config, DecodingConfig, ModelConfig
-from nmt.config.schema.model import DROPOUTS
 from nmt.decoding.engine import Engine
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
@@ -28,8 +28,7 @@ SIZES_AND_TRAINING: Expressible = dict.fromkeys(
         "max_positions",
         "tie_embeddings",
         "output_bias",
-        *DROPOUTS,
-        "initialization",
+        *marked(ModelConfig, ONLY_IN_TRAINING),
     ),
     ANY,
 )

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nmt.config.checks import ONLY_IN_TRAINING, SEEN_IN_WEIGHTS, marked
 from nmt.config.keys import written
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, ModelConfig
-from nmt.config.schema.model import NOT_OF_THE_SHAPE
 from nmt.errors import UserError
 from nmt.features.fine_tuning.extend_tokenizer import compositions
 from nmt.features.fine_tuning.origin import find_origin
@@ -24,11 +24,6 @@ from nmt.runs.layout import WEIGHTS
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.beginning import Beginning
 
-SEEN_IN_WEIGHTS = (
-    *("layers", "encoder_layers", "decoder_layers", "d_model", "d_ff", "max_positions", "max_relative_distance"),
-    *("tie_embeddings", "output_bias"),
-)
-"""Settings of the model whose difference shows in the names or shapes of weights."""
 VOCABULARIES = {"shared": 1, "source": 0, "target": 1, "projection": 1, "bias": 1}
 """The parameters with a row per word, and the side of their vocabulary: 0 is the source, 1 the target."""
 NAMED_FAULTS = 3
@@ -87,7 +82,7 @@ def _check_patterns(patterns: Iterable[str], names: Iterable[str], origin: Check
 def _differences(origin: Checkpoint, model: ModelConfig) -> Differences:
     """Return the values in the origin and in this model of each setting in which they may not differ, but do."""
     before = from_yaml(origin.config_text).model
-    names = [each.name for each in fields(model) if each.name not in NOT_OF_THE_SHAPE]
+    names = [each.name for each in fields(model) if each.name not in marked(model, ONLY_IN_TRAINING)]
     values = {name: (getattr(before, name), getattr(model, name)) for name in names}
     return {
         f"model.{name}": (old, new)
@@ -98,7 +93,7 @@ def _differences(origin: Checkpoint, model: ModelConfig) -> Differences:
 
 def _different_functions(differences: Differences) -> dict[str, str]:
     """Return the differences, by setting, with which the same weights would compute something else."""
-    seen = {f"model.{key}" for key in SEEN_IN_WEIGHTS}
+    seen = {f"model.{key}" for key in marked(ModelConfig, SEEN_IN_WEIGHTS)}
     return {key: f"{key} is {now}, not {before}" for key, (before, now) in differences.items() if key not in seen}
 
 

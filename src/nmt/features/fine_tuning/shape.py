@@ -3,8 +3,8 @@
 from collections.abc import Container
 from dataclasses import fields, replace
 
+from nmt.config.checks import ONLY_IN_TRAINING, marked
 from nmt.config.schema import Config, ModelConfig
-from nmt.config.schema.model import NOT_OF_THE_SHAPE
 from nmt.features.fine_tuning.settings import FineTuning
 
 
@@ -22,10 +22,11 @@ def with_shape_of_origin(config: Config, given: Container[str]) -> Config:
     origin = settings_of_origin(config)
     if origin is None:
         return config
+    not_of_the_shape = marked(ModelConfig, ONLY_IN_TRAINING)
     taken = {
         each.name: getattr(origin.model, each.name)
         for each in fields(ModelConfig)
-        if each.name not in NOT_OF_THE_SHAPE and f"model.{each.name}" not in given
+        if each.name not in not_of_the_shape and f"model.{each.name}" not in given
     }
     if "model.layers" in given:  # the number of layers of both stacks
         taken = {name: value for name, value in taken.items() if name not in ("encoder_layers", "decoder_layers")}

@@ -15,9 +15,9 @@ from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
 from nmt.features.table3.findings import findings
+from nmt.features.table3.scales import SCALES, scale_overrides
 from nmt.features.table3.settings import Table3Config
 from nmt.features.table3.table import as_markdown, choose_rows, is_done, read_result
-from nmt.paper.scales import SCALES, scale_overrides
 from nmt.paper.table3 import TABLE_3
 from nmt.runs.compatibility import check_resumable
 from nmt.storage.files import write_text

@@ -17,45 +17,34 @@ from nmt.model.layers import DecoderLayer, EncoderLayer, Residual
 from nmt.model.norms import LAYER, norm_of
 from nmt.model.packed import Packed
 from nmt.model.positions.base import Places
-from nmt.model.positions.rotary import Rotary
 
 
 class FusedEncoder:
     """Runs all layers over source sentences."""
 
     def __init__(self, model: BaseModel) -> None:
-        self.layers, self.rotation = _layers(model, _of_type(model, EncoderLayer)), _Rotation(model)
+        self.layers, self.rotation = _layers(model, _of_type(model, EncoderLayer)), model.positions.rotation
 
     def __call__(self, stream: Tensor, places: Places, source: Packed) -> Tensor:
         """Return the last layer's stream (T, d_model), given the embeddings (T, d_model) of the source."""
         lengths = source.lengths.long()
         starts = torch.arange(len(stream)) - source.positions
         lengths = lengths.repeat_interleave(lengths)
-        return self.layers.encode(stream, self.rotation(places, stream), starts, lengths, source.longest)
+        return self.layers.encode(stream, self.rotation(places, stream.dtype), starts, lengths, source.longest)
 
 
 class FusedDecoder:
     """Runs all layers of a decoding step."""
 
     def __init__(self, model: BaseModel) -> None:
-        self.layers, self.rotation = _layers(model, _of_type(model, DecoderLayer)), _Rotation(model)
+        self.layers, self.rotation = _layers(model, _of_type(model, DecoderLayer)), model.positions.rotation
 
     def __call__(self, stream: Tensor, places: Places, state: KVCache) -> Tensor:
         """Return the last layer's stream (R, d_model), given the embeddings (R, d_model) of the rows' tokens."""
         sources = state.sentence_of_row if state.shared is None else state.shared.of_sentence[state.sentence_of_row]
         lengths = state.source_lengths[state.sentence_of_row]
         cache = Cache(state.past, state.cross, state.mask, state.used, state.sentences, sources, lengths)
-        return self.layers.decode(stream, self.rotation(places, stream), cache)
-
-
-class _Rotation:
-    """The sinusoids of rotary positions; None with other positions."""
-
-    def __init__(self, model: BaseModel) -> None:
-        self.sinusoids = model.positions.sinusoids if isinstance(model.positions, Rotary) else None
-
-    def __call__(self, places: Places, stream: Tensor) -> Tensor | None:
-        return None if self.sinusoids is None else self.sinusoids(places, stream.dtype)
+        return self.layers.decode(stream, self.rotation(places, stream.dtype), cache)
 
 
 def fuse(model: BaseModel) -> None:

@@ -32,6 +32,9 @@ class Positions:
     biases_scores: ClassVar[bool] = False
     """Whether `score_bias` returns a module. Flash attention cannot add a bias, so padded blocks replace it."""
 
+    rotates: ClassVar[bool] = False
+    """Whether `transform` rotates pairs of coordinates by the angles of `rotation`, which is all that it does."""
+
     def __init__(self, config: ModelConfig) -> None:
         self.config = config
 
@@ -45,6 +48,10 @@ class Positions:
 
     def transform(self, places: Places, dtype: torch.dtype) -> Transform | None:
         """Return a function that self-attention applies to its queries and keys, or None."""
+        return None
+
+    def rotation(self, places: Places, dtype: torch.dtype) -> Tensor | None:
+        """Return the sinusoids (T, d_k) of the angles by which queries and keys are rotated, or None."""
         return None
 
     def score_bias(self) -> ScoreBias | None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from nmt.config.choices import CHOICES, find
 from nmt.config.schema import ModelConfig
 from nmt.decoding.beam import NextTokenScorer, beam_search, ensemble_scorers
 from nmt.model.base import BaseModel
@@ -75,9 +76,11 @@ def test_scores_that_are_not_finite_have_no_finite_log_probabilities() -> None:
 
 few_threads = pytest.mark.parametrize("in_c", [1, 3], indirect=True, ids="{} threads".format)  # more take long
 
+POSITIONS = {name: find("model.positions", name) for name in CHOICES["model.positions"]}
 CONFIGS: dict[str, dict[str, Any]] = {
     "post-norm": {},
-    "rotary, pre-norm": {"positions": "rotary", "norm_placement": "pre"},
+    "pre-norm": {"norm_placement": "pre"},
+    **{name: {"positions": name, "norm_placement": "pre"} for name, kind in POSITIONS.items() if kind.rotates},
     "shared heads": {"kv_heads": 2, "d_v": 48, "positions": "learned"},
     "odd words": {"output_bias": True, "decoder_layers": 1},
 }
@@ -85,8 +88,8 @@ UNKNOWN: dict[str, dict[str, Any]] = {
     "odd width": {"d_model": 40, "heads": 4},
     "RMSNorm": {"norm": "rms"},
     "gated": {"activation": "swiglu"},
-    "biased": {"positions": "alibi"},
-    "decoder only": {"architecture": "decoder_only"},
+    **{name: {"positions": name} for name, kind in POSITIONS.items() if kind.biases_scores},
+    **{name: {"architecture": name} for name in CHOICES["model.architecture"] if name != "transformer"},
 }
 
 
@@ -154,7 +157,7 @@ def test_other_architectures_use_only_products_in_c(config: dict[str, Any]) -> N
 
 @few_threads
 def test_an_ensemble_and_copies_of_sentences_give_the_same_translations() -> None:
-    models = [random_model(seed, positions="rotary") for seed in (1, 2)]
+    models = [random_model(seed, norm_placement="pre") for seed in (1, 2)]
     assert_same_translations(models, beam=4, copies=3)
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nmt.config.choices import CHOICES, find
 from nmt.config.schema import ModelConfig
 from nmt.data.loader import MicroBatch
 from nmt.model.attention import AttendInC, PaddedAttend
@@ -22,10 +23,10 @@ from nmt.model.cpu import dropout
 from nmt.model.cpu.dropout import Dropout
 from nmt.model.kernels.c import compile as compile_c
 from nmt.model.kernels.c import library, rows
+from nmt.model.kernels.c.attention import rotate
 from nmt.model.kernels.rectifier import rectifier_gradient
 from nmt.model.kernels.softmax import softmax_gradient_
 from nmt.model.packed import Packed
-from nmt.model.positions.rotary import rotate
 from nmt.model.positions.sinusoidal import sinusoids
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective
@@ -40,6 +41,7 @@ for_all_threads = pytest.mark.usefixtures("in_c")
 BF16, FLOAT32 = torch.bfloat16, torch.float32
 ROUNDING = {BF16: 1.0, FLOAT32: 2.5e-4}
 """The largest error in each type, divided by that in bf16."""
+ROTATING = [name for name in CHOICES["model.positions"] if find("model.positions", name).rotates]
 pytestmark = plain_only
 
 
@@ -120,6 +122,13 @@ def test_large_scores_give_finite_results(dtype: torch.dtype) -> None:
     assert heads.grad.isfinite().all()
 
 
+def rotate_as_complex(heads: Tensor, sinusoids: Tensor) -> Tensor:
+    """Multiply pairs of coordinates (T, h, d), read as complex numbers, by the same of the sinusoids (T, d)."""
+    sine, cosine = sinusoids.unflatten(-1, (-1, 2)).unbind(-1)
+    pairs = torch.view_as_complex(heads.unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * torch.complex(cosine, sine)[:, None]).flatten(-2)
+
+
 @needs_compiler
 @for_all_threads
 def test_rotation_and_its_gradient_equal_those_of_torch(dtype: torch.dtype) -> None:
@@ -130,7 +139,8 @@ def test_rotation_and_its_gradient_equal_those_of_torch(dtype: torch.dtype) -> N
     )
     table = sinusoids(9, 32).to(dtype)
     ours, exact = product.clone().requires_grad_(), product.double().requires_grad_()
-    rotated, expected = (rotate(each[:, 16:80].unflatten(1, (2, -1)), table.to(each.dtype)) for each in (ours, exact))
+    heads, exact_heads = (each[:, 16:80].unflatten(1, (2, -1)) for each in (ours, exact))
+    rotated, expected = rotate(heads, table), rotate_as_complex(exact_heads, table.double())
     assert error(rotated, expected) < 4e-3 * ROUNDING[dtype]
     (ours_gradient,) = torch.autograd.grad(rotated, ours, gradient)
     (exact_gradient,) = torch.autograd.grad(expected, exact, gradient.double())
@@ -217,7 +227,7 @@ def batch_of_pairs() -> MicroBatch:
 
 
 @needs_compiler
-@pytest.mark.parametrize("settings", [{}, {"norm_placement": "pre", "positions": "rotary"}])
+@pytest.mark.parametrize("settings", [{}, *({"norm_placement": "pre", "positions": name} for name in ROTATING)])
 def test_a_step_in_c_is_as_near_to_float32_as_one_in_pytorch(settings: dict[str, str]) -> None:
     config = ModelConfig(layers=2, d_model=32, d_ff=64, heads=2, dropout=0.2, **settings)  # type: ignore[arg-type]
     torch.manual_seed(1)
@@ -244,8 +254,9 @@ def test_a_step_in_c_is_as_near_to_float32_as_one_in_pytorch(settings: dict[str,
 
 
 @needs_compiler
-def test_a_step_in_float32_in_c_has_the_gradients_of_pytorch() -> None:
-    config = ModelConfig(layers=2, d_model=32, d_ff=64, heads=2, dropout=0.2, positions="rotary")
+@pytest.mark.parametrize("positions", ["sinusoidal", *ROTATING])
+def test_a_step_in_float32_in_c_has_the_gradients_of_pytorch(positions: str) -> None:
+    config = ModelConfig(layers=2, d_model=32, d_ff=64, heads=2, dropout=0.2, positions=positions)
     torch.manual_seed(1)
     model, batch = build_model(config, 30, 30), batch_of_pairs()
     gradients = []

@@ -1,4 +1,4 @@
-"""Attention within the sentences of packed streams, and rotary positions, by the operations in C.
+"""Attention within the sentences of packed streams, and rotations of heads, by the operations in C.
 
 There is no padding: one sentence and head is computed at a time, in float32, while it is in the cache.
 """

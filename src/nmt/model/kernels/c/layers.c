@@ -35,7 +35,7 @@ typedef struct {
     int32_t norms_first;  // pre-norm
     int64_t rows, rows_per_sentence, slots, used, source_slots;
     const float *mask;      // (rows, slots): 0 where a row sees a slot; the last of those in use are the rows' own
-    const float *rotation;  // (rows, key_width) sinusoids of rotary positions, or 0
+    const float *rotation;  // (rows, key_width) sinusoids that rotate queries and keys, or 0
     const int64_t *sources, *source_lengths;  // of each row; in an encoder, the first token of its sentence
     float *stream, *normed, *projected, *attended;  // (rows, ...)
     float *buffers;                                 // for each thread two rows of slots

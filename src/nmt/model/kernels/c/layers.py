@@ -85,7 +85,7 @@ class Layers:
         self.widths = shape.width, max(heads, shape.inner_width), shape.heads * shape.value_width
 
     def decode(self, stream: Tensor, rotation: Tensor | None, cache: Cache) -> Tensor:
-        """Run all layers over a stream (R, d_model) with the sinusoids (R, d_k) of rotary positions, if any."""
+        """Run all layers over a stream (R, d_model), rotating queries and keys by the sinusoids (R, d_k) if any."""
         slots, source_slots = cache.past[0][0].shape[2], cache.cross[0][0].shape[2]
         blocks = [block for pair in zip(cache.past, cache.cross, strict=True) for each in pair for block in each]
         addresses = (c_void_p * len(blocks))(*(block.data_ptr() for block in blocks))

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
+from nmt.features.relative_positions.settings import max_distance
 from nmt.model.positions.base import Positions
 
 
@@ -29,7 +30,7 @@ class Relative(Positions):
 
     @property
     def _distances(self) -> int:
-        return 2 * self.config.max_relative_distance + 1
+        return 2 * max_distance(self.config) + 1
 
 
 class RelativeKeys(nn.Module):
@@ -37,7 +38,7 @@ class RelativeKeys(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.limit = config.max_relative_distance
+        self.limit = max_distance(config)
         self.vectors = nn.Parameter(torch.empty(2 * self.limit + 1, config.key_size))
         nn.init.xavier_uniform_(self.vectors)
 

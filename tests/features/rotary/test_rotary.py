@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.model.positions.rotary import rotate
+from nmt.config.compose import compose
+from nmt.errors import ConfigError
+from nmt.features.rotary.positions import rotate
 from nmt.model.positions.sinusoidal import sinusoids
 
 TOKENS, HEADS, WIDTH = 9, 2, 16
@@ -43,3 +45,8 @@ def test_rotation_and_its_gradient(dtype: torch.dtype, bound: float) -> None:
 def test_heads_in_another_order_in_memory_are_rotated_alike() -> None:
     heads, table = torch.randn(HEADS, WIDTH, TOKENS).to(torch.bfloat16), sinusoids(TOKENS, WIDTH)
     assert rotate(heads.permute(2, 0, 1), table).equal(rotate(heads.permute(2, 0, 1).contiguous(), table))
+
+
+def test_an_odd_width_of_heads_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"model.d_k=7 must be even for rotary positions"):
+        compose(["model.positions=rotary", "model.d_k=7"])

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
+from nmt.features.decoder_only.settings import sees_whole_source
 from nmt.model.attention import Attend
 from nmt.model.attention_plan import Plan, Recorder
 from nmt.model.base import BaseModel, initialize_small
 from nmt.model.interface import AttentionMaps, Stack
 from nmt.model.kv_cache import KeysValues, KVCache
-from nmt.model.layer_drop import run_layer
 from nmt.model.layers import EncoderLayer
 from nmt.model.norms import norm_of
 from nmt.model.packed import Packed
@@ -36,6 +36,11 @@ class DecoderOnly(BaseModel):
     def stacks(config: ModelConfig) -> tuple[Stack, ...]:
         """See `TranslationModel.stacks`."""
         return (Stack("decoder", config.decoder_depth, reads_source=True, reads_target=True, cross_attention=False),)
+
+    @staticmethod
+    def special_mask(config: ModelConfig) -> str:
+        """See `TranslationModel.special_mask`."""
+        return "model.prefix_attention=true" if sees_whole_source(config) else ""
 
     def forward(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
         """Return the last layer's output (T, d_model) for each target token, given those before it and the source."""
@@ -64,7 +69,7 @@ class DecoderOnly(BaseModel):
 
     def start(self, source: Packed) -> KVCache:
         """See `TranslationModel.start`; the cache begins with the source."""
-        attend = Prefill(self.plan(self.attention_spec(source, source, causal=not self.config.prefix_attention)))
+        attend = Prefill(self.plan(self.attention_spec(source, source, causal=not sees_whole_source(self.config))))
         places = Places(source.positions, source.longest)
         self._run(self.embed("source", source.tokens, places), places, lambda layer: attend)
         return KVCache(source, cross=[], prefix=attend.layers)
@@ -79,7 +84,7 @@ class DecoderOnly(BaseModel):
         return self.logits(self.decoder_norm(stream))
 
     def _read(self, joined: "Joined", plan: Plan) -> Tensor:
-        prefix = joined.source.lengths if self.config.prefix_attention else None
+        prefix = joined.source.lengths if sees_whole_source(self.config) else None
         attend = plan(self.attention_spec(joined.stream, joined.stream, causal=True, prefix=prefix))
         source = self.embed("source", joined.source.tokens, Places(joined.source.positions, joined.stream.longest))
         target = self.embed("target", joined.target.tokens, Places(joined.target_positions, joined.stream.longest))
@@ -93,7 +98,7 @@ class DecoderOnly(BaseModel):
         """Run all layers, given how each attends."""
         transform = self.transform(places)
         for index, layer in enumerate(self.decoder):
-            stream = run_layer(layer, self.config.layer_drop, stream, transform, attend(index))
+            stream = self.run_layer(layer, stream, transform, attend(index))
         return stream
 
 

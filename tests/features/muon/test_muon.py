@@ -2,7 +2,6 @@
 
 import io
 from copy import deepcopy
-from dataclasses import replace
 
 import pytest
 import torch
@@ -14,12 +13,12 @@ from nmt.errors import ConfigError
 from nmt.model.parameters import matches_any
 from nmt.training.optimizer import build_optimizer, state_tensors
 from nmt.training.schedule import learning_rate
+from tests.features.muon.test_orthogonal import by_singular_values
 from tests.unit.training.test_checkpointing import same
-from tests.unit.training.test_orthogonal import by_singular_values
-from tests.unit.training.test_trainer import MODEL, TRAINING, batches_of, store, trainer, weights
+from tests.unit.training.test_trainer import MODEL, TRAINING, batches_of, store, trainer, training_with, weights
 
 __all__ = ["store"]
-MUON = replace(TRAINING, optimizer="muon", muon_momentum=0.9, weight_decay=0.1)
+MUON = training_with(optimizer="muon", muon_momentum=0.9, weight_decay=0.1)
 
 
 def test_layers_get_muon_and_everything_else_gets_adam(store: PairStore) -> None:
@@ -84,7 +83,7 @@ def test_memory_bounds_the_matrices_that_are_updated_together(
     together, alone = trainer(MUON), trainer(MUON)
     batch = batches_of(store, MUON, 1)[0]
     together.update(batch)
-    monkeypatch.setattr("nmt.training.muon.MAX_NUMBERS", 1)
+    monkeypatch.setattr("nmt.features.muon.optimizer.MAX_NUMBERS", 1)
     alone.update(batch)
     for name, weight in weights(together).items():
         torch.testing.assert_close(weights(alone)[name], weight, rtol=1e-12, atol=1e-12)

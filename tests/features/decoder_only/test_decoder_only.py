@@ -10,28 +10,34 @@ import torch
 from torch import Tensor
 
 from nmt.compute.machine import Machine
+from nmt.config.choices import CHOICES
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.decoding.beam import beam_search
 from nmt.errors import ConfigError
 from nmt.estimate.parameters import count_parameters, training_flops
+from nmt.features.decoder_only.settings import sees_whole_source
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 from nmt.training.trainer import Trainer
+from tests.unit.data import test_shapes
 from tests.unit.estimate import test_memory
-from tests.unit.model import reference
+from tests.unit.model import reference, test_attention_plan
+from tests.unit.model.reference import model_with
 
 TINY = ModelConfig(architecture="decoder_only", layers=2, d_model=16, d_ff=24, heads=4, dropout=0.0)
 VOCABULARY = 11
 CONFIGS = {
     "sinusoidal": TINY,
-    "prefix": replace(TINY, prefix_attention=True),
+    "prefix": model_with(TINY, prefix_attention=True),
     "untied": replace(TINY, tie_embeddings=False, norm_placement="pre"),
-    "rotary": replace(TINY, positions="rotary", kv_heads=2, prefix_attention=True),
-    "alibi": replace(TINY, positions="alibi", prefix_attention=True),
-    "relative": replace(TINY, positions="relative", max_relative_distance=3),
+    **{
+        name: model_with(TINY, positions=name, kv_heads=2, prefix_attention=True)
+        for name in CHOICES["model.positions"]
+        if name not in ("sinusoidal", "learned")
+    },
 }
 SOURCES, TARGETS = [[5, 6, 7, 3], [8], [9, 10, 4, 5, 6, 7], [4, 4]], [[2, 5], [2, 9, 9, 8, 7], [2], [2, 4, 6]]
 
@@ -51,7 +57,7 @@ def decoder_only_logits(weights: dict[str, Tensor], config: ModelConfig, source:
         reference.embed(weights, "target", target, config, first=len(source)),
     )
     x = torch.cat(sides)
-    prefix = len(source) if config.prefix_attention else 0
+    prefix = len(source) if sees_whole_source(config) else 0
     for i in range(config.layers):
         name = f"decoder.{i}.attention"
         attend = partial(reference.self_attention, weights, name, config, True, prefix=prefix)
@@ -111,7 +117,7 @@ def test_a_token_at_a_time_equals_all_at_once(config: ModelConfig) -> None:
 
 @pytest.mark.parametrize("prefix", [False, True])
 def test_beam_search_finds_what_exhaustive_search_finds(prefix: bool) -> None:
-    config = replace(TINY, prefix_attention=prefix)
+    config = model_with(TINY, prefix_attention=prefix)
     model = build(config).eval()
     weights: dict[str, Tensor] = dict(model.named_parameters())
     words = [word for word in range(VOCABULARY) if word not in (PAD, BOS, EOS)]
@@ -138,7 +144,7 @@ def test_beam_search_finds_what_exhaustive_search_finds(prefix: bool) -> None:
 
 @pytest.mark.parametrize("prefix", [False, True])
 def test_attention_maps_are_blocks_of_one_stream(prefix: bool) -> None:
-    model = build(replace(TINY, prefix_attention=prefix))
+    model = build(model_with(TINY, prefix_attention=prefix))
     (maps,) = model.attention(Packed.from_sentences([SOURCES[0]]), Packed.from_sentences([TARGETS[3]]))
     assert [tuple(part.shape) for part in maps] == [(2, 4, 4, 4), (2, 4, 3, 3), (2, 4, 3, 4)]
     torch.testing.assert_close(maps.encoder.sum(-1), torch.ones(2, 4, 4, dtype=torch.float64))
@@ -174,7 +180,7 @@ def batch(seed: int) -> GlobalBatch:
 
 def test_learns_to_copy() -> None:
     torch.manual_seed(1)
-    config = replace(TINY, d_model=48, d_ff=96, layers=2, positions="relative", norm_placement="pre")
+    config = replace(TINY, d_model=48, d_ff=96, layers=2, norm_placement="pre")
     model = build_model(config, VOCABULARY, VOCABULARY)
     training = TrainingConfig(batch_tokens=1000, learning_rate=5e-3, warmup_steps=20, label_smoothing=0.0)
     trainer = Trainer(model, training, Machine(torch.device("cpu"), torch.float32), seed=1)
@@ -198,4 +204,11 @@ def test_learns_to_copy() -> None:
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        replace(TINY, **settings)  # type: ignore[arg-type]
+        model_with(TINY, **settings)
+
+
+def test_source_tokens_that_see_later_ones_need_padded_attention() -> None:
+    model = model_with(test_attention_plan.SMALL, architecture="decoder_only", prefix_attention=True)
+    message = "has no model.prefix_attention=true"
+    test_attention_plan.test_impossible_attention_is_refused("short", "cuda", torch.bfloat16, model, message)
+    test_shapes.test_padded_attention_gets_no_more_sentences_and_no_longer_ones(test_shapes.GPU, model)

@@ -9,11 +9,12 @@ import torch.distributed as dist
 
 from nmt.compute import distributed
 from nmt.data.store import PairStore
-from nmt.model import layer_drop
+from nmt.features.layer_drop import skipping
+from tests.unit.model.reference import model_with
 from tests.unit.training.test_trainer import MODEL, TRAINING, VOCABULARY, batches_of, store, trainer, weights
 
 __all__ = ["store"]
-SKIPPING = replace(MODEL, layers=2, layer_drop=0.6)
+SKIPPING = model_with(MODEL, layers=2, layer_drop=0.6)
 CONFIG = replace(TRAINING, device_tokens=20)
 
 
@@ -39,7 +40,7 @@ def test_skipped_layers_depend_on_the_micro_batch_alone(store: PairStore, parall
 
 @pytest.mark.usefixtures("_group")
 def test_no_process_waits_for_the_gradients_of_skipped_layers(store: PairStore) -> None:
-    ours = trainer(CONFIG, replace(SKIPPING, layer_drop=0.9))
+    ours = trainer(CONFIG, model_with(SKIPPING, layer_drop=0.9))
     before = weights(ours)
     for batch in batches_of(store, CONFIG, 6):
         ours.update(batch._replace(words=torch.arange(VOCABULARY)))
@@ -49,7 +50,7 @@ def test_no_process_waits_for_the_gradients_of_skipped_layers(store: PairStore) 
 
 
 def test_a_step_without_any_layer_changes_only_the_others(store: PairStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layer_drop, "skips_layer", lambda _: True)
+    monkeypatch.setattr(skipping, "skips_layer", lambda _: True)
     ours = trainer(CONFIG, SKIPPING)
     before = weights(ours)
     ours.update(batches_of(store, CONFIG, 1)[0])

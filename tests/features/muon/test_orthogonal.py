@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.training.orthogonal import ITERATIONS, POLYNOMIAL, SAFETY, orthogonal
+from nmt.features.muon.orthogonal import ITERATIONS, POLYNOMIAL, SAFETY, orthogonal
 
 SHAPES = [(16, 16), (16, 24), (16, 64), (64, 16), (1, 7), (7, 1)]
 

@@ -3,18 +3,19 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from nmt.compute.threads import run_all_in_threads
 from nmt.config.schema import TrainingConfig
+from nmt.features.muon.orthogonal import orthogonal
+from nmt.features.muon.settings import MuonTraining
 from nmt.model.interface import TranslationModel
 from nmt.model.linear import Linear
 from nmt.model.parameters import trainable
 from nmt.training.optimizer import adam_of
-from nmt.training.orthogonal import orthogonal
 
 ADAM_SIZE = 0.2
 """The root mean square of Adam's updates, divided by the learning rate."""
@@ -42,7 +43,8 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(self, matrices: list[Tensor], config: TrainingConfig, precision: torch.dtype) -> None:
-        settings = {"lr": 0.0, "weight_decay": config.weight_decay, "momentum": config.muon_momentum}
+        momentum = cast(MuonTraining, config).muon_momentum
+        settings = {"lr": 0.0, "weight_decay": config.weight_decay, "momentum": momentum}
         super().__init__([{"params": matrices}], settings)
         self._precision = precision
 

@@ -1,0 +1,25 @@
+"""The setting of Muon."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from nmt.config.checks import check_fraction
+from nmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from nmt.config.schema import TrainingConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class MuonTraining:
+    """How Muon updates the matrices."""
+
+    muon_momentum: float = 0.95
+    """Muon's decay rate of the mean gradient."""
+
+    def __post_init__(self) -> None:
+        """Check the value, and that devices do not divide the state."""
+        check_fraction("training.muon_momentum", self.muon_momentum)
+        training = cast("TrainingConfig", self)
+        if training.optimizer == "muon" and training.shard_optimizer:
+            raise ConfigError("training.shard_optimizer=true divides only Adam's averages: set it to false for muon")

@@ -1,0 +1,33 @@
+"""The estimates of Muon's memory and time."""
+
+import torch
+
+from nmt.commands.describe import describe
+from nmt.compute.machine import Machine
+from nmt.config.compose import compose
+from nmt.estimate.memory import state_numbers
+from nmt.estimate.parameters import count_parameters
+from nmt.model.build import build_model
+from nmt.training.trainer import Trainer
+from tests.unit.estimate.test_memory import BASE, WORDS
+from tests.unit.training.test_trainer import additions_of, training_with
+
+
+def test_the_formula_of_the_state_counts_all_but_the_vectors_of_layers() -> None:
+    training, machine = training_with(optimizer="muon"), Machine(torch.device("cpu"), torch.float32)
+    model, additions = build_model(BASE, WORDS, WORDS), additions_of(training, BASE)
+    trainer = Trainer(model, training, machine, seed=1, parallel=1, additions=additions)
+    expected = state_numbers(training, count_parameters(BASE, WORDS, WORDS))
+    vectors = sum(parameter.numel() for parameter in trainer.model.parameters() if parameter.dim() == 1)  # have Adam
+    assert trainer.state_bytes == 4 * (expected + vectors)
+
+
+def test_a_step_needs_less_memory_and_more_time_than_with_adam() -> None:
+    adam, muon = (
+        describe(compose(["describe.device=h100", f"training.optimizer={name}"]), 1) for name in ("adam", "muon")
+    )
+    layers = adam.parameters.encoder + adam.parameters.decoder
+    assert muon.memory == adam.memory._replace(optimizer=adam.memory.optimizer - 4 * layers)
+    assert adam.estimate
+    assert muon.estimate
+    assert 1 < muon.estimate.hours / adam.estimate.hours < 1.5
