@@ -4,6 +4,7 @@
 """
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -81,7 +82,8 @@ def module_name(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {module_name(file): ast.parse(file.read_text(encoding="utf-8")) for file in SOURCE.rglob("*.py")}
+FILES = {module_name(file): file for file in SOURCE.rglob("*.py")}
+MODULES = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in FILES.items()}
 
 
 def imports(name: str, tree: ast.Module) -> Iterator[Import]:
@@ -197,6 +199,20 @@ def test_the_core_does_not_use_the_library_of_trees() -> None:
     assert importers
     homes = ("nmt.parsing", "nmt.features")
     assert [name for name in importers if not any(within(name, each) for each in homes)] == []
+
+
+ORDINARY_WORDS = {"alignments", "constraints", "demo", "exports", "imports", "report", "sampling", "serving", "trees"}
+"""Names of features that the core may use in another sense, or that are part of a path or message."""
+PAST = ("nmt.config.renamed", "nmt.paper")
+"""Modules that name what features have: settings by their former names, and the tables of the paper."""
+
+
+@pytest.mark.parametrize("feature", sorted(set(features()) - ORDINARY_WORDS))
+def test_the_core_does_not_know_the_name_of_a_feature(feature: str) -> None:
+    spellings = {feature, feature.replace("_", " "), feature.replace("_", "-"), feature.removesuffix("s")}
+    name = re.compile(rf"(?<![a-z])({'|'.join(map(re.escape, spellings))})(?![a-z])", re.IGNORECASE)
+    core = [each for each in MODULES if not any(within(each, other) for other in ("nmt.features", *PAST))]
+    assert [each for each in core if name.search(FILES[each].read_text(encoding="utf-8"))] == []
 
 
 def test_every_name_in_a_layer_is_an_existing_module() -> None:

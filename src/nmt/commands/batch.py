@@ -16,7 +16,7 @@ from nmt.text.tokenizer import Tokenizer
 def run(config: Config) -> None:
     """Print the pairs of a step's global batch: source, tab, target; as word pieces if the settings change the text.
 
-    For a mixture, the corpus and a tab stand before each pair.
+    With several corpora, the corpus and a tab stand before each pair.
     """
     step = config.batch.step
     if step > config.training.steps:  # later steps do not exist, and all epochs before them would have to be planned

@@ -170,7 +170,7 @@ def _device_count(config: Config) -> int:
 
 
 def _epoch_figures(config: Config) -> EpochFigures | None:
-    """Return the figures of an epoch, or None if the data, or a corpus of a mixture, is not prepared."""
+    """Return the figures of an epoch, or None if the data, or one of several corpora, is not prepared."""
     tasks = read_manifest(config.data_folder).tasks
     if not all(encode_task(each.name) in tasks for each in training_splits(config.data)):
         return None

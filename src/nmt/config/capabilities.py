@@ -31,7 +31,7 @@ class Use(NamedTuple):
     """A setting in use."""
 
     setting: str
-    """As a message names it, such as `training.r_drop`."""
+    """As a message names it, such as `runtime.compile=true`."""
     needs: frozenset[Capability] = frozenset()
     takes: frozenset[Capability] = frozenset()
 

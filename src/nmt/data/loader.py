@@ -97,7 +97,7 @@ class GlobalBatch(NamedTuple):
     words: Tensor | None = None
     """The distinct words of the global batch, in ascending order; None if there is only one device."""
     corpora: Mapping[str, tuple[int, int]] = MappingProxyType({})
-    """How many pairs and tokens come from each corpus of a mixture."""
+    """How many pairs and tokens come from each of several corpora."""
 
     def pinned(self) -> "GlobalBatch":
         """Return this batch in page-locked memory, from which a GPU copies asynchronously."""

@@ -45,7 +45,7 @@ def file_names(split: str, languages: tuple[str, str], columns: Sequence[str] = 
 
 
 class Pairs(Protocol):
-    """Sentence pairs to train on, as ids without special tokens: those of a store, or of a mixture of stores."""
+    """Sentence pairs to train on, as ids without special tokens: those of a store, or of several."""
 
     def __len__(self) -> int:
         """Return the number of pairs."""
@@ -78,10 +78,10 @@ class Pairs(Protocol):
         """Return what plans epochs of pairs of these lengths; `before` is that of the first plan (`EpochPlan`)."""
 
     def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
-        """Return for each corpus of a mixture how many of these pairs and of their tokens come from it."""
+        """Return for each of several corpora how many of these pairs and of their tokens come from it."""
 
     def corpus_of(self, pair: int) -> str:
-        """Return the corpus of a mixture that a pair comes from; empty without a mixture."""
+        """Return the corpus that a pair comes from; empty if there is only one."""
 
     def verify(self) -> None:
         """Refuse damaged files."""
@@ -171,11 +171,11 @@ class PairStore:
         return partial(plan_epoch, lengths, batch_tokens, seed)
 
     def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
-        """Return nothing, because this is no mixture."""
+        """Return nothing, because this is one corpus."""
         return {}
 
     def corpus_of(self, pair: int) -> str:
-        """Return nothing, because this is no mixture."""
+        """Return nothing, because this is one corpus."""
         return ""
 
     def verify(self) -> None:

@@ -25,7 +25,7 @@ class Memory(NamedTuple):
     """The weights, and their copies in the precision of matrix products if that is lower."""
     gradients: int
     optimizer: int
-    """The running means of the optimizer, and the moving average of the weights."""
+    """The running means of the optimizer, and what features keep of the weights."""
     activations: int
     """What forward saves for backward, and temporary tensors of both."""
     process: int

@@ -50,7 +50,7 @@ def _shown(value: object) -> str:
 
 
 def _way_back(before: Settings) -> str:
-    """Return what makes settings as they were; only those of a mixture's corpora can have been missing."""
+    """Return what makes settings as they were; only those of further corpora can have been missing."""
     changed = " ".join(f"{key}={old}" for key, old in before.items() if old is not None)
     added = " ".join(key for key, old in before.items() if old is None)
     return " and ".join([*([f"set {changed}"] if changed else []), *([f"remove {added}"] if added else [])])

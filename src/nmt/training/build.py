@@ -30,7 +30,7 @@ class TrainingData(NamedTuple):
 
     train: Pairs
     valid: Mapping[str, PairStore]
-    """The development sets by the names of their splits: valid, and those of a mixture's corpora, such as bt.valid."""
+    """The development sets by the names of their splits: valid, and those of further corpora, such as bt.valid."""
     tokenizer: Tokenizer
 
     @property

@@ -37,9 +37,9 @@ class SavedTrainer(TypedDict):
 
     step: int
     place: list[int]
-    """The position in the data: epoch and batch, and for a mixture what earlier rounds have used."""
+    """The position in the data: epoch and batch, and with several corpora what earlier rounds have used."""
     corpora: NotRequired[dict[str, list[int]]]
-    """The pairs and tokens of each corpus of a mixture that the model was trained on."""
+    """The pairs and tokens of each of several corpora that the model was trained on."""
     optimizer: dict[str, Any]
     """The optimizer's state as PyTorch defines it."""
     window: Tensor
@@ -86,7 +86,7 @@ class Trainer:
         self.step = 0
         self.data_position = DataPosition()
         self.corpora: dict[str, list[int]] = {}
-        """The pairs and tokens of each corpus of a mixture that the model was trained on."""
+        """The pairs and tokens of each of several corpora that the model was trained on."""
         self.gradient_norm = torch.zeros((), device=machine.device)
         self._sums = LossSums(machine.device)
 

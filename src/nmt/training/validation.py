@@ -33,7 +33,7 @@ def validate(
 ) -> dict[str, float]:
     """Return loss, perplexity and, if asked for, BLEU on the development sets. All processes must call this.
 
-    The figures of the corpora of a mixture, except those of the main one, have names such as loss/crawled.
+    The figures of further corpora have names such as loss/crawled.
     """
     weights = trainer.working_weights
     figures: dict[str, float] = {}

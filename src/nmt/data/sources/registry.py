@@ -25,7 +25,7 @@ def splits(config: DataConfig) -> list[str]:
 
 
 def has_text(config: DataConfig, split: str) -> bool:
-    """Return whether a corpus of a mixture has this split: it is named, held out, or part of what is generated."""
+    """Return whether one of several corpora has this split: it is named, held out, or part of what is generated."""
     source = SOURCES[config.source]
     return split == "train" or not source.settings or bool(getattr(config, split)) or split in held_out(config)
 
