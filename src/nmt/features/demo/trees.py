@@ -10,7 +10,7 @@ from nmt.features.demo.grammar.clauses import BEFORE_MAIN_VERB, ENGLISH_RANK, SE
 from nmt.features.demo.grammar.clauses import Part as ClausePart
 from nmt.features.demo.grammar.determiners import HOW_MANY, NOT_A, WHICH
 from nmt.features.demo.grammar.features import Case, Order
-from nmt.features.demo.grammar.lexicon.modifiers import NUMBER
+from nmt.features.demo.grammar.lexicon import NUMBER
 from nmt.features.demo.grammar.phrases import Both, Fixed, Name, NounPhrase, Owned, Phrase, Prepositional
 from nmt.features.demo.grammar.pronouns import Asked, Pronoun, There
 from nmt.features.demo.grammar.sentences import AND, BUT, Linked, Sentence

@@ -4,15 +4,14 @@ from random import Random
 
 import pytest
 
+from nmt.features.demo.grammar import lexicon
 from nmt.features.demo.grammar.alignment import true_alignment
 from nmt.features.demo.grammar.choosing import HE
 from nmt.features.demo.grammar.clauses import Clause, Part, Role
 from nmt.features.demo.grammar.determiners import HIS, MY, NOT_A, THE, A
 from nmt.features.demo.grammar.discourse import Author
 from nmt.features.demo.grammar.features import Case, Tense
-from nmt.features.demo.grammar.lexicon import modifiers, verbs
-from nmt.features.demo.grammar.lexicon.entries import Adjective, Adverb
-from nmt.features.demo.grammar.lexicon.nouns import NOUNS
+from nmt.features.demo.grammar.lexicon import NOUNS, Adjective, Adverb
 from nmt.features.demo.grammar.phrases import Fixed, NounPhrase
 from nmt.features.demo.grammar.sentences import IN_ORDER_TO, Linked, Sentence
 from nmt.features.demo.grammar.verbgroup import CAN, HAVE_TO
@@ -73,10 +72,10 @@ def test_sure_links_join_words_that_the_lexicon_translates() -> None:
     for noun in NOUNS:
         for form, translation in ((noun.english, noun.german), (noun.english_plural, noun.german_plural)):
             meanings.setdefault(form, set()).add(translation)
-    words: list[Adjective | Adverb] = [*modifiers.ADJECTIVES, *modifiers.FREQUENCY, *modifiers.NUMBER]
-    for word in (*words, *modifiers.MANNER.values()):
+    words: list[Adjective | Adverb] = [*lexicon.ADJECTIVES, *lexicon.FREQUENCY, *lexicon.NUMBER]
+    for word in (*words, *lexicon.MANNER.values()):
         meanings.setdefault(word.english, set()).add(word.german)
-    for form in (form for verb in verbs.ALL for form in verb.english):
+    for form in (form for verb in lexicon.VERBS for form in verb.english):
         meanings.pop(form, None)  # the water, to water
     checked = 0
     for sentence in sentences(300):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nmt.features.demo.grammar import lexicon
 from nmt.features.demo.grammar.choosing import HE, SHE, THEY, YOU
 from nmt.features.demo.grammar.clauses import Clause, Part, Role
 from nmt.features.demo.grammar.determiners import (
@@ -19,10 +20,7 @@ from nmt.features.demo.grammar.determiners import (
     numeral,
 )
 from nmt.features.demo.grammar.features import Agreement, Case, Tense
-from nmt.features.demo.grammar.lexicon import verbs
-from nmt.features.demo.grammar.lexicon.modifiers import ADJECTIVES
-from nmt.features.demo.grammar.lexicon.nouns import BY_ENGLISH
-from nmt.features.demo.grammar.lexicon.verbs import named
+from nmt.features.demo.grammar.lexicon import ADJECTIVES, noun_named, verb_named
 from nmt.features.demo.grammar.phrases import Fixed, Name, NounPhrase, Owned, Prepositional
 from nmt.features.demo.grammar.pronouns import Asked, There
 from nmt.features.demo.grammar.sentences import ALTHOUGH, AND, BECAUSE, BUT, IF, IN_ORDER_TO, THAT, TO, Linked, Sentence
@@ -36,11 +34,11 @@ NOW = Part(Role.NOW, Fixed("right now", "gerade"))
 
 
 def np(determiner: Determiner, noun: str, plural: bool = False, adjective: str = "") -> NounPhrase:
-    return NounPhrase(determiner, BY_ENGLISH[noun], plural, ADJECTIVE.get(adjective))
+    return NounPhrase(determiner, noun_named(noun), plural, ADJECTIVE.get(adjective))
 
 
 def does(verb: str, tense: Tense = Tense.PRESENT, modal: Modal | None = None, negated: bool = False) -> VerbGroup:
-    return VerbGroup(named(verb), tense, modal, negated)
+    return VerbGroup(verb_named(verb), tense, modal, negated)
 
 
 def obj(phrase: NounPhrase | Owned) -> Part:
@@ -141,7 +139,7 @@ STATEMENTS = [
     (
         Clause(
             There(True),
-            VerbGroup(verbs.EXIST),
+            VerbGroup(lexicon.EXIST),
             (obj(np(numeral("three", "drei"), "museum", True)),),
             Part(Role.PLACE, Prepositional("in", "in", Case.DATIVE, np(THIS, "city"))),
         ),
@@ -149,7 +147,7 @@ STATEMENTS = [
         "In dieser Stadt gibt es drei Museen.",
     ),
     (
-        Clause(IT, VerbGroup(verbs.RAIN, Tense.PROGRESSIVE)),
+        Clause(IT, VerbGroup(lexicon.RAIN, Tense.PROGRESSIVE)),
         "It is raining.",
         "Es regnet.",
     ),
@@ -166,12 +164,12 @@ STATEMENTS = [
         "Peter wohnt seit drei Jahren in Berlin.",
     ),
     (
-        Clause(SHE, does("wash", Tense.PAST), (obj(Owned(PETER, BY_ENGLISH["car"])),)),
+        Clause(SHE, does("wash", Tense.PAST), (obj(Owned(PETER, noun_named("car"))),)),
         "She washed Peter's car.",
         "Sie hat Peters Auto gewaschen.",
     ),
     (
-        Clause(HE, does("repair", Tense.PAST), (obj(NounPhrase(THE, BY_ENGLISH["car"], possessor=np(MY, "brother"))),)),
+        Clause(HE, does("repair", Tense.PAST), (obj(NounPhrase(THE, noun_named("car"), possessor=np(MY, "brother"))),)),
         "He repaired my brother's car.",
         "Er hat das Auto meines Bruders repariert.",
     ),
@@ -206,7 +204,7 @@ STATEMENTS = [
     (
         Clause(
             np(THE, "bridge"),
-            VerbGroup(named("build"), Tense.PASSIVE),
+            VerbGroup(verb_named("build"), Tense.PASSIVE),
             (Part(Role.TIME, Fixed("in 1987", "im Jahr 1987")),),
         ),
         "The bridge was built in 1987.",
@@ -247,12 +245,12 @@ LINKED = [
         "Sie ist in die Bibliothek gegangen, um eine Zeitung zu lesen.",
     ),
     (
-        Linked(Clause(PETER, does("sleep", Tense.FUTURE)), IF, Clause(IT, VerbGroup(verbs.RAIN)), True),
+        Linked(Clause(PETER, does("sleep", Tense.FUTURE)), IF, Clause(IT, VerbGroup(lexicon.RAIN)), True),
         "If it rains, Peter will sleep.",
         "Wenn es regnet, wird Peter schlafen.",
     ),
     (
-        Linked(Clause(HE, does("swim", modal=WANT_TO)), BUT, Clause(IT, VerbGroup(verbs.SNOW, Tense.PROGRESSIVE))),
+        Linked(Clause(HE, does("swim", modal=WANT_TO)), BUT, Clause(IT, VerbGroup(lexicon.SNOW, Tense.PROGRESSIVE))),
         "He wants to swim, but it is snowing.",
         "Er will schwimmen, aber es schneit.",
     ),
@@ -309,7 +307,7 @@ def test_questions(body: Clause, english: str, german: str) -> None:
 
 
 def relative(noun: str, plural: bool, clause: Clause) -> NounPhrase:
-    return NounPhrase(THE, BY_ENGLISH[noun], plural, None, None, clause)
+    return NounPhrase(THE, noun_named(noun), plural, None, None, clause)
 
 
 def test_a_relative_clause_stays_with_its_subject() -> None:

@@ -4,6 +4,7 @@ from functools import cache
 from random import Random
 from typing import TypeVar
 
+from nmt.features.demo.grammar import lexicon
 from nmt.features.demo.grammar.determiners import (
     ALL,
     EVERY,
@@ -22,13 +23,12 @@ from nmt.features.demo.grammar.determiners import (
     numeral,
 )
 from nmt.features.demo.grammar.features import Agreement, Gender
-from nmt.features.demo.grammar.lexicon import modifiers, nouns
-from nmt.features.demo.grammar.lexicon.entries import Adjective, Noun
+from nmt.features.demo.grammar.lexicon import Adjective, Noun
 from nmt.features.demo.grammar.phrases import Both, Name, Nominal, NounPhrase, Owned
 from nmt.features.demo.grammar.pronouns import Pronoun
 
 T = TypeVar("T")
-TWO, THREE = (numeral(number.english, number.german) for number in modifiers.NUMBER[:2])
+TWO, THREE = (numeral(number.english, number.german) for number in lexicon.NUMBER[:2])
 POSSESSIVES = (MY, YOUR, HIS, HER, OUR, THEIR)
 PERSONS = tuple(
     Pronoun(agreement)
@@ -42,7 +42,7 @@ PERSONS = tuple(
     )
 )
 _, YOU, HE, SHE, _, THEY = PERSONS
-NAMES = tuple(Name(name, name, True) for name in modifiers.WOMEN) + tuple(Name(name, name) for name in modifiers.MEN)
+NAMES = tuple(Name(name, name, True) for name in lexicon.WOMEN) + tuple(Name(name, name) for name in lexicon.MEN)
 MALE_NAMES = tuple(name for name in NAMES if not name.feminine)
 
 UNIQUE = frozenset(
@@ -70,7 +70,7 @@ def adjectives(noun: Noun, predicative: bool = False) -> tuple[Adjective, ...]:
     """Return the adjectives that make sense with a noun, as attributes or, if `predicative`, also after `is`."""
     return tuple(
         adjective
-        for adjective in modifiers.ADJECTIVES
+        for adjective in lexicon.ADJECTIVES
         if (predicative or "predicative" not in adjective.flags)
         and not noun.classes.isdisjoint(adjective.classes)
         and not any(f"-{name}" in adjective.classes for name in noun.classes)
@@ -80,7 +80,7 @@ def adjectives(noun: Noun, predicative: bool = False) -> tuple[Adjective, ...]:
 @cache
 def candidates(classes: tuple[str, ...]) -> tuple[Noun, ...]:
     """Return the nouns of some classes."""
-    return nouns.of_class(*classes)
+    return lexicon.nouns_of(classes)
 
 
 class Chooser:

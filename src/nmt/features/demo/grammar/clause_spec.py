@@ -6,7 +6,7 @@ A mode combines tense, aspect and modality: past, future, habit, liking and othe
 from dataclasses import dataclass
 
 from nmt.features.demo.grammar.features import Tense
-from nmt.features.demo.grammar.lexicon.entries import Verb
+from nmt.features.demo.grammar.lexicon import Verb
 from nmt.features.demo.grammar.phrases import Nominal
 from nmt.features.demo.grammar.verbgroup import CAN, HAVE_TO, MAY, SHOULD, WANT_TO, WOULD_LIKE
 

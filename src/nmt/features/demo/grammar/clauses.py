@@ -193,7 +193,7 @@ class Clause:
             early = self.subject.light or isinstance(self.subject, Asked)
             full = SUBJECT if self.subject.definite else UNKNOWN_SUBJECT
             yield SUBJECT_PRONOUN if early else full, self._german_subject(at)
-        if self.group.verb.reflexive:
+        if "sich" in self.group.verb.flags:
             agreement = self.subject.agreement
             yield REFLEXIVE, (Word(german.REFLEXIVE[agreement.person, agreement.plural], (), f"{at}verb"),)
         if self.group.modal is LIKE_TO:

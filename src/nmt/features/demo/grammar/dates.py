@@ -1,13 +1,13 @@
 """Choose adverbials of time and frequency."""
 
+from nmt.features.demo.grammar import lexicon
 from nmt.features.demo.grammar.clause_spec import FUTURE, HABIT, PAST, TIME_CHANCES, TIME_USES, ClauseSpec
 from nmt.features.demo.grammar.clauses import Part, Role
-from nmt.features.demo.grammar.lexicon import modifiers
-from nmt.features.demo.grammar.lexicon.entries import Adverb, Verb
+from nmt.features.demo.grammar.lexicon import Adverb, Verb
 from nmt.features.demo.grammar.phrases import Fixed
 from nmt.features.demo.grammar.things import Supplier
 
-CLOCK = modifiers.NUMBER
+CLOCK = lexicon.NUMBER
 
 
 class Calendar(Supplier):
@@ -20,7 +20,7 @@ class Calendar(Supplier):
             return None
         personal = any(name in complement.classes for complement in verb.complements for name in ("person", "family"))
         if mode == HABIT and (personal or self.chance(0.65)) and not front_only:
-            adverb = self.random.choice(modifiers.FREQUENCY)
+            adverb = self.random.choice(lexicon.FREQUENCY)
             return Part(Role.FREQUENCY, Fixed(adverb.english, adverb.german))
         if "clock" in verb.flags and self.chance(0.5):
             return Part(Role.TIME, self.clock())
@@ -31,13 +31,13 @@ class Calendar(Supplier):
         slow, big = "slow" in verb.flags, bool(verb.flags & {"tour", "cash", "slow"})
         if use == "past" and not slow and self.chance(0.1):
             return self.ago()
-        fitting = [adverb for adverb in times(use) if (big if "slow" in adverb.uses else not slow)]
+        fitting = [adverb for adverb in times(use) if (big if "slow" in adverb.use else not slow)]
         adverb = self.random.choice(fitting)
         return Fixed(adverb.english, adverb.german)
 
     def ago(self) -> Fixed:
         """Draw an adverbial such as: three weeks ago."""
-        number = self.random.choice(modifiers.NUMBER[:6])
+        number = self.random.choice(lexicon.NUMBER[:6])
         unit, einheit = self.random.choice((("days", "Tagen"), ("weeks", "Wochen"), ("months", "Monaten")))
         return Fixed(f"{number.english} {unit} ago", f"vor {number.german} {einheit}", german_order=(2, 0, 1))
 
@@ -54,4 +54,4 @@ class Calendar(Supplier):
 
 def times(use: str) -> tuple[Adverb, ...]:
     """Return the time adverbials of a use."""
-    return tuple(adverb for adverb in modifiers.TIME if use in adverb.uses)
+    return tuple(adverb for adverb in lexicon.TIME if use in adverb.use)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
+from nmt.features.demo.grammar import lexicon
 from nmt.features.demo.grammar.choosing import HE, SHE
 from nmt.features.demo.grammar.clause_spec import (
     FUTURE,
@@ -20,7 +21,6 @@ from nmt.features.demo.grammar.clauses import Clause, Part, Role
 from nmt.features.demo.grammar.determiners import THE
 from nmt.features.demo.grammar.events import suits
 from nmt.features.demo.grammar.features import Tense
-from nmt.features.demo.grammar.lexicon import nouns, verbs
 from nmt.features.demo.grammar.phrases import Fixed, NounPhrase
 from nmt.features.demo.grammar.reasons import EASING, MOODS, SIGHTS, Reasoner, brief
 from nmt.features.demo.grammar.sentences import (
@@ -43,17 +43,15 @@ from nmt.features.demo.grammar.sentences import (
 from nmt.features.demo.grammar.states import FEELINGS
 from nmt.features.demo.grammar.verbgroup import CAN, WANT_TO, VerbGroup
 
-CONTROLLING = tuple(verb for verb in verbs.MATRIX if "control" in verb.flags)
-CLAIMING = tuple(verb for verb in verbs.MATRIX if "that" in verb.flags)
-WONDERING = tuple(verb for verb in verbs.MATRIX if "whether" in verb.flags)
+CONTROLLING = tuple(verb for verb in lexicon.MATRIX if "control" in verb.flags)
+CLAIMING = tuple(verb for verb in lexicon.MATRIX if "that" in verb.flags)
+WONDERING = tuple(verb for verb in lexicon.MATRIX if "whether" in verb.flags)
 SCENES = ("household", "party", "office", "tour")
 TROUBLES = ("tired", "ill", "hungry", "thirsty")
-FAIR = NounPhrase(THE, nouns.BY_ENGLISH["weather"])
+FAIR = NounPhrase(THE, lexicon.noun_named("weather"))
 CONDITIONS = {"rain": "indoor", "fine": "outdoor", "time": "", "money": "cash"}
 """Conditions of a plan, each with the flag of the verbs that depend on it."""
-YOUTHFUL = tuple(
-    verbs.named(name) for name in ["play", "swim", "hike", "dance", "sing", "paint", "draw", "collect", "bake", "read"]
-)
+YOUTHFUL = tuple(map(lexicon.verb_named, lexicon.GROUPS["youthful"]))
 OFTEN = (Fixed("often", "oft"), Fixed("rarely", "selten"), Fixed("never", "nie"), Fixed("sometimes", "manchmal"))
 
 
@@ -188,7 +186,7 @@ class Author(Reasoner):
         if case == "rain":
             condition = self.weather(Tense.PRESENT)
         elif case == "fine":
-            condition = Clause(FAIR, VerbGroup(verbs.BE), (Part(Role.PREDICATE, Fixed("good", "gut")),))
+            condition = Clause(FAIR, VerbGroup(lexicon.BE), (Part(Role.PREDICATE, Fixed("good", "gut")),))
         else:
             condition = self.owning(self.again(subject), case)
         return Sentence(Linked(first, IF, condition, self.chance(0.6)))
@@ -215,7 +213,7 @@ class Author(Reasoner):
         else:
             subject = self.agent(full=False)
             place = Part(Role.PREDICATE, self.town(False, False))
-            then = Clause(self.again(subject), VerbGroup(verbs.BE, Tense.PAST), (place,))
+            then = Clause(self.again(subject), VerbGroup(lexicon.BE, Tense.PAST), (place,))
             verb = self.random.choice([verb for verb in SIGHTS if suits(subject, verb)])
             first = self.clause(brief(adverbials=0), subject, verb, PAST)
         return Sentence(Linked(first, WHEN, then, self.chance(0.6)))

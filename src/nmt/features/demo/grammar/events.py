@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from nmt.features.demo.grammar import lexicon
 from nmt.features.demo.grammar.choosing import is_each, is_young, kin_owner, possessive
 from nmt.features.demo.grammar.clause_spec import (
     ANY,
@@ -23,15 +24,14 @@ from nmt.features.demo.grammar.clauses import Clause, Part, Role
 from nmt.features.demo.grammar.dates import Calendar
 from nmt.features.demo.grammar.determiners import THE
 from nmt.features.demo.grammar.features import Case, Gender, Tense
-from nmt.features.demo.grammar.lexicon import modifiers, verbs
-from nmt.features.demo.grammar.lexicon.entries import Complement, Verb
+from nmt.features.demo.grammar.lexicon import Complement, Verb
 from nmt.features.demo.grammar.phrases import Fixed, Nominal, NounPhrase, Owned, Prepositional
 from nmt.features.demo.grammar.pronouns import Asked
 from nmt.features.demo.grammar.verbgroup import CAN, LIKE_TO, SHOULD, Modal, VerbGroup
 
-STATIVE = tuple(verb for verb in verbs.ACTIVITIES if "state" in verb.flags)
-EVENTFUL = tuple(verb for verb in verbs.ACTIVITIES if not verb.flags & {"state", "posture"})
-POSTURES = tuple(verb for verb in verbs.ACTIVITIES if "posture" in verb.flags)
+STATIVE = tuple(verb for verb in lexicon.ACTIVITIES if "state" in verb.flags)
+EVENTFUL = tuple(verb for verb in lexicon.ACTIVITIES if not verb.flags & {"state", "posture"})
+POSTURES = tuple(verb for verb in lexicon.ACTIVITIES if "posture" in verb.flags)
 TRIES = 20
 
 
@@ -111,9 +111,7 @@ class Narrator(Calendar):
         """Draw a comment such as: unfortunately, of course."""
         lucky = "bad" not in verb.flags and not negated
         sad = "good" not in verb.flags
-        open_ = [
-            word for word in modifiers.COMMENT if {"lucky": lucky, "sad": sad}.get(next(iter(word.uses), ""), True)
-        ]
+        open_ = [word for word in lexicon.COMMENT if {"lucky": lucky, "sad": sad}.get("".join(word.use), True)]
         comment = self.random.choice(open_)
         return Part(Role.COMMENT, Fixed(comment.english, comment.german))
 
@@ -187,7 +185,7 @@ class Narrator(Calendar):
         judged = group.tense is not Tense.FUTURE and group.modal in (None, CAN)
         manners = [manner for manner in verb.manners if judged or manner != "well"]
         if manners and known and self.chance(0.25):
-            adverb = modifiers.MANNER[self.random.choice(manners)]
+            adverb = lexicon.MANNER[self.random.choice(manners)]
             extra.append(Part(Role.MANNER, Fixed(adverb.english, adverb.german)))
         if len(extra) < spec.adverbials and "with" in verb.flags and self.chance(0.35):
             extra.append(Part(Role.COMPANION, Prepositional("with", "mit", Case.DATIVE, self.person(subject, True))))

@@ -7,7 +7,7 @@ from typing import Protocol
 from nmt.features.demo.grammar import english, german
 from nmt.features.demo.grammar.determiners import BARE, NOT_A, Determiner
 from nmt.features.demo.grammar.features import Agreement, Case, Gender, Order
-from nmt.features.demo.grammar.lexicon.entries import Adjective, Noun
+from nmt.features.demo.grammar.lexicon import Adjective, Noun
 from nmt.features.demo.grammar.words import Word, Words, merged, say, spelled, with_ending
 
 
@@ -123,7 +123,7 @@ class NounPhrase:
             return noun.german_plural + ("n" if dative else "")
         if case is Case.NOMINATIVE:
             return noun.german
-        if noun.weak:
+        if "weak" in noun.classes:
             return noun.german_plural
         if case is Case.GENITIVE and noun.gender is not Gender.FEMININE:
             return german.genitive(noun.german)

@@ -1,11 +1,11 @@
 """Build yes-or-no questions, and questions with a question word."""
 
+from nmt.features.demo.grammar import lexicon
 from nmt.features.demo.grammar.clause_spec import FUTURE, HABIT, MODAL, PAST, PAST_MODAL, PERFECT, TENSES, ClauseSpec
 from nmt.features.demo.grammar.clauses import Clause, Part, Role
 from nmt.features.demo.grammar.determiners import HOW_MANY, WHICH
 from nmt.features.demo.grammar.features import Agreement, Tense
-from nmt.features.demo.grammar.lexicon import verbs
-from nmt.features.demo.grammar.lexicon.entries import Verb
+from nmt.features.demo.grammar.lexicon import Verb
 from nmt.features.demo.grammar.phrases import Fixed, NounPhrase
 from nmt.features.demo.grammar.pronouns import Asked
 from nmt.features.demo.grammar.sentences import Sentence
@@ -15,7 +15,7 @@ from nmt.features.demo.grammar.verbgroup import VerbGroup
 
 TRANSITIVE = tuple(
     verb
-    for verb in verbs.ACTIVITIES
+    for verb in lexicon.ACTIVITIES
     if [complement.kind for complement in verb.complements] == ["acc"]
     and "person" in verb.subjects
     and verb.flags.isdisjoint({"state", "chance", "body"})
@@ -26,7 +26,7 @@ WHAT = Asked(Agreement(3, False), human=False, relative=False)
 ADVERBIAL = (Fixed("when", "wann"), Fixed("why", "warum"), Fixed("why", "warum"))
 LOCATED = tuple(
     verb
-    for verb in verbs.ACTIVITIES
+    for verb in lexicon.ACTIVITIES
     if verb.places and "person" in verb.subjects and verb.flags.isdisjoint({"chance", "state"})
 )
 WHERE = Fixed("where", "wo")

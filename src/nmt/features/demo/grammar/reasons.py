@@ -1,12 +1,12 @@
 """Build clauses that give the reasons of others."""
 
+from nmt.features.demo.grammar import lexicon
 from nmt.features.demo.grammar.choosing import THEY, YOU, is_each, possessive, pronoun
 from nmt.features.demo.grammar.clause_spec import PAST, PERFECT, TENSES, ClauseSpec
 from nmt.features.demo.grammar.clauses import Clause, Part, Role
 from nmt.features.demo.grammar.events import suits
 from nmt.features.demo.grammar.features import Tense
-from nmt.features.demo.grammar.lexicon import modifiers, verbs
-from nmt.features.demo.grammar.lexicon.entries import Verb
+from nmt.features.demo.grammar.lexicon import Verb
 from nmt.features.demo.grammar.phrases import Nominal
 from nmt.features.demo.grammar.pronouns import Pronoun
 from nmt.features.demo.grammar.questions import Questioner
@@ -14,17 +14,17 @@ from nmt.features.demo.grammar.sentences import BECAUSE, Linked
 from nmt.features.demo.grammar.states import VERY
 from nmt.features.demo.grammar.verbgroup import CAN, VerbGroup
 
-GOOD = tuple(verb for verb in verbs.ACTIVITIES if "good" in verb.flags)
-BAD = tuple(verb for verb in verbs.ACTIVITIES if "bad" in verb.flags)
-MOODS = {word.english: word for word in modifiers.ADJECTIVES}
+GOOD = tuple(verb for verb in lexicon.ACTIVITIES if "good" in verb.flags)
+BAD = tuple(verb for verb in lexicon.ACTIVITIES if "bad" in verb.flags)
+MOODS = {word.english: word for word in lexicon.ADJECTIVES}
 EASING = {"sleep": "tired", "rest": "tired", "eat": "hungry", "drink": "thirsty"}
 """Verbs that satisfy a need."""
 MISSING = {"drive": "car", "hike": "map", "write": "pen", "sign": "pen", "cut": "knife", "repair": "hammer"}
 MISSING |= {"photograph": "camera", "lock": "key", "travel": "passport", "fly": "passport", "park": "time"}
 """Verbs, and a thing that each of them requires."""
-SIGHTS = tuple(verbs.named(name) for name in ("visit", "meet", "work", "shop"))
+SIGHTS = tuple(lexicon.verb_named(name) for name in ("visit", "meet", "work", "shop"))
 ERRANDS = tuple(
-    verbs.named(name)
+    lexicon.verb_named(name)
     for name in (
         "read",
         "buy",
@@ -100,7 +100,7 @@ class Reasoner(Questioner):
         """Build a clause: someone ate because of hunger."""
         subject = self.agent(full=False)
         name, need = self.random.choice(list(EASING.items()))
-        first = self.clause(brief(), subject, verbs.named(name), PAST)
+        first = self.clause(brief(), subject, lexicon.verb_named(name), PAST)
         return Linked(first, BECAUSE, self.feeling(self.again(subject), Tense.PAST, (need,)), self.chance(0.3))
 
     def hindered(self) -> Linked:
@@ -117,11 +117,11 @@ class Reasoner(Questioner):
         if self.chance(0.3):
             verb = self.random.choice([verb for verb in SIGHTS if suits(subject, verb)])
             goal = self.town(True, True)
-            means = verbs.named(self.random.choice(("drive", "travel", "fly")))
+            means = lexicon.verb_named(self.random.choice(("drive", "travel", "fly")))
         else:
             verb = self.random.choice([verb for verb in ERRANDS if suits(subject, verb)])
             goal = self.place(verb.places, possessive(subject), True, within="place")
-            means = verbs.named("go")
+            means = lexicon.verb_named("go")
         time = self.time(mode, means, ClauseSpec(), False)
         parts = (Part(Role.DIRECTION, goal),)
         group = VerbGroup(means, TENSES[mode])

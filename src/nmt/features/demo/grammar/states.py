@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nmt.features.demo.grammar import english, german
+from nmt.features.demo.grammar import english, german, lexicon
 from nmt.features.demo.grammar.choosing import POSSESSIVES, adjectives, candidates
 from nmt.features.demo.grammar.clause_spec import PAST, STATE, ClauseSpec
 from nmt.features.demo.grammar.clauses import Clause, Part, Role
@@ -10,8 +10,7 @@ from nmt.features.demo.grammar.determiners import BARE, MANY, NO, SOME, THE, THI
 from nmt.features.demo.grammar.events import POSTURES, STATIVE, Narrator, suits
 from nmt.features.demo.grammar.features import Agreement, Case, Gender, Tense
 from nmt.features.demo.grammar.german import Declension
-from nmt.features.demo.grammar.lexicon import modifiers, nouns, verbs
-from nmt.features.demo.grammar.lexicon.entries import Adjective
+from nmt.features.demo.grammar.lexicon import Adjective
 from nmt.features.demo.grammar.phrases import Fixed, Nominal, NounPhrase, Prepositional
 from nmt.features.demo.grammar.pronouns import Pronoun, There
 from nmt.features.demo.grammar.things import SMALL_NUMERALS
@@ -22,10 +21,10 @@ AS_A_JOB = Determiner("a", "", "", Declension.STRONG, inflects=False, definite=F
 """He is a teacher: no article in German."""
 IT = Pronoun(Agreement(3, False, Gender.NEUTER))
 VERY = ("very", "sehr")
-LASTING = tuple(verb for verb in verbs.ALL if "long" in verb.flags)
-BUILT = tuple(verb for verb in verbs.ALL if "passive" in verb.flags)
+LASTING = tuple(verb for verb in lexicon.VERBS if "long" in verb.flags)
+BUILT = tuple(verb for verb in lexicon.VERBS if "passive" in verb.flags)
 FEELINGS = ("tired", "ill", "hungry", "thirsty", "happy", "sad", "angry", "worried", "nervous")
-HAVE = verbs.named("have")
+HAVE = lexicon.verb_named("have")
 COUNTED_THINGS = (
     "dentist",
     "baker",
@@ -68,7 +67,7 @@ class Describer(Narrator):
 
     def feeling(self, subject: Nominal, tense: Tense, feelings: tuple[str, ...]) -> Clause:
         """Build a clause: someone is tired."""
-        word = self.random.choice([word for word in modifiers.ADJECTIVES if word.english in feelings])
+        word = self.random.choice([word for word in lexicon.ADJECTIVES if word.english in feelings])
         return self.being(subject, word, tense, False)
 
     def being(
@@ -78,7 +77,7 @@ class Describer(Narrator):
         if negated or "absolute" in word.flags or (degree is VERY and self.chance(0.75)):
             degree = ("", "")
         phrase = Fixed(f"{degree[0]} {word.english}".strip(), f"{degree[1]} {word.german}".strip())
-        return Clause(subject, VerbGroup(verbs.BE, tense, negated=negated), (Part(Role.PREDICATE, phrase),))
+        return Clause(subject, VerbGroup(lexicon.BE, tense, negated=negated), (Part(Role.PREDICATE, phrase),))
 
     def quality(self) -> Clause:
         """Build a clause: the house is old; perhaps older than the church."""
@@ -95,7 +94,7 @@ class Describer(Narrator):
                 standard = NounPhrase(THE, self.random.choice(others))
                 more = Fixed(english.comparative(word.english), german.comparative(word.german))
                 parts = (Part(Role.PREDICATE, more), Part(Role.STANDARD, Than(standard), Case.NOMINATIVE))
-                return Clause(subject, VerbGroup(verbs.BE), parts)
+                return Clause(subject, VerbGroup(lexicon.BE), parts)
         living = bool(noun.classes & {"job", "person", "animal"})
         tense = Tense.PRESENT if living or self.chance(0.65) else Tense.PAST
         return self.being(subject, word, tense, self.chance(0.15))
@@ -108,10 +107,10 @@ class Describer(Narrator):
         part = Part(Role.PREDICATE, NounPhrase(AS_A_JOB, noun), Case.NOMINATIVE)
         choice = self.one_of({"is": 40, "was": 20, "will": 15, "wants": 25})
         group = {
-            "is": VerbGroup(verbs.BE),
-            "was": VerbGroup(verbs.BE, Tense.PAST),
-            "will": VerbGroup(verbs.BECOME, Tense.FUTURE),
-            "wants": VerbGroup(verbs.BECOME, modal=WANT_TO),
+            "is": VerbGroup(lexicon.BE),
+            "was": VerbGroup(lexicon.BE, Tense.PAST),
+            "will": VerbGroup(lexicon.BECOME, Tense.FUTURE),
+            "wants": VerbGroup(lexicon.BECOME, modal=WANT_TO),
         }[choice]
         return Clause(subject, group, (part,))
 
@@ -124,7 +123,7 @@ class Describer(Narrator):
         where = NounPhrase(self.random.choice((THIS, THE)), self.noun(("live",)))
         place = Part(Role.PLACE, Prepositional("in", "in", Case.DATIVE, where))
         tense = Tense.PRESENT if self.chance(0.7) else Tense.PAST
-        return Clause(There(plural), VerbGroup(verbs.EXIST, tense), (Part(Role.OBJECT, thing),), place)
+        return Clause(There(plural), VerbGroup(lexicon.EXIST, tense), (Part(Role.OBJECT, thing),), place)
 
     def posture(self) -> Clause:
         """Build a clause: something lies, stands or hangs somewhere."""
@@ -150,7 +149,7 @@ class Describer(Narrator):
         clause = self.clause(
             ClauseSpec(time=False, adverbials=1, front=0, negation=0, relatives=0), subject, verb, STATE
         )
-        number = self.random.choice(modifiers.NUMBER)
+        number = self.random.choice(lexicon.NUMBER)
         unit, einheit = self.random.choice((("years", "Jahren"), ("months", "Monaten"), ("weeks", "Wochen")))
         since = Fixed(f"for {number.english} {unit}", f"seit {number.german} {einheit}")
         if self.chance(0.3):
@@ -178,23 +177,24 @@ class Describer(Narrator):
         amount = self.random.choice((20, 25, 30, 40, 45, 50, 60, 75, 80, 90, 100, 120, 150, 200, 250, 300))
         price = Part(Role.OBJECT, Fixed(f"{amount} euros", f"{amount} Euro"))
         tense = Tense.PRESENT if plural or self.chance(0.6) else Tense.PAST  # they cost: English does not say when
-        return Clause(subject, VerbGroup(verbs.COST, tense), (price,))
+        return Clause(subject, VerbGroup(lexicon.COST, tense), (price,))
 
     def weather(self, tense: Tense, time: bool = True) -> Clause:
         """Build a clause: it rains."""
         use = {Tense.PAST: "past", Tense.FUTURE: "future"}.get(tense)
         parts: tuple[Part, ...] = ()
         if use and time and self.chance(0.6):
-            parts = (Part(Role.TIME, self.date(use, verbs.RAIN)),)
-        return Clause(IT, VerbGroup(self.random.choice((verbs.RAIN, verbs.RAIN, verbs.SNOW)), tense), parts)
+            parts = (Part(Role.TIME, self.date(use, lexicon.RAIN)),)
+        return Clause(IT, VerbGroup(self.random.choice((lexicon.RAIN, lexicon.RAIN, lexicon.SNOW)), tense), parts)
 
     def lack(self, subject: Nominal, tense: Tense, missing: str) -> Clause:
         """Build a clause: someone has no time."""
-        return Clause(subject, VerbGroup(HAVE, tense), (Part(Role.OBJECT, NounPhrase(NO, nouns.BY_ENGLISH[missing])),))
+        thing = NounPhrase(NO, lexicon.noun_named(missing))
+        return Clause(subject, VerbGroup(HAVE, tense), (Part(Role.OBJECT, thing),))
 
     def owning(self, subject: Nominal, owned: str) -> Clause:
         """Build a clause: someone has time."""
-        return Clause(subject, VerbGroup(HAVE), (Part(Role.OBJECT, NounPhrase(BARE, nouns.BY_ENGLISH[owned])),))
+        return Clause(subject, VerbGroup(HAVE), (Part(Role.OBJECT, NounPhrase(BARE, lexicon.noun_named(owned))),))
 
 
 QUALIFIED = [

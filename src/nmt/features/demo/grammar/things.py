@@ -1,5 +1,6 @@
 """Choose things and places that make sense in their place."""
 
+from nmt.features.demo.grammar import lexicon
 from nmt.features.demo.grammar.choosing import POSSESSIVES, UNIQUE, Chooser, candidates, possessive
 from nmt.features.demo.grammar.determiners import (
     BARE,
@@ -16,14 +17,13 @@ from nmt.features.demo.grammar.determiners import (
     numeral,
 )
 from nmt.features.demo.grammar.features import Case, Gender
-from nmt.features.demo.grammar.lexicon import modifiers
-from nmt.features.demo.grammar.lexicon.entries import Adjective, Noun
+from nmt.features.demo.grammar.lexicon import Adjective, Noun
 from nmt.features.demo.grammar.phrases import Name, Nominal, NounPhrase, Owned, Prepositional
 
-NUMERALS = tuple(numeral(number.english, number.german) for number in modifiers.NUMBER)
+NUMERALS = tuple(numeral(number.english, number.german) for number in lexicon.NUMBER)
 SMALL_NUMERALS = NUMERALS[:4]
-TOWNS = tuple(Name(town.english, town.german) for town in modifiers.TOWN)
-LANDS = tuple(Name(land.english, land.german) for land in modifiers.LAND)
+TOWNS = tuple(Name(town.english, town.german) for town in lexicon.TOWN)
+LANDS = tuple(Name(land.english, land.german) for land in lexicon.LAND)
 POSSESSABLE = frozenset(
     [
         "clothing",

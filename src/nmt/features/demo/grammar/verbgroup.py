@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from nmt.features.demo.grammar import english, german
 from nmt.features.demo.grammar.features import Agreement, Order, Tense
-from nmt.features.demo.grammar.lexicon.entries import Verb
+from nmt.features.demo.grammar.lexicon import Verb
 from nmt.features.demo.grammar.words import Word, Words
 
 
