@@ -11,20 +11,19 @@ from nmt.features.demo.grammar.determiners import (
     MANY,
     MY,
     NOT_A,
+    NUMERALS,
     OUR,
     THE,
     THIS,
     WHICH,
     A,
     Determiner,
-    numeral,
 )
 from nmt.features.demo.grammar.features import Agreement, Case, Tense
 from nmt.features.demo.grammar.lexicon import ADJECTIVES, noun_named, verb_named
-from nmt.features.demo.grammar.phrases import Fixed, Name, NounPhrase, Owned, Prepositional
-from nmt.features.demo.grammar.pronouns import Asked, There
+from nmt.features.demo.grammar.phrases import Asked, Fixed, Name, NounPhrase, Prepositional, Than, There, owned
 from nmt.features.demo.grammar.sentences import ALTHOUGH, AND, BECAUSE, BUT, IF, IN_ORDER_TO, THAT, TO, Linked, Sentence
-from nmt.features.demo.grammar.states import IT, Than
+from nmt.features.demo.grammar.states import IT
 from nmt.features.demo.grammar.verbgroup import CAN, HAVE_TO, LIKE_TO, WANT_TO, Modal, VerbGroup
 
 ADJECTIVE = {word.english: word for word in ADJECTIVES}
@@ -41,7 +40,7 @@ def does(verb: str, tense: Tense = Tense.PRESENT, modal: Modal | None = None, ne
     return VerbGroup(verb_named(verb), tense, modal, negated)
 
 
-def obj(phrase: NounPhrase | Owned) -> Part:
+def obj(phrase: NounPhrase) -> Part:
     return Part(Role.OBJECT, phrase)
 
 
@@ -140,7 +139,7 @@ STATEMENTS = [
         Clause(
             There(True),
             VerbGroup(lexicon.EXIST),
-            (obj(np(numeral("three", "drei"), "museum", True)),),
+            (obj(np(NUMERALS[1], "museum", True)),),
             Part(Role.PLACE, Prepositional("in", "in", Case.DATIVE, np(THIS, "city"))),
         ),
         "In this city there are three museums.",
@@ -164,7 +163,7 @@ STATEMENTS = [
         "Peter wohnt seit drei Jahren in Berlin.",
     ),
     (
-        Clause(SHE, does("wash", Tense.PAST), (obj(Owned(PETER, noun_named("car"))),)),
+        Clause(SHE, does("wash", Tense.PAST), (obj(owned(PETER, noun_named("car"))),)),
         "She washed Peter's car.",
         "Sie hat Peters Auto gewaschen.",
     ),

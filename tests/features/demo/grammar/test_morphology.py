@@ -4,7 +4,7 @@ import pytest
 
 from nmt.features.demo.grammar import english, german
 from nmt.features.demo.grammar.determiners import BARE, MANY, MY, NOT_A, SOME, THE, THIS, A, Determiner
-from nmt.features.demo.grammar.features import Agreement, Case, Order, Tense
+from nmt.features.demo.grammar.features import Agreement, Case, Language, Order, Tense
 from nmt.features.demo.grammar.lexicon import ADJECTIVES, BE, RAIN, noun_named, verb_named
 from nmt.features.demo.grammar.phrases import NounPhrase
 from nmt.features.demo.grammar.verbgroup import CAN, HAVE_TO, SHOULD, VerbGroup
@@ -63,7 +63,7 @@ def test_noun_phrases(
     determiner: Determiner, adjective: str, noun: str, plural: bool, case: Case, expected: str
 ) -> None:
     phrase = NounPhrase(determiner, noun_named(noun), plural, ADJECTIVE.get(adjective))
-    assert spelled(phrase.german(case)) == expected
+    assert spelled(phrase.render(Language.GERMAN, case)) == expected
 
 
 @pytest.mark.parametrize(

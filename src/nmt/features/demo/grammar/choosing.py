@@ -12,7 +12,10 @@ from nmt.features.demo.grammar.determiners import (
     HIS,
     MANY,
     MY,
+    NAMED,
+    NUMERALS,
     OUR,
+    POSSESSIVES,
     SOME,
     THE,
     THEIR,
@@ -20,16 +23,13 @@ from nmt.features.demo.grammar.determiners import (
     YOUR,
     A,
     Determiner,
-    numeral,
 )
 from nmt.features.demo.grammar.features import Agreement, Gender
 from nmt.features.demo.grammar.lexicon import Adjective, Noun
-from nmt.features.demo.grammar.phrases import Both, Name, Nominal, NounPhrase, Owned
-from nmt.features.demo.grammar.pronouns import Pronoun
+from nmt.features.demo.grammar.phrases import Both, Name, Nominal, NounPhrase, Pronoun, owned
 
 T = TypeVar("T")
-TWO, THREE = (numeral(number.english, number.german) for number in lexicon.NUMBER[:2])
-POSSESSIVES = (MY, YOUR, HIS, HER, OUR, THEIR)
+TWO, THREE = NUMERALS[:2]
 PERSONS = tuple(
     Pronoun(agreement)
     for agreement in (
@@ -108,14 +108,14 @@ class Chooser:
 
     def name(self) -> Name:
         """Draw a name of a person."""
-        name = self.random.choice([name for name in NAMES if name.english_name not in self.used])
-        self.used.add(name.english_name)
+        name = self.random.choice([name for name in NAMES if name.english not in self.used])
+        self.used.add(name.english)
         return name
 
     def man(self) -> Name:
         """Draw a name of a man."""
-        name = self.random.choice([name for name in MALE_NAMES if name.english_name not in self.used])
-        self.used.add(name.english_name)
+        name = self.random.choice([name for name in MALE_NAMES if name.english not in self.used])
+        self.used.add(name.english)
         return name
 
     def adjective(self, noun: Noun, probability: float) -> Adjective | None:
@@ -171,7 +171,7 @@ class Chooser:
         noun = self.noun(("family",), excluded)
         plural = "pl" in noun.classes
         if owner is None and self.chance(0.15):
-            return Owned(self.name(), noun, plural)
+            return owned(self.name(), noun, plural)
         return NounPhrase(owner or self.random.choice(POSSESSIVES), noun, plural)
 
     def person(self, subject: Nominal, generic: bool = False, kin: bool = True) -> Nominal:
@@ -208,8 +208,6 @@ def possessive(subject: Nominal) -> Determiner | None:
     agreement = subject.agreement
     if isinstance(subject, NounPhrase) and not agreement.plural:
         return {"he": HIS, "she": HER}.get(subject.noun.pronoun)
-    if isinstance(subject, Owned) and not agreement.plural:
-        return {"he": HIS, "she": HER}.get(subject.noun.pronoun)
     if agreement.plural:
         return OUR if agreement.person == 1 else THEIR
     if agreement.person < 3:
@@ -224,12 +222,12 @@ def is_each(subject: Nominal) -> bool:
 
 def is_young(subject: Nominal) -> bool:
     """Return whether the subject is a child."""
-    return isinstance(subject, NounPhrase | Owned) and "young" in subject.noun.classes
+    return isinstance(subject, NounPhrase) and "young" in subject.noun.classes
 
 
 def kin_owner(subject: Nominal) -> Determiner | None:
     """Return the possessive for relatives of the subject; groups get none, because they do not share a mother."""
-    crowd = isinstance(subject, NounPhrase) and subject.agreement.plural
+    crowd = isinstance(subject, NounPhrase) and subject.plural and subject.determiner is not NAMED
     return None if crowd else possessive(subject)
 
 
@@ -239,6 +237,6 @@ def pronoun(subject: Nominal) -> Pronoun | None:
         return subject
     if subject.agreement.plural:
         return THEY
-    if isinstance(subject, NounPhrase | Owned):
+    if isinstance(subject, NounPhrase):
         return {"he": HE, "she": SHE}.get(subject.noun.pronoun)
     return SHE if subject.agreement.gender is Gender.FEMININE else HE

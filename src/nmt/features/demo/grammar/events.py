@@ -25,8 +25,7 @@ from nmt.features.demo.grammar.dates import Calendar
 from nmt.features.demo.grammar.determiners import THE
 from nmt.features.demo.grammar.features import Case, Gender, Tense
 from nmt.features.demo.grammar.lexicon import Complement, Verb
-from nmt.features.demo.grammar.phrases import Fixed, Nominal, NounPhrase, Owned, Prepositional
-from nmt.features.demo.grammar.pronouns import Asked
+from nmt.features.demo.grammar.phrases import Asked, Fixed, Nominal, NounPhrase, Prepositional
 from nmt.features.demo.grammar.verbgroup import CAN, LIKE_TO, SHOULD, Modal, VerbGroup
 
 STATIVE = tuple(verb for verb in lexicon.ACTIVITIES if "state" in verb.flags)
@@ -181,7 +180,7 @@ class Narrator(Calendar):
         if not spec.adverbials:
             return extra
         verb = group.verb
-        known = all(getattr(part.phrase, "definite", True) for part in parts)
+        known = all(part.phrase.definite for part in parts)
         judged = group.tense is not Tense.FUTURE and group.modal in (None, CAN)
         manners = [manner for manner in verb.manners if judged or manner != "well"]
         if manners and known and self.chance(0.25):
@@ -204,7 +203,7 @@ class Narrator(Calendar):
             return []
         if negated:
             return [Part(Role.YET, Fixed("yet", "noch"))]
-        known = all(getattr(part.phrase, "definite", True) and part.role is not Role.MANNER for part in parts)
+        known = all(part.phrase.definite and part.role is not Role.MANNER for part in parts)
         return [Part(Role.ALREADY, Fixed("already", "schon"))] if known and self.chance(0.6) else []
 
     def with_relative(self, parts: list[Part]) -> list[Part]:
@@ -251,7 +250,7 @@ class Narrator(Calendar):
 
 def suits(subject: Nominal | None, verb: Verb) -> bool:
     """Return whether the verb makes sense with the subject; no subject counts as a person."""
-    if not isinstance(subject, NounPhrase | Owned):
+    if not isinstance(subject, NounPhrase):
         return "person" in verb.subjects or subject is None
     if "adult" in verb.flags and "young" in subject.noun.classes:
         return False

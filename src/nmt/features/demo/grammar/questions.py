@@ -6,8 +6,7 @@ from nmt.features.demo.grammar.clauses import Clause, Part, Role
 from nmt.features.demo.grammar.determiners import HOW_MANY, WHICH
 from nmt.features.demo.grammar.features import Agreement, Tense
 from nmt.features.demo.grammar.lexicon import Verb
-from nmt.features.demo.grammar.phrases import Fixed, NounPhrase
-from nmt.features.demo.grammar.pronouns import Asked
+from nmt.features.demo.grammar.phrases import Asked, Fixed, NounPhrase
 from nmt.features.demo.grammar.sentences import Sentence
 from nmt.features.demo.grammar.states import Describer
 from nmt.features.demo.grammar.things import COUNTABLE
@@ -92,7 +91,7 @@ class Questioner(Describer):
             adverbials=0,
             negation=0,
             relatives=0,
-            time=word.english_words == "why",
+            time=word.english == "why",
         )
         return self.fronted(self.event(spec), word)
 

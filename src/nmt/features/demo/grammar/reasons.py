@@ -7,8 +7,7 @@ from nmt.features.demo.grammar.clauses import Clause, Part, Role
 from nmt.features.demo.grammar.events import suits
 from nmt.features.demo.grammar.features import Tense
 from nmt.features.demo.grammar.lexicon import Verb
-from nmt.features.demo.grammar.phrases import Nominal
-from nmt.features.demo.grammar.pronouns import Pronoun
+from nmt.features.demo.grammar.phrases import Nominal, Pronoun
 from nmt.features.demo.grammar.questions import Questioner
 from nmt.features.demo.grammar.sentences import BECAUSE, Linked
 from nmt.features.demo.grammar.states import VERY

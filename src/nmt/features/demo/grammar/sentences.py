@@ -52,38 +52,43 @@ class Linked:
             second = self.second.english(f"{at}second.")
         second = (*say(self.connector.english, f"{at}connector"), *second)
         first = self.first.english(f"{at}first.", question)
-        if self.reversed:
-            return (*second, COMMA, *first)
-        return (*first, *([COMMA] if self.connector.english_comma else []), *second)
+        return self._joined(first, second, self.connector.english_comma)
 
     def german(self, order: Order, at: str = "") -> Words:
         """Return both clauses in German; `order` is that of the first."""
         connector = say(self.connector.german, f"{at}connector", f"{at}second.to")  # um belongs to zu
         second = (*connector, *self.second.german(self.connector.order, f"{at}second."))
+        first = self.first.german(self._order(order), f"{at}first.")
+        return self._joined(first, second, self.connector.german_comma)
+
+    def _joined(self, first: Words, second: Words, comma: bool) -> Words:
         if self.reversed:
-            return (*second, COMMA, *self.first.german(Order.FIRST, f"{at}first."))
-        first = self.first.german(order, f"{at}first.")
-        return (*first, *([COMMA] if self.connector.german_comma else []), *second)
+            return (*second, COMMA, *first)
+        return (*first, COMMA, *second) if comma else (*first, *second)
+
+    def _order(self, order: Order) -> Order:
+        return Order.FIRST if self.reversed else order
 
     def pairings(self, order: Order) -> Iterator[tuple[str, str, str]]:
         """Yield the pairings of all clauses."""
-        yield from self.first.pairings(Order.FIRST if self.reversed else order)
+        yield from self.first.pairings(self._order(order))
         yield from self.second.pairings(self.connector.order)
 
 
-def punctuate(words: Words, mark: str) -> Words:
+def _punctuate(words: Words, mark: str) -> Words:
     """Attach commas to words, without double and final ones, and the final mark; write the first letter large."""
-    found: Words = ()
+    found: list[Word] = []
     for word in words:
         if word != COMMA:
-            found = (*found, word)
+            found.append(word)
         elif not found[-1].text.endswith(","):
-            found = with_ending(found, ",")
-    first, *rest = (*found[:-1], found[-1]._replace(text=found[-1].text.rstrip(",") + mark))
-    return (first._replace(text=first.text[0].upper() + first.text[1:]), *rest)
+            found[-1:] = with_ending((found[-1],), ",")
+    found[-1] = found[-1]._replace(text=found[-1].text.rstrip(",") + mark)
+    found[0] = found[0]._replace(text=found[0].text[0].upper() + found[0].text[1:])
+    return tuple(found)
 
 
-def join_cannot(words: Words) -> Words:
+def _join_cannot(words: Words) -> Words:
     """Write `can` before `not` as one word with it."""
     found: list[Word] = []
     for word in words:
@@ -111,11 +116,11 @@ class Sentence:
 
     def english_words(self) -> Words:
         """Return the words of the English sentence, with punctuation."""
-        return punctuate(join_cannot(self.body.english("", self.question)), self._mark)
+        return _punctuate(_join_cannot(self.body.english("", self.question)), self._mark)
 
     def german_words(self) -> Words:
         """Return the words of the German sentence, with punctuation."""
-        return punctuate(self.body.german(self._order), self._mark)
+        return _punctuate(self.body.german(self._order), self._mark)
 
     @property
     def _mark(self) -> str:

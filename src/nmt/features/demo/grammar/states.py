@@ -1,24 +1,17 @@
 """Build clauses about states: being, having, lying, costing, raining."""
 
-from dataclasses import dataclass
-
 from nmt.features.demo.grammar import english, german, lexicon
-from nmt.features.demo.grammar.choosing import POSSESSIVES, adjectives, candidates
+from nmt.features.demo.grammar.choosing import adjectives, candidates
 from nmt.features.demo.grammar.clause_spec import PAST, STATE, ClauseSpec
 from nmt.features.demo.grammar.clauses import Clause, Part, Role
-from nmt.features.demo.grammar.determiners import BARE, MANY, NO, SOME, THE, THIS, A, Determiner
+from nmt.features.demo.grammar.determiners import AS_A_JOB, BARE, MANY, NO, POSSESSIVES, SOME, THE, THIS, A
 from nmt.features.demo.grammar.events import POSTURES, STATIVE, Narrator, suits
 from nmt.features.demo.grammar.features import Agreement, Case, Gender, Tense
-from nmt.features.demo.grammar.german import Declension
 from nmt.features.demo.grammar.lexicon import Adjective
-from nmt.features.demo.grammar.phrases import Fixed, Nominal, NounPhrase, Prepositional
-from nmt.features.demo.grammar.pronouns import Pronoun, There
+from nmt.features.demo.grammar.phrases import Fixed, Nominal, NounPhrase, Prepositional, Pronoun, Than, There
 from nmt.features.demo.grammar.things import SMALL_NUMERALS
 from nmt.features.demo.grammar.verbgroup import WANT_TO, VerbGroup
-from nmt.features.demo.grammar.words import Word, Words
 
-AS_A_JOB = Determiner("a", "", "", Declension.STRONG, inflects=False, definite=False)
-"""He is a teacher: no article in German."""
 IT = Pronoun(Agreement(3, False, Gender.NEUTER))
 VERY = ("very", "sehr")
 LASTING = tuple(verb for verb in lexicon.VERBS if "long" in verb.flags)
@@ -45,21 +38,6 @@ COUNTED_THINGS = (
     "school",
     "castle",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Than:
-    """The standard of a comparison."""
-
-    standard: Nominal
-
-    def english(self, case: Case, at: str = "") -> Words:
-        """Return `than` and the standard of comparison."""
-        return (Word("than", (f"{at}than",)), *self.standard.english(case, at))
-
-    def german(self, case: Case, at: str = "") -> Words:
-        """Return `als` and the standard, in the case of what is compared."""
-        return (Word("als", (f"{at}than",)), *self.standard.german(case, at))
 
 
 class Describer(Narrator):

@@ -1,26 +1,26 @@
 """Choose things and places that make sense in their place."""
 
 from nmt.features.demo.grammar import lexicon
-from nmt.features.demo.grammar.choosing import POSSESSIVES, UNIQUE, Chooser, candidates, possessive
+from nmt.features.demo.grammar.choosing import UNIQUE, Chooser, candidates, possessive
 from nmt.features.demo.grammar.determiners import (
     BARE,
     MANY,
     MEAL,
     NOT_A,
+    NUMERALS,
     OUR,
+    POSSESSIVES,
     SOME,
     THE,
     THEIR,
     THIS,
     A,
     Determiner,
-    numeral,
 )
 from nmt.features.demo.grammar.features import Case, Gender
 from nmt.features.demo.grammar.lexicon import Adjective, Noun
-from nmt.features.demo.grammar.phrases import Name, Nominal, NounPhrase, Owned, Prepositional
+from nmt.features.demo.grammar.phrases import Name, Nominal, NounPhrase, Prepositional, owned
 
-NUMERALS = tuple(numeral(number.english, number.german) for number in lexicon.NUMBER)
 SMALL_NUMERALS = NUMERALS[:4]
 TOWNS = tuple(Name(town.english, town.german) for town in lexicon.TOWN)
 LANDS = tuple(Name(land.english, land.german) for land in lexicon.LAND)
@@ -111,7 +111,7 @@ class Supplier(Chooser):
         shape = self.one_of(weights)
         plural = pair or shape in ("plural", "counted")
         if shape == "name":
-            return Owned(self.name(), noun, plural, adjective)
+            return owned(self.name(), noun, plural, adjective)
         if shape == "kin":
             return NounPhrase(THE, noun, plural, adjective, possessor=self.relation(self.random.choice(POSSESSIVES)))
         if shape == "owner":
