@@ -23,7 +23,7 @@ from nmt.features.demo.grammar.phrases import (
     Than,
     There,
 )
-from nmt.features.demo.grammar.sentences import AND, BUT, Linked, Sentence
+from nmt.features.demo.grammar.sentences import Connector, Linked, Sentence
 from nmt.features.demo.grammar.words import spelled
 from nmt.features.demo.verbs import verb_forms, verb_phrase
 from nmt.parsing.trees import Leaf, Node, Part, leaves, with_leaves
@@ -37,7 +37,7 @@ PARTICLES = {
 }  # fmt: skip
 """The phrases of particles; any other particle is a PRT."""
 TIME_ADVERBS = frozenset({"soon", "already", "yet", "home", "never", "perhaps"})
-COORDINATING = (AND, BUT)
+COORDINATING = (Connector.AND, Connector.BUT)
 NUMBERS = frozenset(number.english for number in NUMBER)
 
 
@@ -193,7 +193,6 @@ def _noun_phrase(phrase: NounPhrase) -> Node:
     tree = Node(label, (*_determiner(phrase), *rest, head))
     if phrase.relative is None:
         return tree
-    assert isinstance(phrase.relative, Clause)
     return Node("NP", (tree, relative_clause(phrase.relative)))
 
 

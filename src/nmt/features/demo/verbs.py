@@ -7,7 +7,6 @@ from nmt.features.demo.grammar.clauses import Clause
 from nmt.features.demo.grammar.features import Agreement, Tense
 from nmt.parsing.trees import Leaf, Node, Part
 
-MODALS = frozenset({"will", "can", "could", "should", "would"})
 PAST_TENSES = frozenset({Tense.PAST, Tense.PLUPERFECT, Tense.PASSIVE})
 
 
@@ -22,7 +21,7 @@ def verb_forms(clause: Clause, question: bool) -> tuple[list[Leaf], bool]:
 
 
 def _finite_tag(form: str, tense: Tense, agreement: Agreement) -> str:
-    if form in MODALS:
+    if form in english.MODALS:
         return "MD"
     if tense in PAST_TENSES:
         return "VBD"

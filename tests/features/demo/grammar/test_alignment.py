@@ -13,7 +13,7 @@ from nmt.features.demo.grammar.discourse import Author
 from nmt.features.demo.grammar.features import Case, Tense
 from nmt.features.demo.grammar.lexicon import NOUNS, Adjective, Adverb
 from nmt.features.demo.grammar.phrases import Fixed, NounPhrase
-from nmt.features.demo.grammar.sentences import IN_ORDER_TO, Linked, Sentence
+from nmt.features.demo.grammar.sentences import Connector, Linked, Sentence
 from nmt.features.demo.grammar.verbgroup import CAN, HAVE_TO
 from tests.features.demo.grammar.test_clauses import ANNA, HOME, TEACHER, YESTERDAY, does, np, obj, place
 
@@ -35,7 +35,7 @@ BY_HAND = [
             (Part(Role.RECIPIENT, ANNA, Case.DATIVE),)),
      "My mother's car belongs to Anna.", "Das Auto meiner Mutter gehört Anna.", "0-2 1-3 2p0 2-1 3-4 4p4 5-5"),
     (Linked(Clause(HE, does("drive", Tense.FUTURE), (HOME,), Part(Role.COMMENT, Fixed("of course", "natürlich"))),
-            IN_ORDER_TO, Clause(HE, does("open"), (obj(np(HIS, "window")),))),
+            Connector.IN_ORDER_TO, Clause(HE, does("open"), (obj(np(HIS, "window")),))),
      "Of course, he will drive home to open his window.",
      "Natürlich wird er nach Hause fahren, um sein Fenster aufzumachen.",
      "0p0 1p0 2-2 3-1 4-5 5p3 5p4 6p6 6-9 7-9 8-7 9-8"),

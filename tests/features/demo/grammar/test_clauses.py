@@ -22,7 +22,7 @@ from nmt.features.demo.grammar.determiners import (
 from nmt.features.demo.grammar.features import Agreement, Case, Tense
 from nmt.features.demo.grammar.lexicon import ADJECTIVES, noun_named, verb_named
 from nmt.features.demo.grammar.phrases import Asked, Fixed, Name, NounPhrase, Prepositional, Than, There, owned
-from nmt.features.demo.grammar.sentences import ALTHOUGH, AND, BECAUSE, BUT, IF, IN_ORDER_TO, THAT, TO, Linked, Sentence
+from nmt.features.demo.grammar.sentences import Connector, Linked, Sentence
 from nmt.features.demo.grammar.states import IT
 from nmt.features.demo.grammar.verbgroup import CAN, HAVE_TO, LIKE_TO, WANT_TO, Modal, VerbGroup
 
@@ -214,47 +214,62 @@ STATEMENTS = [
 LINKED = [
     (
         Linked(
-            Clause(TEACHER, does("come", Tense.PAST), (HOME,)), BECAUSE, Clause(HE, does("be", Tense.PAST), (TIRED,))
+            Clause(TEACHER, does("come", Tense.PAST), (HOME,)),
+            Connector.BECAUSE,
+            Clause(HE, does("be", Tense.PAST), (TIRED,)),
         ),
         "The teacher came home because he was tired.",
         "Der Lehrer ist nach Hause gekommen, weil er müde war.",
     ),
     (
-        Linked(Clause(ANNA, does("work", Tense.PAST)), ALTHOUGH, Clause(SHE, does("be", Tense.PAST), (TIRED,)), True),
+        Linked(
+            Clause(ANNA, does("work", Tense.PAST)),
+            Connector.ALTHOUGH,
+            Clause(SHE, does("be", Tense.PAST), (TIRED,)),
+            True,
+        ),
         "Although she was tired, Anna worked.",
         "Obwohl sie müde war, hat Anna gearbeitet.",
     ),
     (
-        Linked(Clause(SHE, does("believe")), THAT, Clause(PETER, does("open", Tense.PERFECT), (obj(np(THE, "door")),))),
+        Linked(
+            Clause(SHE, does("believe")),
+            Connector.THAT,
+            Clause(PETER, does("open", Tense.PERFECT), (obj(np(THE, "door")),)),
+        ),
         "She believes that Peter has opened the door.",
         "Sie glaubt, dass Peter die Tür aufgemacht hat.",
     ),
     (
-        Linked(Clause(HE, does("try", Tense.PAST)), TO, Clause(HE, does("open"), (obj(np(THE, "door")),))),
+        Linked(Clause(HE, does("try", Tense.PAST)), Connector.TO, Clause(HE, does("open"), (obj(np(THE, "door")),))),
         "He tried to open the door.",
         "Er hat versucht, die Tür aufzumachen.",
     ),
     (
         Linked(
             Clause(SHE, does("go", Tense.PAST), (place("to", "in", Case.ACCUSATIVE, "library", Role.DIRECTION),)),
-            IN_ORDER_TO,
+            Connector.IN_ORDER_TO,
             Clause(SHE, does("read"), (obj(np(A, "newspaper")),)),
         ),
         "She went to the library to read a newspaper.",
         "Sie ist in die Bibliothek gegangen, um eine Zeitung zu lesen.",
     ),
     (
-        Linked(Clause(PETER, does("sleep", Tense.FUTURE)), IF, Clause(IT, VerbGroup(lexicon.RAIN)), True),
+        Linked(Clause(PETER, does("sleep", Tense.FUTURE)), Connector.IF, Clause(IT, VerbGroup(lexicon.RAIN)), True),
         "If it rains, Peter will sleep.",
         "Wenn es regnet, wird Peter schlafen.",
     ),
     (
-        Linked(Clause(HE, does("swim", modal=WANT_TO)), BUT, Clause(IT, VerbGroup(lexicon.SNOW, Tense.PROGRESSIVE))),
+        Linked(
+            Clause(HE, does("swim", modal=WANT_TO)),
+            Connector.BUT,
+            Clause(IT, VerbGroup(lexicon.SNOW, Tense.PROGRESSIVE)),
+        ),
         "He wants to swim, but it is snowing.",
         "Er will schwimmen, aber es schneit.",
     ),
     (
-        Linked(Clause(ANNA, does("sing", Tense.PAST)), AND, Clause(PETER, does("dance", Tense.PAST))),
+        Linked(Clause(ANNA, does("sing", Tense.PAST)), Connector.AND, Clause(PETER, does("dance", Tense.PAST))),
         "Anna sang and Peter danced.",
         "Anna hat gesungen und Peter hat getanzt.",
     ),
@@ -342,6 +357,6 @@ def test_standard_of_comparison_follows_the_german_verb() -> None:
     )
     clause = Clause(np(THE, "castle"), does("be"), parts)
     assert Sentence(clause).german() == "Das Schloss ist älter als die Kirche."
-    claim = Sentence(Linked(Clause(SHE, does("say")), THAT, clause))
+    claim = Sentence(Linked(Clause(SHE, does("say")), Connector.THAT, clause))
     assert claim.english() == "She says that the castle is older than the church."
     assert claim.german() == "Sie sagt, dass das Schloss älter ist als die Kirche."

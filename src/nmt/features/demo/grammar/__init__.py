@@ -1,10 +1,11 @@
 """The embedded demo corpus: English and German sentences from a grammar, which need no download.
 
-`lexicon` holds the words and which of them combine. `german` and `english` inflect words. `phrases`, `verbgroup`,
-`clauses` and `sentences` are the nodes of a sentence's tree; each renders itself in both languages, in `words` that
-know what they express, so that `alignment` can link them. `choosing`, `things`, `dates`, `events`, `states`,
-`questions`, `reasons` and `discourse` build random trees: each extends the class of the one before, and the last is
-`Author`. `holdout` decides which combinations are kept out of the training text.
+`lexicon` reads the tables of words and of which of them combine. `german` and `english` inflect words. `phrases`,
+`verbgroup`, `clauses` and `sentences` are the nodes of a sentence's tree; each renders itself in both languages, in
+`words` that know what they express, so that `alignment` can link them. `modes` lists what is decided about a clause
+before its words. `choosing`, `things`, `events`, `states`, `questions`, `reasons` and `discourse` build random trees:
+each extends the class of the one before, and the last is `Author`. `holdout` decides which combinations are kept out of
+the training text.
 """
 
 import hashlib

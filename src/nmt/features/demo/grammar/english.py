@@ -6,6 +6,7 @@ VOWELS = "aeiou"
 DOUBLING = {"forget", "begin"}
 """Verbs of more than one syllable that double their last consonant."""
 GERUNDS = {"lie": "lying", "travel": "travelling"}
+MODALS = frozenset({"will", "can", "could", "should", "would"})
 FORMS_OF_DO = ("do", "does", "did")
 CONSONANT_SOUND = ("university", "uni", "use", "euro", "one")
 VOWEL_SOUND = ("hour", "honest")
@@ -54,19 +55,16 @@ def gerund(base: str) -> str:
     return base + base[-1] * _doubles(base) + "ing"
 
 
-def be_present(agreement: Agreement) -> str:
-    """Return am, are or is."""
-    return "are" if agreement.plural else ("am", "are", "is")[agreement.person - 1]
-
-
 def be_past(agreement: Agreement) -> str:
     """Return was or were."""
     return "were" if agreement.plural or agreement.person == 2 else "was"
 
 
 def present(base: str, agreement: Agreement) -> str:
-    """Return the present of any verb but be."""
-    return third_person(base) if agreement.third_singular else base
+    """Return the present of a verb; modals do not inflect."""
+    if base == "be":
+        return "are" if agreement.plural else ("am", "are", "is")[agreement.person - 1]
+    return third_person(base) if agreement.third_singular and base not in MODALS else base
 
 
 def do_support(tense: Tense, agreement: Agreement) -> str:

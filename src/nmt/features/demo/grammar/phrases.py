@@ -1,14 +1,16 @@
 """Phrases: noun phrases, names, pronouns, prepositional phrases and adverbs, which render themselves in a language."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from nmt.features.demo.grammar import english, german
 from nmt.features.demo.grammar.determiners import NAMED, NOT_A, Determiner
-from nmt.features.demo.grammar.features import Agreement, Case, Gender, Language, Order
+from nmt.features.demo.grammar.features import Agreement, Case, Gender, Language
 from nmt.features.demo.grammar.lexicon import Adjective, Noun
 from nmt.features.demo.grammar.words import Word, Words, merged, say, spelled, with_ending
+
+if TYPE_CHECKING:
+    from nmt.features.demo.grammar.clauses import Clause
 
 
 class Phrase(Protocol):
@@ -43,19 +45,6 @@ class Nominal(Phrase, Protocol):
         """Person, number and gender."""
 
 
-class RelativeClause(Protocol):
-    """A clause that modifies a noun; `nmt.features.demo.grammar.clauses.Clause` is one."""
-
-    def english(self, at: str = "") -> Words:
-        """Return the clause in English."""
-
-    def german(self, order: Order, at: str = "") -> Words:
-        """Return the clause in German, in this order."""
-
-    def pairings(self, order: Order) -> Iterator[tuple[str, str, str]]:
-        """Yield the combinations of words and frames that may be held out."""
-
-
 @dataclass(frozen=True, slots=True)
 class NounPhrase(Phrase):
     """Determiner, adjective and noun, with an optional possessor and relative clause.
@@ -68,7 +57,7 @@ class NounPhrase(Phrase):
     plural: bool = False
     adjective: Adjective | None = None
     possessor: Nominal | None = None
-    relative: RelativeClause | None = None
+    relative: "Clause | None" = None
 
     @property
     def agreement(self) -> Agreement:

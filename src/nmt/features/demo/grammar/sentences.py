@@ -2,37 +2,41 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 
 from nmt.features.demo.grammar.clauses import Clause
 from nmt.features.demo.grammar.features import Order
 from nmt.features.demo.grammar.words import COMMA, Word, Words, merged, say, spelled, with_ending
 
 
-@dataclass(frozen=True, slots=True)
-class Connector:
-    """A word that joins a second clause to the first; `order` is the German order of the second."""
+class Connector(Enum):
+    """A word that joins a second clause to the first, in both languages; `order` is the German order of the second."""
 
-    english: str
-    german: str
-    order: Order = Order.LAST
-    english_comma: bool = False
-    german_comma: bool = True
+    AND = "and", "und", Order.SECOND, False, False
+    BUT = "but", "aber", Order.SECOND, True
+    BECAUSE = "because", "weil"
+    ALTHOUGH = "although", "obwohl"
+    IF = "if", "wenn"
+    WHEN = "when", "als"
+    """Only for the past: the present uses `if`."""
+    WHILE = "while", "während"
+    BEFORE = "before", "bevor"
+    AFTER = "after", "nachdem"
+    THAT = "that", "dass"
+    WHETHER = "whether", "ob"
+    TO = "", "", Order.ZU
+    IN_ORDER_TO = "", "um", Order.ZU
 
-
-AND = Connector("and", "und", Order.SECOND, german_comma=False)
-BUT = Connector("but", "aber", Order.SECOND, english_comma=True)
-BECAUSE = Connector("because", "weil")
-ALTHOUGH = Connector("although", "obwohl")
-IF = Connector("if", "wenn")
-WHEN = Connector("when", "als")
-"""Only for the past: the present uses `if`."""
-WHILE = Connector("while", "während")
-BEFORE = Connector("before", "bevor")
-AFTER = Connector("after", "nachdem")
-THAT = Connector("that", "dass")
-WHETHER = Connector("whether", "ob")
-TO = Connector("", "", Order.ZU)
-IN_ORDER_TO = Connector("", "um", Order.ZU)
+    def __init__(
+        self,
+        english: str,
+        german: str,
+        order: Order = Order.LAST,
+        english_comma: bool = False,
+        german_comma: bool = True,
+    ) -> None:
+        self.english, self.german, self.order = english, german, order
+        self.english_comma, self.german_comma = english_comma, german_comma
 
 
 @dataclass(frozen=True, slots=True)

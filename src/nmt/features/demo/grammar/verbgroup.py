@@ -14,18 +14,13 @@ from nmt.features.demo.grammar.words import Word, Words
 class Modal:
     """A modal verb. English has true modals (can) and periphrases (has to); German has modals, and gern."""
 
-    present: str
+    english: str
     """The finite word of a true modal; the base of a modal that inflects (have, want, like, be)."""
     past: str
     rest: tuple[str, ...]
     """English words between the finite word and the infinitive."""
     german: str
     """Infinitive; empty if German uses gern instead."""
-
-    @property
-    def inflects(self) -> bool:
-        """Whether the English modal is an ordinary verb with `to`."""
-        return self.rest == ("to",)
 
 
 CAN = Modal("can", "could", (), "können")
@@ -37,14 +32,6 @@ MAY = Modal("be", "was", ("allowed", "to"), "dürfen")
 LIKE_TO = Modal("like", "liked", ("to",), "")
 PRETERITE_FORM = ("sollen", "möchten")
 """Modals used in sollte and möchte, whatever the tense."""
-
-
-class EnglishChain(NamedTuple):
-    """The English verb forms; `base` is set if negation and questions need `do`."""
-
-    finite: str
-    rest: tuple[str, ...] = ()
-    base: str = ""
 
 
 class GermanBracket(NamedTuple):
@@ -76,59 +63,42 @@ class VerbGroup:
     def _keeps_preterite(self) -> bool:
         return self.verb.german[0] in ("sein", "haben") or self.verb.english[0] == "be"
 
-    def english_chain(self, agreement: Agreement) -> EnglishChain:  # noqa: PLR0911
-        """Return the English verb forms for a subject."""
-        base, past, participle = self.verb.english
-        if self.modal:
-            return self._english_modal(self.modal, agreement)
-        match self.tense:
-            case Tense.PRESENT if base == "be":
-                return EnglishChain(english.be_present(agreement))
-            case Tense.PRESENT:
-                return EnglishChain(english.present(base, agreement), (), base)
-            case Tense.PAST if base == "be":
-                return EnglishChain(english.be_past(agreement))
-            case Tense.PAST:
-                return EnglishChain(past, (), base)
-            case Tense.PERFECT:
-                return EnglishChain(english.present("have", agreement), (participle,))
-            case Tense.PLUPERFECT:
-                return EnglishChain("had", (participle,))
-            case Tense.FUTURE:
-                return EnglishChain("will", (base,))
-            case Tense.PROGRESSIVE:
-                return EnglishChain(english.be_present(agreement), (english.gerund(base),))
-            case Tense.SINCE:
-                return EnglishChain(english.present("have", agreement), ("been", english.gerund(base)))
-            case Tense.PASSIVE:
-                return EnglishChain(english.be_past(agreement), (participle,))
-
-    def _english_modal(self, modal: Modal, agreement: Agreement) -> EnglishChain:
-        past = self.tense is Tense.PAST
-        rest = (*modal.rest, self.verb.english[0])
-        if modal is MAY:
-            return EnglishChain(english.be_past(agreement) if past else english.be_present(agreement), rest)
-        if not modal.inflects:
-            return EnglishChain(modal.past if past else modal.present, rest)
-        return EnglishChain(modal.past if past else english.present(modal.present, agreement), rest, modal.present)
-
-    def english_forms(self, agreement: Agreement, inverted: bool) -> tuple[list[str], bool]:
+    def english_forms(self, agreement: Agreement, inverted: bool) -> tuple[list[str], bool]:  # noqa: PLR0911
         """Return the English verb forms, with do if they need it, and whether the first is an operator.
 
         Negation and adverbs follow an operator; it also changes places with the subject, which is then `inverted`.
         """
-        chain = self.english_chain(agreement)
-        if chain.base and (inverted or self.negated):
-            return [english.do_support(self.tense, agreement), chain.base, *chain.rest], True
-        return [chain.finite, *chain.rest], not chain.base
+        base, past, participle = self.verb.english
+        rest: tuple[str, ...] = ()
+        if self.modal:
+            rest, base, past = (*self.modal.rest, base), self.modal.english, self.modal.past
+        else:
+            match self.tense:
+                case Tense.PERFECT:
+                    return [english.present("have", agreement), participle], True
+                case Tense.PLUPERFECT:
+                    return ["had", participle], True
+                case Tense.FUTURE:
+                    return ["will", base], True
+                case Tense.PROGRESSIVE:
+                    return [english.present("be", agreement), english.gerund(base)], True
+                case Tense.SINCE:
+                    return [english.present("have", agreement), "been", english.gerund(base)], True
+                case Tense.PASSIVE:
+                    return [english.be_past(agreement), participle], True
+        operator = base == "be" or base in english.MODALS
+        if not operator and (inverted or self.negated):
+            return [english.do_support(self.tense, agreement), base, *rest], True
+        if self.tense is Tense.PAST:
+            return [english.be_past(agreement) if base == "be" else past, *rest], operator
+        return [english.present(base, agreement), *rest], operator
 
     def english_words(self, forms: Sequence[str], at: str) -> Words:
         """Return the English verb forms as words."""
         *before, verb = forms
         named = []
         for place, form in enumerate(before):
-            supporting = place == 0 and form in english.FORMS_OF_DO
-            if not self.modal or supporting:
+            if not self.modal or (place == 0 and form in english.FORMS_OF_DO):
                 named.append(self._auxiliary_word(form, at))
             elif form == "to":
                 named.append(Word(form, (), f"{at}modal"))
@@ -142,28 +112,23 @@ class VerbGroup:
     def _german_bracket(self, agreement: Agreement) -> GermanBracket:  # noqa: PLR0911
         infinitive, third, participle = self.verb.german
         whole = self.verb.prefix + infinitive
+        auxiliary = "sein" if "sein" in self.verb.flags else "haben"
         if self.modal and self.modal.german:
             preterite = self.modal.german in PRETERITE_FORM or self.tense is Tense.PAST
-            form = german.preterite if preterite else german.present
-            return GermanBracket(form(self.modal.german, agreement), whole)
+            inflect = german.preterite if preterite else german.present
+            return GermanBracket(inflect(self.modal.german, agreement), whole)
         match self.tense:
             case Tense.PAST if self._keeps_preterite:
                 return GermanBracket(german.preterite(infinitive, agreement))
             case Tense.PAST | Tense.PERFECT:
-                return GermanBracket(german.present(self._auxiliary, agreement), participle)
+                return GermanBracket(german.present(auxiliary, agreement), participle)
             case Tense.PLUPERFECT:
-                return GermanBracket(german.preterite(self._auxiliary, agreement), participle)
+                return GermanBracket(german.preterite(auxiliary, agreement), participle)
             case Tense.FUTURE:
                 return GermanBracket(german.present("werden", agreement), whole)
             case Tense.PASSIVE:
                 return GermanBracket(german.preterite("werden", agreement), participle)
-            case _:
-                finite = german.present(infinitive, agreement, third, self.verb.du)
-                return GermanBracket(finite, prefix=self.verb.prefix)
-
-    @property
-    def _auxiliary(self) -> str:
-        return "sein" if "sein" in self.verb.flags else "haben"
+        return GermanBracket(german.present(infinitive, agreement, third, self.verb.du), prefix=self.verb.prefix)
 
     def german_order(self, agreement: Agreement, order: Order, at: str = "") -> tuple[Words, Words]:
         """Return the words that open and close the German verb bracket."""

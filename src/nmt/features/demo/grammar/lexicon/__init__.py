@@ -202,6 +202,7 @@ def verb_named(name: str) -> Verb:
     return next(verb for verb in VERBS if verb.base == name.replace("_", " "))
 
 
+@cache
 def verbs_with(flag: str) -> tuple[Verb, ...]:
     """Return the verbs of activities with a flag."""
     return tuple(verb for verb in ACTIVITIES if flag in verb.flags)
