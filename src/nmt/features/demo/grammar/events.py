@@ -1,7 +1,7 @@
 """Build clauses about events: a verb with a possible tense, its objects, and adverbials that suit both."""
 
-from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 
 from nmt.features.demo.grammar import lexicon
 from nmt.features.demo.grammar.choosing import is_each, is_woman, is_young, kin_owner, possessive
@@ -29,7 +29,7 @@ class Narrator(Supplier):
 
     def event(self, spec: ClauseSpec) -> Clause:
         """Build a clause: someone does something."""
-        mode = self.one_of({mode: mode.weight for mode in spec.modes})
+        (mode,) = self.random.choices(spec.modes, [mode.weight for mode in spec.modes])
         barred = (*mode.barred, "chance") if spec.planned else mode.barred
         verb = spec.verb or self.suitable(spec.subject, barred, spec.scene)
         return self.clause(spec, spec.subject or self.doer(verb, mode, spec.question), verb, mode)
@@ -43,17 +43,11 @@ class Narrator(Supplier):
                 return subject
         return self.subject(verb.subjects, full=True)
 
-    def suitable(self, subject: Nominal | None, barred: Iterable[str] = ("chance", "thing"), scene: str = "") -> Verb:
+    def suitable(self, subject: Nominal | None, barred: tuple[str, ...] = ("chance", "thing"), scene: str = "") -> Verb:
         """Draw a verb of an event, without these flags, that makes sense with the subject."""
-        pool = [
-            verb
-            for verb in EVENTFUL
-            if (not scene or scene in verb.flags)
-            and verb.flags.isdisjoint(barred)
-            and verb.name not in self.used
-            and suits(subject, verb)
-        ]
-        verb = self.any_of(pool)
+        verb = self.any_of(
+            [verb for verb in _eventful(barred, scene) if verb.name not in self.used and suits(subject, verb)]
+        )
         self.used.add(verb.name)
         return verb
 
@@ -192,6 +186,12 @@ class Narrator(Supplier):
         verb = self.suitable(phrase)
         draft = self.clause(plain(adverbials=1), phrase, verb, self.one_of({Mode.PAST: 3, Mode.PERFECT: 1}))
         return replace(draft, subject=Asked(phrase.agreement, True, True))
+
+
+@cache
+def _eventful(barred: tuple[str, ...], scene: str) -> tuple[Verb, ...]:
+    """Return the verbs of events without these flags, and of this scene if there is one."""
+    return tuple(verb for verb in EVENTFUL if verb.flags.isdisjoint(barred) and (not scene or scene in verb.flags))
 
 
 def takes_object(verb: Verb) -> bool:

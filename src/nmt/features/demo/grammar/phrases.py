@@ -16,17 +16,13 @@ if TYPE_CHECKING:
 class Phrase(Protocol):
     """Anything that fills a place in a clause."""
 
-    __slots__ = ()
-
     @property
     def light(self) -> bool:
         """Whether the phrase is a pronoun, which German places early."""
-        return False
 
     @property
     def definite(self) -> bool:
         """Whether the phrase refers to something known, which German places before the unknown."""
-        return True
 
     def render(self, language: Language, case: Case, at: str = "") -> Words:
         """Return the phrase in a language; `at` is the path of its place, with a dot at its end.
@@ -38,15 +34,29 @@ class Phrase(Protocol):
 class Nominal(Phrase, Protocol):
     """A phrase that can be a subject or an object."""
 
-    __slots__ = ()
-
     @property
     def agreement(self) -> Agreement:
         """Person, number and gender."""
 
 
+class Full:
+    """What most phrases have in common. It is no protocol, because `isinstance` takes long for these."""
+
+    __slots__ = ()
+
+    @property
+    def light(self) -> bool:
+        """A full phrase is not light."""
+        return False
+
+    @property
+    def definite(self) -> bool:
+        """A phrase is definite unless its determiner is not."""
+        return True
+
+
 @dataclass(frozen=True, slots=True)
-class NounPhrase(Phrase):
+class NounPhrase(Full):
     """Determiner, adjective and noun, with an optional possessor and relative clause.
 
     In German the possessor follows the noun unless it is a name, for which the determiner is `NAMED`.
@@ -127,7 +137,7 @@ class NounPhrase(Phrase):
 
 
 @dataclass(frozen=True, slots=True)
-class Name(Phrase):
+class Name(Full):
     """The name of a person or a place; it does not inflect."""
 
     english: str
@@ -150,7 +160,7 @@ def owned(owner: Name, noun: Noun, plural: bool = False, adjective: Adjective | 
 
 
 @dataclass(frozen=True, slots=True)
-class Both(Phrase):
+class Both(Full):
     """Two nominals joined by and."""
 
     first: Nominal
@@ -169,7 +179,7 @@ class Both(Phrase):
 
 
 @dataclass(frozen=True, slots=True)
-class Pronoun(Phrase):
+class Pronoun(Full):
     """A personal pronoun."""
 
     agreement: Agreement
@@ -189,7 +199,7 @@ class Pronoun(Phrase):
 
 
 @dataclass(frozen=True, slots=True)
-class There(Phrase):
+class There(Full):
     """The subject of `there is` and `es gibt`; the English verb agrees with the object, the German one with es."""
 
     plural: bool
@@ -210,7 +220,7 @@ class There(Phrase):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Phrase):
+class Asked(Full):
     """An interrogative or relative pronoun: who, what, whom, that."""
 
     agreement: Agreement
@@ -228,7 +238,7 @@ class Asked(Phrase):
 
 
 @dataclass(frozen=True, slots=True)
-class Than(Phrase):
+class Than(Full):
     """The standard of a comparison."""
 
     standard: Nominal
@@ -239,7 +249,7 @@ class Than(Phrase):
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed(Phrase):
+class Fixed(Full):
     """Words that do not change with the case: adverbs, clock times, numbers.
 
     Word by word they mean the same if both languages have the same number of words; otherwise only as a whole.
@@ -260,7 +270,7 @@ class Fixed(Phrase):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepositional(Phrase):
+class Prepositional(Full):
     """A preposition with the case it governs and its nominal."""
 
     english: str
