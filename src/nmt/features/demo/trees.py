@@ -6,17 +6,26 @@ from pathlib import Path
 
 from nmt.features.demo import verbs
 from nmt.features.demo.grammar import english
-from nmt.features.demo.grammar.clauses import BEFORE_MAIN_VERB, ENGLISH_RANK, SEPARABLE_PARTICLES, Clause, Role
+from nmt.features.demo.grammar.clauses import BEFORE_MAIN_VERB, SEPARABLE_PARTICLES, Clause, Role
 from nmt.features.demo.grammar.clauses import Part as ClausePart
-from nmt.features.demo.grammar.determiners import HOW_MANY, NOT_A, WHICH
-from nmt.features.demo.grammar.features import Case, Order
-from nmt.features.demo.grammar.lexicon.modifiers import NUMBER
-from nmt.features.demo.grammar.phrases import Both, Fixed, Name, NounPhrase, Owned, Phrase, Prepositional
-from nmt.features.demo.grammar.pronouns import Asked, Pronoun, There
-from nmt.features.demo.grammar.sentences import AND, BUT, Linked, Sentence
-from nmt.features.demo.grammar.states import Than
+from nmt.features.demo.grammar.determiners import HOW_MANY, WHICH
+from nmt.features.demo.grammar.features import Case, Language, Order
+from nmt.features.demo.grammar.lexicon import NUMBER
+from nmt.features.demo.grammar.phrases import (
+    Asked,
+    Both,
+    Fixed,
+    Name,
+    NounPhrase,
+    Phrase,
+    Prepositional,
+    Pronoun,
+    Than,
+    There,
+)
+from nmt.features.demo.grammar.sentences import Connector, Linked, Sentence
 from nmt.features.demo.grammar.words import spelled
-from nmt.features.demo.verbs import is_operator, verb_forms, verb_phrase
+from nmt.features.demo.verbs import verb_forms, verb_phrase
 from nmt.parsing.trees import Leaf, Node, Part, leaves, with_leaves
 
 DETERMINERS = frozenset({"the", "a", "an", "this", "these", "every", "any", "no", "some", "all"})
@@ -28,7 +37,7 @@ PARTICLES = {
 }  # fmt: skip
 """The phrases of particles; any other particle is a PRT."""
 TIME_ADVERBS = frozenset({"soon", "already", "yet", "home", "never", "perhaps"})
-COORDINATING = (AND, BUT)
+COORDINATING = (Connector.AND, Connector.BUT)
 NUMBERS = frozenset(number.english for number in NUMBER)
 
 
@@ -70,7 +79,7 @@ def _subordinate(linked: Linked) -> Node:
 
 def _clause(clause: Clause, question: bool = False, extra: Sequence[Part] = ()) -> Node:
     """Return the tree of a clause; `extra` are parts at the end of its innermost verb phrase."""
-    verbs = verb_forms(clause, question)
+    verbs, operator = verb_forms(clause, question)
     adverbs: list[Part] = [_part(part) for part in clause.parts if part.role in BEFORE_MAIN_VERB]
     negation: list[Part] = [Leaf("RB", "not")] if clause.group.negated else []
     tail = [*_tail(clause), *extra]
@@ -80,8 +89,7 @@ def _clause(clause: Clause, question: bool = False, extra: Sequence[Part] = ()) 
         rest = [verb_phrase(verbs[1:], [], tail)] if len(verbs) > 1 else tail
         inverted = Node("SQ", (verbs[0], subject, *negation, *adverbs, *rest))
         return Node("SBARQ", (*front, inverted)) if front else inverted
-    simple = not is_operator(clause, verbs)
-    phrase = verb_phrase(verbs, [] if simple else [*negation, *adverbs], tail, before=adverbs if simple else [])
+    phrase = verb_phrase(verbs, [*negation, *adverbs] if operator else [], tail, before=[] if operator else adverbs)
     subject = _phrase(clause.subject, Case.NOMINATIVE)
     if question:
         return Node("SBARQ", (subject, Node("SQ", (phrase,))))
@@ -104,12 +112,12 @@ def _front(clause: Clause) -> tuple[Part, ...]:
 def _tail(clause: Clause) -> list[Part]:
     """Return what follows the last verb: the particle and the parts in their English order."""
     later = [part for part in clause.parts if part.role not in BEFORE_MAIN_VERB]
-    parts = sorted(later, key=lambda part: ENGLISH_RANK[part.role])
+    parts = sorted(later, key=lambda part: part.role.english_rank)
     trees = list(_merge_standards(parts))
     particle = clause.group.verb.particle
     if not particle:
         return trees
-    if particle in SEPARABLE_PARTICLES and parts and getattr(parts[0].phrase, "light", False):
+    if particle in SEPARABLE_PARTICLES and parts and parts[0].phrase.light:
         return [trees[0], _particle(particle), *trees[1:]]
     if PARTICLES.get(particle) == "PP" and parts and parts[0].role is Role.OBJECT:
         return [Node("PP", (Leaf("TO" if particle == "to" else "IN", particle), trees[0])), *trees[1:]]
@@ -121,7 +129,7 @@ def _merge_standards(parts: Sequence[ClausePart]) -> Iterator[Part]:
     standard = next((part for part in parts if part.role is Role.STANDARD), None)
     for part in parts:
         if part.role is Role.PREDICATE and standard is not None:
-            more = _adjectives(spelled(part.phrase.english(Case.NOMINATIVE)), compared=True)
+            more = _adjectives(_spelled(part.phrase, Case.NOMINATIVE), compared=True)
             yield Node("ADJP", (more, _part(standard)))
         elif part.role is not Role.STANDARD:
             yield _part(part)
@@ -138,7 +146,7 @@ def _particle(particle: str) -> Node:
 def _part(part: ClausePart) -> Node:
     case = Case.NOMINATIVE if part.role is Role.PREDICATE else Case.ACCUSATIVE
     if isinstance(part.phrase, Fixed):
-        return _fixed(part.role, part.phrase.english_words)
+        return _fixed(part.role, part.phrase.english)
     tree = _phrase(part.phrase, case)
     return Node("PP", (Leaf("TO", "to"), tree)) if part.role is Role.SHIFTED else tree
 
@@ -148,59 +156,54 @@ def _phrase(phrase: Phrase, case: Case) -> Node:  # noqa: PLR0911
     match phrase:
         case NounPhrase():
             return _noun_phrase(phrase)
-        case Owned():
-            owner = Node("NP", (*_phrase(phrase.owner, case).children, Leaf("POS", "'s")))
-            return Node("NP", (owner, *_adjective(phrase), *_noun(phrase)))
         case Name():
-            return Node("NP", tuple(Leaf("NNP", word) for word in phrase.english_name.split()))
+            return Node("NP", tuple(Leaf("NNP", word) for word in phrase.english.split()))
         case Both():
             return Node("NP", (_phrase(phrase.first, case), Leaf("CC", "and"), _phrase(phrase.second, case)))
         case Prepositional():
             nominal = phrase.nominal
-            inner = _time(nominal.english_words) if isinstance(nominal, Fixed) else _phrase(nominal, Case.ACCUSATIVE)
-            word = phrase.english_preposition
+            inner = _time(nominal.english) if isinstance(nominal, Fixed) else _phrase(nominal, Case.ACCUSATIVE)
+            word = phrase.english
             if not word:  # German needs a preposition, and English does not: remember someone
                 return inner
             return Node("PP", (Leaf("TO" if word == "to" else "IN", word), inner))
         case Than():
             return Node("PP", (Leaf("IN", "than"), _phrase(phrase.standard, case)))
         case Pronoun():
-            return Node("NP", (Leaf("PRP", spelled(phrase.english(case))),))
+            return Node("NP", (Leaf("PRP", _spelled(phrase, case)),))
         case There():
             return Node("NP", (Leaf("EX", "there"),))
         case Asked():
             tag = "WDT" if phrase.relative and not phrase.human else "WP"
-            return Node("WHNP", (Leaf(tag, spelled(phrase.english(case))),))
+            return Node("WHNP", (Leaf(tag, _spelled(phrase, case)),))
         case _:
             raise TypeError(f"a {type(phrase).__name__} has no tree")
 
 
+def _spelled(phrase: Phrase, case: Case) -> str:
+    return spelled(phrase.render(Language.ENGLISH, case))
+
+
 def _noun_phrase(phrase: NounPhrase) -> Node:
-    rest = (*_adjective(phrase), *_noun(phrase))
+    *modifiers, noun = phrase.english_noun.split()
+    adjectives = phrase.adjective.english.split() if phrase.adjective else ()
+    rest = (*(Leaf("JJ", word) for word in adjectives), *(Leaf("NN", word) for word in modifiers))
+    head = Leaf("NNS" if phrase.plural else "NN", noun)
+    label = "WHNP" if phrase.determiner in (WHICH, HOW_MANY) else "NP"
+    tree = Node(label, (*_determiner(phrase), *rest, head))
+    if phrase.relative is None:
+        return tree
+    return Node("NP", (tree, relative_clause(phrase.relative)))
+
+
+def _determiner(phrase: NounPhrase) -> tuple[Part, ...]:
     if phrase.possessor:
         owner = _phrase(phrase.possessor, Case.GENITIVE)
-        mark = "'" if list(leaves(owner))[-1].word.endswith("s") else "'s"
-        first: tuple[Part, ...] = (Node("NP", (*owner.children, Leaf("POS", mark))),)
-    else:
-        first = _determiner(phrase, " ".join(leaf.word for leaf in rest))
-    label = "WHNP" if phrase.determiner in (WHICH, HOW_MANY) else "NP"
-    head = Node(label, (*first, *rest))
-    if phrase.relative is None:
-        return head
-    assert isinstance(phrase.relative, Clause)
-    return Node("NP", (head, relative_clause(phrase.relative)))
-
-
-def _determiner(phrase: NounPhrase, rest: str) -> tuple[Part, ...]:
-    determiner = phrase.determiner
-    if phrase.plural:
-        word = determiner.plural
-    elif determiner is NOT_A and phrase.noun.mass:
-        word = "any"
-    else:
-        word = english.article(rest) if determiner.singular == "a" else determiner.singular
-    if determiner is HOW_MANY:
+        mark = english.possessive(list(leaves(owner))[-1].word)
+        return (Node("NP", (*owner.children, Leaf("POS", mark))),)
+    if phrase.determiner is HOW_MANY:
         return (Node("WHADJP", (Leaf("WRB", "how"), Leaf("JJ", "many"))),)
+    word = phrase.english_determiner
     return (Leaf(_determiner_tag(word), word),) if word else ()
 
 
@@ -210,15 +213,6 @@ def _determiner_tag(word: str) -> str:
     if word in POSSESSIVES:
         return "PRP$"
     return {"which": "WDT", "many": "JJ"}.get(word, "CD")
-
-
-def _adjective(phrase: NounPhrase | Owned) -> tuple[Leaf, ...]:
-    return tuple(Leaf("JJ", word) for word in phrase.adjective.english.split()) if phrase.adjective else ()
-
-
-def _noun(phrase: NounPhrase | Owned) -> tuple[Leaf, ...]:
-    *modifiers, head = (phrase.noun.english_plural if phrase.plural else phrase.noun.english).split()
-    return (*(Leaf("NN", word) for word in modifiers), Leaf("NNS" if phrase.plural else "NN", head))
 
 
 def _fixed(role: Role, text: str) -> Node:

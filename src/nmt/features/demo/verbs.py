@@ -5,31 +5,23 @@ from collections.abc import Sequence
 from nmt.features.demo.grammar import english
 from nmt.features.demo.grammar.clauses import Clause
 from nmt.features.demo.grammar.features import Agreement, Tense
-from nmt.features.demo.grammar.pronouns import There
 from nmt.parsing.trees import Leaf, Node, Part
 
-MODALS = frozenset({"will", "can", "could", "should", "would"})
-FORMS_OF_DO = frozenset({"do", "does", "did"})
 PAST_TENSES = frozenset({Tense.PAST, Tense.PLUPERFECT, Tense.PASSIVE})
 
 
-def verb_forms(clause: Clause, question: bool) -> list[Leaf]:
-    """Return the verb forms of a clause, the finite one first."""
-    group, agreement = clause.group, clause.subject.agreement
-    if isinstance(clause.subject, There):
-        agreement = Agreement(3, clause.subject.plural)
-    chain = group.english_chain(agreement)
-    forms = [chain.finite, *chain.rest]
-    if chain.base and (group.negated or (question and not clause.asks_for_subject)):
-        forms = [english.do_support(group.tense, agreement), chain.base, *chain.rest]
-    found = [Leaf(_finite_tag(forms[0], group.tense, agreement), forms[0])]
+def verb_forms(clause: Clause, question: bool) -> tuple[list[Leaf], bool]:
+    """Return the verb forms of a clause, the finite one first, and whether negation and adverbs follow that."""
+    agreement = clause.english_agreement
+    forms, operator = clause.group.english_forms(agreement, question and not clause.asks_for_subject)
+    found = [Leaf(_finite_tag(forms[0], clause.group.tense, agreement), forms[0])]
     for form in forms[1:]:
         found.append(Leaf(_tag_after(found[-1], form), form))
-    return found
+    return found, operator
 
 
 def _finite_tag(form: str, tense: Tense, agreement: Agreement) -> str:
-    if form in MODALS:
+    if form in english.MODALS:
         return "MD"
     if tense in PAST_TENSES:
         return "VBD"
@@ -40,17 +32,9 @@ def _tag_after(before: Leaf, form: str) -> str:
     """Return the tag of a verb form, given the form before it."""
     if form == "to":
         return "TO"
-    if before.tag in ("MD", "TO") or before.word in FORMS_OF_DO:
+    if before.tag in ("MD", "TO") or before.word in english.FORMS_OF_DO:
         return "VB"
     return "VBG" if form.endswith("ing") else "VBN"
-
-
-def is_operator(clause: Clause, verbs: Sequence[Leaf]) -> bool:
-    """Return whether negation and adverbs follow the finite verb."""
-    agreement = clause.subject.agreement
-    return not clause.group.english_chain(agreement).base or verbs[0].word in FORMS_OF_DO - {
-        clause.group.verb.english[0]
-    }
 
 
 def verb_phrase(

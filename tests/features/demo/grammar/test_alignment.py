@@ -4,17 +4,16 @@ from random import Random
 
 import pytest
 
+from nmt.features.demo.grammar import lexicon
 from nmt.features.demo.grammar.alignment import true_alignment
 from nmt.features.demo.grammar.choosing import HE
 from nmt.features.demo.grammar.clauses import Clause, Part, Role
 from nmt.features.demo.grammar.determiners import HIS, MY, NOT_A, THE, A
 from nmt.features.demo.grammar.discourse import Author
 from nmt.features.demo.grammar.features import Case, Tense
-from nmt.features.demo.grammar.lexicon import modifiers, verbs
-from nmt.features.demo.grammar.lexicon.entries import Adjective, Adverb
-from nmt.features.demo.grammar.lexicon.nouns import NOUNS
+from nmt.features.demo.grammar.lexicon import NOUNS, Adjective, Adverb
 from nmt.features.demo.grammar.phrases import Fixed, NounPhrase
-from nmt.features.demo.grammar.sentences import IN_ORDER_TO, Linked, Sentence
+from nmt.features.demo.grammar.sentences import Connector, Linked, Sentence
 from nmt.features.demo.grammar.verbgroup import CAN, HAVE_TO
 from tests.features.demo.grammar.test_clauses import ANNA, HOME, TEACHER, YESTERDAY, does, np, obj, place
 
@@ -36,7 +35,7 @@ BY_HAND = [
             (Part(Role.RECIPIENT, ANNA, Case.DATIVE),)),
      "My mother's car belongs to Anna.", "Das Auto meiner Mutter gehört Anna.", "0-2 1-3 2p0 2-1 3-4 4p4 5-5"),
     (Linked(Clause(HE, does("drive", Tense.FUTURE), (HOME,), Part(Role.COMMENT, Fixed("of course", "natürlich"))),
-            IN_ORDER_TO, Clause(HE, does("open"), (obj(np(HIS, "window")),))),
+            Connector.IN_ORDER_TO, Clause(HE, does("open"), (obj(np(HIS, "window")),))),
      "Of course, he will drive home to open his window.",
      "Natürlich wird er nach Hause fahren, um sein Fenster aufzumachen.",
      "0p0 1p0 2-2 3-1 4-5 5p3 5p4 6p6 6-9 7-9 8-7 9-8"),
@@ -73,10 +72,10 @@ def test_sure_links_join_words_that_the_lexicon_translates() -> None:
     for noun in NOUNS:
         for form, translation in ((noun.english, noun.german), (noun.english_plural, noun.german_plural)):
             meanings.setdefault(form, set()).add(translation)
-    words: list[Adjective | Adverb] = [*modifiers.ADJECTIVES, *modifiers.FREQUENCY, *modifiers.NUMBER]
-    for word in (*words, *modifiers.MANNER.values()):
+    words: list[Adjective | Adverb] = [*lexicon.ADJECTIVES, *lexicon.FREQUENCY, *lexicon.NUMBER]
+    for word in (*words, *lexicon.MANNER.values()):
         meanings.setdefault(word.english, set()).add(word.german)
-    for form in (form for verb in verbs.ALL for form in verb.english):
+    for form in (form for verb in lexicon.VERBS for form in verb.english):
         meanings.pop(form, None)  # the water, to water
     checked = 0
     for sentence in sentences(300):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nmt.features.demo.grammar import lexicon
 from nmt.features.demo.grammar.choosing import HE, SHE, THEY, YOU
 from nmt.features.demo.grammar.clauses import Clause, Part, Role
 from nmt.features.demo.grammar.determiners import (
@@ -10,23 +11,19 @@ from nmt.features.demo.grammar.determiners import (
     MANY,
     MY,
     NOT_A,
+    NUMERALS,
     OUR,
     THE,
     THIS,
     WHICH,
     A,
     Determiner,
-    numeral,
 )
 from nmt.features.demo.grammar.features import Agreement, Case, Tense
-from nmt.features.demo.grammar.lexicon import verbs
-from nmt.features.demo.grammar.lexicon.modifiers import ADJECTIVES
-from nmt.features.demo.grammar.lexicon.nouns import BY_ENGLISH
-from nmt.features.demo.grammar.lexicon.verbs import named
-from nmt.features.demo.grammar.phrases import Fixed, Name, NounPhrase, Owned, Prepositional
-from nmt.features.demo.grammar.pronouns import Asked, There
-from nmt.features.demo.grammar.sentences import ALTHOUGH, AND, BECAUSE, BUT, IF, IN_ORDER_TO, THAT, TO, Linked, Sentence
-from nmt.features.demo.grammar.states import IT, Than
+from nmt.features.demo.grammar.lexicon import ADJECTIVES, noun_named, verb_named
+from nmt.features.demo.grammar.phrases import Asked, Fixed, Name, NounPhrase, Prepositional, Than, There, owned
+from nmt.features.demo.grammar.sentences import Connector, Linked, Sentence
+from nmt.features.demo.grammar.states import IT
 from nmt.features.demo.grammar.verbgroup import CAN, HAVE_TO, LIKE_TO, WANT_TO, Modal, VerbGroup
 
 ADJECTIVE = {word.english: word for word in ADJECTIVES}
@@ -36,14 +33,14 @@ NOW = Part(Role.NOW, Fixed("right now", "gerade"))
 
 
 def np(determiner: Determiner, noun: str, plural: bool = False, adjective: str = "") -> NounPhrase:
-    return NounPhrase(determiner, BY_ENGLISH[noun], plural, ADJECTIVE.get(adjective))
+    return NounPhrase(determiner, noun_named(noun), plural, ADJECTIVE.get(adjective))
 
 
 def does(verb: str, tense: Tense = Tense.PRESENT, modal: Modal | None = None, negated: bool = False) -> VerbGroup:
-    return VerbGroup(named(verb), tense, modal, negated)
+    return VerbGroup(verb_named(verb), tense, modal, negated)
 
 
-def obj(phrase: NounPhrase | Owned) -> Part:
+def obj(phrase: NounPhrase) -> Part:
     return Part(Role.OBJECT, phrase)
 
 
@@ -141,15 +138,15 @@ STATEMENTS = [
     (
         Clause(
             There(True),
-            VerbGroup(verbs.EXIST),
-            (obj(np(numeral("three", "drei"), "museum", True)),),
+            VerbGroup(lexicon.EXIST),
+            (obj(np(NUMERALS[1], "museum", True)),),
             Part(Role.PLACE, Prepositional("in", "in", Case.DATIVE, np(THIS, "city"))),
         ),
         "In this city there are three museums.",
         "In dieser Stadt gibt es drei Museen.",
     ),
     (
-        Clause(IT, VerbGroup(verbs.RAIN, Tense.PROGRESSIVE)),
+        Clause(IT, VerbGroup(lexicon.RAIN, Tense.PROGRESSIVE)),
         "It is raining.",
         "Es regnet.",
     ),
@@ -166,12 +163,12 @@ STATEMENTS = [
         "Peter wohnt seit drei Jahren in Berlin.",
     ),
     (
-        Clause(SHE, does("wash", Tense.PAST), (obj(Owned(PETER, BY_ENGLISH["car"])),)),
+        Clause(SHE, does("wash", Tense.PAST), (obj(owned(PETER, noun_named("car"))),)),
         "She washed Peter's car.",
         "Sie hat Peters Auto gewaschen.",
     ),
     (
-        Clause(HE, does("repair", Tense.PAST), (obj(NounPhrase(THE, BY_ENGLISH["car"], possessor=np(MY, "brother"))),)),
+        Clause(HE, does("repair", Tense.PAST), (obj(NounPhrase(THE, noun_named("car"), possessor=np(MY, "brother"))),)),
         "He repaired my brother's car.",
         "Er hat das Auto meines Bruders repariert.",
     ),
@@ -206,7 +203,7 @@ STATEMENTS = [
     (
         Clause(
             np(THE, "bridge"),
-            VerbGroup(named("build"), Tense.PASSIVE),
+            VerbGroup(verb_named("build"), Tense.PASSIVE),
             (Part(Role.TIME, Fixed("in 1987", "im Jahr 1987")),),
         ),
         "The bridge was built in 1987.",
@@ -217,47 +214,62 @@ STATEMENTS = [
 LINKED = [
     (
         Linked(
-            Clause(TEACHER, does("come", Tense.PAST), (HOME,)), BECAUSE, Clause(HE, does("be", Tense.PAST), (TIRED,))
+            Clause(TEACHER, does("come", Tense.PAST), (HOME,)),
+            Connector.BECAUSE,
+            Clause(HE, does("be", Tense.PAST), (TIRED,)),
         ),
         "The teacher came home because he was tired.",
         "Der Lehrer ist nach Hause gekommen, weil er müde war.",
     ),
     (
-        Linked(Clause(ANNA, does("work", Tense.PAST)), ALTHOUGH, Clause(SHE, does("be", Tense.PAST), (TIRED,)), True),
+        Linked(
+            Clause(ANNA, does("work", Tense.PAST)),
+            Connector.ALTHOUGH,
+            Clause(SHE, does("be", Tense.PAST), (TIRED,)),
+            True,
+        ),
         "Although she was tired, Anna worked.",
         "Obwohl sie müde war, hat Anna gearbeitet.",
     ),
     (
-        Linked(Clause(SHE, does("believe")), THAT, Clause(PETER, does("open", Tense.PERFECT), (obj(np(THE, "door")),))),
+        Linked(
+            Clause(SHE, does("believe")),
+            Connector.THAT,
+            Clause(PETER, does("open", Tense.PERFECT), (obj(np(THE, "door")),)),
+        ),
         "She believes that Peter has opened the door.",
         "Sie glaubt, dass Peter die Tür aufgemacht hat.",
     ),
     (
-        Linked(Clause(HE, does("try", Tense.PAST)), TO, Clause(HE, does("open"), (obj(np(THE, "door")),))),
+        Linked(Clause(HE, does("try", Tense.PAST)), Connector.TO, Clause(HE, does("open"), (obj(np(THE, "door")),))),
         "He tried to open the door.",
         "Er hat versucht, die Tür aufzumachen.",
     ),
     (
         Linked(
             Clause(SHE, does("go", Tense.PAST), (place("to", "in", Case.ACCUSATIVE, "library", Role.DIRECTION),)),
-            IN_ORDER_TO,
+            Connector.IN_ORDER_TO,
             Clause(SHE, does("read"), (obj(np(A, "newspaper")),)),
         ),
         "She went to the library to read a newspaper.",
         "Sie ist in die Bibliothek gegangen, um eine Zeitung zu lesen.",
     ),
     (
-        Linked(Clause(PETER, does("sleep", Tense.FUTURE)), IF, Clause(IT, VerbGroup(verbs.RAIN)), True),
+        Linked(Clause(PETER, does("sleep", Tense.FUTURE)), Connector.IF, Clause(IT, VerbGroup(lexicon.RAIN)), True),
         "If it rains, Peter will sleep.",
         "Wenn es regnet, wird Peter schlafen.",
     ),
     (
-        Linked(Clause(HE, does("swim", modal=WANT_TO)), BUT, Clause(IT, VerbGroup(verbs.SNOW, Tense.PROGRESSIVE))),
+        Linked(
+            Clause(HE, does("swim", modal=WANT_TO)),
+            Connector.BUT,
+            Clause(IT, VerbGroup(lexicon.SNOW, Tense.PROGRESSIVE)),
+        ),
         "He wants to swim, but it is snowing.",
         "Er will schwimmen, aber es schneit.",
     ),
     (
-        Linked(Clause(ANNA, does("sing", Tense.PAST)), AND, Clause(PETER, does("dance", Tense.PAST))),
+        Linked(Clause(ANNA, does("sing", Tense.PAST)), Connector.AND, Clause(PETER, does("dance", Tense.PAST))),
         "Anna sang and Peter danced.",
         "Anna hat gesungen und Peter hat getanzt.",
     ),
@@ -309,7 +321,7 @@ def test_questions(body: Clause, english: str, german: str) -> None:
 
 
 def relative(noun: str, plural: bool, clause: Clause) -> NounPhrase:
-    return NounPhrase(THE, BY_ENGLISH[noun], plural, None, None, clause)
+    return NounPhrase(THE, noun_named(noun), plural, None, None, clause)
 
 
 def test_a_relative_clause_stays_with_its_subject() -> None:
@@ -345,6 +357,6 @@ def test_standard_of_comparison_follows_the_german_verb() -> None:
     )
     clause = Clause(np(THE, "castle"), does("be"), parts)
     assert Sentence(clause).german() == "Das Schloss ist älter als die Kirche."
-    claim = Sentence(Linked(Clause(SHE, does("say")), THAT, clause))
+    claim = Sentence(Linked(Clause(SHE, does("say")), Connector.THAT, clause))
     assert claim.english() == "She says that the castle is older than the church."
     assert claim.german() == "Sie sagt, dass das Schloss älter ist als die Kirche."

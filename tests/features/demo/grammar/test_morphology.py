@@ -4,10 +4,8 @@ import pytest
 
 from nmt.features.demo.grammar import english, german
 from nmt.features.demo.grammar.determiners import BARE, MANY, MY, NOT_A, SOME, THE, THIS, A, Determiner
-from nmt.features.demo.grammar.features import Agreement, Case, Order, Tense
-from nmt.features.demo.grammar.lexicon.modifiers import ADJECTIVES
-from nmt.features.demo.grammar.lexicon.nouns import BY_ENGLISH
-from nmt.features.demo.grammar.lexicon.verbs import BE, RAIN, named
+from nmt.features.demo.grammar.features import Agreement, Case, Language, Order, Tense
+from nmt.features.demo.grammar.lexicon import ADJECTIVES, BE, RAIN, noun_named, verb_named
 from nmt.features.demo.grammar.phrases import NounPhrase
 from nmt.features.demo.grammar.verbgroup import CAN, HAVE_TO, SHOULD, VerbGroup
 from nmt.features.demo.grammar.words import spelled
@@ -64,8 +62,8 @@ WIR, SIE = Agreement(1, True), Agreement(3, True)
 def test_noun_phrases(
     determiner: Determiner, adjective: str, noun: str, plural: bool, case: Case, expected: str
 ) -> None:
-    phrase = NounPhrase(determiner, BY_ENGLISH[noun], plural, ADJECTIVE.get(adjective))
-    assert spelled(phrase.german(case)) == expected
+    phrase = NounPhrase(determiner, noun_named(noun), plural, ADJECTIVE.get(adjective))
+    assert spelled(phrase.render(Language.GERMAN, case)) == expected
 
 
 @pytest.mark.parametrize(
@@ -99,7 +97,7 @@ def test_noun_phrases(
     ],
 )
 def test_german_verbs(verb: str, agreement: Agreement, tense: Tense, order: Order, expected: tuple[str, str]) -> None:
-    assert bracket(VerbGroup(named(verb), tense), agreement, order) == expected
+    assert bracket(VerbGroup(verb_named(verb), tense), agreement, order) == expected
 
 
 def bracket(group: VerbGroup, agreement: Agreement, order: Order) -> tuple[str, str]:
@@ -112,9 +110,9 @@ def test_auxiliaries_and_modals() -> None:
     assert bracket(VerbGroup(BE), DU, Order.SECOND) == ("bist", "")
     assert bracket(VerbGroup(BE, Tense.PAST), SIE, Order.SECOND) == ("waren", "")
     assert bracket(VerbGroup(RAIN, Tense.PAST), ER, Order.LAST) == ("", "geregnet hat")
-    assert bracket(VerbGroup(named("open"), modal=CAN), ICH, Order.SECOND) == ("kann", "aufmachen")
-    assert bracket(VerbGroup(named("open"), Tense.PAST, HAVE_TO), WIR, Order.LAST) == ("", "aufmachen mussten")
-    assert bracket(VerbGroup(named("read"), modal=SHOULD), DU, Order.SECOND) == ("solltest", "lesen")
+    assert bracket(VerbGroup(verb_named("open"), modal=CAN), ICH, Order.SECOND) == ("kann", "aufmachen")
+    assert bracket(VerbGroup(verb_named("open"), Tense.PAST, HAVE_TO), WIR, Order.LAST) == ("", "aufmachen mussten")
+    assert bracket(VerbGroup(verb_named("read"), modal=SHOULD), DU, Order.SECOND) == ("solltest", "lesen")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +181,7 @@ def test_articles(word: str, expected: str) -> None:
     ],
 )
 def test_english_verbs(base: str, third: str, past: str, gerund: str) -> None:
-    assert (english.third_person(base), named(base).english[1], english.gerund(base)) == (third, past, gerund)
+    assert (english.third_person(base), verb_named(base).english[1], english.gerund(base)) == (third, past, gerund)
 
 
 def test_english_irregular_verbs() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nmt.features.demo.grammar import german
+from nmt.features.demo.grammar import german, lexicon
 from nmt.features.demo.grammar.features import Case, Gender
 from nmt.features.demo.grammar.german import Declension
 
@@ -20,44 +20,40 @@ class Determiner:
     inflects: bool = True
     definite: bool = True
 
-    def ending(self, case: Case, gender: Gender, plural: bool) -> str:
-        """Return the German ending the determiner takes."""
-        if not self.inflects:
-            return ""
-        if self.declension is Declension.MIXED:
-            return german.ein_ending(case, gender, plural)
-        return german.article_ending(case, gender, plural)
-
     def in_german(self, case: Case, gender: Gender, plural: bool) -> str:
         """Return the German determiner, inflected."""
         if self.german == "der":
             return german.definite(case, gender, plural)
-        return self.german + self.ending(case, gender, plural)
+        ending = german.ein_ending if self.declension is Declension.MIXED else german.article_ending
+        return self.german + (ending(case, gender, plural) if self.inflects else "")
 
 
-THE = Determiner("the", "the", "der", Declension.WEAK)
-MEAL = Determiner("", "", "der", Declension.WEAK)
+WEAK, MIXED, STRONG = Declension
+THE = Determiner("the", "the", "der", WEAK)
+MEAL = Determiner("", "", "der", WEAK)
 """Bare in English, definite in German: dinner, das Abendessen."""
-THIS = Determiner("this", "these", "dies", Declension.WEAK)
-EVERY = Determiner("every", "", "jed", Declension.WEAK)
-WHICH = Determiner("which", "which", "welch", Declension.WEAK)
-A = Determiner("a", "", "ein", Declension.MIXED, definite=False)
-NOT_A = Determiner("a", "any", "kein", Declension.MIXED, definite=False)
+THIS = Determiner("this", "these", "dies", WEAK)
+EVERY = Determiner("every", "", "jed", WEAK)
+WHICH = Determiner("which", "which", "welch", WEAK)
+ALL = Determiner("", "all", "all", WEAK)
+A = Determiner("a", "", "ein", MIXED, definite=False)
+NOT_A = Determiner("a", "any", "kein", MIXED, definite=False)
 """The object of a negated clause: English negates the verb, German the article."""
-NO = Determiner("no", "no", "kein", Declension.MIXED, definite=False)
-BARE = Determiner("", "", "", Declension.STRONG, inflects=False, definite=False)
-SOME = Determiner("", "some", "einig", Declension.STRONG, definite=False)
-MANY = Determiner("", "many", "viel", Declension.STRONG, definite=False)
-HOW_MANY = Determiner("", "how many", "wie viel", Declension.STRONG, definite=False)
-ALL = Determiner("", "all", "all", Declension.WEAK)
-MY = Determiner("my", "my", "mein", Declension.MIXED)
-YOUR = Determiner("your", "your", "dein", Declension.MIXED)
-HIS = Determiner("his", "his", "sein", Declension.MIXED)
-HER = Determiner("her", "her", "ihr", Declension.MIXED)
-OUR = Determiner("our", "our", "unser", Declension.MIXED)
-THEIR = Determiner("their", "their", "ihr", Declension.MIXED)
-
-
-def numeral(english_word: str, german_word: str) -> Determiner:
-    """Return the determiner of a cardinal number above one."""
-    return Determiner("", english_word, german_word, Declension.STRONG, inflects=False, definite=False)
+NO = Determiner("no", "no", "kein", MIXED, definite=False)
+SOME = Determiner("", "some", "einig", STRONG, definite=False)
+MANY = Determiner("", "many", "viel", STRONG, definite=False)
+HOW_MANY = Determiner("", "how many", "wie viel", STRONG, definite=False)
+BARE = Determiner("", "", "", STRONG, inflects=False, definite=False)
+AS_A_JOB = Determiner("a", "", "", STRONG, inflects=False, definite=False)
+"""He is a teacher: no article in German."""
+NAMED = Determiner("", "", "", STRONG, inflects=False)
+"""The determiner of what has a named owner: Anna's car, Annas Auto."""
+POSSESSIVES = MY, YOUR, HIS, HER, OUR, THEIR = tuple(
+    Determiner(english, english, stem, MIXED)
+    for english, stem in zip(
+        ("my", "your", "his", "her", "our", "their"), ("mein", "dein", "sein", "ihr", "unser", "ihr"), strict=True
+    )
+)
+NUMERALS = tuple(
+    Determiner("", number.english, number.german, STRONG, inflects=False, definite=False) for number in lexicon.NUMBER
+)

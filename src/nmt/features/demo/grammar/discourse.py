@@ -4,57 +4,35 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from nmt.features.demo.grammar.choosing import HE, SHE
-from nmt.features.demo.grammar.clause_spec import (
-    FUTURE,
-    HABIT,
-    MODAL,
-    NOW,
-    PAST,
-    PAST_MODAL,
-    PERFECT,
-    PLUPERFECT,
-    ClauseSpec,
-)
+from nmt.features.demo.grammar import lexicon
+from nmt.features.demo.grammar.choosing import HE, SHE, THEY, pronoun
 from nmt.features.demo.grammar.clauses import Clause, Part, Role
 from nmt.features.demo.grammar.determiners import THE
-from nmt.features.demo.grammar.events import suits
 from nmt.features.demo.grammar.features import Tense
-from nmt.features.demo.grammar.lexicon import nouns, verbs
-from nmt.features.demo.grammar.phrases import Fixed, NounPhrase
-from nmt.features.demo.grammar.reasons import EASING, MOODS, SIGHTS, Reasoner, brief
-from nmt.features.demo.grammar.sentences import (
-    AFTER,
-    ALTHOUGH,
-    AND,
-    BECAUSE,
-    BEFORE,
-    BUT,
-    IF,
-    IN_ORDER_TO,
-    THAT,
-    TO,
-    WHEN,
-    WHETHER,
-    WHILE,
-    Linked,
-    Sentence,
-)
+from nmt.features.demo.grammar.lexicon import ENDS
+from nmt.features.demo.grammar.modes import ClauseSpec, Mode, brief
+from nmt.features.demo.grammar.phrases import Fixed, Nominal, NounPhrase
+from nmt.features.demo.grammar.reasons import MOODS, SIGHTS, Reasoner
+from nmt.features.demo.grammar.sentences import Connector, Linked, Sentence
 from nmt.features.demo.grammar.states import FEELINGS
 from nmt.features.demo.grammar.verbgroup import CAN, WANT_TO, VerbGroup
 
-CONTROLLING = tuple(verb for verb in verbs.MATRIX if "control" in verb.flags)
-CLAIMING = tuple(verb for verb in verbs.MATRIX if "that" in verb.flags)
-WONDERING = tuple(verb for verb in verbs.MATRIX if "whether" in verb.flags)
+CONTROLLING, CLAIMING, WONDERING = (
+    tuple(verb for verb in lexicon.MATRIX if flag in verb.flags) for flag in ("control", "that", "whether")
+)
 SCENES = ("household", "party", "office", "tour")
 TROUBLES = ("tired", "ill", "hungry", "thirsty")
-FAIR = NounPhrase(THE, nouns.BY_ENGLISH["weather"])
+FAIR = Clause(
+    NounPhrase(THE, lexicon.noun_named("weather")),
+    VerbGroup(lexicon.BE),
+    (Part(Role.PREDICATE, Fixed("good", "gut")),),
+)
 CONDITIONS = {"rain": "indoor", "fine": "outdoor", "time": "", "money": "cash"}
 """Conditions of a plan, each with the flag of the verbs that depend on it."""
-YOUTHFUL = tuple(
-    verbs.named(name) for name in ["play", "swim", "hike", "dance", "sing", "paint", "draw", "collect", "bake", "read"]
-)
+YOUTHFUL = tuple(map(lexicon.verb_named, lexicon.GROUPS["youthful"]))
 OFTEN = (Fixed("often", "oft"), Fixed("rarely", "selten"), Fixed("never", "nie"), Fixed("sometimes", "manchmal"))
+TOLD = (Mode.PAST, Mode.FUTURE, Mode.PERFECT, Mode.MODAL)
+"""Modes of reported clauses."""
 
 
 class Author(Reasoner):
@@ -62,188 +40,161 @@ class Author(Reasoner):
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
-        self.kinds: dict[Callable[[], Sentence], float] = {
-            self.simple: 26,
-            self.described: 11,
-            self.narrowed: 9,
-            self.yes_or_no: 6,
-            self.asking: 8,
-            self.joined: 5,
-            self.contrasted: 6,
-            self.excused: 8,
-            self.moved: 4,
-            self.although: 5,
-            self.conditional: 7,
-            self.ordered: 7,
-            self.simultaneous: 4,
-            self.remembered: 4,
-            self.claimed: 12,
-            self.wondered: 5,
-            self.attempted: 6,
-            self.purposeful: 5,
-        }
+        self.kinds: dict[Callable[[], Sentence | Clause | Linked], float] = {
+            self._simple: 26, self._described: 11, self._narrowed: 9, self.yes_or_no: 6, self.asking: 8,
+            self._joined: 5, self._contrasted: 6, self._excused: 8, self._moved: 4, self._although: 5,
+            self._conditional: 7, self._ordered: 7, self._simultaneous: 4, self._remembered: 4, self._claimed: 12,
+            self._wondered: 5, self._attempted: 6, self._purposeful: 5,
+        }  # fmt: skip
+        self.states: dict[Callable[[], Clause], float] = {
+            self.quality: 25, self.state: 25, self.posture: 10, self.existence: 12, self.job: 8, self.lasting: 12,
+            self.built: 8, self.price: 7, self._anyone_feels: 10,
+        }  # fmt: skip
 
     def sentence(self) -> Sentence:
         """Build a sentence of a random kind."""
         self.used.clear()
-        return self.one_of(self.kinds)()
+        found = self.one_of(self.kinds)()
+        return found if isinstance(found, Sentence) else Sentence(found)
 
-    def simple(self) -> Sentence:
+    def _simple(self) -> Clause:
         """Build one clause about an event."""
-        return Sentence(self.event(ClauseSpec()))
+        return self.event(ClauseSpec())
 
-    def described(self) -> Sentence:
+    def _described(self) -> Clause:
         """Build one clause about a state."""
-        kinds: dict[Callable[[], Clause], float] = {
-            self.quality: 25,
-            self.state: 25,
-            self.posture: 10,
-            self.existence: 12,
-            self.job: 8,
-            self.lasting: 12,
-            self.built: 8,
-            self.price: 7,
-            self.anyone_feels: 10,
-        }
-        return Sentence(self.one_of(kinds)())
+        return self.one_of(self.states)()
 
-    def anyone_feels(self) -> Clause:
+    def _anyone_feels(self) -> Clause:
         """Build a clause: someone is or was tired."""
-        tense = Tense.PRESENT if self.chance(0.6) else Tense.PAST
-        return self.feeling(self.agent(full=False), tense, FEELINGS)
+        tense = self.present_or_past(0.6)
+        return self.feeling(self.agent(), tense, FEELINGS)
 
-    def narrowed(self) -> Sentence:
+    def _narrowed(self) -> Clause:
         """Build a sentence: the man who bought the car lives in Berlin."""
         noun = self.noun(("person",), ("mate",))
-        plural = self.chance(0.25)
-        bare = NounPhrase(THE, noun, plural, self.adjective(noun, 0.2))
-        subject = NounPhrase(THE, noun, plural, bare.adjective, None, self.subject_relative(bare))
+        bare = NounPhrase(THE, noun, self.chance(0.25), self.adjective(noun, 0.2))
+        subject = replace(bare, relative=self.subject_relative(bare))
         if self.chance(0.45):
-            return Sentence(self.state(subject))
+            return self.state(subject)
         if self.chance(0.3):
-            return Sentence(self.feeling(subject, Tense.PRESENT, FEELINGS))
-        return Sentence(self.event(brief(PAST, PERFECT, FUTURE, MODAL, subject=subject, negation=0.1)))
+            return self.feeling(subject, Tense.PRESENT, FEELINGS)
+        return self.event(brief((Mode.PAST, Mode.PERFECT, Mode.FUTURE, Mode.MODAL), subject, negation=0.1))
 
-    def joined(self) -> Sentence:
+    def _joined(self) -> Linked:
         """Build a sentence: one does this and another does that."""
-        first, second = self.pair(self.random.choice((PAST, PAST, FUTURE, NOW)))
-        return Sentence(Linked(first, AND, second))
+        return self._pair(self.any_of((Mode.PAST, Mode.PAST, Mode.FUTURE, Mode.NOW)), Connector.AND)
 
-    def simultaneous(self) -> Sentence:
+    def _simultaneous(self) -> Linked:
         """Build a sentence: while one does this, another does that."""
-        first, second = self.pair(PAST)
-        return Sentence(Linked(first, WHILE, second, self.chance(0.5)))
+        return replace(self._pair(Mode.PAST, Connector.WHILE), reversed=self.chance(0.5))
 
-    def pair(self, mode: str) -> tuple[Clause, Clause]:
-        """Build two clauses about two people who do something in the same scene."""
-        scene = self.random.choice(SCENES)
-        first = self.event(brief(mode, subject=self.agent(), scene=scene, time=True))
-        return first, self.event(brief(mode, subject=self.agent(), scene=scene))
+    def _pair(self, mode: Mode, connector: Connector) -> Linked:
+        """Link two clauses about two people who do something in the same scene."""
+        scene = self.any_of(SCENES)
+        first = self.event(brief((mode,), self.agent(full=True), scene=scene, time=True))
+        return Linked(first, connector, self.event(brief((mode,), self.agent(full=True), scene=scene)))
 
-    def contrasted(self) -> Sentence:
+    def _contrasted(self) -> Linked:
         """Build a sentence: someone wants to, but cannot."""
-        subject = self.agent(full=False)
+        subject = self.agent()
         verb = self.suitable(subject)
-        mode, tense = (PAST_MODAL, Tense.PAST) if self.chance(0.6) else (MODAL, Tense.PRESENT)
+        mode = Mode.PAST_MODAL if self.chance(0.6) else Mode.MODAL
         draft = self.clause(brief(time=True, front=0.3), subject, verb, mode)
-        first = Clause(subject, VerbGroup(verb, tense, WANT_TO), draft.parts, draft.front)
-        return Sentence(Linked(first, BUT, self.hindrance(self.again(subject), verb, tense)))
+        first = replace(draft, group=VerbGroup(verb, mode.tense, WANT_TO))
+        return Linked(first, Connector.BUT, self.hindrance(subject, verb, mode.tense))
 
-    def excused(self) -> Sentence:
+    def _excused(self) -> Linked:
         """Build a sentence: someone does not do it, or is happy, because of something."""
         kinds: dict[Callable[[], Linked], float] = {self.moved_by: 4, self.eased: 2, self.hindered: 5}
-        return Sentence(self.one_of(kinds)())
+        return self.one_of(kinds)()
 
-    def moved(self) -> Sentence:
+    def _moved(self) -> Linked:
         """Build a sentence: someone went somewhere because they wanted to do something there."""
-        subject = self.agent(full=False)
-        way, deed = self.errand(subject, PAST)
-        wanted = Clause(self.again(subject), VerbGroup(deed.group.verb, Tense.PAST, WANT_TO), deed.parts)
-        return Sentence(Linked(way, BECAUSE, wanted))
+        subject = self.agent()
+        way, deed = self.errand(subject, Mode.PAST)
+        group = VerbGroup(deed.group.verb, Tense.PAST, WANT_TO)
+        return Linked(way, Connector.BECAUSE, Clause(pronoun(subject) or THEY, group, deed.parts))
 
-    def purposeful(self) -> Sentence:
+    def _purposeful(self) -> Linked:
         """Build a sentence: someone goes somewhere to do something."""
-        way, deed = self.errand(self.agent(full=False), self.random.choice((PAST, FUTURE)))
-        return Sentence(Linked(way, IN_ORDER_TO, deed))
+        way, deed = self.errand(self.agent(), self.any_of((Mode.PAST, Mode.FUTURE)))
+        return Linked(way, Connector.IN_ORDER_TO, deed)
 
-    def although(self) -> Sentence:
+    def _although(self) -> Linked:
         """Build a sentence: although he is tired, he does it."""
-        subject = self.agent(full=False)
+        subject = self.agent()
         verb = self.suitable(subject, ("chance", "thing", "body"))
-        draft = self.clause(brief(time=True), subject, verb, PAST)
+        draft = self.clause(brief(time=True), subject, verb, Mode.PAST)
         if "outdoor" in verb.flags and self.chance(0.6):
-            trouble = self.weather(Tense.PAST, time=False)
+            trouble = self.weather(Tense.PAST)
         else:
-            trouble = self.feeling(self.again(subject), Tense.PAST, ("ill",) if verb.english[0] in EASING else TROUBLES)
-        return Sentence(Linked(draft, ALTHOUGH, trouble, self.chance(0.4)))
+            troubles = ("ill",) if verb.english[0] in ENDS else TROUBLES
+            trouble = self.feeling(pronoun(subject) or THEY, Tense.PAST, troubles)
+        return Linked(draft, Connector.ALTHOUGH, trouble, self.chance(0.4))
 
-    def conditional(self) -> Sentence:
+    def _conditional(self) -> Linked:
         """Build a sentence: if it rains, we will stay at home."""
-        subject = self.agent(full=False)
-        case = self.random.choice(list(CONDITIONS))
+        subject = self.agent()
+        case = self.any_of(list(CONDITIONS))
         verb = self.suitable(subject, ("chance", "thing", "stiff"), CONDITIONS[case])
-        draft = self.clause(brief(adverbials=int(case != "rain")), subject, verb, FUTURE)
-        group = draft.group if self.chance(0.6) else VerbGroup(draft.group.verb, modal=CAN)
-        first = Clause(subject, group, draft.parts)
+        draft = self.clause(brief(adverbials=int(case != "rain")), subject, verb, Mode.FUTURE)
+        group = draft.group if self.chance(0.6) else VerbGroup(verb, modal=CAN)
         if case == "rain":
             condition = self.weather(Tense.PRESENT)
-        elif case == "fine":
-            condition = Clause(FAIR, VerbGroup(verbs.BE), (Part(Role.PREDICATE, Fixed("good", "gut")),))
         else:
-            condition = self.owning(self.again(subject), case)
-        return Sentence(Linked(first, IF, condition, self.chance(0.6)))
+            condition = FAIR if case == "fine" else self.having(pronoun(subject) or THEY, case)
+        return Linked(replace(draft, group=group), Connector.IF, condition, self.chance(0.6))
 
-    def ordered(self) -> Sentence:
+    def _ordered(self) -> Linked:
         """Build a sentence: someone does something before or after something else."""
-        subject = self.agent(full=False)
-        scene = self.random.choice(SCENES)
-        first = self.event(brief(PAST, subject=subject, scene=scene))
-        connector = self.random.choice((BEFORE, AFTER, AFTER))
-        tense = PLUPERFECT if connector is AFTER else PAST
+        subject = self.agent()
+        scene = self.any_of(SCENES)
+        first = self.event(brief((Mode.PAST,), subject, scene=scene))
+        connector = self.any_of((Connector.BEFORE, Connector.AFTER, Connector.AFTER))
+        mode = Mode.PLUPERFECT if connector is Connector.AFTER else Mode.PAST
         verb = self.suitable(subject, scene=scene)
-        second = self.clause(brief(), self.again(subject), verb, tense)
-        return Sentence(Linked(first, connector, second, self.chance(0.5)))
+        second = self.clause(brief(), pronoun(subject) or THEY, verb, mode)
+        return Linked(first, connector, second, self.chance(0.5))
 
-    def remembered(self) -> Sentence:
+    def _remembered(self) -> Linked:
         """Build a sentence: when she was young, she often did it; when he was in Paris, he did it."""
         if self.chance(0.5):
-            subject = self.random.choice((self.relation(None), self.relation(None), HE, SHE))
-            then = self.being(self.again(subject), MOODS["young"], Tense.PAST, False)
-            verb = self.random.choice(YOUTHFUL)
-            draft = self.clause(brief(adverbials=0), subject, verb, HABIT)
-            first = Clause(subject, VerbGroup(verb, Tense.PAST), (*draft.parts, self.often()))
+            relatives: list[Nominal] = [self.relation(None), self.relation(None)]
+            subject = self.any_of([*relatives, HE, SHE])
+            then = self.being(pronoun(subject) or THEY, MOODS["young"], Tense.PAST, False)
+            verb = self.any_of(YOUTHFUL)
+            draft = self.clause(brief(adverbials=0), subject, verb, Mode.HABIT)
+            often = Part(Role.FREQUENCY, self.any_of(OFTEN))
+            first = Clause(subject, VerbGroup(verb, Tense.PAST), (*draft.parts, often))
         else:
-            subject = self.agent(full=False)
+            subject = self.agent()
             place = Part(Role.PREDICATE, self.town(False, False))
-            then = Clause(self.again(subject), VerbGroup(verbs.BE, Tense.PAST), (place,))
-            verb = self.random.choice([verb for verb in SIGHTS if suits(subject, verb)])
-            first = self.clause(brief(adverbials=0), subject, verb, PAST)
-        return Sentence(Linked(first, WHEN, then, self.chance(0.6)))
+            then = Clause(pronoun(subject) or THEY, VerbGroup(lexicon.BE, Tense.PAST), (place,))
+            first = self.clause(brief(adverbials=0), subject, self.one_suiting(subject, SIGHTS), Mode.PAST)
+        return Linked(first, Connector.WHEN, then, self.chance(0.6))
 
-    def often(self) -> Part:
-        """Draw an adverb of frequency."""
-        return Part(Role.FREQUENCY, self.random.choice(OFTEN))
-
-    def claimed(self) -> Sentence:
+    def _claimed(self) -> Linked:
         """Build a sentence: someone believes that something is so."""
-        first = Clause(self.agent(full=False), VerbGroup(self.random.choice(CLAIMING)))
-        hoped = first.group.verb.english[0] == "hope"
+        first = Clause(self.agent(), VerbGroup(self.any_of(CLAIMING)))
+        hoped = first.group.verb.base == "hope"
         if not hoped and self.chance(0.25):
-            inner = self.one_of({self.moved_by: 1, self.hindered: 2})()
-            return Sentence(Linked(first, THAT, replace(inner, reversed=False)))
+            kinds: dict[Callable[[], Linked], float] = {self.moved_by: 1, self.hindered: 2}
+            return Linked(first, Connector.THAT, replace(self.one_of(kinds)(), reversed=False))
         if not hoped and self.chance(0.3):
-            return Sentence(Linked(first, THAT, self.quality()))
-        return Sentence(Linked(first, THAT, self.event(brief(PAST, FUTURE, PERFECT, MODAL, time=True, negation=0.1))))
+            return Linked(first, Connector.THAT, self.quality())
+        return Linked(first, Connector.THAT, self.event(brief(TOLD, time=True, negation=0.1)))
 
-    def wondered(self) -> Sentence:
+    def _wondered(self) -> Linked:
         """Build a sentence: someone asks whether it is so."""
-        verb = self.random.choice(WONDERING)
-        first = Clause(self.agent(full=True), VerbGroup(verb, negated=verb.english[0] == "know"))
-        return Sentence(Linked(first, WHETHER, self.event(brief(PAST, FUTURE, PERFECT, MODAL, time=True))))
+        verb = self.any_of(WONDERING)
+        first = Clause(self.agent(full=True), VerbGroup(verb, negated=verb.base == "know"))
+        return Linked(first, Connector.WHETHER, self.event(brief(TOLD, time=True)))
 
-    def attempted(self) -> Sentence:
+    def _attempted(self) -> Linked:
         """Build a sentence: someone tries to do it."""
-        verb = self.random.choice(CONTROLLING)
-        subject = self.agent(full=False)
-        tense = Tense.PAST if self.chance(0.6) or "past" in verb.flags else Tense.PRESENT
-        return Sentence(Linked(Clause(subject, VerbGroup(verb, tense)), TO, self.deed(subject)))
+        verb = self.any_of(CONTROLLING)
+        subject = self.agent()
+        past = self.chance(0.6) or "past" in verb.flags
+        group = VerbGroup(verb, Tense.PAST if past else Tense.PRESENT)
+        return Linked(Clause(subject, group), Connector.TO, self.deed(subject))

@@ -1,14 +1,19 @@
 """English inflection: rules, and lists of exceptions."""
 
-from nmt.features.demo.grammar.features import Agreement, Tense
+from nmt.features.demo.grammar.features import Agreement, Gender, Tense
 
 VOWELS = "aeiou"
 DOUBLING = {"forget", "begin"}
 """Verbs of more than one syllable that double their last consonant."""
+GERUNDS = {"lie": "lying", "travel": "travelling"}
+MODALS = frozenset({"will", "can", "could", "should", "would"})
+FORMS_OF_DO = ("do", "does", "did")
 CONSONANT_SOUND = ("university", "uni", "use", "euro", "one")
 VOWEL_SOUND = ("hour", "honest")
 
-BE_PRESENT = {(1, False): "am", (2, False): "are", (3, False): "is"}
+SUBJECT_AND_OBJECT = {(1, False): ("I", "me"), (2, False): ("you", "you"), (1, True): ("we", "us")}
+SUBJECT_AND_OBJECT |= {(3, True): ("they", "them")}
+THIRD_PERSON = dict(zip(Gender, (("he", "him"), ("she", "her"), ("it", "it")), strict=True))
 
 
 def article(word: str) -> str:
@@ -20,11 +25,9 @@ def article(word: str) -> str:
 
 def _doubles(base: str) -> bool:
     """Return whether the last consonant doubles before -ed and -ing."""
-    syllables = sum(letter in VOWELS and base[i - 1] not in VOWELS for i, letter in enumerate(base) if i) + (
-        base[0] in VOWELS
-    )
-    closed = len(base) > 2 and base[-1] not in VOWELS + "wxy" and base[-2] in VOWELS and base[-3] not in VOWELS
-    return base in DOUBLING or (closed and syllables == 1)
+    vowels = "".join("v" if letter in VOWELS else " " for letter in base)
+    closed = vowels.endswith(" v ") and base[-1] not in "wxy"
+    return base in DOUBLING or (closed and len(vowels.split()) == 1)
 
 
 def regular_past(base: str) -> str:
@@ -45,18 +48,11 @@ def third_person(base: str) -> str:
 
 def gerund(base: str) -> str:
     """Return the form in -ing."""
-    if base == "lie":
-        return "lying"
-    if base == "travel":
-        return "travelling"
+    if base in GERUNDS:
+        return GERUNDS[base]
     if base.endswith("e") and not base.endswith("ee"):
         return base[:-1] + "ing"
     return base + base[-1] * _doubles(base) + "ing"
-
-
-def be_present(agreement: Agreement) -> str:
-    """Return am, are or is."""
-    return "are" if agreement.plural else BE_PRESENT[agreement.person, False]
 
 
 def be_past(agreement: Agreement) -> str:
@@ -64,16 +60,18 @@ def be_past(agreement: Agreement) -> str:
     return "were" if agreement.plural or agreement.person == 2 else "was"
 
 
-def have_present(agreement: Agreement) -> str:
-    """Return have or has."""
-    return "has" if agreement.third_singular else "have"
+def present(base: str, agreement: Agreement) -> str:
+    """Return the present of a verb; modals do not inflect."""
+    if base == "be":
+        return "are" if agreement.plural else ("am", "are", "is")[agreement.person - 1]
+    return third_person(base) if agreement.third_singular and base not in MODALS else base
 
 
 def do_support(tense: Tense, agreement: Agreement) -> str:
     """Return the form of `do` that carries negation and questions."""
     if tense is Tense.PAST:
         return "did"
-    return "does" if agreement.third_singular else "do"
+    return present("do", agreement)
 
 
 def comparative(adjective: str) -> str:
@@ -85,3 +83,8 @@ def comparative(adjective: str) -> str:
     if len(adjective) > 6:
         return f"more {adjective}"
     return adjective + adjective[-1] * _doubles(adjective) + "er"
+
+
+def possessive(owner: str) -> str:
+    """Return the ending of the possessive of a word."""
+    return "'" if owner.endswith("s") else "'s"

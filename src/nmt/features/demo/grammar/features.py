@@ -4,6 +4,13 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 
+class Language(IntEnum):
+    """A language of the demo; also the index into pairs of words."""
+
+    ENGLISH = 0
+    GERMAN = 1
+
+
 class Case(IntEnum):
     """German case; also the index into the tables of endings."""
 
@@ -22,7 +29,7 @@ class Gender(Enum):
 
 
 class Tense(Enum):
-    """Tense and aspect of the English verb; `german.py` has the corresponding German tense."""
+    """Tense and aspect of the English verb; `verbgroup.py` has the corresponding German tense."""
 
     PRESENT = "present"
     PAST = "past"

@@ -5,69 +5,45 @@ from enum import Enum
 from nmt.features.demo.grammar.features import Agreement, Case, Gender
 
 INSEPARABLE = ("be", "emp", "ent", "er", "ge", "ver", "zer", "wider", "unter", "über")
+MASCULINE, FEMININE, NEUTER = Gender
 STRONG = {
-    Gender.MASCULINE: ("er", "en", "em", "es"),
-    Gender.FEMININE: ("e", "e", "er", "er"),
-    Gender.NEUTER: ("es", "es", "em", "es"),
+    MASCULINE: ("er", "en", "em", "es"),
+    FEMININE: ("e", "e", "er", "er"),
+    NEUTER: ("es", "es", "em", "es"),
 }
 STRONG_PLURAL = ("e", "e", "en", "er")
 DEFINITE = {
-    Gender.MASCULINE: ("der", "den", "dem", "des"),
-    Gender.FEMININE: ("die", "die", "der", "der"),
-    Gender.NEUTER: ("das", "das", "dem", "des"),
+    MASCULINE: ("der", "den", "dem", "des"),
+    FEMININE: ("die", "die", "der", "der"),
+    NEUTER: ("das", "das", "dem", "des"),
 }
 DEFINITE_PLURAL = ("die", "die", "den", "der")
-RELATIVE_PLURAL_DATIVE = "denen"
-PRONOUNS = {
-    (1, False): ("ich", "mich", "mir"),
-    (2, False): ("du", "dich", "dir"),
-    (1, True): ("wir", "uns", "uns"),
-    (3, True): ("sie", "sie", "ihnen"),
-}
-THIRD_PERSON = {
-    Gender.MASCULINE: ("er", "ihn", "ihm"),
-    Gender.FEMININE: ("sie", "sie", "ihr"),
-    Gender.NEUTER: ("es", "es", "ihm"),
-}
-REFLEXIVE = {(1, False): "mich", (2, False): "dich", (3, False): "sich", (1, True): "uns", (3, True): "sich"}
-CONTRACTIONS = {
-    ("in", "dem"): "im",
-    ("in", "das"): "ins",
-    ("an", "dem"): "am",
-    ("an", "das"): "ans",
-    ("bei", "dem"): "beim",
-    ("von", "dem"): "vom",
-    ("zu", "dem"): "zum",
-    ("zu", "der"): "zur",
-}
+PRONOUNS = {(1, False): ("ich", "mich", "mir"), (2, False): ("du", "dich", "dir"), (1, True): ("wir", "uns", "uns")}
+PRONOUNS |= {(3, True): ("sie", "sie", "ihnen")}
+THIRD_PERSON = {MASCULINE: ("er", "ihn", "ihm"), FEMININE: ("sie", "sie", "ihr"), NEUTER: ("es", "es", "ihm")}
+REFLEXIVE = {(1, False): "mich", (2, False): "dich", (1, True): "uns"}
+"""Reflexive pronouns that are not sich."""
+CONTRACTIONS = {"in dem": "im", "in das": "ins", "an dem": "am", "an das": "ans", "bei dem": "beim", "von dem": "vom"}
+CONTRACTIONS |= {"zu dem": "zum", "zu der": "zur"}
 UMLAUT_COMPARATIVES = {"alt", "jung", "groß", "lang", "kurz", "stark", "warm", "kalt", "klug", "arm", "schwach"}
 IRREGULAR_COMPARATIVES = {"hoch": "höher", "teuer": "teurer"}
 IRREGULAR_STEMS = {"hoch": "hoh", "teuer": "teur"}
-UMLAUTS = str.maketrans({"a": "ä", "o": "ö", "u": "ü"})
+UMLAUTS = str.maketrans("aou", "äöü")
 
 PRESENT = {
-    "sein": {(1, False): "bin", (2, False): "bist", (3, False): "ist", (1, True): "sind", (3, True): "sind"},
-    "wissen": {(1, False): "weiß", (2, False): "weißt", (3, False): "weiß"},
-    "können": {(1, False): "kann", (2, False): "kannst", (3, False): "kann"},
-    "müssen": {(1, False): "muss", (2, False): "musst", (3, False): "muss"},
-    "wollen": {(1, False): "will", (2, False): "willst", (3, False): "will"},
-    "dürfen": {(1, False): "darf", (2, False): "darfst", (3, False): "darf"},
-    "mögen": {(1, False): "mag", (2, False): "magst", (3, False): "mag"},
+    "sein": ("bin", "bist", "ist"),
+    "haben": ("habe", "hast", "hat"),
+    "werden": ("werde", "wirst", "wird"),
+    "wissen": ("weiß", "weißt", "weiß"),
+    "können": ("kann", "kannst", "kann"),
+    "müssen": ("muss", "musst", "muss"),
+    "wollen": ("will", "willst", "will"),
+    "dürfen": ("darf", "darfst", "darf"),
+    "mögen": ("mag", "magst", "mag"),
 }
-"""Irregular presents; plurals are the infinitive unless given."""
-
-PRETERITE_STEMS = {
-    "sein": "war",
-    "haben": "hatte",
-    "werden": "wurde",
-    "können": "konnte",
-    "müssen": "musste",
-    "wollen": "wollte",
-    "dürfen": "durfte",
-    "sollen": "sollte",
-    "möchten": "möchte",
-    "geben": "gab",
-}
+"""Irregular presents in the singular; the plural is the infinitive except for sein."""
+PRETERITE = {"sein": "war", "haben": "hatte", "werden": "wurde", "können": "konnte", "müssen": "musste"}
+PRETERITE |= {"wollen": "wollte", "dürfen": "durfte", "sollen": "sollte", "möchten": "möchte", "geben": "gab"}
 """Preterites, and two modals used in a form that looks like one (sollte, möchte)."""
 
 
@@ -100,9 +76,7 @@ def definite(case: Case, gender: Gender, plural: bool) -> str:
 
 def relative(case: Case, gender: Gender, plural: bool) -> str:
     """Return the relative pronoun (never needed in the genitive)."""
-    if plural and case is Case.DATIVE:
-        return RELATIVE_PLURAL_DATIVE
-    return definite(case, gender, plural)
+    return "denen" if plural and case is Case.DATIVE else definite(case, gender, plural)
 
 
 def adjective_ending(declension: Declension, case: Case, gender: Gender, plural: bool) -> str:
@@ -139,8 +113,8 @@ def genitive(word: str) -> str:
 
 def contract(preposition: str, phrase: str) -> str:
     """Put a preposition before a phrase, contracted with a definite article if German does so."""
-    first, _, rest = phrase.partition(" ")
-    contracted = CONTRACTIONS.get((preposition, first))
+    article, _, rest = phrase.partition(" ")
+    contracted = CONTRACTIONS.get(f"{preposition} {article}")
     return f"{contracted} {rest}" if contracted and rest else f"{preposition} {phrase}"
 
 
@@ -162,28 +136,17 @@ def second_person(third: str) -> str:
     return stem + ("t" if stem.endswith(("s", "ß", "z", "x")) else "st")
 
 
-def present(infinitive: str, third: str, du: str, agreement: Agreement) -> str:
-    """Return the present of a verb from its principal parts."""
-    cell = agreement.person, agreement.plural
-    if infinitive in PRESENT and cell in PRESENT[infinitive]:
-        return PRESENT[infinitive][cell]
+def present(infinitive: str, agreement: Agreement, third: str = "", du: str = "") -> str:
+    """Return the present of a verb; a regular one needs its principal parts."""
     if agreement.plural:
-        return infinitive
-    if agreement.person == 1:
-        if infinitive.endswith("eln"):
-            return infinitive[:-3] + "le"
-        return _stem(infinitive) + "e"
-    return du if agreement.person == 2 else third
+        return "sind" if infinitive == "sein" else infinitive
+    first = f"{infinitive[:-3]}le" if infinitive.endswith("eln") else f"{_stem(infinitive)}e"
+    return PRESENT.get(infinitive, (first, du, third))[agreement.person - 1]
 
 
 def preterite(infinitive: str, agreement: Agreement) -> str:
     """Return the preterite of the few verbs that keep it."""
-    stem = PRETERITE_STEMS[infinitive]
+    stem = PRETERITE[infinitive]
     if agreement.plural:
         return stem + ("n" if stem.endswith("e") else "en")
     return stem + "st" if agreement.person == 2 else stem
-
-
-def zu_infinitive(infinitive: str, prefix: str) -> str:
-    """Return the infinitive with zu, which comes after a separable prefix."""
-    return f"{prefix}zu{infinitive}" if prefix else f"zu {infinitive}"

@@ -9,11 +9,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from nmt.features.demo.grammar.features import Order
-from nmt.features.demo.grammar.lexicon.entries import Complement
-from nmt.features.demo.grammar.lexicon.modifiers import ADJECTIVES
-from nmt.features.demo.grammar.lexicon.nouns import of_class
-from nmt.features.demo.grammar.lexicon.verbs import ACTIVITIES
-from nmt.features.demo.grammar.lexicon.verbs import ALL as VERBS
+from nmt.features.demo.grammar.lexicon import ACTIVITIES, ADJECTIVES, VERBS, Complement, nouns_of
 
 FREE = frozenset(verb.name for verb in ACTIVITIES)
 """Verbs used in every frame; the others have few frames and need them all in training."""
@@ -50,9 +46,9 @@ def _partners(kind: str, word: str) -> int:
     """Return how many nouns combine with an adjective, or with a verb as its object."""
     if kind == "adjective":
         classes = next(adjective.classes for adjective in ADJECTIVES if adjective.english == word)
-        return len(of_class(*classes))
+        return len(nouns_of(classes))
     verbs = [verb for verb in VERBS if verb.name == word]
-    return max(len(of_class(*complement.classes)) for verb in verbs for complement in (*verb.complements, NOTHING))
+    return max(len(nouns_of(complement.classes)) for verb in verbs for complement in (*verb.complements, NOTHING))
 
 
 def is_unseen(pairings: Iterable[tuple[str, str, str]]) -> bool:

@@ -1,35 +1,28 @@
 """Build yes-or-no questions, and questions with a question word."""
 
-from nmt.features.demo.grammar.clause_spec import FUTURE, HABIT, MODAL, PAST, PAST_MODAL, PERFECT, TENSES, ClauseSpec
+from dataclasses import replace
+from functools import partial
+
+from nmt.features.demo.grammar import lexicon
 from nmt.features.demo.grammar.clauses import Clause, Part, Role
 from nmt.features.demo.grammar.determiners import HOW_MANY, WHICH
-from nmt.features.demo.grammar.features import Agreement, Tense
-from nmt.features.demo.grammar.lexicon import verbs
-from nmt.features.demo.grammar.lexicon.entries import Verb
-from nmt.features.demo.grammar.phrases import Fixed, NounPhrase
-from nmt.features.demo.grammar.pronouns import Asked
+from nmt.features.demo.grammar.events import PEOPLE, takes_object
+from nmt.features.demo.grammar.features import Agreement
+from nmt.features.demo.grammar.lexicon import Verb
+from nmt.features.demo.grammar.modes import ClauseSpec, Mode
+from nmt.features.demo.grammar.phrases import Asked, Fixed, NounPhrase
 from nmt.features.demo.grammar.sentences import Sentence
 from nmt.features.demo.grammar.states import Describer
 from nmt.features.demo.grammar.things import COUNTABLE
-from nmt.features.demo.grammar.verbgroup import VerbGroup
 
-TRANSITIVE = tuple(
-    verb
-    for verb in verbs.ACTIVITIES
-    if [complement.kind for complement in verb.complements] == ["acc"]
-    and "person" in verb.subjects
-    and verb.flags.isdisjoint({"state", "chance", "body"})
-)
-PEOPLE = {"person", "family"}
+ASKABLE = tuple(verb for verb in lexicon.ACTIVITIES if verb.flags.isdisjoint(("state", "chance")))
+TRANSITIVE = tuple(verb for verb in ASKABLE if takes_object(verb) and "body" not in verb.flags)
+LOCATED = tuple(verb for verb in ASKABLE if verb.places and "person" in verb.subjects)
 WHO = Asked(Agreement(3, False), human=True, relative=False)
 WHAT = Asked(Agreement(3, False), human=False, relative=False)
-ADVERBIAL = (Fixed("when", "wann"), Fixed("why", "warum"), Fixed("why", "warum"))
-LOCATED = tuple(
-    verb
-    for verb in verbs.ACTIVITIES
-    if verb.places and "person" in verb.subjects and verb.flags.isdisjoint({"chance", "state"})
-)
-WHERE = Fixed("where", "wo")
+WHERE, WHEN, WHY = Fixed("where", "wo"), Fixed("when", "wann"), Fixed("why", "warum")
+MODES = (Mode.PAST, Mode.PERFECT, Mode.FUTURE, Mode.MODAL)
+question_spec = partial(ClauseSpec, question=True, negation=0, relatives=0)
 
 
 class Questioner(Describer):
@@ -39,63 +32,51 @@ class Questioner(Describer):
         """Build a yes-or-no question."""
         if self.chance(0.25):
             return Sentence(self.state(question=True), question=True)
-        tenses = (PAST, PERFECT, FUTURE, MODAL, PAST_MODAL, HABIT)
-        return Sentence(
-            self.event(ClauseSpec(tenses, question=True, adverbials=1, negation=0, relatives=0)), question=True
-        )
+        spec = question_spec((*MODES, Mode.PAST_MODAL, Mode.HABIT), adverbials=1)
+        return Sentence(self.event(spec), question=True)
 
     def asking(self) -> Sentence:
         """Build a question with a question word."""
-        kinds = (self.who, self.what, self.which, self.where, self.when, self.when)
-        return Sentence(self.random.choice(kinds)(), question=True)
+        kinds = (self._who, self._what, self._which, self._where, self._when, self._when)
+        return Sentence(self.any_of(kinds)(), question=True)
 
-    def who(self) -> Clause:
+    def _who(self) -> Clause:
         """Build a question: who has done it?"""
-        tenses = (PAST, PERFECT, FUTURE, MODAL)
-        return self.event(ClauseSpec(tenses, WHO, question=True, adverbials=1, negation=0, relatives=0))
+        return self.event(question_spec(MODES, WHO, adverbials=1))
 
-    def what(self) -> Clause:
+    def _what(self) -> Clause:
         """Build a question with what or whom."""
-        verb = self.random.choice(TRANSITIVE)
-        return self.opened(verb, WHO if PEOPLE & set(verb.complements[0].classes) else WHAT)
+        verb = self.any_of(TRANSITIVE)
+        return self._opened(verb, WHAT if set(PEOPLE).isdisjoint(verb.complements[0].classes) else WHO)
 
-    def which(self) -> Clause:
+    def _which(self) -> Clause:
         """Build a question with which or how many."""
-        verb = self.random.choice([verb for verb in TRANSITIVE if not PEOPLE & set(verb.complements[0].classes)])
+        verb = self.any_of([verb for verb in TRANSITIVE if set(PEOPLE).isdisjoint(verb.complements[0].classes)])
         noun = self.noun(tuple(name for name in verb.complements[0].classes if name != "town"))
         if noun.mass:
-            return self.opened(verb, WHAT)
+            return self._opened(verb, WHAT)
         plural = self.chance(0.4)
         counted = plural and noun.classes & COUNTABLE and self.chance(0.7)
-        return self.opened(verb, NounPhrase(HOW_MANY if counted else WHICH, noun, plural))
+        return self._opened(verb, NounPhrase(HOW_MANY if counted else WHICH, noun, plural))
 
-    def opened(self, verb: Verb, asked: Asked | NounPhrase) -> Clause:
+    def _opened(self, verb: Verb, asked: Asked | NounPhrase) -> Clause:
         """Build a question about the object of a verb."""
-        subject = self.doer(verb, ClauseSpec(question=True), PAST)
-        mode = self.random.choice((PAST, PERFECT, FUTURE, MODAL))
+        subject = self.doer(verb, Mode.PAST, question=True)
+        mode = self.any_of(MODES)
         time = self.time(mode, verb, ClauseSpec(question=True), False)
-        group = VerbGroup(verb, TENSES.get(mode, Tense.PRESENT), self.modal(mode, question=True))
+        group = self.group(verb, mode, question=True)
         return Clause(subject, group, (time,) if time else (), Part(Role.OBJECT, asked))
 
-    def where(self) -> Clause:
+    def _where(self) -> Clause:
         """Build a question: where does he do it?"""
-        verb = self.random.choice(LOCATED)
-        spec = ClauseSpec((PAST, FUTURE), None, verb, question=True, adverbials=0, negation=0, relatives=0)
-        return self.fronted(self.event(spec), WHERE)
+        verb = self.any_of(LOCATED)
+        return self._fronted(question_spec((Mode.PAST, Mode.FUTURE), None, verb, adverbials=0), WHERE)
 
-    def when(self) -> Clause:
+    def _when(self) -> Clause:
         """Build a question with when or why."""
-        word = self.random.choice(ADVERBIAL)
-        spec = ClauseSpec(
-            (PAST, FUTURE),
-            question=True,
-            adverbials=0,
-            negation=0,
-            relatives=0,
-            time=word.english_words == "why",
-        )
-        return self.fronted(self.event(spec), word)
+        word = self.any_of((WHEN, WHY, WHY))
+        return self._fronted(question_spec((Mode.PAST, Mode.FUTURE), adverbials=0, time=word is WHY), word)
 
-    def fronted(self, clause: Clause, word: Fixed) -> Clause:
-        """Return a clause as a question that opens with a question word."""
-        return Clause(clause.subject, clause.group, clause.parts, Part(Role.PLACE, word))
+    def _fronted(self, spec: ClauseSpec, word: Fixed) -> Clause:
+        """Build a question that opens with a question word."""
+        return replace(self.event(spec), front=Part(Role.PLACE, word))

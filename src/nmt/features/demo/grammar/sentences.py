@@ -2,37 +2,41 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 
 from nmt.features.demo.grammar.clauses import Clause
 from nmt.features.demo.grammar.features import Order
 from nmt.features.demo.grammar.words import COMMA, Word, Words, merged, say, spelled, with_ending
 
 
-@dataclass(frozen=True, slots=True)
-class Connector:
-    """A word that joins a second clause to the first; `order` is the German order of the second."""
+class Connector(Enum):
+    """A word that joins a second clause to the first, in both languages; `order` is the German order of the second."""
 
-    english: str
-    german: str
-    order: Order = Order.LAST
-    english_comma: bool = False
-    german_comma: bool = True
+    AND = "and", "und", Order.SECOND, False, False
+    BUT = "but", "aber", Order.SECOND, True
+    BECAUSE = "because", "weil"
+    ALTHOUGH = "although", "obwohl"
+    IF = "if", "wenn"
+    WHEN = "when", "als"
+    """Only for the past: the present uses `if`."""
+    WHILE = "while", "während"
+    BEFORE = "before", "bevor"
+    AFTER = "after", "nachdem"
+    THAT = "that", "dass"
+    WHETHER = "whether", "ob"
+    TO = "", "", Order.ZU
+    IN_ORDER_TO = "", "um", Order.ZU
 
-
-AND = Connector("and", "und", Order.SECOND, german_comma=False)
-BUT = Connector("but", "aber", Order.SECOND, english_comma=True)
-BECAUSE = Connector("because", "weil")
-ALTHOUGH = Connector("although", "obwohl")
-IF = Connector("if", "wenn")
-WHEN = Connector("when", "als")
-"""Only for the past: the present uses `if`."""
-WHILE = Connector("while", "während")
-BEFORE = Connector("before", "bevor")
-AFTER = Connector("after", "nachdem")
-THAT = Connector("that", "dass")
-WHETHER = Connector("whether", "ob")
-TO = Connector("", "", Order.ZU)
-IN_ORDER_TO = Connector("", "um", Order.ZU)
+    def __init__(
+        self,
+        english: str,
+        german: str,
+        order: Order = Order.LAST,
+        english_comma: bool = False,
+        german_comma: bool = True,
+    ) -> None:
+        self.english, self.german, self.order = english, german, order
+        self.english_comma, self.german_comma = english_comma, german_comma
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +56,43 @@ class Linked:
             second = self.second.english(f"{at}second.")
         second = (*say(self.connector.english, f"{at}connector"), *second)
         first = self.first.english(f"{at}first.", question)
-        if self.reversed:
-            return (*second, COMMA, *first)
-        return (*first, *([COMMA] if self.connector.english_comma else []), *second)
+        return self._joined(first, second, self.connector.english_comma)
 
     def german(self, order: Order, at: str = "") -> Words:
         """Return both clauses in German; `order` is that of the first."""
         connector = say(self.connector.german, f"{at}connector", f"{at}second.to")  # um belongs to zu
         second = (*connector, *self.second.german(self.connector.order, f"{at}second."))
+        first = self.first.german(self._order(order), f"{at}first.")
+        return self._joined(first, second, self.connector.german_comma)
+
+    def _joined(self, first: Words, second: Words, comma: bool) -> Words:
         if self.reversed:
-            return (*second, COMMA, *self.first.german(Order.FIRST, f"{at}first."))
-        first = self.first.german(order, f"{at}first.")
-        return (*first, *([COMMA] if self.connector.german_comma else []), *second)
+            return (*second, COMMA, *first)
+        return (*first, COMMA, *second) if comma else (*first, *second)
+
+    def _order(self, order: Order) -> Order:
+        return Order.FIRST if self.reversed else order
 
     def pairings(self, order: Order) -> Iterator[tuple[str, str, str]]:
         """Yield the pairings of all clauses."""
-        yield from self.first.pairings(Order.FIRST if self.reversed else order)
+        yield from self.first.pairings(self._order(order))
         yield from self.second.pairings(self.connector.order)
 
 
-def punctuate(words: Words, mark: str) -> Words:
+def _punctuate(words: Words, mark: str) -> Words:
     """Attach commas to words, without double and final ones, and the final mark; write the first letter large."""
-    found: Words = ()
+    found: list[Word] = []
     for word in words:
         if word != COMMA:
-            found = (*found, word)
+            found.append(word)
         elif not found[-1].text.endswith(","):
-            found = with_ending(found, ",")
-    first, *rest = (*found[:-1], found[-1]._replace(text=found[-1].text.rstrip(",") + mark))
-    return (first._replace(text=first.text[0].upper() + first.text[1:]), *rest)
+            found[-1:] = with_ending((found[-1],), ",")
+    found[-1] = found[-1]._replace(text=found[-1].text.rstrip(",") + mark)
+    found[0] = found[0]._replace(text=found[0].text[0].upper() + found[0].text[1:])
+    return tuple(found)
 
 
-def join_cannot(words: Words) -> Words:
+def _join_cannot(words: Words) -> Words:
     """Write `can` before `not` as one word with it."""
     found: list[Word] = []
     for word in words:
@@ -111,11 +120,11 @@ class Sentence:
 
     def english_words(self) -> Words:
         """Return the words of the English sentence, with punctuation."""
-        return punctuate(join_cannot(self.body.english("", self.question)), self._mark)
+        return _punctuate(_join_cannot(self.body.english("", self.question)), self._mark)
 
     def german_words(self) -> Words:
         """Return the words of the German sentence, with punctuation."""
-        return punctuate(self.body.german(self._order), self._mark)
+        return _punctuate(self.body.german(self._order), self._mark)
 
     @property
     def _mark(self) -> str:

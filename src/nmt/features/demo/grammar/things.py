@@ -1,67 +1,50 @@
-"""Choose things and places that make sense in their place."""
+"""Choose things, places and times that make sense in their place."""
 
-from nmt.features.demo.grammar.choosing import POSSESSIVES, UNIQUE, Chooser, candidates, possessive
+from nmt.features.demo.grammar import lexicon
+from nmt.features.demo.grammar.choosing import UNIQUE, Chooser, is_woman, possessive
+from nmt.features.demo.grammar.clauses import Part, Role
 from nmt.features.demo.grammar.determiners import (
     BARE,
     MANY,
     MEAL,
     NOT_A,
+    NUMERALS,
     OUR,
+    POSSESSIVES,
     SOME,
     THE,
     THEIR,
     THIS,
     A,
     Determiner,
-    numeral,
 )
-from nmt.features.demo.grammar.features import Case, Gender
-from nmt.features.demo.grammar.lexicon import modifiers
-from nmt.features.demo.grammar.lexicon.entries import Adjective, Noun
-from nmt.features.demo.grammar.phrases import Name, Nominal, NounPhrase, Owned, Prepositional
+from nmt.features.demo.grammar.features import Case
+from nmt.features.demo.grammar.lexicon import Adjective, Adverb, Noun, Verb
+from nmt.features.demo.grammar.modes import ClauseSpec, Mode
+from nmt.features.demo.grammar.phrases import Fixed, Name, Nominal, NounPhrase, Prepositional, owned
 
-NUMERALS = tuple(numeral(number.english, number.german) for number in modifiers.NUMBER)
 SMALL_NUMERALS = NUMERALS[:4]
-TOWNS = tuple(Name(town.english, town.german) for town in modifiers.TOWN)
-LANDS = tuple(Name(land.english, land.german) for land in modifiers.LAND)
-POSSESSABLE = frozenset(
-    [
-        "clothing",
-        "small",
-        "parkable",
-        "machine",
-        "pet",
-        "furniture",
-        "toy",
-        "home",
-        "packable",
-        "own",
-        "tool",
-        "instrument",
-        "text",
-        "plan",
-        "idea",
-        "mistake",
-    ]
+AGO = (("days", "Tagen"), ("weeks", "Wochen"), ("months", "Monaten"))
+TOWNS = tuple(Name(town.english, town.german) for town in lexicon.TOWN)
+TOWNS_AND_LANDS = (*TOWNS, *(Name(land.english, land.german) for land in lexicon.LAND))
+POSSESSABLE, WITHOUT_ARTICLE, COUNTABLE = (
+    frozenset(lexicon.GROUPS[name]) for name in ("possessable", "bare", "countable")
 )
-WITHOUT_ARTICLE = frozenset(["sport", "subject", "studies", "time", "aid", "money"])
-COUNTABLE = frozenset(["fruit", "collectible", "animal", "flower", "baked", "text"])
-"""Classes of nouns that can be counted up to a dozen."""
 
 
 class Supplier(Chooser):
-    """Draws things and places."""
+    """Draws things, places and time adverbials."""
 
     def own_clothing(self, subject: Nominal, negated: bool, worn: bool) -> NounPhrase:
         """Draw a piece of clothing that suits the subject."""
-        woman = subject.agreement.gender is Gender.FEMININE and not subject.agreement.plural
-        excluded = (() if woman else ("womens",)) + (() if worn else ("headwear",))
+        excluded = (() if is_woman(subject) else ("womens",)) + (() if worn else ("headwear",))
         noun = self.noun(("clothing",), excluded)
-        plural = subject.agreement.plural or "pair" in noun.classes
+        several = subject.agreement.plural
+        plural = several or "pair" in noun.classes
         owner = possessive(subject)
         determiner = owner if owner and self.chance(0.6) else THE
-        if not subject.agreement.plural and self.chance(0.5):
-            determiner = NOT_A if negated else (BARE if plural else A)
+        if not several and self.chance(0.5):
+            determiner = _indefinite(plural, negated)
         return NounPhrase(determiner, noun, plural, self.adjective(noun, 0.4))
 
     def generic(self, classes: tuple[str, ...], excluded: tuple[str, ...] = ()) -> NounPhrase:
@@ -73,58 +56,49 @@ class Supplier(Chooser):
         return NounPhrase(THE if article else BARE, noun, not noun.mass and not article, self.adjective(noun, 0.25))
 
     def thing(
-        self,
-        classes: tuple[str, ...],
-        owner: Determiner | None,
-        negated: bool,
-        one: bool = False,
-        excluded: tuple[str, ...] = (),
+        self, classes: tuple[str, ...], owner: Determiner | None, negated: bool, one: bool, excluded: tuple[str, ...]
     ) -> Nominal:
-        """Draw an object that is not a person."""
+        """Draw an object that is not a person; it is not several things if it must be `one`."""
         if "town" in classes and self.chance(0.5):
-            return self.random.choice(TOWNS)
+            return self.any_of(TOWNS)
         noun = self.noun(tuple(name for name in classes if name not in ("town", "land")), excluded)
         adjective = self.adjective(noun, 0.38)
         if noun.classes & WITHOUT_ARTICLE:
             return NounPhrase(NOT_A if negated and noun.classes & {"time", "aid", "money"} else BARE, noun)
         if "meal" in noun.classes:
             return NounPhrase(MEAL, noun)
-        if noun.mass or noun.classes & UNIQUE:
-            return NounPhrase(self.single(noun, negated), noun, False, adjective)
-        possessed = owner if owner and noun.classes & POSSESSABLE else None
-        return self._counted(noun, adjective, possessed, negated, one)
-
-    def single(self, noun: Noun, negated: bool) -> Determiner:
-        """Draw the determiner of a noun that is not counted."""
         if noun.classes & UNIQUE:
-            return THE if noun.mass else self.random.choice((THE, THE, NOT_A if negated else A))
-        return self.random.choice((THE, NOT_A if negated else BARE))
+            determiner = THE if noun.mass else self.any_of((THE, THE, _indefinite(False, negated)))
+            return NounPhrase(determiner, noun, False, adjective)
+        if noun.mass:
+            return NounPhrase(self.any_of((THE, _indefinite(True, negated))), noun, False, adjective)
+        return self._counted(noun, adjective, owner if noun.classes & POSSESSABLE else None, negated, one)
 
     def _counted(
         self, noun: Noun, adjective: Adjective | None, owner: Determiner | None, negated: bool, one: bool
     ) -> Nominal:
         pair = "pair" in noun.classes
-        weights = {"the": 34.0, "a": 30, "this": 5, "owner": 26 if owner else 0, "kin": 5 if owner else 0}
-        weights["name"] = 5 if owner else 0
-        weights["plural"] = 0 if one else 6
-        weights["counted"] = 0 if one or negated or pair else 11
-        shape = self.one_of(weights)
+        weights = {"the": 34, "a": 30, "this": 5, "owner": 26, "kin": 5, "name": 5, "plural": 6, "counted": 11}
+        barred = [*([] if owner else ["owner", "kin", "name"]), *(["plural", "counted"] if one else [])]
+        if negated or pair:
+            barred.append("counted")
+        shape = self.one_of({name: 0 if name in barred else weight for name, weight in weights.items()})
         plural = pair or shape in ("plural", "counted")
         if shape == "name":
-            return Owned(self.name(), noun, plural, adjective)
+            return owned(self.name(), noun, plural, adjective)
         if shape == "kin":
-            return NounPhrase(THE, noun, plural, adjective, possessor=self.relation(self.random.choice(POSSESSIVES)))
+            return NounPhrase(THE, noun, plural, adjective, possessor=self.relation(self.any_of(POSSESSIVES)))
         if shape == "owner":
             plural |= not one and owner in (OUR, THEIR) and "own" not in noun.classes
-        numbers = NUMERALS if noun.classes & COUNTABLE else SMALL_NUMERALS
         known = plural and not pair and self.chance(0.4)
+        numbers = NUMERALS if noun.classes & COUNTABLE else SMALL_NUMERALS
         determiner = {
             "the": THE,
             "this": THIS,
             "owner": owner or THE,
-            "counted": self.random.choice((*numbers, MANY, SOME, MANY, SOME)),
-            "plural": THE if known else NOT_A if negated else BARE,
-            "a": NOT_A if negated else BARE if plural else A,
+            "counted": self.any_of((*numbers, MANY, SOME, MANY, SOME)),
+            "plural": THE if known else _indefinite(True, negated),
+            "a": _indefinite(plural, negated),
         }[shape]
         return NounPhrase(determiner, noun, plural, adjective)
 
@@ -134,19 +108,14 @@ class Supplier(Chooser):
         """Draw a place or a direction."""
         if "town" in classes and self.chance(0.4 if len(classes) < 3 else 0.5):
             return self.town("land" in classes, direction)
-        pool = tuple(
-            noun
-            for noun in candidates(classes)
-            if noun.place and noun.english not in self.used and (not within or within in noun.classes)
-        )
+        pool = [noun for noun in lexicon.nouns_of(classes) if noun.place and noun.english not in self.used]
+        pool = [noun for noun in pool if not within or within in noun.classes]
         if not pool:
             return self.town("land" in classes, direction)
-        noun = self.random.choice(pool)
+        noun = self.any_of(pool)
         self.used.add(noun.english)
         assert noun.place is not None
-        determiner: Determiner = THE
-        if "own" in noun.classes and owner and self.chance(0.5):
-            determiner = owner
+        determiner = owner if "own" in noun.classes and owner and self.chance(0.5) else THE
         nominal = NounPhrase(determiner, noun, False, self.adjective(noun, 0.25))
         if direction:
             case = Case.DATIVE if noun.place.whereto == "zu" else Case.ACCUSATIVE
@@ -155,5 +124,37 @@ class Supplier(Chooser):
 
     def town(self, land: bool, direction: bool) -> Prepositional:
         """Draw a town or a country as a place or a direction."""
-        name = self.random.choice(TOWNS + LANDS if land else TOWNS)
+        name = self.any_of(TOWNS_AND_LANDS if land else TOWNS)
         return Prepositional("to" if direction else "in", "nach" if direction else "in", Case.DATIVE, name)
+
+    def time(self, mode: Mode, verb: Verb, spec: ClauseSpec, front_only: bool) -> Part | None:
+        """Draw a time adverbial, or none."""
+        timed = "timed" in verb.flags and mode in (Mode.PAST, Mode.FUTURE, Mode.HABIT)
+        if not timed and not (mode.time_use and spec.time and self.chance(mode.time_chance)):
+            return None
+        personal = any(name in complement.classes for complement in verb.complements for name in ("person", "family"))
+        if mode is Mode.HABIT and (personal or self.chance(0.65)) and not front_only:
+            return adverb_part(Role.FREQUENCY, self.any_of(lexicon.FREQUENCY))
+        if "clock" in verb.flags and self.chance(0.5):
+            number = self.any_of(lexicon.NUMBER)
+            return Part(Role.TIME, Fixed(f"at {number.english} o'clock", f"um {number.german} Uhr"))
+        return self.date(mode.time_use, verb)
+
+    def date(self, use: str, verb: Verb) -> Part:
+        """Draw a time adverbial for the past, the future or a habit."""
+        slow, big = "slow" in verb.flags, bool(verb.flags & {"tour", "cash", "slow"})
+        if use == "past" and not slow and self.chance(0.1):
+            number, (unit, einheit) = self.any_of(lexicon.NUMBER[:6]), self.any_of(AGO)
+            ago = Fixed(f"{number.english} {unit} ago", f"vor {number.german} {einheit}", german_order=(2, 0, 1))
+            return Part(Role.TIME, ago)
+        fitting = [each for each in lexicon.TIME if use in each.use and (big if "slow" in each.use else not slow)]
+        return adverb_part(Role.TIME, self.any_of(fitting))
+
+
+def adverb_part(role: Role, adverb: Adverb) -> Part:
+    """Return an adverb of the lexicon in a role."""
+    return Part(role, Fixed(adverb.english, adverb.german))
+
+
+def _indefinite(plural: bool, negated: bool) -> Determiner:
+    return NOT_A if negated else BARE if plural else A
