@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ import pytest
 
 import nmt
 from nmt.commands.features import settings_of
-from nmt.feature import features
+from nmt.feature import Feature, features
 
 SOURCE = Path(nmt.__file__).parent
 DOCUMENT = Path(__file__).parents[2] / "ARCHITECTURE.md"
@@ -53,6 +54,27 @@ LAYERS = [
     Layer("messages to the user", ("nmt.errors",)),
 ]
 """From top to bottom. A name may import itself and lower layers; names of one layer do not import each other."""
+
+TOUR = {
+    "text/tokenizer.py": "a line of text becomes word pieces, and word pieces become a line of text",
+    "data/batches.py": "an epoch becomes a list of global batches (section 5.1)",
+    "data/loader.py": "a global batch becomes micro-batches of tensors",
+    "model/packed.py": "sentences end to end, without padding",
+    "model/word_vectors.py": "word pieces become vectors, and vectors become scores of words (3.4)",
+    "model/positions/sinusoidal.py": "positions become vectors (3.5)",
+    "model/attention.py": "scaled dot-product attention (3.2)",
+    "model/layers.py": "sub-layers with residual connections and norms (3.1 and 3.3)",
+    "model/transformer.py": "the encoder and the decoder (figure 1)",
+    "training/loss.py": "cross-entropy with smoothed labels (5.4)",
+    "training/objective.py": "what a step minimises",
+    "training/schedule.py": "the learning rate (5.3)",
+    "training/optimizer.py": "Adam (5.3)",
+    "training/trainer.py": "one update of the weights",
+    "decoding/beam.py": "beam search with the length penalty (6.1)",
+    "decoding/torch_engine.py": "the model gives the search the scores of the next word",
+}
+"""What a reader meets from a line of text to an updated weight and back to a translation, in this order."""
+MAX_TOUR_FILES, MAX_TOUR_LINES = 20, 2500
 
 HOMES = {
     "hydra": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun"},
@@ -145,7 +167,13 @@ def features_table() -> str:
     return "\n".join(lines)
 
 
-TABLES = {"layers": layers_table, "features": features_table}
+def tour_table() -> str:
+    """Return the files of the tour as Markdown."""
+    rows = [f"| {number} | `{name}` | {what} |" for number, (name, what) in enumerate(TOUR.items(), 1)]
+    return "\n".join(["| | file | in it |", "|---|---|---|", *rows])
+
+
+TABLES = {"layers": layers_table, "tour": tour_table, "features": features_table}
 
 
 def with_tables(document: str) -> str:
@@ -223,6 +251,17 @@ def test_architecture_document_shows_the_same_layers() -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == with_tables(DOCUMENT.read_text(encoding="utf-8")), (
         "ARCHITECTURE.md differs: run `python -m tests.unit.test_architecture`"
     )
+
+
+def test_the_tour_is_short() -> None:
+    files = [SOURCE / name for name in TOUR]
+    assert len(files) <= MAX_TOUR_FILES
+    assert sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files) <= MAX_TOUR_LINES
+
+
+def test_architecture_document_names_everything_that_a_feature_declares() -> None:
+    declared = {each.name for each in fields(Feature)} - {"summary"}
+    assert [name for name in declared if f"`{name}`" not in DOCUMENT.read_text(encoding="utf-8")] == []
 
 
 def test_new_tables_replace_only_the_text_between_their_marks() -> None:
