@@ -312,5 +312,11 @@ def test_data_preparation_does_not_import_torch() -> None:
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
 
 
+def test_training_imports_neither_pyarrow_nor_sacrebleu_nor_parsing_before_it_uses_them() -> None:
+    unused = {"pyarrow", "sacrebleu", "nmt.parsing.trees"}
+    program = f"import sys, nmt.commands.train; sys.exit(bool({unused} & {{*sys.modules}}))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
+
+
 if __name__ == "__main__":
     DOCUMENT.write_text(with_tables(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")

@@ -21,7 +21,7 @@ from fuzz.strategies import FRAGMENTS, damaged, json_values, lines, raw_lines, t
 from nmt.config.schema import DataConfig
 from nmt.data.sources import hub
 from nmt.data.sources.files import inputs, read_pairs
-from nmt.data.sources.parquet import count_rows
+from nmt.data.sources.parquet_tables import count_rows
 from nmt.data.sources.source import BY_LANGUAGE, Columns
 from nmt.errors import UserError
 from nmt.parsing.linearise import repair

@@ -1,8 +1,11 @@
 """sacreBLEU's BLEU, with the tokenizer that fits the target language."""
 
-from sacrebleu.metrics.bleu import BLEU
+from typing import TYPE_CHECKING
 
 from nmt.errors import UserError
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
 
 AUTO = "auto"
 """The setting that takes sacreBLEU's default for the target language."""
@@ -18,8 +21,10 @@ def bleu_tokenizer(target_lang: str, setting: str = AUTO) -> str:
     return LANGUAGE_TOKENIZERS.get(target_lang, DEFAULT_TOKENIZER) if setting == AUTO else setting
 
 
-def make_bleu(tokenizer: str, *, effective_order: bool = False) -> BLEU:
+def make_bleu(tokenizer: str, *, effective_order: bool = False) -> "BLEU":
     """Return BLEU with a tokenizer; refuse one that sacreBLEU cannot load."""
+    from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - slow to import
+
     if tokenizer not in BLEU.TOKENIZERS:
         raise UserError(
             f"sacreBLEU has no tokenizer {tokenizer}: set evaluation.bleu_tokenizer to one of "

@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sacrebleu.metrics.chrf import CHRF
-
 from nmt.evaluation.bleu import make_bleu
 from nmt.evaluation.metric import Translated, corpus_score
+from nmt.evaluation.metrics import make_chrf
 
 LENGTHS = (10, 20, 30, 50)
 """Upper ends of the groups of source lengths, in words."""
@@ -53,7 +52,7 @@ class Rates:
 def parts(text: Translated, labels: Mapping[str, Sequence[str]]) -> list[Part]:
     """Score each part of a test set: by the length of the source, and by each label."""
     columns = {**labels, "length": [length_group(len(source.split())) for source in text.sources]}
-    metrics = make_bleu(text.tokenizer), CHRF()
+    metrics = make_bleu(text.tokenizer), make_chrf()
     found = []
     for label, column in columns.items():
         for value in sorted(set(column), key=_in_order):
@@ -82,7 +81,7 @@ def _in_order(value: str) -> tuple[int, str]:
 
 def rates(text: Translated) -> Rates:
     """Return the shares of translations with typical faults."""
-    chrf, count = CHRF(), len(text.hypotheses)
+    chrf, count = make_chrf(), len(text.hypotheses)
     copied, repetitive, unrelated = [], [], []
     for source, hypothesis, *theirs in zip(text.sources, text.hypotheses, *text.references, strict=True):
         copied.append(hypothesis == source and hypothesis not in theirs)

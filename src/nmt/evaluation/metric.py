@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-
-from sacrebleu.metrics.base import Metric as SacrebleuMetric
+from typing import TYPE_CHECKING
 
 from nmt.config.choices import TEXT
 from nmt.config.schema import Config, EvaluationConfig
 from nmt.evaluation.bleu import bleu_tokenizer
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric as SacrebleuMetric
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Metric:
     """Compute the score of translations."""
     task: str = TEXT
     """The name of the task whose hypotheses it scores."""
-    sacrebleu: Callable[[str], SacrebleuMetric] | None = None
+    sacrebleu: "Callable[[str], SacrebleuMetric] | None" = None
     """Make the sacreBLEU object that significance tests resample, if the metric has one, given BLEU's tokenizer."""
     is_wanted: Callable[[EvaluationConfig], bool] = lambda _: True
     """Whether the settings ask for it; most metrics are always computed."""
@@ -56,7 +58,7 @@ class Metric:
     """Return the paper's score of a run on a split, if it has one."""
 
 
-def from_sacrebleu(title: str, make: Callable[[str], SacrebleuMetric]) -> Metric:
+def from_sacrebleu(title: str, make: Callable[[str], "SacrebleuMetric"]) -> Metric:
     """Return one of sacreBLEU's metrics, computed on the raw text, given a function from BLEU's tokenizer to it."""
 
     def score(text: Translated) -> Score:
@@ -65,7 +67,7 @@ def from_sacrebleu(title: str, make: Callable[[str], SacrebleuMetric]) -> Metric
     return Metric(title, score, sacrebleu=make)
 
 
-def corpus_score(metric: SacrebleuMetric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+def corpus_score(metric: "SacrebleuMetric", hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
     """Return the score that a sacreBLEU metric gives a text, with sacreBLEU's signature."""
     result = metric.corpus_score(hypotheses, references)
     return Score(float(result.score), str(metric.get_signature()))

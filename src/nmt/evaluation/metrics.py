@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
+from typing import TYPE_CHECKING
 
 from nmt.config.choices import task_name
 from nmt.config.schema import EvaluationConfig
@@ -16,6 +14,22 @@ from nmt.evaluation.paper_bleu import paper_bleu
 from nmt.feature import features, imported
 from nmt.paper import figures
 
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric as SacrebleuMetric
+
+
+def make_chrf(*, word_order: int = 0) -> "SacrebleuMetric":
+    """Return chrF, or chrF++ if n-grams of words count, too."""
+    from sacrebleu.metrics.chrf import CHRF  # noqa: PLC0415 - slow to import
+
+    return CHRF(word_order=word_order)
+
+
+def _make_ter() -> "SacrebleuMetric":
+    from sacrebleu.metrics.ter import TER  # noqa: PLC0415 - slow to import
+
+    return TER()
+
 
 def _prepare_bleu(settings: EvaluationConfig, target_lang: str) -> None:
     """Load the tokenizer of BLEU."""
@@ -25,9 +39,9 @@ def _prepare_bleu(settings: EvaluationConfig, target_lang: str) -> None:
 _CORE: Mapping[str, Metric] = {
     "bleu": replace(from_sacrebleu("BLEU", make_bleu), prepare=_prepare_bleu),
     "bleu_paper": Metric("BLEU as in the paper", paper_bleu, paper=figures.paper_bleu),
-    "chrf": from_sacrebleu("chrF", lambda _: CHRF()),
-    "chrfpp": from_sacrebleu("chrF++", lambda _: CHRF(word_order=2)),
-    "ter": from_sacrebleu("TER", lambda _: TER()),
+    "chrf": from_sacrebleu("chrF", lambda _: make_chrf()),
+    "chrfpp": from_sacrebleu("chrF++", lambda _: make_chrf(word_order=2)),
+    "ter": from_sacrebleu("TER", lambda _: _make_ter()),
 }
 """By key in eval/<split>.json, in the order in which scores are shown."""
 

@@ -4,8 +4,6 @@ import re
 from collections.abc import Callable
 from importlib.metadata import version
 
-from sacrebleu.metrics.bleu import BLEU
-
 from nmt.evaluation.metric import Score, Translated, corpus_score
 
 PLAIN_QUOTES = str.maketrans(dict.fromkeys("„“”‟«»", '"') | dict.fromkeys("‚‘’‛‹›", "'"))
@@ -16,6 +14,8 @@ COMPOUND_LANGUAGES = ("de",)
 
 def paper_bleu(text: Translated) -> Score:
     """Return the BLEU of the paper's tokens."""
+    from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - slow to import
+
     tokenize = paper_tokenizer(text.target_lang)
     found = corpus_score(
         BLEU(tokenize="none", force=True),

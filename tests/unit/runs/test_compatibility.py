@@ -1,6 +1,6 @@
 """The settings that a run can be resumed with."""
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import pytest
@@ -9,11 +9,17 @@ import yaml
 from nmt.config.choices import CHOICES
 from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config, TrainingConfig
+from nmt.config.schema.training import TrainingConfig as CoreTrainingConfig
 from nmt.errors import UserError
+from nmt.feature import learned_groups
 from nmt.runs.compatibility import SCHEDULES_WITH_AN_END, check_resumable
 from nmt.training.schedule import learning_rate
 
 SETTINGS = flatten(asdict(Config()))
+OF_FEATURES = {key for key in SETTINGS if key.startswith("training.")} - {
+    f"training.{each.name}" for each in fields(CoreTrainingConfig)
+}
+"""Settings of training that features add, each with its own metadata."""
 
 
 def other(value: Any) -> Any:
@@ -42,13 +48,12 @@ def test_only_the_listed_settings_are_fixed() -> None:
             fixed.add(key)
     training = {
         *("batch_tokens", "schedule", "warmup_steps", "learning_rate", "label_smoothing", "adam_beta1", "adam_beta2"),
-        *("adam_eps", "weight_decay", "clip_norm", "optimizer", "decay_steps", "muon_momentum", "r_drop", "ema"),
-        *("init_from", "init_vocabulary", "init_skip", "freeze"),
-        *("guided_weight", "guided_layer", "guided_head", "guided_state"),
+        *("adam_eps", "weight_decay", "clip_norm", "optimizer", "decay_steps"),
     }
-    groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model", "noise")}
+    groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model", *learned_groups())}
     assert len(groups) > 25
-    assert fixed == {"seed"} | {f"training.{name}" for name in training} | groups
+    assert fixed - OF_FEATURES == {"seed"} | {f"training.{name}" for name in training} | groups - OF_FEATURES
+    assert groups <= fixed
 
 
 def test_the_error_names_both_values_and_a_remedy() -> None:

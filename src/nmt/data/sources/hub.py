@@ -97,7 +97,9 @@ def read(config: DataConfig, names: Sequence[str], sides: Languages, columns: Co
     paths = local_shards(config, names) if is_local(config) else fetch(config, names)
     if format_of(paths[0]) is not parquet.FORMAT:
         return read_pairs(paths, sides, columns)
-    found, known = sum(map(parquet.count_rows, paths)), known_pairs(config, names)
+    from nmt.data.sources.parquet_tables import count_rows  # noqa: PLC0415 - slow to import
+
+    found, known = sum(map(count_rows, paths)), known_pairs(config, names)
     if config.check_counts and known not in (None, found):
         raise UserError(
             f"{config.hub_dataset} has {found:,} pairs of {' and '.join(names)}, but {config.hub_config} at revision "
@@ -223,12 +225,14 @@ def _stream(paths: list[Path], sides: Languages, columns: Columns, name: str) ->
     from datasets import load_dataset  # noqa: PLC0415 (slow to import, and only this source needs it)
     from datasets.utils import logging  # noqa: PLC0415
 
+    from nmt.data.sources.parquet_tables import table_pairs  # noqa: PLC0415 - slow to import
+
     logging.set_verbosity(logging.CRITICAL)  # errors are reported below, in one line
     shards_ = [str(path) for path in paths]
     table = load_dataset("parquet", data_files=shards_, split="train", streaming=True, batch_size=READ_ROWS)
     try:
         for batch in table.with_format("arrow").iter(batch_size=READ_ROWS):
-            yield from parquet.table_pairs(batch, sides, columns, name)
+            yield from table_pairs(batch, sides, columns, name)
     except (OSError, ValueError) as error:
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise UserError(f"a shard of {name} is damaged ({reason}): delete it and fetch it again.") from error

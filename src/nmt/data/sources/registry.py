@@ -6,7 +6,7 @@ To add a source, write a module with a `SOURCE`, and name it in `nmt.config.choi
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
-from nmt.config.choices import CHOICES, find
+from nmt.config.choices import find
 from nmt.config.schema import DataConfig
 from nmt.data.annotations import Annotations
 from nmt.data.columns import all_columns, columns_of
@@ -15,29 +15,32 @@ from nmt.data.sources.cells import on_one_line
 from nmt.data.sources.source import Fingerprint, Pair, Source
 from nmt.errors import UserError
 
-SOURCES: dict[str, Source] = {name: find("data.source", name) for name in CHOICES["data.source"]}
-"""Sources by the name that `data.source` has for them."""
+
+def source_named(name: str) -> Source:
+    """Return the source that a value of `data.source` names; it is imported when it is first used."""
+    source: Source = find("data.source", name)
+    return source
 
 
 def splits(config: DataConfig) -> list[str]:
     """Return the names of the splits, in the order of preparation."""
-    return list(SOURCES[config.source].splits)
+    return list(source_named(config.source).splits)
 
 
 def has_text(config: DataConfig, split: str) -> bool:
     """Return whether one of several corpora has this split: it is named, held out, or part of what is generated."""
-    source = SOURCES[config.source]
+    source = source_named(config.source)
     return split == "train" or not source.settings or bool(getattr(config, split)) or split in held_out(config)
 
 
 def recorded_settings(config: DataConfig) -> tuple[str, ...]:
     """Return the settings under `data.` that name the text of this source."""
-    return SOURCES[config.source].settings
+    return source_named(config.source).settings
 
 
 def held_out(config: DataConfig) -> list[str]:
     """Return the splits without text of their own, which get some of the training pairs."""
-    if not config.hold_out or not SOURCES[config.source].can_hold_out:
+    if not config.hold_out or not source_named(config.source).can_hold_out:
         return []
     return [split for split, names in (("valid", config.valid), ("test", config.test)) if not names]
 
@@ -56,7 +59,7 @@ def fingerprint(config: DataConfig, split: str) -> Fingerprint:
     read_from = "train" if split in held_out(config) else split
     found = source_of(config, read_from).fingerprint(config, read_from)
     for column in columns_of(config) if split == "train" else ():
-        if column.name not in SOURCES[config.source].cells:
+        if column.name not in source_named(config.source).cells:
             found = {**found, **column.fingerprint(config)}
     return found
 
@@ -81,7 +84,7 @@ def annotations(config: DataConfig, split: str) -> Annotations:
 def source_of(config: DataConfig, split: str) -> Source:
     """Return the source of a split; that of development and test text may be a test set of sacreBLEU."""
     names = {"valid": config.valid, "test": config.test}.get(split, [])
-    return sacrebleu_sets.SOURCE if sacrebleu_sets.is_test_set(names) else SOURCES[config.source]
+    return sacrebleu_sets.SOURCE if sacrebleu_sets.is_test_set(names) else source_named(config.source)
 
 
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
@@ -94,7 +97,7 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
 
 def _training_pairs(config: DataConfig) -> Iterator[Pair]:
     """Yield the training pairs with the cells of the columns in use."""
-    source = SOURCES[config.source]
+    source = source_named(config.source)
     training = source.pairs(config, "train")
     for column in columns_of(config):
         known = source.cells.get(column.name)

@@ -4,9 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sacrebleu.dataset import DATASETS
-from sacrebleu.utils import SACREBLEU_DIR
-
 from nmt.config.schema import DataConfig
 from nmt.data.annotations import Annotations
 from nmt.data.sources.source import Fingerprint, Pair, Source, languages, split_names
@@ -53,6 +50,8 @@ def annotations(config: DataConfig, split: str) -> Annotations:
 
 def _dataset(config: DataConfig, split: str) -> tuple[Any, str]:
     """Return the test set that the settings name, and its language pair."""
+    from sacrebleu.dataset import DATASETS  # noqa: PLC0415 - slow to import
+
     names = split_names(config, split, "a test set")
     if len(names) > 1:
         raise UserError(f"data.{split}=[{','.join(names)}]: a test set of sacreBLEU stands alone")
@@ -67,6 +66,8 @@ def _dataset(config: DataConfig, split: str) -> tuple[Any, str]:
 
 def _files(dataset: Any, pair: str) -> tuple[Path, list[Path]]:
     """Return the files of the sentences and of each reference; sacreBLEU downloads them if they are missing."""
+    from sacrebleu.utils import SACREBLEU_DIR  # noqa: PLC0415 - slow to import
+
     try:
         source, references = dataset.get_source_file(pair), dataset.get_reference_files(pair)
     except (OSError, SystemExit) as error:

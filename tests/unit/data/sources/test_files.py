@@ -9,7 +9,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from nmt.data.sources import parquet
+from nmt.data.sources import parquet_tables as parquet
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.sources.source import Pair
 from nmt.errors import UserError

@@ -12,6 +12,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from nmt.config.choices import CHOICES
 from nmt.config.schema import DataConfig
 from nmt.data.sources import registry
 from nmt.errors import UserError
@@ -190,13 +191,13 @@ def test_demo_knows_alignments_in_both_directions() -> None:
 
 
 def test_schema_accepts_the_registered_sources() -> None:
-    for name in registry.SOURCES:
+    for name in CHOICES["data.source"]:
         assert DataConfig(source=name).source == name
-    with pytest.raises(UserError, match=", ".join(registry.SOURCES)):
+    with pytest.raises(UserError, match=", ".join(CHOICES["data.source"])):
         DataConfig(source="none")
 
 
-@pytest.mark.parametrize("source", registry.SOURCES)
+@pytest.mark.parametrize("source", CHOICES["data.source"])
 def test_recorded_settings_exist(source: str) -> None:
     config = DataConfig(source=source)
     assert all(hasattr(config, setting) for setting in registry.recorded_settings(config))

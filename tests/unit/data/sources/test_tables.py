@@ -12,7 +12,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from nmt.data.sources import parquet as parquet_format
+from nmt.data.sources import parquet_tables as parquet_format
 from nmt.data.sources.cells import cell_text
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.sources.source import Columns, Pair
