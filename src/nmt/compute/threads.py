@@ -39,7 +39,7 @@ def run_in_threads(function: Callable[[T], R], arguments: Sequence[T]) -> list[R
 
 
 def run_all_in_threads(function: Callable[[T], object], tasks: Sequence[T]) -> None:
-    """Call the function with each task, in as many threads as are worth it; a single thread runs none beside it."""
+    """Call the function with each task: in several threads if this process has several, else in this one."""
     workers = concurrent_workers(len(tasks))
     if workers == 1:
         for task in tasks:

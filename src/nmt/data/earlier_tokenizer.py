@@ -12,7 +12,7 @@ from nmt.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierTokenizer:
-    """A tokenizer that exists before the corpus is prepared, and what becomes of it."""
+    """A tokenizer that exists before the corpus is prepared, and how preparation uses it."""
 
     name: str
     """What messages call its place."""
