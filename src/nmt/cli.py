@@ -17,6 +17,7 @@ from nmt.errors import CommonError, UserError, nearest
 from nmt.feature import Command, features, imported
 
 if TYPE_CHECKING:
+    from nmt.config.keys import Key
     from nmt.config.schema import Config
 
 _HELP = ("-h", "--help")
@@ -155,7 +156,7 @@ def _command_usage(name: str, overrides: list[str]) -> str:
     """Return the help of a command, with the values that the other overrides on the line give its settings."""
     from nmt.config.compose import compose  # noqa: PLC0415
     from nmt.config.conf_folder import groups, options  # noqa: PLC0415
-    from nmt.config.keys import describe_keys, value_of, written  # noqa: PLC0415
+    from nmt.config.keys import describe_keys  # noqa: PLC0415
 
     command = COMMANDS[name]
     chosen = [group for group in groups() if group == "experiment" or group in command.settings]
@@ -166,13 +167,27 @@ def _command_usage(name: str, overrides: list[str]) -> str:
     lines += [_wrap(f"{group}=", ", ".join(options(group))) for group in chosen]
     shown = "value with these overrides" if given else "default"
     lines += ["", f"settings (type, {shown}; * may change when a run is resumed):"]
-    for key in (key for prefix in command.settings for key in describe_keys(prefix)):
-        mark = "*" if key.adjustable else " "
-        value = written(value_of(config, key.name)) or "empty"
-        lines += [f"{mark} {key.name} ({key.type}, {value})", _wrap("", key.meaning)]
+    keys = [key for prefix in command.settings for key in describe_keys(prefix)]
+    lines += _described([key for key in keys if not key.feature], config)
+    for feature in dict.fromkeys(key.feature for key in keys if key.feature):
+        heading = f"settings of the feature {feature} ({features()[feature].summary}):"
+        lines += ["", textwrap.fill(heading, 110, subsequent_indent="  ")]
+        lines += _described([key for key in keys if key.feature == feature], config)
     lines += ["", "Every command accepts the settings of all others, so the same overrides serve the whole chain;"]
     lines += [f"`nmt {name} experiment=multi30k --help` shows the values of an experiment."]
     return "\n".join(lines)
+
+
+def _described(keys: "Sequence[Key]", config: "Config") -> list[str]:
+    """Return lines about settings, with their values in a configuration."""
+    from nmt.config.keys import value_of, written  # noqa: PLC0415
+
+    lines = []
+    for key in keys:
+        mark = "*" if key.adjustable else " "
+        value = written(value_of(config, key.name)) or "empty"
+        lines += [f"{mark} {key.name} ({key.type}, {value})", _wrap("", key.meaning)]
+    return lines
 
 
 def _wrap(head: str, text: str) -> str:

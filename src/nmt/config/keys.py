@@ -12,6 +12,7 @@ from typing import Any
 from nmt.config import choices
 from nmt.config.checks import ADJUSTABLE
 from nmt.config.schema import Config
+from nmt.feature import features, imported
 
 _TYPES_IN_WORDS = {
     "int": "a whole number",
@@ -36,6 +37,8 @@ class Key:
     meaning: str
     adjustable: bool
     """True if the setting may change when a run is resumed."""
+    feature: str = ""
+    """The feature that adds the setting; empty for those of the core."""
 
     @property
     def kind(self) -> str:
@@ -46,7 +49,18 @@ class Key:
 @cache
 def all_keys() -> dict[str, Key]:
     """Return every setting by its dotted name, in the order of the schema."""
-    return {key.name: key for key in _walk(Config(), "", adjustable=False)}
+    owners = _features_by_setting()
+    return {key.name: replace(key, feature=owners.get(key.name, "")) for key in _walk(Config(), "", adjustable=False)}
+
+
+def _features_by_setting() -> dict[str, str]:
+    """Return the names of the features that add settings, by the dotted names of the settings."""
+    return {
+        f"{group}.{setting.name}".lstrip("."): name
+        for name, feature in features().items()
+        for group, added in feature.settings.items()
+        for setting in fields(imported(added.code))
+    }
 
 
 @cache
