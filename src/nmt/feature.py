@@ -66,6 +66,8 @@ class Feature:
 
     summary: str
     """A few words for `nmt features`."""
+    page: str = ""
+    """Where it is documented: a file, or a heading in one, as a link names it."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     """By the word on the command line."""
     settings: Mapping[str, Group] = field(default_factory=dict)

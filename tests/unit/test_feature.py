@@ -13,6 +13,7 @@ import pytest
 
 import nmt
 from nmt.cli import main
+from nmt.commands.features import settings_of
 from nmt.config.compose import compose
 from nmt.config.conf_folder import conf_folder
 from nmt.config.schema import AveragingConfig, Config
@@ -20,6 +21,8 @@ from nmt.config.schema.extend import _extended
 from nmt.errors import ConfigError
 from nmt.feature import features, imported
 from nmt.features.serving.settings import ServeConfig
+
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,11 +88,32 @@ def test_features_are_listed_with_what_they_add(capsys: pytest.CaptureFixture[st
         assert all(command in said for command in feature.commands)
 
 
+@pytest.mark.parametrize("name", features())
+def test_the_documents_have_a_page_or_section_about_each_feature(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feature = features()[name]
+    assert main(["features"]) == 0
+    assert f"documented in {feature.page}\n" in capsys.readouterr().out
+    file, _, anchor = feature.page.partition("#")
+    document = (ROOT / file).read_text(encoding="utf-8")
+    assert not anchor or anchor in anchors(document)
+    names = [*feature.commands, *settings_of(feature)]
+    names += [f"{setting}={value}" for setting, choices in feature.all_choices.items() for value in choices]
+    assert [each for each in names if each.removesuffix("*") not in document] == []
+
+
+def anchors(document: str) -> set[str]:
+    """Return the fragments of addresses that lead to the headings of a Markdown document."""
+    headings = re.findall(r"^#+ (.*)$", document, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_the_example_of_the_document_is_a_feature(tmp_path: Path) -> None:
     package = Path(nmt.__file__).parent
     shutil.copytree(package, tmp_path / "src" / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(conf_folder(), tmp_path / "conf")
-    document = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    document = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     for name, code in re.findall(
         r"^```python\n# (src/nmt/features/\S+)\n(.*?)^```$", document, re.MULTILINE | re.DOTALL
     ):

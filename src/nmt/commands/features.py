@@ -20,6 +20,8 @@ def _described(name: str, feature: Feature) -> str:
         lines.append(f"  settings: {', '.join(settings_of(feature))}")
     for setting, choices in feature.all_choices.items():
         lines.append(f"  {setting}: {', '.join(choices)}")
+    if feature.page:
+        lines.append(f"  documented in {feature.page}")
     return "\n".join(lines)
 
 

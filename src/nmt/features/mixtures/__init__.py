@@ -4,6 +4,7 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="training on several corpora at once, each with its weight, and in stages",
+    page="docs/mixtures.md",
     settings={"data": Group("nmt.features.mixtures.settings:MixtureData")},
     corpora="nmt.features.mixtures.settings:other_corpora",
     mixing="nmt.features.mixtures.mixed_store:MIXING",

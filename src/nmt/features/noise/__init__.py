@@ -4,6 +4,7 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="random changes of the training text: BPE-dropout, typos, upper case",
+    page="docs/noise.md",
     settings={"noise": Group("nmt.features.noise.settings:NoiseConfig", adjustable=False)},
     check="nmt.features.noise.settings:check",
     uses="nmt.features.noise.settings:uses",

@@ -4,6 +4,7 @@ from nmt.feature import Choice, Feature
 
 FEATURE = Feature(
     summary="rotary positions: queries and keys that are rotated by angles",
+    page="docs/features.md#rotary",
     choices={"model.positions": {"rotary": Choice("nmt.features.rotary.positions:Rotary", "rotated queries and keys")}},
     check="nmt.features.rotary.check:check",
 )

@@ -4,6 +4,7 @@ from nmt.feature import COMMON, Command, Feature, Group
 
 FEATURE = Feature(
     summary="files of any size translated into corpora, for back-translation and distillation",
+    page="docs/synthetic_text.md",
     commands={
         "synthesize": Command(
             "nmt.features.synthesis.command",
