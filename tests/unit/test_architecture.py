@@ -15,7 +15,6 @@ from typing import NamedTuple
 import pytest
 
 import nmt
-from nmt.commands.features import settings_of
 from nmt.feature import Feature, features
 
 SOURCE = Path(nmt.__file__).parent
@@ -75,6 +74,9 @@ TOUR = {
 }
 """What a reader meets from a line of text to an updated weight and back to a translation, in this order."""
 MAX_TOUR_FILES, MAX_TOUR_LINES = 20, 2500
+
+SEAMS = [each.name for each in fields(Feature) if each.name not in ("summary", "page")]
+"""What a feature may fill."""
 
 HOMES = {
     "hydra": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun"},
@@ -157,13 +159,11 @@ def layers_table() -> str:
 
 
 def features_table() -> str:
-    """Return the features as Markdown, with their commands and groups of settings."""
-    lines = ["| feature | what it is | commands | settings |", "|---|---|---|---|"]
+    """Return the features as Markdown, with a link to the page of each and the seams that it fills."""
+    lines = ["| feature | what it is | seams |", "|---|---|---|"]
     for name, feature in features().items():
-        commands = ", ".join(f"`{each}`" for each in feature.commands)
-        values = [f"{setting}={value}" for setting, choices in feature.all_choices.items() for value in choices]
-        settings = ", ".join(f"`{each}`" for each in (*settings_of(feature), *values))
-        lines.append(f"| `{name}` | {feature.summary} | {commands} | {settings} |")
+        seams = ", ".join(f"`{each}`" for each in SEAMS if getattr(feature, each))
+        lines.append(f"| [`{name}`]({feature.page}) | {feature.summary} | {seams} |")
     return "\n".join(lines)
 
 
@@ -260,8 +260,9 @@ def test_the_tour_is_short() -> None:
 
 
 def test_architecture_document_names_everything_that_a_feature_declares() -> None:
-    declared = {each.name for each in fields(Feature)} - {"summary"}
-    assert [name for name in declared if f"`{name}`" not in DOCUMENT.read_text(encoding="utf-8")] == []
+    rows = re.findall(r"^\| (`.*?`) \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
+    shown = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert [name for name in SEAMS if name not in shown] == []
 
 
 def test_new_tables_replace_only_the_text_between_their_marks() -> None:

@@ -60,6 +60,12 @@ FOUND = {document: list(commands(document.read_text(encoding="utf-8"))) for docu
 ALL = sorted({words for found in FOUND.values() for words in found})
 
 
+def anchors(document: str) -> set[str]:
+    """Return the fragments of addresses that lead to the headings of a Markdown document."""
+    headings = re.findall(r"^#+ (.*)$", document, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def check_make(words: Words) -> None:
     targets = [word for word in words if "=" not in word]
     given = dict(word.split("=", 1) for word in words if "=" in word)
@@ -182,6 +188,8 @@ def test_make_help_lists_every_target_of_the_documents() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_link_names_an_existing_file(document: Path) -> None:
-    for link in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
-        assert (document.parent / link).exists(), link
+def test_every_link_names_an_existing_file_and_heading(document: Path) -> None:
+    for name, anchor in re.findall(r"\]\(([^)#:]*)#?([^):]*)\)", document.read_text(encoding="utf-8")):
+        file = document.parent / name if name else document
+        assert file.exists(), name
+        assert not anchor or anchor in anchors(file.read_text(encoding="utf-8")), f"{name}#{anchor}"

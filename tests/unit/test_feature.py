@@ -21,6 +21,7 @@ from nmt.config.schema.extend import _extended
 from nmt.errors import ConfigError
 from nmt.feature import features, imported
 from nmt.features.serving.settings import ServeConfig
+from tests.unit.test_documentation import anchors
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,9 +90,7 @@ def test_features_are_listed_with_what_they_add(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("name", features())
-def test_the_documents_have_a_page_or_section_about_each_feature(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_documents_have_a_page_or_section_about_each_feature(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     feature = features()[name]
     assert main(["features"]) == 0
     assert f"documented in {feature.page}\n" in capsys.readouterr().out
@@ -103,28 +102,30 @@ def test_the_documents_have_a_page_or_section_about_each_feature(
     assert [each for each in names if each.removesuffix("*") not in document] == []
 
 
-def anchors(document: str) -> set[str]:
-    """Return the fragments of addresses that lead to the headings of a Markdown document."""
-    headings = re.findall(r"^#+ (.*)$", document, re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
 def test_the_example_of_the_document_is_a_feature(tmp_path: Path) -> None:
     package = Path(nmt.__file__).parent
     shutil.copytree(package, tmp_path / "src" / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(conf_folder(), tmp_path / "conf")
     document = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    for name, code in re.findall(
-        r"^```python\n# (src/nmt/features/\S+)\n(.*?)^```$", document, re.MULTILINE | re.DOTALL
-    ):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    for name, code in re.findall(r"^```python\n# (\S+)\n(.*?)^```$", document, re.MULTILINE | re.DOTALL):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(code, encoding="utf-8")
 
     def said(*words: str) -> str:
-        command = [sys.executable, "-m", "nmt", *words]
         environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment).stdout
+        done = subprocess.run(
+            [sys.executable, "-m", *words], capture_output=True, text=True, check=False, cwd=tmp_path, env=environment
+        )
+        return done.stdout
 
-    assert said("greet", "greet.name=you", "greet.times=2") == "Hello you!\nHello you!\n"
-    assert "greet.times (int, 1)\n                How often." in said("greet", "--help")
-    assert "greeting: a greeting\n  commands: greet\n  settings: greet.*\n" in said("features")
+    assert "2 passed" in said("pytest", "-p", "no:cacheprovider", "tests/features/greeting")
+    assert "greet.times (int, 1)\n                How often." in said("nmt", "greet", "--help")
+    listed = "greeting: a greeting\n  commands: greet\n  settings: greet.*\n  documented in docs/features.md#greeting\n"
+    assert listed in said("nmt", "features")
+
+
+def test_the_example_of_the_document_is_complete_and_has_at_most_60_lines() -> None:
+    document = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(?:python|markdown)\n(.*?)^```$", document, re.MULTILINE | re.DOTALL)
+    assert sum(len(block.splitlines()) for block in blocks) <= 60
+    assert "greeting" in anchors(blocks[-1])
