@@ -22,7 +22,7 @@ PLANNED_AHEAD = 1000
 Planning takes 1-2 s for 36 million pairs, which is the time of a hundred steps or more on several GPUs.
 """
 ROOM_TO_GROW = 1.25
-"""How much longer than planned a micro-batch may become by changes of its text before it is split.
+"""How many times as long as planned a micro-batch may become, when its text is changed, before it is split.
 
 BPE-dropout of 0.1 makes sentences about 15% longer.
 """
@@ -37,7 +37,7 @@ class PairLengths:
 
     @classmethod
     def with_marks(cls, source: npt.NDArray[np.integer], target: npt.NDArray[np.integer]) -> "PairLengths":
-        """Add one special token to each source and target length: the end mark (the start mark in decoder input)."""
+        """Count the special token on each side: the source ends with one, and the decoder's input begins with one."""
         return cls(source.astype(np.int32) + np.int32(1), target.astype(np.int32) + np.int32(1))
 
     def __len__(self) -> int:
@@ -54,9 +54,9 @@ class EpochPlan:
     bounds: npt.NDArray[np.int64]
     """(batches, 2): batch i is order[bounds[i, 0]:bounds[i, 1]], sorted by length."""
     before: tuple[int, ...] = ()
-    """What earlier rounds have used; empty where every pass over the data is complete."""
+    """What earlier plans have used, if a plan is less than a pass over the data; the checkpoint stores it."""
     after: tuple[int, ...] = ()
-    """The same, including this round."""
+    """The same, including this plan."""
 
     def __len__(self) -> int:
         """Return the number of global batches."""
@@ -84,6 +84,7 @@ def plan_epoch(lengths: PairLengths, batch_tokens: int, seed: int, epoch: int) -
 
 def group_by_length(order: IntArray, lengths: PairLengths, batch_tokens: int, random: np.random.Generator) -> EpochPlan:
     """Divide shuffled sentence pairs into global batches of similar lengths, in random order."""
+    # by target length, then by source length: the last key of lexsort counts first
     order = order[np.lexsort([_compact(side)[order] for side in (lengths.source, lengths.target)])]
     starts = _batch_starts(_ends(lengths.source[order]), _ends(lengths.target[order]), batch_tokens)
     bounds = np.stack([starts, np.append(starts[1:], len(order))], axis=1)
@@ -100,10 +101,10 @@ def planned_batches(plan_of: PlanOf, epoch: int, first: int) -> Iterator[tuple[i
         next_plan: Future[EpochPlan] = planner.submit(plan_of, epoch)
         while True:
             plan = next_plan.result()
-            late = max(first, len(plan) - PLANNED_AHEAD)
-            yield from ((epoch, plan, index) for index in range(first, late))
+            last_part = max(first, len(plan) - PLANNED_AHEAD)
+            yield from ((epoch, plan, index) for index in range(first, last_part))
             next_plan = planner.submit(plan_of, epoch + 1)
-            yield from ((epoch, plan, index) for index in range(late, len(plan)))
+            yield from ((epoch, plan, index) for index in range(last_part, len(plan)))
             epoch, first = epoch + 1, 0
 
 
@@ -128,31 +129,6 @@ def _batch_starts(source_ends: IntArray, target_ends: IntArray, budget: int) -> 
     return np.array(starts, dtype=np.int64)
 
 
-def micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:
-    """Return about how many source and target tokens a micro-batch has at most."""
-    share = -(-batch_tokens // devices)
-    return min(device_tokens or share, share)
-
-
-def changed_micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:
-    """Return the largest number of tokens of a micro-batch whose sentences may have become longer than planned.
-
-    A longer micro-batch is split, so that it never needs more memory than was checked.
-    """
-    return device_tokens or with_room_to_grow(-(-batch_tokens // devices))
-
-
-def with_room_to_grow(tokens: int) -> int:
-    """Return the number of tokens that a batch planned with `tokens` tokens may have after changes of its text."""
-    return int(tokens * ROOM_TO_GROW)
-
-
-def full_micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:
-    """Return about how many source or target tokens a micro-batch of a full global batch has."""
-    share = -(-batch_tokens // devices)
-    return -(-share // -(-share // micro_batch_tokens(batch_tokens, device_tokens, devices)))
-
-
 def split_batch(sentences: IntArray, lengths: PairLengths, devices: int, device_tokens: int) -> list[IntArray]:
     """Split a global batch into micro-batches of at most `device_tokens` source and target tokens.
 
@@ -171,3 +147,28 @@ def split_batch(sentences: IntArray, lengths: PairLengths, devices: int, device_
 
 def _within_budget(sentences: IntArray, lengths: PairLengths, budget: int) -> bool:
     return bool(lengths.source[sentences].sum() <= budget and lengths.target[sentences].sum() <= budget)
+
+
+def micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:
+    """Return the limit of source tokens, and of target tokens, for which a micro-batch is planned."""
+    share = -(-batch_tokens // devices)
+    return min(device_tokens or share, share)
+
+
+def changed_micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:
+    """Return the limit for a micro-batch whose sentences may have become longer than planned.
+
+    A longer micro-batch is split, so that it never needs more memory than was checked.
+    """
+    return device_tokens or with_room_to_grow(-(-batch_tokens // devices))
+
+
+def with_room_to_grow(tokens: int) -> int:
+    """Return how many tokens a batch may have after changes of its text, if it is planned with `tokens` tokens."""
+    return int(tokens * ROOM_TO_GROW)
+
+
+def full_micro_batch_tokens(batch_tokens: int, device_tokens: int, devices: int) -> int:
+    """Return about how many source or target tokens each of the equal micro-batches of a full global batch has."""
+    share = -(-batch_tokens // devices)
+    return -(-share // -(-share // micro_batch_tokens(batch_tokens, device_tokens, devices)))

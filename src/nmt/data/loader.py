@@ -1,4 +1,8 @@
-"""Global batches as tensors."""
+"""Global batches as tensors: their text is read, split into micro-batches, and packed.
+
+The prepared text (`Pairs`) returns the ids of some sentences end to end, and their lengths. Streams are filled up to
+sizes that `Shapes` chooses, with short sentences of padding that the loss ignores: devices prefer few sizes.
+"""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +37,7 @@ NO_LIMIT = (sys.maxsize, sys.maxsize)
 CPU_SHAPES = Shapes()
 """The default sizes of streams."""
 CANDIDATE_BATCHES = 64
-"""The largest global batches, in which the largest micro-batch is searched: it need not be in the largest of them."""
+"""How many of the largest global batches may have the largest micro-batch: it need not be in the very largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +71,11 @@ class DataPosition(NamedTuple):
     """A position in the stream of global batches; training resumes from it without reading what comes before."""
 
     epoch: int = 0
-    """The number of the round where a feature draws rounds instead of passes."""
+    """The number of the plan: an epoch, if plans are whole passes over the data."""
     batch: int = 0
+    """The number of the global batch in the plan."""
     before: tuple[int, ...] = ()
-    """What earlier rounds have used; only the drawing of rounds reads it."""
+    """See `EpochPlan.before`."""
 
     def to_list(self) -> list[int]:
         """Return the position as a checkpoint stores it."""
@@ -95,7 +100,7 @@ class GlobalBatch(NamedTuple):
     after: DataPosition
     """Position of the next global batch."""
     words: Tensor | None = None
-    """The distinct words of the global batch, in ascending order; None if there is only one device."""
+    """The distinct words of the global batch, in ascending order: those whose embeddings change; None on one device."""
     corpora: Mapping[str, tuple[int, int]] = MappingProxyType({})
     """How many pairs and tokens come from each of several corpora."""
 
@@ -119,7 +124,7 @@ def assemble(
         sentences: Indices of the pairs. If there are none, the micro-batch has no labels and adds nothing to the loss.
         max_pieces: Each source and each target sentence is cut after this many word pieces.
         shapes: The sizes that streams are filled up to.
-        packers: What packs further columns, by name; they need whole sentences.
+        packers: Functions that pack the further columns, by name; only for sentences that are not cut.
     """
     columns = {}
     if len(sentences):
@@ -203,12 +208,12 @@ def global_batches(
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
     plan_of = store.planner(lengths, batch_tokens, seed, start.before)
-    packed = {name: imported(all_columns()[name].pack) for name in columns}
+    packer_makers = {name: imported(all_columns()[name].pack) for name in columns}
     for epoch, plan, index in planned_batches(plan_of, start.epoch, start.batch):
         sentences = plan[index]
         text, pairs = transformed(transforms, store, sentences, epoch)
         sizes, limit = lengths, device_tokens
-        if transforms:
+        if transforms:  # the plan is made from the lengths before them, and micro-batches from those after them
             sizes = PairLengths.with_marks(text.source_lengths, text.target_lengths)
             limit = changed_micro_batch_tokens(batch_tokens, device_tokens, devices)
         on_this_device = _micro_batches(pairs, sizes, limit, devices, threads)[rank::devices]
@@ -216,7 +221,7 @@ def global_batches(
         tokens = target_tokens + int(sizes.source[pairs].sum())
         is_last = index + 1 == len(plan)
         after = DataPosition(epoch + 1, 0, plan.after) if is_last else DataPosition(epoch, index + 1, plan.before)
-        packers = {name: pack(text, pairs, target_tokens) for name, pack in packed.items()}
+        packers = {name: make(text, pairs, target_tokens) for name, make in packer_makers.items()}
         micro_batches = [assemble(text, each, shapes=shapes, packers=packers) for each in on_this_device]
         if transforms:
             micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
@@ -245,18 +250,15 @@ def largest_micro_batches(
     batches = np.split(plan.order, starts[1:])
     pair_tokens = lengths.source.astype(np.int64) + lengths.target
     longer = np.maximum(lengths.source, lengths.target).astype(np.int64)
-    batch_sizes, longest = (
-        np.add.reduceat(pair_tokens[plan.order], starts),
-        np.maximum.reduceat(longer[plan.order], starts),
-    )
+    batch_sizes = np.add.reduceat(pair_tokens[plan.order], starts)
+    longest = np.maximum.reduceat(longer[plan.order], starts)
     batch_sentences = np.diff(np.append(starts, len(plan.order)))
 
     def largest(batch_weights: npt.NDArray[np.int64], weight: Callable[[IntArray], int]) -> MicroBatch:
-        candidates = (batches[index] for index in np.argsort(batch_weights)[-CANDIDATE_BATCHES:])
         micro_batches = (
             micro_batch
-            for batch in candidates
-            for micro_batch in _micro_batches(batch, lengths, device_tokens, devices, threads)
+            for index in np.argsort(batch_weights)[-CANDIDATE_BATCHES:]
+            for micro_batch in _micro_batches(batches[index], lengths, device_tokens, devices, threads)
         )
         return assemble(store, max(micro_batches, key=weight), shapes=shapes)
 

@@ -56,7 +56,7 @@ def length_penalty(length: int, alpha: float) -> float:
 
 
 def ensemble_scorers(scorers: Sequence[NextTokenScorer]) -> NextTokenScorer:
-    """Return a scorer that averages the probabilities of several scorers, in float32 as the search adds them up."""
+    """Return a scorer that averages the probabilities of several scorers, in float32 like the sums of the search."""
     if len(scorers) == 1:
         return scorers[0]
 
@@ -104,7 +104,7 @@ def most_probable(log_probabilities: Tensor, open_: Tensor, rows: Tensor, beam: 
 
 
 def _best_of(log_probabilities: Tensor, tokens: Tensor, open_: Tensor, rows: Tensor, beam: int) -> Candidates:
-    """Choose among the beam + 1 most probable tokens of each row: at most `beam` stay open, besides the one by EOS."""
+    """Choose among the beam + 1 most probable tokens of each row: `beam` that may stay open, and perhaps EOS."""
     count, width = open_.shape
     totals = (log_probabilities.view(count, width, -1) + open_[:, :, None]).flatten(1)
     totals, order = totals.topk(min(2 * beam, totals.shape[1]), dim=1)
@@ -119,7 +119,7 @@ class Search:
         self.beam = beam
         self.choose = choose or partial(most_probable, beam=beam)
         self.takes_best = choose is None
-        """Whether `candidates` only takes the most probable continuations."""
+        """Whether `candidates` takes the most probable continuations, which an operation in C may then find."""
         self.length = 0
         limits = max_lengths.tolist()
         self.shortest_limit = min(limits, default=0)
@@ -154,13 +154,14 @@ class Search:
         """
         self.length += 1
         totals, tokens, parents = self._continuations(scores)
-        ends = tokens == EOS
-        if ends.any():
-            if ends[:, : self.beam].any():
-                self._finish(totals.where(ends, NEVER)[:, : self.beam], parents[:, : self.beam])
+        is_end = tokens == EOS
+        if is_end.any():
+            if is_end[:, : self.beam].any():
+                self._finish(totals.where(is_end, NEVER)[:, : self.beam], parents[:, : self.beam])
             # Each open hypothesis has one continuation by EOS, so at least `beam` of 2 * `beam` candidates go on.
-            order = ends.to(torch.uint8).argsort(dim=1, stable=True)
-            totals, tokens, parents = (each.gather(1, order) for each in (totals.where(~ends, NEVER), tokens, parents))
+            order = is_end.to(torch.uint8).argsort(dim=1, stable=True)
+            open_totals = totals.where(~is_end, NEVER)
+            totals, tokens, parents = (each.gather(1, order) for each in (open_totals, tokens, parents))
         self.open, tokens, parents = (each[:, : self.beam] for each in (totals, tokens, parents))
         done = self._done(stop_early)
         if done.any():
@@ -186,7 +187,7 @@ class Search:
         return self.choose(log_probabilities, self.open, self._rows())
 
     def _log_probabilities(self, scores: Tensor) -> Tensor:
-        """Return the log-probabilities (R, V) of the next tokens, without those that end no sentence at its limit."""
+        """Return the log-probabilities (R, V) of the next tokens; at its limit, a sentence can only end."""
         log_probabilities = scores.log_softmax(1, dtype=torch.float32)
         log_probabilities[:, PAD] = NEVER
         log_probabilities[:, BOS] = NEVER
@@ -238,7 +239,7 @@ class Search:
 
 
 def remaining(done: Tensor) -> Tensor:
-    """Return the indices of the items that are not done (N,). The last ones fill the gaps, so that few have to move."""
+    """Return the indices of the items (N,) that are not done. The last of them fill the gaps, so that few are moved."""
     kept = (~done).nonzero().squeeze(1)
     places = torch.arange(len(kept), device=done.device)
     places[done[: len(kept)]] = kept[kept >= len(kept)]

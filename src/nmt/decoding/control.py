@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class SearchBatch(NamedTuple):
-    """The sentences that are searched together; each stands in all members `copies` times, one after the other."""
+    """The sentences that are searched together. All members have each sentence `copies` times, one after the other."""
 
     sources: Sequence[Sequence[int]]
     """Token ids, which end with EOS."""
@@ -67,7 +67,7 @@ class Control:
     order: ClassVar[int] = FORBIDS
     """FORBIDS, FORCES or PERTURBS."""
     copies: int = 1
-    """How often each sentence stands in a batch."""
+    """How often each sentence is in a batch."""
     search: Search | None = None
     """What searches in place of beam search; only one control may have it."""
     maximises: str = ""

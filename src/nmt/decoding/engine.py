@@ -46,7 +46,7 @@ class Engine(ABC):
     name: ClassVar[str]
     """Its name in records; that of an engine which commands can choose is the value of the setting `engine`."""
     device: torch.device
-    """Where it runs."""
+    """The device on which it runs."""
     attention_shape: tuple[int, int] | None = None
     """The numbers of decoder layers and heads whose cross-attention it shows; None if it shows none."""
 
@@ -77,7 +77,7 @@ class Engine(ABC):
         return engine
 
     def prepare_search(self, seed: int) -> None:
-        """Make what depends on the settings of the search."""
+        """Make the controls and details that the settings of the search ask for."""
         self.seed = seed
         setup = SearchSetup(self.config, self.tokenizer, self.device, self.max_target_tokens, self._kept)
         self.controls = controls_for(setup)
@@ -152,7 +152,7 @@ class Engine(ABC):
         numbers: Iterable[int] | None = None,
         done: Done = lambda count: None,
     ) -> list[list[Hypothesis]]:
-        """Return the best hypotheses of each source sentence, which keep its constraints. No ids are special ids.
+        """Return the best hypotheses of each source sentence, which keep its constraints. No id is a special one.
 
         This is what `translate` does between encoding and decoding text. An empty sentence has one empty hypothesis,
         found without the model.
@@ -215,7 +215,7 @@ class Engine(ABC):
     def attention(
         self, sources: Sequence[str], targets: Sequence[str], read: Callable[[int, PieceAttention], T]
     ) -> list[T]:
-        """Return what `read` makes of the index of each pair of lines and of the target's attention to the source.
+        """Return what `read` returns for each pair of lines, given its index and the target's attention to the source.
 
         Only the beginning of a sentence that is too long counts.
         """

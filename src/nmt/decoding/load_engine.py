@@ -31,7 +31,7 @@ def load(
     precision: str = "auto",
     threads: int = 0,
 ) -> LoadedModel:
-    """Load a model to translate with. It searches as its run was set to (`decoding.*`), if a call does not say else.
+    """Load a model to translate with; it searches with the settings of its run (`decoding.*`) unless told otherwise.
 
     Args:
         path: the folder of a run, of a checkpoint, or of a model for another engine.

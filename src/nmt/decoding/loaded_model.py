@@ -91,7 +91,7 @@ class LoadedModel:
         return [WordProbability(*word) for word in ranked]
 
     def _search(self, options: Mapping[str, Any]) -> DecodingConfig:
-        """Return the settings of a search: those of the engine, but for `options`."""
+        """Return the settings of a search: those of the engine, except for `options`."""
         known = {field.name for field in fields(DecodingConfig)}
         for name in options:
             if name not in known:

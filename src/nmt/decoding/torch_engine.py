@@ -1,4 +1,7 @@
-"""Translate with PyTorch: one model, or several as an ensemble."""
+"""Translate with PyTorch: one model, or several as an ensemble.
+
+`Engine.translate` turns lines into batches of token ids, calls `search` for each, and turns its hypotheses into text.
+"""
 
 import math
 import sys
@@ -49,7 +52,7 @@ class TorchEngine(Engine):
         *,
         seed: int = 1,
     ) -> None:
-        """Translate in `precision` with models on `device`, or with copies of their current weights."""
+        """Translate in `precision` with models on `device`; in another precision than theirs, with copies of them."""
         limits = [model.config.max_positions for model in models if model.config.positions == "learned"]
         super().__init__(tokenizer, config, min([MAX_SOURCE_TOKENS, *limits]), min(limits, default=sys.maxsize))
         prepare = prepare_for_cpu if device.type == "cpu" else in_precision
@@ -60,7 +63,7 @@ class TorchEngine(Engine):
         self.prepare_search(seed)
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
-        """See `Engine.plan`. A CPU decodes batches in parallel."""
+        """Divide sentences of these lengths into batches; a CPU decodes several of them in parallel."""
         config = self.config.search
         if self.device.type != "cpu":
             return serial_plan(lengths, config.batch_tokens)
@@ -70,11 +73,11 @@ class TorchEngine(Engine):
 
     @property
     def _copies(self) -> int:
-        """How often each sentence stands in a batch."""
+        """How often each sentence is in a batch: more than once if a control asks for it, for example for samples."""
         return max((control.copies for control in self.controls), default=1)
 
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
-        """See `Engine.search`."""
+        """Return the hypotheses of each source of a batch: encode the sources, then search with the model as scorer."""
         copies, source = self._copies, Packed.from_sentences(sources).to(self.device)
         max_lengths = self._max_lengths(source, constraints).repeat_interleave(copies)
         batch = SearchBatch(
@@ -105,7 +108,7 @@ class TorchEngine(Engine):
             return next_words(scorer, prefix, torch.tensor(begins_word, device=self.device), count)
 
     def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
-        """See `Engine.label_scores`. An ensemble's probability is the mean of its members' probabilities."""
+        """Return the log-probability of each target token; an ensemble's is that of its members' mean probability."""
         source = Packed.from_sentences(sources).to(self.device)
         target = Packed.from_sentences([[BOS, *tokens[:-1]] for tokens in targets]).to(self.device)
         labels = torch.tensor([token for tokens in targets for token in tokens], device=self.device)
@@ -115,7 +118,7 @@ class TorchEngine(Engine):
         return [each.tolist() for each in scores.split([len(tokens) for tokens in targets])]
 
     def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[Weights]:
-        """See `Engine.cross_attention`. Of an ensemble, the first model attends."""
+        """Return the cross-attention of each target, that of the first model of an ensemble."""
         source, target = (Packed.from_sentences(each).to(self.device) for each in (sources, targets))
         with self._inference():
             return [maps.cross.float().cpu().numpy() for maps in self.models[0].attention(source, target)]

@@ -14,7 +14,7 @@ from nmt.model.positions.base import positions_of
 
 
 def flash_obstacle(config: ModelConfig) -> str:
-    """Return what a model needs that flash attention cannot do, as the predicate of a sentence; empty if nothing."""
+    """Return why flash attention does not suit a model, as the predicate of a sentence; empty if it does."""
     if positions_of(config).biases_scores:
         return f"cannot add the bias of model.positions={config.positions} to the scores"
     if mask := architecture_of(config).special_mask(config):

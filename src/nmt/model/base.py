@@ -65,7 +65,7 @@ class BaseModel(nn.Module):
         return self.vectors.matrix("projection")
 
     def factors(self, output: Tensor) -> Factors:
-        """See `TranslationModel.factors`."""
+        """Return what the loss multiplies to get the scores of all words; see `WordVectors.factors`."""
         return self.vectors.factors(output)
 
     @property
@@ -74,7 +74,7 @@ class BaseModel(nn.Module):
         return self.vectors.working_matrix("projection").dtype
 
     def logits(self, output: Tensor) -> Tensor:
-        """See `TranslationModel.logits`."""
+        """Return the scores (..., V) of all words, given the last layer's output (..., d_model)."""
         return self.vectors.logits(output)
 
     def transform(self, places: Places) -> Transform | None:
@@ -84,7 +84,7 @@ class BaseModel(nn.Module):
     def attention_spec(
         self, queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None
     ) -> AttentionSpec:
-        """Return what a plan must know of attention from `queries` to `keys`; one stream attends to itself."""
+        """Return what a plan must know of attention from `queries` to `keys`; in self-attention, both are one stream."""
         width = max(self.config.key_size, self.config.value_size)
         biased = queries is keys and self.positions.biases_scores
         dropout = self.config.attention_dropout if self.training else 0.0

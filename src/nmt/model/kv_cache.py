@@ -24,7 +24,7 @@ from nmt.model.shared_sources import SharedSources
 SPARE_STEPS = 4
 """The number of steps for which slots are allocated. When they are used up, slots that no row can see are reused."""
 MANY_SPARE_STEPS = 12
-"""The same if slots that no row can see take no time."""
+"""The same, if slots that no row can see cost no time."""
 SLOT_MULTIPLE = 16
 """Slots come in multiples of this, and a source has at least this many: on CPUs, a softmax over shorter rows is ten
 times as slow, and products with other numbers of keys up to twice as slow."""
@@ -71,7 +71,7 @@ class KVCache:
         self.spare_steps = SPARE_STEPS
 
     def repeat(self, copies: int) -> None:
-        """Let each sentence stand several times in the batch, one after the other; call it before the first step.
+        """Repeat each sentence in the batch, its copies next to each other; call this before the first step.
 
         The copies are decoded like different sentences, but share the keys and values of cross-attention.
         """

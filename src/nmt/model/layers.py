@@ -1,7 +1,8 @@
 """Encoder and decoder layers and their sub-layers (section 3 of the paper).
 
 Training and decoding run the same layers. Only attention differs, and the caller passes it as functions: over packed
-streams (`nmt.model.attention`) or to a KV cache (`nmt.model.kv_cache`).
+streams (`nmt.model.attention`) or to a KV cache (`nmt.model.kv_cache`). `transform`, if positions need one, changes
+queries and keys. `Linear`, `split_product` and `Dropout` compute what PyTorch's do, and are faster on some devices.
 """
 
 from collections.abc import Callable
@@ -130,7 +131,7 @@ class Heads:
 
 
 class FeedForward(nn.Module):
-    """max(0, x W1 + b1) W2 + b2, or the same with another activation."""
+    """max(0, x W1 + b1) W2 + b2, or the same with another activation, which may be gated."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -139,7 +140,7 @@ class FeedForward(nn.Module):
         inner = [config.d_ff, config.d_ff] if self.gated else [config.d_ff]
         self.inner = Linear(config.d_model, sum(inner))
         self.outer = Linear(config.d_ff, config.d_model)
-        # none if it is off: the masks on a GPU depend on the number of dropouts before them
+        # no Dropout if it is off: the masks on a GPU depend on the number of Dropouts before them
         self.dropout = Dropout(config.activation_dropout) if config.activation_dropout else nn.Identity()
         _glorot(self.inner, inner)
         _glorot(self.outer)
@@ -165,7 +166,7 @@ class Residual(nn.Module):
         self.pre = config.norm_placement == "pre"
 
     def around(self, stream: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """Add a sub-layer's output to the residual stream (..., d_model)."""
+        """Add a sub-layer's output, after dropout, to the residual stream (..., d_model)."""
         if self.pre:
             return self.dropout.add(stream, sublayer(self.norm(stream)))
         return self.dropout.add_norm(stream, sublayer(stream), self.norm)

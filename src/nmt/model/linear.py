@@ -18,7 +18,7 @@ Copies = Mapping[str, Tensor]
 
 
 class Linear(nn.Linear):
-    """x W^T + b, with copies of the weights in the precision of x where there are any (`model.working_weights`)."""
+    """x W^T + b, with copies of the weights in the precision of x if there are any (`model.working_weights`)."""
 
     copies: Copies | None = None
 
@@ -38,7 +38,7 @@ class Linear(nn.Linear):
 
 
 def activated(linear: nn.Module, rows: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return activation(linear(rows)); a ReLU becomes part of the product where that is one operation."""
+    """Return activation(linear(rows)); a ReLU becomes part of the product if both are one operation."""
     if isinstance(linear, Linear) and activation is F.relu and linear.multiplies(rows):
         return linear.multiply(rows, rectify=True)
     return activation(linear(rows))

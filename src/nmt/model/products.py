@@ -1,4 +1,4 @@
-"""Matrix products: by PyTorch's choice of library, or by oneDNN where that is faster."""
+"""Matrix products: by PyTorch's choice of library, or by oneDNN if that is faster."""
 
 import functools
 

@@ -1,5 +1,8 @@
 """The Transformer (section 3 of the paper) over packed streams.
 
+From `BaseModel` it has `embed` (word vectors plus positions, then dropout), `transform` (what positions do to queries
+and keys), `attention_spec` (what a plan must know to choose how to attend), `run_layer`, and the scores of words.
+
 Shapes: T tokens of all source or all target sentences, R rows of a decoding step, V words of the target vocabulary.
 """
 
@@ -10,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
-from nmt.model.attention import Attend, AttendSource, EncoderOutput
+from nmt.model.attention import Attend, AttendEncoderOutput, AttendSource
 from nmt.model.attention_plan import Plan, Recorder
 from nmt.model.base import BaseModel, initialize_small
 from nmt.model.interface import AttentionMaps, Stack
@@ -39,7 +42,7 @@ class Transformer(BaseModel):
 
     @staticmethod
     def stacks(config: ModelConfig) -> tuple[Stack, ...]:
-        """See `TranslationModel.stacks`."""
+        """Return what the stacks of layers read, for estimates."""
         return (
             Stack("encoder", config.encoder_depth, reads_source=True, reads_target=False, cross_attention=False),
             Stack("decoder", config.decoder_depth, reads_source=False, reads_target=True, cross_attention=True),
@@ -69,12 +72,12 @@ class Transformer(BaseModel):
         """Return the decoder's output (T, d_model), given the encoder's."""
         plan = plan or self.plan
         attend = plan(self.attention_spec(target, target, causal=True))
-        attend_source = EncoderOutput(memory, plan(self.attention_spec(target, source, causal=False)))
+        attend_source = AttendEncoderOutput(memory, plan(self.attention_spec(target, source, causal=False)))
         places = Places(target.positions, target.longest)
         return self._decode(target.tokens, places, lambda layer: (attend, attend_source))
 
     def start(self, source: Packed) -> KVCache:
-        """See `TranslationModel.start`."""
+        """Return the KV cache of source sentences, with which decoding begins; cross-attention is projected once."""
         memory = self.encode(source)
         layers = cast(Sequence[DecoderLayer], self.decoder)
         cache = KVCache(source, [layer.cross_attention.project_memory(memory) for layer in layers])
@@ -83,7 +86,7 @@ class Transformer(BaseModel):
         return cache
 
     def advance(self, tokens: Tensor, parents: Tensor, state: KVCache) -> Tensor:
-        """See `TranslationModel.advance`."""
+        """Return the scores (R, V) of the next tokens; row r adds `tokens[r]` to row `parents[r]` of the last call."""
         state.begin_step(parents)
         places = Places(torch.full_like(tokens, state.length), state.length + 1)
         if self.fused_decoder is None:
@@ -105,7 +108,7 @@ class Transformer(BaseModel):
         return output
 
     def attention(self, source: Packed, target: Packed) -> list[AttentionMaps]:
-        """See `TranslationModel.attention`."""
+        """Return the attention weights of each sentence, in all layers."""
         encoder, decoder = Recorder(), Recorder()
         self.decode(source, self.encode(source, encoder), target, decoder)
         inner, own, cross = (

@@ -28,9 +28,9 @@ class WordVectors(nn.Module):
     """One matrix shared by both embeddings and the projection, or one matrix for each of the three."""
 
     copies: Copies | None = None
-    """See `model.working_weights`."""
+    """The matrices in the precision of products, while that is not float32 (`model.working_weights`)."""
     embeddings: Tensor | None = None
-    """What the embeddings read, if not the matrix itself: the same numbers, with a gradient of their own."""
+    """What the embeddings read while processes average their gradient apart from the projection's: the same numbers."""
 
     def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class WordVectors(nn.Module):
         return nn.functional.linear(output, self.matrix("projection"), self.bias)
 
     def factors(self, output: Tensor) -> Factors:
-        """Return rows and a matrix whose products are the scores of all words, given the last layer's output (T, d).
+        """Return what the loss multiplies, a few rows at a time, given the last layer's output (T, d).
 
         A bias becomes further coordinates, so the loss needs to know nothing of it. Their number keeps the width a
         multiple of 8.

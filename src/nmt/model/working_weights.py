@@ -26,7 +26,7 @@ class WorkingWeights:
     """
 
     def __init__(self, model: TranslationModel, precision: torch.dtype) -> None:
-        """Prepare to run `model`, whose parameters must stay on their device; only 16 bits need copies."""
+        """Prepare to run `model`, whose parameters must stay on their device; only a 16-bit precision needs copies."""
         self.model = model
         self._masters: list[Tensor] = []
         self._copies: list[Tensor] = []

@@ -21,7 +21,7 @@ SPACE_MARK = "▁"
 
 
 class Tokenizer:
-    """Encodes and decodes source and target sentences; never adds special ids."""
+    """Turns source and target sentences into ids of word pieces, without special ones such as EOS, and back."""
 
     def __init__(self, source: bytes, target: bytes | None = None, *, name: str = "tokenizer") -> None:
         """Take the content of one model for both languages, or of two models; errors call it `name`."""
@@ -79,7 +79,7 @@ class Tokenizer:
 
     @cached_property
     def source_tags(self) -> frozenset[int]:
-        """The source ids of pieces that the user has defined, as tags are."""
+        """The source ids of user-defined pieces: the tags with which a source sentence may begin."""
         pieces = read_pieces(self._models[0], "the tokenizer of the source side")
         return frozenset(index for index, piece in enumerate(pieces) if piece.kind == USER_DEFINED)
 
@@ -114,7 +114,7 @@ def is_byte(piece: str) -> bool:
 
 
 def trained_file_names(*, joint: bool) -> tuple[str, ...]:
-    """Return the names of the files of a tokenizer that is trained on both languages, or on each."""
+    """Return the names of the files of a tokenizer with one model for both languages, or with one for each."""
     return (JOINT_FILE,) if joint else (SOURCE_FILE, TARGET_FILE)
 
 

@@ -1,4 +1,4 @@
-"""Average the gradient of a matrix that both embeds and scores words, without a long wait after the backward pass."""
+"""Average the gradient of a matrix that both embeds and scores words, without waiting long after the backward pass."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

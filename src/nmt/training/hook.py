@@ -1,4 +1,4 @@
-"""What sees the training of a model from outside its steps: see `Feature.hook`."""
+"""Observe the training of a model between its steps: see `Feature.hook`."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -11,32 +11,32 @@ from nmt.model.working_weights import WorkingWeights
 
 
 class TrainingHook:
-    """Sees the training of a model; its subclasses override what they need."""
+    """Observes the training of a model; subclasses override what they need."""
 
     def prepare(self, model: TranslationModel) -> None:
         """Change a new model, or a restored one, before it is on its device and has an optimizer."""
 
     def begin(self, weights: WorkingWeights) -> None:
-        """See the model on its device, before the first step; it stays there."""
+        """Receive the weights on their device, before the first step; they stay there."""
 
     def after_step(self, step: int, finite: Tensor) -> None:
-        """See the weights after a step; it has changed nothing if its gradient was not `finite`."""
+        """Act after a step, which has changed nothing if its gradient was not `finite`."""
 
     def evaluating(self) -> AbstractContextManager[None]:
-        """Return a block in which the model has the weights that validation reads."""
+        """Return a context in which the model has the weights to validate."""
         return nullcontext()
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Return the weights that a checkpoint has in place of the model's, by name."""
+        """Return, by name, the weights that a checkpoint stores instead of the model's."""
         return {}
 
     @property
     def state_bytes(self) -> int:
-        """The size of what it keeps on the device."""
+        """The size in bytes of what the hook keeps on the device."""
         return 0
 
     def to_save(self) -> Mapping[str, Any]:
-        """Return its state for a checkpoint, under keys that nothing else has."""
+        """Return the state of the hook for a checkpoint, under keys that nothing else has."""
         return {}
 
     def restore(self, saved: Mapping[str, Any]) -> None:

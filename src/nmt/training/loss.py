@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy over the vocabulary (section 5.4) without the full matrix of logits.
+"""Label-smoothed cross-entropy over the vocabulary (section 5.4), without storing all logits.
 
 The logits of a batch (tokens x vocabulary, in float32) and their gradient would be by far the largest tensors of a
 step. Here they are computed for a chunk of rows at a time: the loss of the chunk and its gradient with respect to the
@@ -74,17 +74,18 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         ignore: int,
         rows: int,
     ) -> tuple[Tensor, Tensor]:
-        exact = sum_dtype(output)
+        exact = sum_dtype(output)  # the precision of sums
         counts = labels != ignore
-        counted, labels = counts.to(exact), labels.where(counts, 0)
+        counted, labels = counts.to(exact), labels.where(counts, 0)  # counted: (T,) 1 for a label, 0 for an ignored one
         mean_word = projection.mean(0, dtype=exact)
-        normaliser, label_logit = output.new_empty(2, len(output), dtype=exact)
+        normaliser, label_logit = output.new_empty(2, len(output), dtype=exact)  # log of the softmax's denominator
         output_gradient = torch.empty_like(output) if ctx.needs_input_grad[0] else None
         projection_product = None
         rows = rows or rows_per_chunk(output, words=len(projection))
         for start in range(0, len(output), rows):
             chunk = slice(start, start + rows)
             logits = multiply(output[chunk], working.T)
+            # from here on, `logits` holds their gradient, without the evenly spread part of the labels
             normaliser[chunk], label_logit[chunk] = softmax_gradient_(logits, labels[chunk], smoothing)
             if output_gradient is not None:
                 multiply_into(output_gradient[chunk], logits, working)
@@ -110,13 +111,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def rows_per_chunk(output: Tensor, words: int) -> int:
-    """Return how many rows of logits to hold at a time; chunks of one size on a GPU, so that none is small."""
+    """Return how many rows of logits to hold at a time; on a GPU all chunks are of one size, so that none is small."""
     if output.device.type == "cpu":
         return max(1, LOGITS_PER_CHUNK // words)
     chunks = math.ceil(len(output) * words / LOGITS_PER_GPU_CHUNK)
     return math.ceil(len(output) / max(1, chunks))
-
-
-def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add left @ right to `total`. On CUDA the product of bf16 matrices is not rounded to bf16 first."""
-    total += exact_product(left, right, total.dtype)

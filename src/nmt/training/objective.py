@@ -15,10 +15,10 @@ from nmt.training.loss import Losses, smoothed_cross_entropy
 
 
 class Watcher:
-    """What a term of the loss sees of one forward pass. Its subclasses override what they need."""
+    """Observes one forward pass for a term of the loss. Subclasses override what they need."""
 
     def plan(self, plan: Plan) -> Plan:
-        """Return how the model attends, given how it would attend; so a term can see queries and keys."""
+        """Return a plan of attention that may also record queries and keys, given the plan that the model has."""
         return plan
 
     def loss(self, outputs: Factors) -> Tensor:
@@ -34,7 +34,7 @@ class Term(Protocol):
         """The further columns of the training text that it needs."""
 
     def watch(self, batch: MicroBatch) -> Watcher | None:
-        """Return what sees the forward pass of a micro-batch; None if nothing is added for this one.
+        """Return an observer of the forward pass of a micro-batch; None if nothing is added to its loss.
 
         Several threads may call this at the same time.
         """
@@ -54,7 +54,7 @@ class CrossEntropy:
     """Cross-entropy with smoothed labels (section 5.4 of the paper)."""
 
     def __init__(self, smoothing: float, rows: int = 0) -> None:
-        """Smooth the labels; see `runtime.loss_rows` for `rows`."""
+        """Take the label smoothing, and the number of rows of logits in memory at a time; 0 to choose it."""
         self.smoothing, self.rows = smoothing, rows
 
     def inputs(self, batch: MicroBatch) -> tuple[Packed, Packed]:
@@ -106,7 +106,7 @@ class Objective(nn.Module):
         return losses
 
     def _output(self, batch: MicroBatch, watchers: Sequence[Watcher]) -> Tensor:
-        """Return the last layer's output, while watchers see how the model attends."""
+        """Return the last layer's output; the model attends by a plan that all watchers have extended."""
         source, target = self.word_loss.inputs(batch)
         if not watchers:
             return self.model(source, target)

@@ -16,7 +16,7 @@ from nmt.model.parameters import trainable
 def build_optimizer(model: TranslationModel, config: TrainingConfig, precision: torch.dtype) -> torch.optim.Optimizer:
     """Return the optimizer that the settings name; the trainer sets the learning rate before each step.
 
-    Its matrix products have the given precision, if it has any.
+    If the optimizer multiplies matrices, it does so in the given precision.
     """
     build: Callable[[TranslationModel, TrainingConfig, torch.dtype], torch.optim.Optimizer] = find(
         "training.optimizer", config.optimizer
@@ -27,7 +27,7 @@ def build_optimizer(model: TranslationModel, config: TrainingConfig, precision: 
 def adam(model: TranslationModel, config: TrainingConfig, _: torch.dtype) -> torch.optim.Optimizer:
     """Return Adam as in the paper.
 
-    Several processes divide its averages between them if `training.shard_optimizer` asks for it.
+    With `training.shard_optimizer`, processes divide its running averages among them.
     """
     if config.shard_optimizer and distributed.world_size() > 1:
         groups = _groups(trainable(model), config)
@@ -41,7 +41,7 @@ def adam_of(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> torch
 
 
 def state_tensors(optimizer: torch.optim.Optimizer) -> list[Tensor]:
-    """Return tensors of the shapes of the optimizer's state: two per parameter in Adam, one with momentum only."""
+    """Return the parameters as often as the optimizer's state has their shape: twice in Adam, once with momentum."""
     return [
         parameter
         for group in optimizer.param_groups

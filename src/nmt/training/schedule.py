@@ -10,7 +10,7 @@ Schedule = Callable[[int, TrainingConfig], float]
 """Returns the learning rate of a step after the warmup, as a fraction of the peak."""
 
 DEFAULT_DECAY_SHARE = 0.2
-"""The share of all steps over which `wsd` lowers the rate unless training.decay_steps is set."""
+"""The share of all steps over which `wsd` lowers the rate, if `training.decay_steps` is not set."""
 
 
 def peak_rate(config: TrainingConfig, d_model: int) -> float:

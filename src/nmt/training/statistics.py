@@ -34,7 +34,7 @@ class LossSums:
     """Sums of losses, kept on the device so that no step waits for it."""
 
     def __init__(self, device: torch.device) -> None:
-        exact = torch.float32 if device.type == "mps" else torch.float64  # which Apple's GPU does not have
+        exact = torch.float32 if device.type == "mps" else torch.float64  # Apple's GPU lacks float64
         # smoothed loss, negative log-likelihood, target tokens, skipped steps
         self.sums = torch.zeros(4, dtype=exact, device=device)
 

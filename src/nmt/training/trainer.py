@@ -37,7 +37,7 @@ class SavedTrainer(TypedDict):
 
     step: int
     place: list[int]
-    """The position in the data: epoch and batch, and with several corpora what earlier rounds have used."""
+    """The position in the data, as `DataPosition.to_list` returns it."""
     corpora: NotRequired[dict[str, list[int]]]
     """The pairs and tokens of each of several corpora that the model was trained on."""
     optimizer: dict[str, Any]
@@ -120,18 +120,20 @@ class Trainer:
         self.model.train()
         try:
             with torch.random.fork_rng(devices), self.working_weights.active():
-                self._forward_and_backward(batch.to(self.machine.device))
+                self._use_memory(batch.to(self.machine.device))
         finally:
             self.optimizer.zero_grad(set_to_none=True)
             if self._embedding_gradient is not None:
                 self._embedding_gradient.drop()
             state.clear()
 
-    def _forward_and_backward(self, batch: MicroBatch) -> None:
+    def _use_memory(self, batch: MicroBatch) -> None:
+        """Run forward and backward on a micro-batch; in threads, as often as these run at the same time."""
         if self.concurrency > 1:
             run_in_threads(lambda _: self._losses_and_gradients(batch, 1), range(self.concurrency))
             return
-        # through the wrapper for several processes, so that a model that is compiled now is split for its reductions
+        # inside the wrapper for several processes: if this compiles the model, the graph is split where gradients
+        # are reduced
         with distributed.last_only(self.objective, last=False), self._embeddings_apart():
             losses: Losses = self.objective(batch)
         losses.smoothed.backward()
@@ -155,7 +157,7 @@ class Trainer:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Let the model have the weights that are validated and saved in this block."""
+        """Give the model, in this block, the weights to validate and save, if hooks keep others than those trained."""
         with ExitStack() as stack:
             for hook in self._hooks:
                 stack.enter_context(hook.evaluating())
@@ -213,14 +215,14 @@ class Trainer:
         return losses
 
     def _embeddings_apart(self, words: Tensor | None = None) -> AbstractContextManager[None]:
-        """Accumulate the gradient of the embeddings separately in a block, if several processes share the matrix."""
+        """Accumulate the embeddings' gradient apart from the projection's in this block, if processes average both."""
         if self._embedding_gradient is None:
             return nullcontext()
         return self._embedding_gradient.apart(words, rounded=self.config.reduce_precision == "bf16")
 
     def _gradients_in_thread(self, batch: GlobalBatch, index: int) -> tuple[Losses, list[Tensor]]:
         """Return the losses and gradients of a micro-batch without touching the accumulated gradient."""
-        seed_thread_dropout(self._dropout_seed(index))
+        seed_thread_dropout(self._seed_of(index))
         return self._losses_and_gradients(batch.micro_batches[index], batch.target_tokens)
 
     def _losses_and_gradients(self, batch: MicroBatch, target_tokens: int) -> tuple[Losses, list[Tensor]]:
@@ -230,7 +232,7 @@ class Trainer:
 
     def _add_gradient(self, batch: GlobalBatch, index: int) -> Losses:
         """Add the gradient of a micro-batch."""
-        seed = self._dropout_seed(index)
+        seed = self._seed_of(index)
         torch.manual_seed(seed)
         self.dropout_seed.fill_(seed - (1 << 63))  # signed
         last = index == len(batch.micro_batches) - 1
@@ -243,8 +245,8 @@ class Trainer:
     def _scaled(self, loss: Tensor) -> Tensor:
         return loss if self.loss_scale is None else self.loss_scale.multiply(loss)
 
-    def _dropout_seed(self, index: int) -> int:
-        """Return a seed that depends only on the position in training, so that no random state must be saved."""
+    def _seed_of(self, index: int) -> int:
+        """Return the seed of a micro-batch: it depends only on the position in training, so no state must be saved."""
         words = np.random.SeedSequence([self.seed, self.step + 1, distributed.rank(), index]).generate_state(2)
         return int(words[0]) << 32 | int(words[1])
 

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from nmt.model.kernels import softmax
 from nmt.training import loss as module
-from nmt.training.loss import add_product, rows_per_chunk, smoothed_cross_entropy
+from nmt.training.loss import rows_per_chunk, smoothed_cross_entropy
 
 PAD = 1
 
@@ -108,13 +108,6 @@ def test_a_gradient_that_is_needed_alone_is_the_same(needed: int) -> None:
 )
 def test_chunks_of_logits_are_limited_and_on_a_gpu_equal(device: str, tokens: int, words: int, rows: int) -> None:
     assert rows_per_chunk(torch.empty(tokens, 1, device=device), words) == rows
-
-
-def test_a_product_is_added_in_the_precision_of_the_total() -> None:
-    left, right = (torch.randn(5, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64) for _ in range(2))
-    total = torch.ones(5, 5, dtype=torch.float64)
-    add_product(total, left, right)
-    torch.testing.assert_close(total, 1 + left @ right)
 
 
 @pytest.mark.parametrize("rows", [1, 5, 36, 37, 1000])

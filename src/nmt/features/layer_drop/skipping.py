@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
 from nmt.features.layer_drop.settings import probability
-from nmt.model.attention import EncoderOutput
+from nmt.model.attention import AttendEncoderOutput
 from nmt.model.cpu.dropout import thread_generator
 from nmt.model.run_layer import RunLayer
 
@@ -22,7 +22,7 @@ def run_or_skip(run: RunLayer, probability: float, layer: nn.Module, stream: Ten
     """Return a layer's output (..., d), or its stream if training skips the layer."""
     if layer.training and skips_layer(probability):
         # all layers that attend to the encoder's output may be skipped
-        memories = [each.memory for each in inputs if isinstance(each, EncoderOutput)]
+        memories = [each.memory for each in inputs if isinstance(each, AttendEncoderOutput)]
         return with_zero_gradients(stream, [*layer.parameters(), *memories])
     return run(layer, stream, *inputs)
 

@@ -11,10 +11,10 @@ from nmt.estimate.cost import Cost
 from nmt.features.r_drop.settings import RDropTraining, weight
 from nmt.model.kernels.backend import sum_dtype
 from nmt.model.packed import Packed
-from nmt.model.products import multiply, multiply_into
+from nmt.model.products import exact_product, multiply, multiply_into
 from nmt.model.word_vectors import Factors
 from nmt.text.special import PAD
-from nmt.training.loss import Losses, add_product, rows_per_chunk
+from nmt.training.loss import Losses, rows_per_chunk
 
 TENSORS_PER_CHUNK = 6
 """Tensors of the size of a chunk of logits that exist at the same time; chunks are smaller by this factor."""
@@ -107,7 +107,7 @@ class _RDropFunction(torch.autograd.Function):
                 of_logits = exact_gradient.to(output.dtype)
                 multiply_into(gradient[chunk], of_logits, working)
                 if projection_gradient is not None:
-                    add_product(projection_gradient, of_logits.T, output[chunk])
+                    projection_gradient += exact_product(of_logits.T, output[chunk], exact)
         ctx.save_for_backward(*gradients, projection_gradient)
         ctx.mark_non_differentiable(nll)
         return smoothed, nll

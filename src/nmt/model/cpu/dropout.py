@@ -45,7 +45,7 @@ class Dropout(nn.Module):
         self.probability = probability
         self.register_buffer("seed", torch.zeros(1, dtype=torch.int64), persistent=False)
         self.site = 0
-        """On a GPU, the masks of a micro-batch are a function of the seed, which all share, and of this number."""
+        """The number of this dropout in the model. On a GPU, it and the common seed determine the mask."""
 
     def forward(self, stream: Tensor) -> Tensor:
         """Return the stream (..., d) with some coordinates zeroed."""

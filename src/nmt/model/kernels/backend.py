@@ -37,7 +37,7 @@ def has_flash_attention(device: torch.device, precision: torch.dtype) -> bool:
 def mark_constants() -> None:
     """Tell torch.compile that what a device can do never changes.
 
-    Not by a decorator, which would import the compiler, a second's work, into every command.
+    A decorator would import the compiler, which takes a second, into every command.
     """
     for function in (is_old_gpu, has_flash_attention):
         torch.compiler.assume_constant_result(function)

@@ -18,7 +18,7 @@ class Sinusoidal(Positions):
         self.sinusoids = SinusoidTable(config.d_model)
 
     def add(self, stream: Tensor, places: Places, table: Tensor | None) -> Tensor:
-        """See `Positions.add`."""
+        """Return the scaled word vectors (T, d_model) plus the sinusoids of their places; nothing is learned."""
         return stream + self.sinusoids(places, stream.dtype)
 
 
@@ -31,12 +31,10 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 class SinusoidTable:
-    """Sinusoids, recomputed only for longer sentences, another device or another precision.
+    """A table of sinusoids, recomputed only for longer sentences, another device or another precision.
 
-    A model that will be compiled computes them before its first forward pass (`BaseModel.build_position_tables`):
-    inside a compiled one, a larger table means another graph.
-
-    Several threads may call it: each reads or replaces the table as a whole, and uses only its own reference to it.
+    A compiled model would need another graph for a larger table, so the table is filled before the model is compiled
+    (`BaseModel.build_position_tables`). Several threads may share it: each replaces the table only as a whole.
     """
 
     def __init__(self, width: int) -> None:

@@ -20,7 +20,7 @@ def finds_highest_in_c(scores: Tensor) -> bool:
 def highest_log_probabilities(scores: Tensor, count: int, never: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Return the `count` highest log-probabilities (R, count) of each row of scores (R, V), and their tokens.
 
-    The tokens in `never` count in the sum of the probabilities, but are not chosen. Where too few tokens have finite
+    The tokens in `never` count in the sum of the probabilities, but are not chosen. If too few tokens have finite
     scores, the last log-probabilities are -inf.
     """
     scores = scores.contiguous()

@@ -20,7 +20,7 @@ DEFINITIONS: Mapping[torch.dtype, tuple[str, ...]] = {torch.bfloat16: (), torch.
 LANES = 16
 """The most numbers that the operations compute at a time: the widths of streams and heads are multiples of it."""
 SERIAL_THREADS = 2
-"""If PyTorch's threads cannot be shared, each operation has one thread, and pays for at most this many threads."""
+"""If PyTorch's threads cannot be shared, an operation runs in one thread, which pays for at most this many threads."""
 OPENMP = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp_get_max_threads")
 """The functions with which the operations share PyTorch's threads."""
 
