@@ -57,8 +57,8 @@ LAYERS = [
 TOUR = {
     "text/tokenizer.py": "a line of text becomes word pieces, and word pieces become a line of text",
     "data/batches.py": "an epoch becomes a list of global batches (section 5.1)",
-    "data/loader.py": "a global batch becomes micro-batches of tensors",
     "model/packed.py": "sentences end to end, without padding",
+    "data/loader.py": "a global batch becomes micro-batches of tensors",
     "model/word_vectors.py": "word pieces become vectors, and vectors become scores of words (3.4)",
     "model/positions/sinusoidal.py": "positions become vectors (3.5)",
     "model/attention.py": "scaled dot-product attention (3.2)",

@@ -5,13 +5,12 @@ sizes that `Shapes` chooses, with short sentences of padding that the loss ignor
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -20,7 +19,6 @@ from nmt.data.batches import (
     IntArray,
     PairLengths,
     changed_micro_batch_tokens,
-    plan_epoch,
     planned_batches,
     split_batch,
 )
@@ -36,8 +34,6 @@ NO_LIMIT = (sys.maxsize, sys.maxsize)
 """The largest numbers of word pieces of a source and of a target sentence, if there is no limit."""
 CPU_SHAPES = Shapes()
 """The default sizes of streams."""
-CANDIDATE_BATCHES = 64
-"""How many of the largest global batches may have the largest micro-batch: it need not be in the very largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +212,7 @@ def global_batches(
         if transforms:  # the plan is made from the lengths before them, and micro-batches from those after them
             sizes = PairLengths.with_marks(text.source_lengths, text.target_lengths)
             limit = changed_micro_batch_tokens(batch_tokens, device_tokens, devices)
-        on_this_device = _micro_batches(pairs, sizes, limit, devices, threads)[rank::devices]
+        on_this_device = split_for_devices(pairs, sizes, limit, devices, threads)[rank::devices]
         target_tokens = int(sizes.target[pairs].sum())
         tokens = target_tokens + int(sizes.source[pairs].sum())
         is_last = index + 1 == len(plan)
@@ -229,47 +225,7 @@ def global_batches(
         yield GlobalBatch(micro_batches, target_tokens, tokens, after, words, store.corpus_counts(sentences, lengths))
 
 
-def largest_micro_batches(
-    store: Pairs,
-    *,
-    batch_tokens: int,
-    device_tokens: int,
-    seed: int,
-    devices: int,
-    threads: int = 1,
-    shapes: Shapes = CPU_SHAPES,
-) -> list[MicroBatch]:
-    """Return the micro-batches that may need the most memory: by tokens, tokens times longest sentence, and sentences.
-
-    The backward pass of flash attention needs memory for each sentence, however short. The arguments are those of
-    `global_batches`.
-    """
-    lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    plan = plan_epoch(lengths, batch_tokens, seed, epoch=0)
-    starts = np.sort(plan.bounds[:, 0])
-    batches = np.split(plan.order, starts[1:])
-    pair_tokens = lengths.source.astype(np.int64) + lengths.target
-    longer = np.maximum(lengths.source, lengths.target).astype(np.int64)
-    batch_sizes = np.add.reduceat(pair_tokens[plan.order], starts)
-    longest = np.maximum.reduceat(longer[plan.order], starts)
-    batch_sentences = np.diff(np.append(starts, len(plan.order)))
-
-    def largest(batch_weights: npt.NDArray[np.int64], weight: Callable[[IntArray], int]) -> MicroBatch:
-        micro_batches = (
-            micro_batch
-            for index in np.argsort(batch_weights)[-CANDIDATE_BATCHES:]
-            for micro_batch in _micro_batches(batches[index], lengths, device_tokens, devices, threads)
-        )
-        return assemble(store, max(micro_batches, key=weight), shapes=shapes)
-
-    return [
-        largest(batch_sizes, lambda pairs: int(pair_tokens[pairs].sum())),
-        largest(batch_sizes * longest, lambda pairs: int(pair_tokens[pairs].sum() * longer[pairs].max(initial=0))),
-        largest(batch_sentences, len),
-    ]
-
-
-def _micro_batches(
+def split_for_devices(
     sentences: IntArray, lengths: PairLengths, device_tokens: int, devices: int, threads: int
 ) -> list[IntArray]:
     """Split a global batch for devices that each run `threads` micro-batches in parallel."""

@@ -84,7 +84,7 @@ class BaseModel(nn.Module):
     def attention_spec(
         self, queries: Packed, keys: Packed, *, causal: bool, prefix: Tensor | None = None
     ) -> AttentionSpec:
-        """Return what a plan must know of attention from `queries` to `keys`; in self-attention, both are one stream."""
+        """Return what plans must know of attention from `queries` to `keys`; self-attention has one stream for both."""
         width = max(self.config.key_size, self.config.value_size)
         biased = queries is keys and self.positions.biases_scores
         dropout = self.config.attention_dropout if self.training else 0.0

@@ -6,7 +6,8 @@ from nmt.compute import distributed
 from nmt.compute.machine import HALF_PRECISIONS, Machine, free_cached_memory, is_out_of_memory, memory_of
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import micro_batch_tokens, with_room_to_grow
-from nmt.data.loader import MicroBatch, largest_micro_batches
+from nmt.data.largest_batches import largest_micro_batches
+from nmt.data.loader import MicroBatch
 from nmt.data.store import Pairs
 from nmt.errors import CommonError
 from nmt.estimate.cost import passes_per_batch

@@ -11,7 +11,8 @@ import torch
 from nmt.compute.machine import Machine
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import PairLengths, plan_epoch, split_batch
-from nmt.data.loader import GlobalBatch, MicroBatch, global_batches, largest_micro_batches
+from nmt.data.largest_batches import largest_micro_batches
+from nmt.data.loader import GlobalBatch, MicroBatch, global_batches
 from nmt.data.records import StoreDescription
 from nmt.data.shapes import Shapes
 from nmt.data.store import PairStore
