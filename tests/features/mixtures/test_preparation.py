@@ -143,15 +143,6 @@ def test_a_tag_twice_is_refused(mixed: Config, tmp_path: Path) -> None:
         run(mixed)
 
 
-def test_overlap_with_the_text_of_any_corpus_is_counted(mixed: Config, tmp_path: Path) -> None:
-    for side in ("source", "target"):
-        with (tmp_path / f"more.{side}").open("a") as file:
-            file.write("".join((tmp_path / f"test.{side}").read_text().splitlines(keepends=True)[:4]))
-    run(with_corpus(mixed, "more", hold_out=0.0))
-    overlap = read_manifest(mixed.data_folder).overlap()["test"]
-    assert (overlap.source, overlap.target, overlap.pair) == (4, 4, 4)
-
-
 def test_data_of_other_settings_of_a_corpus_is_refused(mixed: Config) -> None:
     run(mixed)
     with pytest.raises(UserError, match=r"prepared with data\.mixture\.more\.max_words=25, not 24: "):
