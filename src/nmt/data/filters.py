@@ -71,10 +71,12 @@ _BEFORE_ADDED = (
     ),
     Filter("characters", "max_character_ratio", _within_character_ratio),
 )
+"""Filters that are applied before those of features."""
 _AFTER_ADDED = (
     Filter("score", "score_column", _with_min_score),
     Filter("duplicates", "deduplicate", lambda _: FirstSeen().keeps),
 )
+"""Filters that are applied after those of features, because equal pairs may have different scores."""
 
 RECORDED_WHEN_OFF = ("drop_copies", "max_words", "max_ratio", "deduplicate")
 """Settings of filters that records of preparation have even if they are off, as records of earlier versions do."""
