@@ -51,6 +51,21 @@ class Choice(NamedTuple):
     """A few words for the help."""
 
 
+class FileFormat(NamedTuple):
+    """A format of files of parallel text, which hold one side or both."""
+
+    name: str
+    endings: tuple[str, ...]
+    """Endings of file names, in lower case; those of compressed files may follow."""
+    pairs: str = ""
+    """`module:function` that yields the pairs of a file, given its path, the languages and the columns
+    (`nmt.data.sources.source.Columns`) that the user names; empty if a file holds one side."""
+    sentences: str = ""
+    """The same for the sentences of a file that holds one side, given its path and its language."""
+    shards: tuple[str, ...] = ()
+    """Endings by which shards of a split are found in a folder, those of compressed files included."""
+
+
 class Group(NamedTuple):
     """Settings of a feature: a group of their own, or further ones in a group of the core."""
 
@@ -84,10 +99,16 @@ class Feature:
     """A function that takes all settings and returns a `nmt.training.objective.Term`, or None if it is off."""
     word_loss: str = ""
     """The same for a `nmt.training.objective.WordLoss`; a run has one of them at most."""
+    test_sets: Mapping[str, str] = field(default_factory=dict)
+    """By the word before the colon in data.valid and data.test, the `nmt.data.sources.source.Source` of the sets."""
+    file_formats: tuple[FileFormat, ...] = ()
+    """Further formats of files of parallel text."""
     columns: tuple[str, ...] = ()
     """Values beside the two sides of the training text, each a `nmt.data.columns.Column`."""
-    split_tasks: tuple[str, ...] = ()
-    """What preparation writes beside the text of a split, each a `nmt.data.split_task.SplitTask`."""
+    filters: tuple[str, ...] = ()
+    """Further filters of the training text, each a `nmt.data.filters.Filter`."""
+    text_tasks: tuple[str, ...] = ()
+    """What preparation writes or finds out once it has the text, each a `nmt.data.text_task.TextTask`."""
     corpora: str = ""
     """A function that takes the settings of the data and returns further corpora: see `nmt.config.schema.corpora`."""
     mixing: str = ""

@@ -103,31 +103,6 @@ def test_blocks_of_large_items_have_fewer_items() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line"),
-    [("<seg>a\n<seg>b</seg>", 2), ("<seg>a</seg>\n\n</seg>", 3), ("<seg>a</seg>\n<seg>b", 2), ("</seg><seg>a", 1)],
-)
-def test_unclosed_segment_is_refused_with_its_line(tmp_path: Path, text: str, line: int) -> None:
-    path = tmp_path / "set.sgm"
-    path.write_text(text)
-    with pytest.raises(UserError, match=rf"set\.sgm, line {line}: a <seg> without its </seg>"):
-        list(read_pairs([path, path], ("en", "de")))
-
-
-@pytest.mark.parametrize("text", ["<seg", "<srcset", "<seg>", "<seg>\n<seg id="])
-def test_unclosed_marks_are_refused_in_linear_time(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "set.sgm"
-    path.write_text(text * 100_000)  # a search of each to the end of the file would take hours
-    with pytest.raises(UserError, match="seg"):
-        list(read_pairs([path, path], ("en", "de")))
-
-
-def test_impossible_character_reference_becomes_a_replacement_character(tmp_path: Path) -> None:
-    path = tmp_path / "set.sgm"
-    path.write_text(f"<seg>a &#{'9' * 5000}; &#{'9' * 5000} &#228;</seg>")
-    assert list(read_pairs([path, path], ("en", "de"))) == [("a \ufffd \ufffd ä",) * 2]
-
-
-@pytest.mark.parametrize(
     ("side", "words"),
     [
         (pyarrow.array([1, 2]), "has int64, not text, in the language de"),

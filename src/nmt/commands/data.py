@@ -1,6 +1,7 @@
 """`nmt data`: prepare a corpus."""
 
 import sys
+from itertools import chain
 
 from nmt.config.schema import Config, DataConfig
 from nmt.config.schema.corpora import corpora_of
@@ -10,7 +11,7 @@ from nmt.data.filter_counts import filter_counts
 from nmt.data.layout import CorpusLayout
 from nmt.data.prepare import prepare
 from nmt.data.records import Manifest
-from nmt.data.task import task_of
+from nmt.data.text_task import text_tasks
 from nmt.errors import UserError
 
 
@@ -28,7 +29,7 @@ def run(config: Config) -> None:
     seconds = [f"{name} {record.seconds:.1f}" for name, record in manifest.tasks.items()]
     print(f"seconds: {', '.join(seconds)}")
     print(f"prepared in {config.data_folder} (figures and checksums: {CorpusLayout(config.data_folder).manifest.name})")
-    for line in overlap_warnings(manifest, config.data.target_lang):
+    for line in chain.from_iterable(each.warnings(config, manifest) for each in text_tasks()):
         print(f"warning: {line}", file=sys.stderr, flush=True)
 
 
@@ -65,20 +66,6 @@ def table(manifest: Manifest, config: Config) -> list[str]:
     if not trained.lines and (earlier := earlier_tokenizer(config)):
         lines.append(f"tokenizer kept from {earlier.kept_from}")
     lines.append(f"vocabulary: {' and '.join(f'{size:,}' for size in sizes)} word pieces")
-    return lines
-
-
-def overlap_warnings(manifest: Manifest, target_lang: str) -> list[str]:
-    """Return a line for each split that has sentences of the training text."""
-    lines, is_overlap = [], task_of(target_lang).is_overlap
-    for split, overlap in manifest.overlap().items():
-        if is_overlap(overlap):
-            counts = (overlap.source, overlap.target, overlap.pair)
-            source, target, pair = (f"{count:,} ({count / overlap.sentences:.1%})" for count in counts)
-            lines.append(
-                f"of {overlap.sentences:,} {split} sentences, {source} are also in the training text on the source "
-                f"side, {target} on the target side, and {pair} as the same pair: the scores may be too good"
-            )
     return lines
 
 

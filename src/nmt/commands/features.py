@@ -18,6 +18,9 @@ def _described(name: str, feature: Feature) -> str:
         lines.append(f"  commands: {', '.join(feature.commands)}")
     if feature.settings:
         lines.append(f"  settings: {', '.join(settings_of(feature))}")
+    endings = [ending for each in feature.file_formats for ending in each.endings]
+    if endings:
+        lines.append(f"  files: {', '.join(endings)}")
     for setting, choices in feature.all_choices.items():
         lines.append(f"  {setting}: {', '.join(choices)}")
     if feature.page:

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import DataConfig
-from nmt.data.language import LanguageCheck
-from nmt.data.numbers import same_numbers
 from nmt.data.parallel_filter import Keeps, MakeFilter, ParallelFilter
-from nmt.data.sources.cells import on_one_line
-from nmt.data.sources.source import Pair, languages
+from nmt.data.sources.source import Pair
+from nmt.feature import features, imported
 from nmt.text.blocks import blocks
+from nmt.text.lines import on_one_line
 
 CHUNK_PAIRS = 50_000
 """Pairs that are read, filtered and written together."""
@@ -56,11 +55,7 @@ def _with_min_score(config: DataConfig) -> Keeps:
     return lambda chunk: [pair[2] >= config.min_score for pair in chunk]
 
 
-def _in_its_languages(config: DataConfig) -> Keeps:
-    return LanguageCheck(languages(config), config.min_language_probability).keeps
-
-
-FILTERS: tuple[Filter, ...] = (
+_BEFORE_ADDED = (
     Filter("empty", "", lambda _: each_pair(lambda source, target: bool(source.strip() and target.strip()))),
     Filter(
         "control characters",
@@ -75,15 +70,13 @@ FILTERS: tuple[Filter, ...] = (
         lambda config: each_pair(lambda source, target: similar_lengths(source, target, config.max_ratio)),
     ),
     Filter("characters", "max_character_ratio", _within_character_ratio),
-    Filter("numbers", "match_numbers", lambda _: each_pair(same_numbers)),
+)
+"""Filters that are applied before those of features."""
+_AFTER_ADDED = (
     Filter("score", "score_column", _with_min_score),
     Filter("duplicates", "deduplicate", lambda _: FirstSeen().keeps),
-    Filter("language", "min_language_probability", _in_its_languages, slow=True),
 )
-"""All filters of text, in the order in which they are applied.
-
-To add a filter, add it here and its setting to the schema.
-"""
+"""Filters that are applied after those of features, because equal pairs may have different scores."""
 
 RECORDED_WHEN_OFF = ("drop_copies", "max_words", "max_ratio", "deduplicate")
 """Settings of filters that records of preparation have even if they are off, as records of earlier versions do."""
@@ -92,25 +85,35 @@ PIECES = ("pieces", "max_pieces")
 """Name and setting of the filter that the encoder applies, because it needs the tokenizer."""
 
 
+def all_filters() -> list[Filter]:
+    """Return the filters of the core and those that features add, in the order in which they are applied.
+
+    Slow ones come last, so that they judge fewer pairs.
+    """
+    added = [imported(code) for feature in features().values() for code in feature.filters]
+    quick, slow = ([each for each in added if each.slow is is_slow] for is_slow in (False, True))
+    return [*_BEFORE_ADDED, *quick, *_AFTER_ADDED, *slow]
+
+
 def sentence_filters() -> list[Filter]:
     """Return the filters of held-out text: they drop only pairs that cannot be scored."""
-    return [each for each in FILTERS if not each.setting]
+    return [each for each in all_filters() if not each.setting]
 
 
 def training_filters(config: DataConfig) -> list[Filter]:
     """Return the filters of the training text that the settings turn on, in order."""
-    return [each for each in FILTERS if not each.setting or getattr(config, each.setting)]
+    return [each for each in all_filters() if not each.setting or getattr(config, each.setting)]
 
 
 def filter_settings(config: DataConfig) -> dict[str, object]:
     """Return the settings under `data.` that turn filters on, with their values, as records have them."""
-    values = {each.setting: getattr(config, each.setting) for each in FILTERS if each.setting}
+    values = {each.setting: getattr(config, each.setting) for each in all_filters() if each.setting}
     return {setting: value for setting, value in values.items() if value or setting in RECORDED_WHEN_OFF}
 
 
 def setting_of(name: str) -> str:
     """Return the setting of a filter; empty if it has none."""
-    return {**{each.name: each.setting for each in FILTERS}, PIECES[0]: PIECES[1]}.get(name, "")
+    return {**{each.name: each.setting for each in all_filters()}, PIECES[0]: PIECES[1]}.get(name, "")
 
 
 class FilterChain:

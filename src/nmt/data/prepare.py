@@ -12,21 +12,13 @@ from nmt.data.annotate import annotate
 from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
 from nmt.data.layout import CorpusLayout, column_name, text_names
 from nmt.data.manifest import PreparationTasks, exclusive_corpus
-from nmt.data.overlap import count_overlap
 from nmt.data.prepared import collect_settings, longest_sentence
 from nmt.data.progress import PairProgress
-from nmt.data.records import (
-    OVERLAP_TASK,
-    Collected,
-    JsonObject,
-    Manifest,
-    collect_task,
-    encode_task,
-)
+from nmt.data.records import Collected, JsonObject, Manifest, collect_task, encode_task
 from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint, Pair
-from nmt.data.split_task import split_tasks
 from nmt.data.tags import TAGS_TASK, check_tags, tags_of
+from nmt.data.text_task import CollectedSplit, text_tasks
 from nmt.data.tokenizer_task import make_tokenizer
 from nmt.errors import UserError
 from nmt.storage.files import replacing
@@ -50,11 +42,10 @@ def prepare(config: Config, say: Say = _print) -> Manifest:
     with exclusive_corpus(folder, say):
         tasks = PreparationTasks(folder, _about(config), say)
         splits = corpus_splits(config.data)
-        fingerprints = [_fingerprint(each) for each in splits]
-        names = [_collect(config, tasks, *each) for each in zip(splits, fingerprints, strict=True)]
-        for run in (annotate, *(each.run for each in split_tasks())):
-            names += chain.from_iterable(run(config, tasks, *each) for each in zip(splits, fingerprints, strict=True))
-        names.append(_count_overlap(config, tasks, splits))
+        found = [CollectedSplit(each, _fingerprint(each)) for each in splits]
+        names = [_collect(config, tasks, *each) for each in found]
+        names += chain.from_iterable(annotate(config, tasks, *each) for each in found)
+        names += chain.from_iterable(each.run(config, tasks, found) for each in text_tasks())
         names.append(make_tokenizer(config, tasks))
         names += [_encode(config, tasks, each) for each in splits]
         if tags_of(splits):
@@ -140,21 +131,6 @@ def _no_pairs_message(split: CorpusSplit, read: int, dropped: Mapping[str, int])
         return f"{split.name} is empty: it has no pairs. Check data.{split.split}."
     counts = ", ".join(f"{name} {count}" for name, count in dropped.items())
     return f"the filters leave none of the {read} pairs of {split.name} (dropped: {counts}): loosen them."
-
-
-def _count_overlap(config: Config, tasks: PreparationTasks, splits: list[CorpusSplit]) -> str:
-    """Count the development and test sentences that are also in the training text."""
-
-    def count() -> JsonObject:
-        pairs = sum(tasks.manifest.collected(each.name).kept for each in splits if each.is_training_text)
-        with PairProgress(OVERLAP_TASK, pairs) as progress:
-            counts = count_overlap(config.data_folder, splits, progress.advance)
-        return {split: asdict(overlap) for split, overlap in counts.items()}
-
-    training_text_first = sorted(splits, key=lambda each: not each.is_training_text)
-    texts = {each.name: tasks.outputs(collect_task(each.name)) for each in training_text_first}
-    tasks.run(OVERLAP_TASK, {"text": texts}, [], count)
-    return OVERLAP_TASK
 
 
 def _check_tags(config: Config, tasks: PreparationTasks, splits: list[CorpusSplit]) -> str:

@@ -16,8 +16,8 @@ from nmt.data.manifest import read_manifest
 from nmt.data.records import TOKENIZER_TASK, JsonObject, Manifest, collect_task, encode_task
 from nmt.data.sources import registry
 from nmt.data.sources.source import languages
-from nmt.data.split_task import split_tasks
 from nmt.data.task import task_of
+from nmt.data.text_task import text_tasks
 from nmt.data.tokenizer_task import tokenizer_settings
 from nmt.errors import ConfigError, UserError
 from nmt.storage.files import checksum
@@ -119,7 +119,7 @@ class _Prepared:
     def _check_annotations(self, split: CorpusSplit) -> None:
         """Refuse further references, labels and files of features that are not the recorded ones."""
         names = list(ANNOTATION_COLUMNS)
-        for task in split_tasks():
+        for task in (each for each in text_tasks() if each.setting):
             given, record = getattr(split.data, task.setting), self.manifest.tasks.get(task.name(split.name))
             if not given or not Path(given).is_file():
                 names.append(task.setting)

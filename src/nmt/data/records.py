@@ -67,16 +67,6 @@ class TrainedTokenizer:
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
-    """Sentences of a split that the training text also holds, by side and as a pair."""
-
-    sentences: int
-    source: int
-    target: int
-    pair: int
-
-
-@dataclass(frozen=True, slots=True)
 class TaskRecord:
     """A task of preparation that is done."""
 
@@ -125,32 +115,27 @@ class Manifest:
     @naming_damage
     def collected(self, split: str) -> Collected:
         """Return the result of collecting a split."""
-        return Collected(**self._result(collect_task(split)))
+        return Collected(**self.result(collect_task(split)))
 
     @naming_damage
     def encoded(self, split: str) -> Encoded:
         """Return the result of encoding a split."""
-        result = self._result(encode_task(split))
+        result = self.result(encode_task(split))
         source, target = (EncodedSide(**result.pop(side)) for side in ("source", "target"))
         return Encoded(source=source, target=target, **result)
 
     @naming_damage
     def tokenizer(self) -> TrainedTokenizer:
         """Return the result of training the tokenizer."""
-        result = self._result(TOKENIZER_TASK)
+        result = self.result(TOKENIZER_TASK)
         return TrainedTokenizer(lines=[SampledLines(**lines) for lines in result.pop("lines")], **result)
 
-    @naming_damage
-    def overlap(self) -> dict[str, Overlap]:
-        """Return the overlap of each development and test split with the training text."""
-        return {split: Overlap(**counts) for split, counts in self._result(OVERLAP_TASK).items()}
-
-    def _result(self, task: str) -> dict[str, Any]:
+    def result(self, task: str) -> dict[str, Any]:
+        """Return the result of a task as it was recorded."""
         return dict(self.tasks[task].result)
 
 
 TOKENIZER_TASK = "tokenizer"
-OVERLAP_TASK = "overlap"
 
 
 def collect_task(split: str) -> str:

@@ -9,13 +9,9 @@ from pathlib import Path
 
 from nmt.config.choices import find, is_text
 from nmt.config.schema import DataConfig
-from nmt.data.records import JsonObject, Overlap
+from nmt.data.records import JsonObject
 from nmt.feature import TASKS
 from nmt.text.train_tokenizer import LinesSeen
-
-
-def _any_overlap(overlap: Overlap) -> bool:
-    return any((overlap.source, overlap.target, overlap.pair))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +26,8 @@ class Task:
     """Train a SentencePiece model on the files of the target side; None trains word pieces, as for the source side."""
     typical_vocabulary: int | None = None
     """Size of the target vocabulary that estimates assume; None is `tokenizer.vocab_size`."""
-    is_overlap: Callable[[Overlap], bool] = _any_overlap
-    """Return whether the counts mean that the training text gives away a test set."""
+    repeats_targets: bool = False
+    """Whether different source sentences often have the same target side."""
     finish: Callable[[Sequence[str], Sequence[str]], Sequence[str]] = lambda _, hypotheses: hypotheses
     """Return the hypotheses as they are scored and written, given the source sentences and what was decoded."""
     required_scores: tuple[str, ...] = ("bleu", "bleu_paper", "chrf", "ter")

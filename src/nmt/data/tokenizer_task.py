@@ -129,17 +129,12 @@ def _train_model(
     texts: list[Text], data: DataConfig, settings: TokenizerConfig, tags: list[str]
 ) -> tuple[bytes, train_tokenizer.LinesSeen]:
     """Train a model on the texts of all corpora, with their weights."""
-    counts = [text.lines for text in texts]
+    sizes = {text.corpus: text.lines for text in texts}
     lines: Iterable[str] = chain.from_iterable(map(_lines, texts))
-    total = sum(counts)
+    total = sum(sizes.values())
     if len(texts) > 1:
-        total = min(settings.training_sentences or total, total)
-        shares = mixing().shares(data, {text.corpus: text.lines for text in texts})
-        sizes = [round(share * total) for share in shares.values()]
-        lines, total = (
-            train_tokenizer.in_proportion([partial(_lines, text) for text in texts], counts, sizes),
-            sum(sizes),
-        )
+        lines_of = {text.corpus: partial(_lines, text) for text in texts}
+        lines, total = mixing().sample(data, lines_of, sizes, min(settings.training_sentences or total, total))
     return train_tokenizer.train(lines, total, settings, tags)
 
 

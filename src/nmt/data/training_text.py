@@ -1,6 +1,6 @@
 """Open the training text: that of one corpus, or of several that a feature mixes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -8,6 +8,8 @@ from nmt.config.schema import DataConfig
 from nmt.data.corpora import training_splits
 from nmt.data.store import Pairs, PairStore
 from nmt.feature import features, imported
+
+LinesOf = Callable[[], Iterable[str]]
 
 
 class Mixing(Protocol):
@@ -18,6 +20,14 @@ class Mixing(Protocol):
 
     def shares(self, data: DataConfig, sizes: Mapping[str, int]) -> dict[str, float]:
         """Return the share of each corpus in the training text, given the corpora's sizes."""
+
+    def sample(
+        self, data: DataConfig, texts: Mapping[str, LinesOf], sizes: Mapping[str, int], total: int
+    ) -> tuple[Iterator[str], int]:
+        """Return about `total` lines of all corpora in their shares, and the number of these lines.
+
+        `texts` yield the lines of each corpus, and `sizes` are their numbers of lines.
+        """
 
 
 def mixing() -> Mixing:

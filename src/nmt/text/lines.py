@@ -32,6 +32,11 @@ def read_stream(file: BinaryIO | None, name: str) -> Iterator[str]:
         yield from _decoded(file, name)
 
 
+def on_one_line(text: str) -> str:
+    """Replace the line breaks of a text by spaces."""
+    return text.replace("\n", " ")
+
+
 def line_too_long(where: str) -> UserError:
     """Return the error for a line of more than MAX_LINE_BYTES bytes; `where` names the file and the line."""
     return UserError(

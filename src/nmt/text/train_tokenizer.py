@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, islice
 from typing import Any
@@ -106,24 +106,6 @@ def sample(lines: Iterable[str], count: int, size: int) -> Iterator[str]:
         yield from compress(islice(lines, block), chosen.tolist())
         count -= block
         size -= take
-
-
-def in_proportion(
-    texts: Sequence[Callable[[], Iterable[str]]], counts: Sequence[int], sizes: Sequence[int]
-) -> Iterator[str]:
-    """Yield lines of several texts: a random sample of a text that has more than its size, else its lines repeatedly.
-
-    Args:
-        texts: Functions that yield the lines of a text.
-        counts: How many lines each text has.
-        sizes: How many lines to yield from each text.
-    """
-    for lines_of, count, size in zip(texts, counts, sizes, strict=True):
-        passes, rest = divmod(size, count)
-        for _ in range(passes):
-            yield from lines_of()
-        if rest:
-            yield from sample(lines_of(), count, rest)
 
 
 def _explain(reason: str, seen: LinesSeen, config: TokenizerConfig) -> str:

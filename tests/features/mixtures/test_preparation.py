@@ -18,9 +18,10 @@ from nmt.data.prepared import require_prepared
 from nmt.data.store import PairStore
 from nmt.data.training_text import open_training_text
 from nmt.errors import UserError
+from nmt.features.mixtures.mixed_store import MIXING
 from nmt.features.mixtures.settings import MixtureData
 from nmt.text.tokenizer import Tokenizer
-from nmt.text.train_tokenizer import in_proportion, train
+from nmt.text.train_tokenizer import train
 from tests.unit.data.test_prepare import run, text, with_data
 
 
@@ -143,15 +144,6 @@ def test_a_tag_twice_is_refused(mixed: Config, tmp_path: Path) -> None:
         run(mixed)
 
 
-def test_overlap_with_the_text_of_any_corpus_is_counted(mixed: Config, tmp_path: Path) -> None:
-    for side in ("source", "target"):
-        with (tmp_path / f"more.{side}").open("a") as file:
-            file.write("".join((tmp_path / f"test.{side}").read_text().splitlines(keepends=True)[:4]))
-    run(with_corpus(mixed, "more", hold_out=0.0))
-    overlap = read_manifest(mixed.data_folder).overlap()["test"]
-    assert (overlap.source, overlap.target, overlap.pair) == (4, 4, 4)
-
-
 def test_data_of_other_settings_of_a_corpus_is_refused(mixed: Config) -> None:
     run(mixed)
     with pytest.raises(UserError, match=r"prepared with data\.mixture\.more\.max_words=25, not 24: "):
@@ -176,7 +168,10 @@ def test_errors_name_the_corpus(mixed: Config) -> None:
 
 def test_the_tokenizer_sees_the_corpora_in_the_proportion_of_their_weights() -> None:
     texts = [["a"] * 10, ["b", "c", "d"]]
-    lines = list(in_proportion([lambda lines=lines: lines for lines in texts], [10, 3], [4, 7]))  # type: ignore[misc]
+    data = DataConfig(source="files", weight=4, mixture={"more": {"train": ["m"], "weight": 7}})  # type: ignore[call-arg]
+    lines, total = MIXING.sample(
+        data, {"main": lambda: texts[0], "more": lambda: texts[1]}, {"main": 10, "more": 3}, 11
+    )
     counts = Counter(lines)
-    assert (counts["a"], counts["b"] + counts["c"] + counts["d"]) == (4, 7)
+    assert (counts["a"], counts["b"] + counts["c"] + counts["d"], total) == (4, 7, 11)
     assert {counts["b"], counts["c"], counts["d"]} == {2, 3}

@@ -16,7 +16,8 @@ from nmt.features.noise import settings
 from nmt.features.noise.noise import Noise, make_noise
 from nmt.features.noise.settings import NoiseConfig
 from nmt.features.noise.text_noise import title_case, with_typo
-from nmt.text.sentencepiece_model import USER_DEFINED, Piece, read_pieces, with_pieces
+from nmt.text.changed_sentencepiece import with_pieces
+from nmt.text.sentencepiece_model import USER_DEFINED, Piece, read_pieces
 from nmt.text.special import UNK
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train

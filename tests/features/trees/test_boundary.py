@@ -3,11 +3,8 @@
 import re
 from pathlib import Path
 
-import pytest
-
 import nmt
 from nmt.config.choices import TEXT, task_name
-from nmt.data.records import Overlap
 from nmt.data.task import TRANSLATION, task_of
 from nmt.features.trees.settings import TREES
 
@@ -28,11 +25,6 @@ def test_target_language_selects_the_task() -> None:
     assert task_of(TREES) is not TRANSLATION
 
 
-@pytest.mark.parametrize(("overlap", "of_text", "of_trees"), [
-    (Overlap(sentences=9, source=0, target=3, pair=0), True, False),
-    (Overlap(sentences=9, source=1, target=0, pair=0), True, True),
-    (Overlap(sentences=9, source=0, target=0, pair=0), False, False),
-])  # fmt: skip
-def test_equal_trees_of_other_sentences_are_no_overlap(overlap: Overlap, of_text: bool, of_trees: bool) -> None:
-    assert TRANSLATION.is_overlap(overlap) is of_text
-    assert task_of(TREES).is_overlap(overlap) is of_trees
+def test_only_trees_repeat_under_different_sentences() -> None:
+    assert not TRANSLATION.repeats_targets
+    assert task_of(TREES).repeats_targets

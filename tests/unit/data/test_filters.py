@@ -1,11 +1,9 @@
 """Filters of the training text, against plain set and loop arithmetic."""
 
 import random
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,11 +21,9 @@ from nmt.data.filters import (
     similar_lengths,
     training_filters,
 )
-from nmt.data.language import LanguageCheck, _identifier
-from nmt.data.numbers import same_numbers
 from nmt.data.parallel_filter import PART_PAIRS, Keeps, ParallelFilter
 from nmt.data.sources.source import Pair
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError
 
 
 def run(pairs: list[Pair], size: int = 3, **settings: object) -> tuple[list[Pair], dict[str, int]]:
@@ -84,8 +80,8 @@ def test_settings_of_filters_exist_and_turn_them_on() -> None:
     defaults = DataConfig(max_words=0)
     always = [each.name for each in training_filters(defaults)]
     turned_on: dict[str, Any] = {
-        "drop_copies": True, "max_words": 9, "max_ratio": 2.0, "max_character_ratio": 2.0, "match_numbers": True,
-        "score_column": "score", "deduplicate": True, "min_language_probability": 0.1,
+        "drop_copies": True, "max_words": 9, "max_ratio": 2.0, "max_character_ratio": 2.0,
+        "score_column": "score", "deduplicate": True,
     }  # fmt: skip
     assert filter_settings(replace(defaults, **turned_on)) == turned_on
     for setting, value in turned_on.items():
@@ -109,29 +105,6 @@ def test_ratio_of_characters_includes_the_limit() -> None:
     assert dropped["characters"] == 2
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "same"),
-    [
-        ("1,234.5 of 10", "10 von 1.234,5", True),
-        ("1,000,000 and 1\u202f000", "1.000.000 und 1 000", True),
-        ("3.14", "3,14", True),
-        ("at 8:00", "um 8 Uhr", True),
-        ("07", "7", True),
-        ("no number", "keine Zahl", True),
-        ("in 2012 100 people", "100 Menschen in 2012", True),
-        ("١٢", "12", True),
-        ("12", "21", False),
-        ("2 and 2", "2", False),
-        ("1000", "100", False),
-        ("two", "2", False),
-        ("9" * 5000, "9" * 5000, True),
-    ],
-)
-def test_numbers_agree_whatever_separates_their_digits(source: str, target: str, same: bool) -> None:
-    assert same_numbers(source, target) is same
-    assert same_numbers(target, source) is same
-
-
 def test_pairs_below_the_lowest_score_or_without_one_are_dropped() -> None:
     scores = [0.4, 0.5, float("nan"), 7.0, -1.0]
     pairs: list[Pair] = [(str(number), "x", score) for number, score in enumerate(scores)]
@@ -147,7 +120,6 @@ def test_pairs_below_the_lowest_score_or_without_one_are_dropped() -> None:
     ("settings", "message"),
     [
         ({"max_character_ratio": 0.5}, "data.max_character_ratio=0.5 would drop every pair"),
-        ({"min_language_probability": 1.0}, "must be at least 0 and below 1"),
         ({"min_score": 1.0}, "needs data.score_column"),
         ({"min_score": float("nan"), "score_column": "s"}, "must be a finite number"),
         ({"score_column": "s", "source": "demo"}, "data.score_column=s needs tables, not data.source=demo"),
@@ -156,57 +128,6 @@ def test_pairs_below_the_lowest_score_or_without_one_are_dropped() -> None:
 def test_impossible_limits_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         DataConfig(**settings)
-
-
-class FakeIdentifier:
-    """Knows two languages by one letter each: the more of it, the more probable."""
-
-    labels = ("de", "en")
-
-    def rank(self, text: str) -> list[tuple[str, float]]:
-        share = text.count("d") / len(text)
-        return sorted([("de", share), ("en", 1 - share)], key=lambda each: -each[1])
-
-    def classify(self, text: str) -> tuple[str, float]:
-        return self.rank(text)[0]
-
-
-@pytest.fixture
-def fake_identifier(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    made = SimpleNamespace(from_model_file=lambda _, norm_probs: FakeIdentifier())
-    module = SimpleNamespace(LanguageIdentifier=made, MODEL_FILE="")
-    monkeypatch.setitem(sys.modules, "py3langid", module)
-    monkeypatch.setitem(sys.modules, "py3langid.langid", module)
-    _identifier.cache_clear()
-    yield
-    _identifier.cache_clear()
-
-
-@pytest.mark.usefixtures("fake_identifier")
-def test_both_sides_must_probably_be_in_their_languages() -> None:
-    pairs = [("eeee", "dddd"), ("eeed", "ddde"), ("eddd", "dddd"), ("eeee", "eeed"), ("dddd", "eeee")]
-    assert LanguageCheck(("en", "de-AT"), 0.3).keeps(pairs) == [True, True, False, False, False]
-    assert LanguageCheck(("en_GB", "DE"), 0.25).keeps(pairs) == [True, True, True, True, False]
-    with pytest.raises(UserError, match="cannot check xx: py3langid knows de, en"):
-        LanguageCheck(("en", "xx"), 0.3)
-
-
-def test_a_missing_classifier_is_reported_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "py3langid", None)
-    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
-    monkeypatch.delenv("NMT_INSTALL", raising=False)
-    _identifier.cache_clear()
-    config = DataConfig(min_language_probability=0.1)
-    with pytest.raises(UserError, match=r"needs the package py3langid: .*pip install 'py3langid>=0\.4'"):
-        FilterChain(training_filters(config), config)
-
-
-def test_the_classifier_knows_languages() -> None:
-    pytest.importorskip("py3langid", reason="needs the extra language")
-    _identifier.cache_clear()
-    german, english = "Ein Mann geht mit seinem Hund spazieren.", "A man is walking his dog."
-    pairs = [(english, german), (german, english), (english, english), ("", "")]
-    assert LanguageCheck(("en", "de"), 0.1).keeps(pairs) == [True, False, False, False]
 
 
 def odd_numbers(_: DataConfig) -> Keeps:

@@ -9,33 +9,37 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from queue import Queue
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from nmt.commands import data as command
 from nmt.compute.processes import run_in_process
 from nmt.config.saved import to_yaml
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
-from nmt.data import encode, filters, overlap, prepare, tokenizer_task
-from nmt.data.corpora import corpus_splits
+from nmt.data import encode, filters, prepare, tokenizer_task
 from nmt.data.manifest import read_manifest
 from nmt.data.prepared import require_prepared
 from nmt.data.sources import registry
 from nmt.data.store import PairStore
+from nmt.data.text_task import text_tasks
 from nmt.errors import UserError
 from nmt.features.demo import source as demo
 from nmt.storage.files import checksum
 from nmt.text.tokenizer import Tokenizer
 
 SYLLABLES = ["ba", "ken", "til", "o", "rum", "sche", "ver", "ß", "ing", "pra"]
-COLLECTED = ["collect test", "collect valid", "collect train", "overlap"]
+ADDED = [each.verb for each in text_tasks() if not each.setting]
+"""Tasks that features add for all splits together."""
+COLLECTED = ["collect test", "collect valid", "collect train", *ADDED]
 ENCODED = ["encode test", "encode valid", "encode train"]
 ALL = [*COLLECTED, "tokenizer", *ENCODED]
 
@@ -430,9 +434,10 @@ def test_two_files_and_hold_out_make_three_splits(config: Config) -> None:
         run(with_data(held_out, hold_out=1e-6))
 
 
-def tsv(folder: Path, name: str, pairs: list[tuple[str, str]]) -> str:
-    (folder / name).write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
-    return str(folder / name)
+def table(path: Path, pairs: Sequence[tuple[str, str]], columns: tuple[str, str] = ("en", "de")) -> str:
+    """Write pairs as a Parquet file, and return its name."""
+    pyarrow.parquet.write_table(pyarrow.table(dict(zip(columns, zip(*pairs, strict=True), strict=True))), path)
+    return str(path)
 
 
 def test_held_out_text_keeps_what_training_drops(config: Config, tmp_path: Path) -> None:
@@ -441,7 +446,7 @@ def test_held_out_text_keeps_what_training_drops(config: Config, tmp_path: Path)
     pairs += [(f"ken {number}", f"ken {number}") for number in range(100)]  # copies
     pairs += [(f"ver {number}", " ") for number in range(100)]  # no reference
     strict = {"max_words": 20, "max_ratio": 2.0, "drop_copies": True, "deduplicate": True, "max_pieces": 40}
-    train = [tsv(tmp_path, "own.tsv", [*pairs, *pairs[:300]])]
+    train = [table(tmp_path / "own.parquet", [*pairs, *pairs[:300]])]
     held_out = with_data(config, train=train, valid=[], test=[], hold_out=0.2, **strict)
     run(held_out)
     for split in ("valid", "test"):
@@ -460,36 +465,13 @@ def test_held_out_text_keeps_what_training_drops(config: Config, tmp_path: Path)
     )
 
 
-def test_test_sentences_in_the_training_text_are_counted(
-    config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    train = [*zip(text(200, 1), text(200, 2), strict=True), ("a b", "c d"), ("twice", "one"), ("twice", "two")]
-    own = with_data(
-        config,
-        train=[tsv(tmp_path, "train.tsv", [*train, ("dropped " * 300, "x")])],
-        valid=[tsv(tmp_path, "valid.tsv", [("a b", "new"), (" a b ", "c d"), ("new", "one"), ("c d", "a b")])],
-        test=[tsv(tmp_path, "test.tsv", [("dropped " * 300, "y"), ("nothing", "of it"), ("", "")])],
-    )
-    command.run(own)
-    assert records(own)["overlap"]["result"] == {
-        "test": {"sentences": 3, "source": 0, "target": 0, "pair": 0},
-        "valid": {"sentences": 4, "source": 2, "target": 2, "pair": 1},
-    }
-    warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
-    assert len(warnings) == 1
-    assert "of 4 valid sentences, 2 (50.0%) are also in the training text on the source side, 2 (50.0%)" in warnings[0]
-    assert "1 (25.0%) as the same pair" in warnings[0]
-
-
 def test_cells_with_line_breaks_are_one_line_each(
     config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cells = [("one\r\n\r\ntwo", "eins\u2028zwei"), ("three\n", "drei")]
-    rows = [
-        {"src": source, "tgt": target} for source, target in [*zip(text(200, 1), text(200, 2), strict=True), *cells]
-    ]
-    (tmp_path / "own.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    own = with_data(config, train=[str(tmp_path / "own.jsonl")], columns=["src", "tgt"])
+    pairs = [*zip(text(200, 1), text(200, 2), strict=True), *cells]
+    train = [table(tmp_path / "own.parquet", pairs, ("src", "tgt"))]
+    own = with_data(config, train=train, columns=["src", "tgt"])
     own = with_data(own, valid=own.data.train, test=own.data.train)
     command.run(own)
     for split in ("train", "test"):
@@ -503,25 +485,14 @@ def test_cells_with_line_breaks_are_one_line_each(
 
 
 def test_sentences_that_differ_in_line_breaks_stay_in_one_split(tmp_path: Path) -> None:
-    rows = [{"en": f"number{end}{number}", "de": "x"} for number in range(300) for end in ("\n", "\r\n", " ", "\u2028")]
-    (tmp_path / "own.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    data = DataConfig(source="files", train=[str(tmp_path / "own.jsonl")], valid=[], test=[], hold_out=0.3)
+    pairs = [(f"number{end}{number}", "x") for number in range(300) for end in ("\n", "\r\n", " ", "\u2028")]
+    data = DataConfig(source="files", train=[table(tmp_path / "own.parquet", pairs)], valid=[], test=[], hold_out=0.3)
     places: dict[str, set[str]] = {}
     for split in ("train", "valid", "test"):
         for source, _ in registry.pairs(data, split):
             places.setdefault(" ".join(source.split()), set()).add(split)
     assert len(places) == 300
     assert all(len(splits) == 1 for splits in places.values())
-
-
-def test_overlap_does_not_depend_on_chunks(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    copied = with_data(config, test=config.data.train)
-    run(copied)
-    whole = records(copied)["overlap"]["result"]
-    assert whole["test"] == {"sentences": 303, "source": 301, "target": 301, "pair": 301}
-    monkeypatch.setattr(overlap, "CHUNK_PAIRS", 7)
-    counts = overlap.count_overlap(copied.data_folder, corpus_splits(copied.data), lambda _: None)
-    assert {split: asdict(overlap_) for split, overlap_ in counts.items()} == whole
 
 
 def test_command_prints_the_figures_of_the_corpus(config: Config, capsys: pytest.CaptureFixture[str]) -> None:

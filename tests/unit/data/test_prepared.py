@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from nmt.config.schema import Config, DataConfig, PathsConfig, RuntimeConfig, TokenizerConfig
@@ -25,7 +27,9 @@ def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_pairs(path: Path, first: int, count: int = 40) -> str:
-    path.write_text("".join(f"number {n} goes\tzahl {n} geht\n" for n in range(first, first + count)))
+    numbers = range(first, first + count)
+    sides = {"en": [f"number {n} goes" for n in numbers], "de": [f"zahl {n} geht" for n in numbers]}
+    pyarrow.parquet.write_table(pyarrow.table(sides), path)
     return str(path)
 
 
@@ -36,7 +40,9 @@ def with_data(config: Config, **settings: Any) -> Config:
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
     """Prepare a small corpus and return its settings."""
-    names: dict[str, Any] = {split: [write_pairs(tmp_path / f"{split}.tsv", 100 * n)] for n, split in enumerate(SPLITS)}
+    names: dict[str, Any] = {
+        split: [write_pairs(tmp_path / f"{split}.parquet", 100 * n)] for n, split in enumerate(SPLITS)
+    }
     config = Config(
         data=DataConfig(corpus="toy", source="files", **names),
         tokenizer=TokenizerConfig(vocab_size=60),
@@ -49,9 +55,9 @@ def config(tmp_path: Path) -> Config:
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_other_files_are_refused_with_both_names(config: Config, tmp_path: Path, split: str) -> None:
-    other = write_pairs(tmp_path / "other.tsv", 500)
+    other = write_pairs(tmp_path / "other.parquet", 500)
     changed = with_data(config, **{split: [other]})
-    expected = rf"data\.{split}=\[.*/{split}\.tsv\], not \[.*/other\.tsv\]: run `make data` .*data\.corpus\.$"
+    expected = rf"data\.{split}=\[.*/{split}\.parquet\], not \[.*/other\.parquet\]: run `make data` .*data\.corpus\.$"
     with pytest.raises(UserError, match=expected) as refused:
         require_prepared(changed)
     assert "\n" not in str(refused.value)
@@ -63,8 +69,8 @@ def test_other_files_are_refused_with_both_names(config: Config, tmp_path: Path,
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_files_that_do_not_exist_are_refused_too(config: Config, split: str) -> None:
-    with pytest.raises(UserError, match=rf"data\.{split}=\[.*\], not \[gone\.tsv\]"):
-        require_prepared(with_data(config, **{split: ["gone.tsv"]}))
+    with pytest.raises(UserError, match=rf"data\.{split}=\[.*\], not \[gone\.parquet\]"):
+        require_prepared(with_data(config, **{split: ["gone.parquet"]}))
 
 
 def test_text_that_changed_under_the_same_name_is_refused(config: Config) -> None:
@@ -77,7 +83,9 @@ def test_text_that_changed_under_the_same_name_is_refused(config: Config) -> Non
 
 
 def test_raw_files_may_be_moved_away_or_elsewhere(config: Config, tmp_path: Path) -> None:
-    moved = {split: [shutil.copy(getattr(config.data, split)[0], f"{tmp_path}/moved-{split}.tsv")] for split in SPLITS}
+    moved = {
+        split: [shutil.copy(getattr(config.data, split)[0], f"{tmp_path}/moved-{split}.parquet")] for split in SPLITS
+    }
     for split in SPLITS:
         Path(getattr(config.data, split)[0]).unlink()
     require_prepared(config)
@@ -142,18 +150,20 @@ def test_other_languages_and_tags_of_the_test_text_are_refused(config: Config) -
 def test_manifest_without_settings_is_judged_by_the_content_of_files(config: Config, tmp_path: Path) -> None:
     edit_manifest(config, lambda content: content.pop("settings"))
     require_prepared(config)
-    with pytest.raises(UserError, match=r"prepared from other text of test than data\.test=\[.*/other\.tsv\] has now"):
-        require_prepared(with_data(config, test=[write_pairs(tmp_path / "other.tsv", 500)]))
+    with pytest.raises(
+        UserError, match=r"prepared from other text of test than data\.test=\[.*/other\.parquet\] has now"
+    ):
+        require_prepared(with_data(config, test=[write_pairs(tmp_path / "other.parquet", 500)]))
 
 
 def test_interrupted_preparation_keeps_the_settings_of_the_finished_one(config: Config, tmp_path: Path) -> None:
-    other = with_data(config, train=[write_pairs(tmp_path / "other.tsv", 500)])
+    other = with_data(config, train=[write_pairs(tmp_path / "other.parquet", 500)])
     with pytest.raises(UserError, match="vocab_size=9000"):
         prepare.prepare(replace(other, tokenizer=TokenizerConfig(vocab_size=9000)), lambda _: None)
     with pytest.raises(UserError, match="from other text of train than"):
         require_prepared(config)
-    (tmp_path / "other.tsv").unlink()
-    with pytest.raises(UserError, match=r"data\.train=\[.*\], not \[.*other\.tsv\]"):
+    (tmp_path / "other.parquet").unlink()
+    with pytest.raises(UserError, match=r"data\.train=\[.*\], not \[.*other\.parquet\]"):
         require_prepared(other)
 
 

@@ -9,7 +9,6 @@ from nmt.config.checks import (
     check_at_least,
     check_between,
     check_choice,
-    check_fraction,
     check_language,
     check_plain_name,
 )
@@ -37,8 +36,7 @@ class DataConfig:
     valid: list[str] = field(default_factory=lambda: ["validation"], metadata=OF_ONE_CORPUS)
     """Validation text, like `test`."""
     test: list[str] = field(default_factory=lambda: ["test"], metadata=OF_ONE_CORPUS)
-    """Test text, like `train`; or text files with further references after the first two; or a test set of sacreBLEU,
-    such as [sacrebleu:wmt14/full]."""
+    """Test text, like `train`; or text files with further references after the first two."""
     columns: list[str] = field(default_factory=list)
     """Columns of source and target in tables that do not name them after the languages."""
     reference_columns: list[str] = field(default_factory=list)
@@ -65,15 +63,10 @@ class DataConfig:
     """Drop training pairs if one side is longer than the other by more than this factor; 0 for no limit."""
     max_character_ratio: float = 0.0
     """Drop training pairs if one side has more characters than the other by more than this factor; 0 for no limit."""
-    match_numbers: bool = False
-    """Drop training pairs whose sides have different numbers, written as digits."""
     score_column: str = ""
     """Column with a score per training pair, in tables that have one; pairs below min_score are dropped."""
     min_score: float = 0.0
     """The lowest score that score_column may have."""
-    min_language_probability: float = 0.0
-    """Drop training pairs if a side has its language with a lower probability, according to py3langid; 0 does not
-    check. About 0.1 drops other languages and keeps short sentences, whose language is less certain."""
     deduplicate: bool = False
     """Drop repeated training pairs."""
     max_pieces: int = 256
@@ -100,7 +93,6 @@ class DataConfig:
             ratio = getattr(self, name)
             if not (ratio == 0 or ratio >= 1):
                 raise ConfigError(f"data.{name}={ratio} would drop every pair: use 1 or more, or 0 for no limit")
-        check_fraction("data.min_language_probability", self.min_language_probability)
         if self.score_column and self.source not in TABLES:
             raise ConfigError(f"data.score_column={self.score_column} needs tables, not data.source={self.source}")
         if self.min_score and not self.score_column:

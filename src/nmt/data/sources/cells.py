@@ -1,6 +1,5 @@
-"""Tables of parallel text: find the columns of the two sides and of scores, and turn cells into text and scores."""
+"""Tables of parallel text: find the columns of the two sides and of scores, and turn cells into text."""
 
-import math
 from collections.abc import Sequence
 
 from nmt.errors import UserError, nearest
@@ -44,18 +43,6 @@ def check_score_column(names: Sequence[str], column: str, where: str) -> None:
         raise UserError(f"{where} has {count} column {column} (data.score_column): {_hint(column, names)}")
 
 
-def cell_score(cell: object, where: str) -> float:
-    """Return the number in a cell, which may be text; not a number if the cell is empty."""
-    if cell in (None, ""):
-        return math.nan
-    try:
-        if isinstance(cell, str | int | float) and not isinstance(cell, bool):
-            return float(cell)
-    except (ValueError, OverflowError):
-        pass
-    raise UserError(f"{where} holds {str(cell)[:MAX_LETTERS_SHOWN]}, not a number: correct it, or name another column.")
-
-
 def cell_text(cell: str | None) -> str:
     r"""Return a cell's text with one \n between its lines and without empty lines.
 
@@ -63,11 +50,6 @@ def cell_text(cell: str | None) -> str:
     """
     lines = (cell or "").splitlines()
     return lines[0] if len(lines) == 1 else "\n".join(line for line in lines if line)
-
-
-def on_one_line(text: str) -> str:
-    """Replace the line breaks of a cell's text by spaces."""
-    return text.replace("\n", " ")
 
 
 def _hint(name: str, names: Sequence[str]) -> str:

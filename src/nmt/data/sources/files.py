@@ -7,12 +7,11 @@ from pathlib import Path
 
 from nmt.config.schema import DataConfig
 from nmt.data.annotations import Annotations
-from nmt.data.sources.cells import on_one_line
-from nmt.data.sources.file_format import PairFormat, SentenceFormat
-from nmt.data.sources.formats import SHARD_ENDINGS, format_of
+from nmt.data.sources.formats import format_of, formats, pairs_in, sentences_in, shard_endings
 from nmt.data.sources.source import BY_LANGUAGE, Columns, Fingerprint, Languages, Pair, Source, languages, split_names
 from nmt.errors import UserError
 from nmt.storage.files import checksums
+from nmt.text.lines import on_one_line
 
 HUB_SPLITS = {"train": ("train",), "valid": ("validation", "valid", "dev"), "test": ("test",)}
 """Names that the Hub's files may have for each split."""
@@ -45,8 +44,8 @@ def fingerprint_of(paths: Sequence[Path]) -> Fingerprint:
 def annotations(config: DataConfig, split: str) -> Annotations:
     """Return further references, from files after the second one or columns of the test set's tables, and labels."""
     paths, sides = inputs(split_names(config, split, "its files"), split), languages(config)
-    if isinstance(format_of(paths[0]), SentenceFormat):
-        return Annotations([list(_sentences(path, sides[1])) for path in paths[2:]])
+    if format_of(paths[0]).sentences:
+        return Annotations([list(sentences_in(path, sides[1])) for path in paths[2:]])
     if split != "test":
         return Annotations()
     source = config.columns[0] if config.columns else sides[0]
@@ -67,14 +66,16 @@ def inputs(names: Sequence[str], split: str) -> list[Path]:
             raise UserError(f"{path} does not exist or is not a file: check data.{split}.")
         if path.stat().st_size == 0:
             raise UserError(f"{path} is empty: check data.{split}.")
-    formats = [format_of(path) for path in paths]
-    one_sided = [each for each in formats if isinstance(each, SentenceFormat)]
+    found = [format_of(path) for path in paths]
+    one_sided = [each for each in found if each.sentences]
     most = len(paths) if split in ("valid", "test") else 2  # further files are references
     if one_sided and not 2 <= len(paths) == len(one_sided) <= most:
-        kinds = ", ".join(each.name for each in formats)
+        kinds = ", ".join(each.name for each in found)
+        text = " or ".join(each.name for each in formats() if each.sentences)
+        tables = ", ".join(each.endings[0] for each in formats() if each.pairs)
         raise UserError(
-            f"data.{split} names {len(paths)} file(s) ({kinds}): give two of text or sgm, the source side "
-            "first, or files that hold both sides (.tsv, .csv, .jsonl, .parquet, a folder in the Hub's layout)."
+            f"data.{split} names {len(paths)} file(s) ({kinds}): give two of {text}, the source side first, or files "
+            f"that hold both sides ({tables}, a folder in the Hub's layout)."
         )
     return paths
 
@@ -91,7 +92,7 @@ def _files_of(path: Path, split: str) -> list[Path]:
 def shards(folder: Path, splits: Sequence[str]) -> list[Path]:
     """Return the files of some splits in a folder of the Hub's layout, in order; refuse an incomplete set."""
     found: list[Path] = []
-    for ending in SHARD_ENDINGS:
+    for ending in shard_endings():
         patterns = [f"{split}{middle}{ending}" for split in splits for middle in SHARD_MIDDLES]
         found = found or sorted({path for pattern in patterns for path in folder.glob(pattern)})
     for path in found:
@@ -111,23 +112,16 @@ def read_pairs(paths: Sequence[Path], sides: Languages, columns: Columns = BY_LA
         sides: The languages of the two sides; columns of a table are named after them unless `columns` is given.
         columns: The columns that the user names.
     """
-    if isinstance(format_of(paths[0]), SentenceFormat):
+    if format_of(paths[0]).sentences:
         if columns.score:
             raise UserError(f"{paths[0]} has no columns, so data.score_column={columns.score} needs another format.")
         return _line_by_line(paths[0], paths[1], sides)
-    return chain.from_iterable(_pairs(path, sides, columns) for path in paths)
-
-
-def _pairs(path: Path, sides: Languages, columns: Columns) -> Iterator[Pair]:
-    file_format = format_of(path)
-    if not isinstance(file_format, PairFormat):
-        raise UserError(f"{path} holds one side ({file_format.name}), but both are wanted.")
-    return file_format.pairs(path, sides, columns)
+    return chain.from_iterable(pairs_in(path, sides, columns) for path in paths)
 
 
 def _line_by_line(source: Path, target: Path, sides: Languages) -> Iterator[Pair]:
     """Yield pairs of sentences from two files; refuse files of different lengths."""
-    sentences = [_sentences(path, language) for path, language in zip((source, target), sides, strict=True)]
+    sentences = [sentences_in(path, language) for path, language in zip((source, target), sides, strict=True)]
     count = 0
     while True:
         first, second = next(sentences[0], None), next(sentences[1], None)
@@ -142,13 +136,6 @@ def _line_by_line(source: Path, target: Path, sides: Languages) -> Iterator[Pair
         raise UserError(
             f"{source} has {counts[0]} sentences, but {target} has {counts[1]}: the two sides must match line by line."
         )
-
-
-def _sentences(path: Path, language: str) -> Iterator[str]:
-    file_format = format_of(path)
-    if not isinstance(file_format, SentenceFormat):
-        raise UserError(f"{path} holds both sides ({file_format.name}), but one is wanted.")
-    return file_format.sentences(path, language)
 
 
 SOURCE = Source(fingerprint, pairs, annotations, settings=("train", "valid", "test"))

@@ -1,30 +1,55 @@
-"""The formats of files by the ending of their names.
+"""The formats of files of parallel text, by the ending of their names."""
 
-To add a format, write a module with a `FORMAT` and add it to `FORMATS`.
-"""
-
+from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.data.sources import comma_separated, json_lines, parquet, plain_text, sgm, tab_separated
-from nmt.data.sources.file_format import COMPRESSED, PairFormat, SentenceFormat
+from nmt.data.sources.source import Columns, Languages, Pair
+from nmt.errors import UserError
+from nmt.feature import FileFormat, features, imported
+from nmt.text.lines import read_lines
 
-FORMATS: tuple[PairFormat | SentenceFormat, ...] = (
-    parquet.FORMAT,
-    json_lines.FORMAT,
-    comma_separated.FORMAT,
-    tab_separated.FORMAT,
-    sgm.FORMAT,
-    plain_text.FORMAT,
-)
-"""All formats; a folder is searched for shards in this order. Files of any other ending hold plain text."""
-
-_BY_ENDING = {ending: each for each in FORMATS for ending in each.endings}
-
-SHARD_ENDINGS = tuple(ending for each in FORMATS if isinstance(each, PairFormat) for ending in each.shard_endings)
-"""Endings of the shards of a split in a folder, in the order in which they are looked for."""
+COMPRESSED = (".gz", ".xz")
+"""Endings of compressed files; they follow the ending of the format."""
 
 
-def format_of(path: Path) -> PairFormat | SentenceFormat:
-    """Return the format of a file, by the ending of its name."""
+def plain_text(path: Path, _: str) -> Iterator[str]:
+    """Yield the lines of a file."""
+    return read_lines(path)
+
+
+TEXT = FileFormat("text", (".txt",), sentences=f"{__name__}:plain_text")
+PARQUET = FileFormat("parquet", (".parquet",), pairs="nmt.data.sources.parquet_tables:pairs", shards=(".parquet",))
+
+
+def formats() -> list[FileFormat]:
+    """Return the formats of the core, then those of features."""
+    return [TEXT, PARQUET, *(each for feature in features().values() for each in feature.file_formats)]
+
+
+def format_of(path: Path) -> FileFormat:
+    """Return the format of a file, by the ending of its name; files of any unknown ending hold plain text."""
     name = path.with_suffix("") if path.suffix in COMPRESSED else path
-    return _BY_ENDING.get(name.suffix.lower(), plain_text.FORMAT)
+    return next((each for each in formats() if name.suffix.lower() in each.endings), TEXT)
+
+
+def shard_endings() -> list[str]:
+    """Return the endings of the shards of a split in a folder, in the order in which they are looked for."""
+    return [ending for each in formats() for ending in each.shards]
+
+
+def pairs_in(path: Path, languages: Languages, columns: Columns) -> Iterator[Pair]:
+    """Yield the pairs of a file that holds both sides."""
+    found = format_of(path)
+    if not found.pairs:
+        raise UserError(f"{path} holds one side ({found.name}), but both are wanted.")
+    pairs: Iterator[Pair] = imported(found.pairs)(path, languages, columns)
+    return pairs
+
+
+def sentences_in(path: Path, language: str) -> Iterator[str]:
+    """Yield the sentences of a file that holds one side."""
+    found = format_of(path)
+    if not found.sentences:
+        raise UserError(f"{path} holds both sides ({found.name}), but one is wanted.")
+    sentences: Iterator[str] = imported(found.sentences)(path, language)
+    return sentences

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from nmt.config.schema import DataConfig
-from nmt.data.sources import files, parquet
+from nmt.data.sources import files
 from nmt.data.sources.files import SHARD_MIDDLES, read_pairs, shards
-from nmt.data.sources.formats import SHARD_ENDINGS, format_of
+from nmt.data.sources.formats import PARQUET, format_of, shard_endings
 from nmt.data.sources.source import Columns, Fingerprint, Languages, Pair, Source, languages, split_names
 from nmt.errors import UserError
 from nmt.storage.files import checksum, remove
@@ -95,7 +95,7 @@ def known_pairs(config: DataConfig, names: Sequence[str]) -> int | None:
 def read(config: DataConfig, names: Sequence[str], sides: Languages, columns: Columns) -> Iterator[Pair]:
     """Yield the pairs of some splits, after a check that all shards are there and have the known number of pairs."""
     paths = local_shards(config, names) if is_local(config) else fetch(config, names)
-    if format_of(paths[0]) is not parquet.FORMAT:
+    if format_of(paths[0]) is not PARQUET:
         return read_pairs(paths, sides, columns)
     from nmt.data.sources.parquet_tables import count_rows  # noqa: PLC0415 - slow to import
 
@@ -175,8 +175,8 @@ def _snapshot(config: DataConfig, names: Sequence[str], *, offline: bool) -> lis
 
     folder = PurePosixPath(config.hub_config)
     found: list[Path] = []
-    others = tuple(ending for ending in SHARD_ENDINGS if ending not in parquet.FORMAT.shard_endings)
-    for endings in (parquet.FORMAT.shard_endings, others):  # other formats only if there is no Parquet
+    others = tuple(ending for ending in shard_endings() if ending not in PARQUET.shards)
+    for endings in (PARQUET.shards, others):  # other formats only if there is no Parquet
         patterns = [
             f"{folder / name}{middle}{ending}" for name in names for middle in SHARD_MIDDLES for ending in endings
         ]

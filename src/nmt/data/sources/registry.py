@@ -10,10 +10,10 @@ from nmt.config.choices import find
 from nmt.config.schema import DataConfig
 from nmt.data.annotations import Annotations
 from nmt.data.columns import all_columns, columns_of
-from nmt.data.sources import sacrebleu_sets
-from nmt.data.sources.cells import on_one_line
 from nmt.data.sources.source import Fingerprint, Pair, Source
 from nmt.errors import UserError
+from nmt.feature import features, imported
+from nmt.text.lines import on_one_line
 
 
 def source_named(name: str) -> Source:
@@ -66,7 +66,7 @@ def fingerprint(config: DataConfig, split: str) -> Fingerprint:
 
 def fingerprint_if_here(config: DataConfig, split: str) -> Fingerprint | None:
     """Return the fingerprint of a split; None if its files are gone, or if they might have to be downloaded."""
-    if source_of(config, split) is sacrebleu_sets.SOURCE:
+    if source_of(config, split).may_download:
         return None
     try:
         return fingerprint(config, split)
@@ -82,9 +82,12 @@ def annotations(config: DataConfig, split: str) -> Annotations:
 
 
 def source_of(config: DataConfig, split: str) -> Source:
-    """Return the source of a split; that of development and test text may be a test set of sacreBLEU."""
+    """Return the source of a split; that of development and test text may be one of known test sets."""
     names = {"valid": config.valid, "test": config.test}.get(split, [])
-    return sacrebleu_sets.SOURCE if sacrebleu_sets.is_test_set(names) else source_named(config.source)
+    known = (item for feature in features().values() for item in feature.test_sets.items())
+    found = (code for prefix, code in known if any(name.startswith(f"{prefix}:") for name in names))
+    code = next(found, None)
+    return imported(code) if code else source_named(config.source)
 
 
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:

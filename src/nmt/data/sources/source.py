@@ -46,6 +46,8 @@ class Source:
     """Settings under `data.` that name the text; the manifest records them."""
     splits: tuple[str, ...] = ("test", "valid", "train")
     """Splits in the order of preparation: small ones first, so that their errors show early."""
+    may_download: bool = False
+    """Whether the fingerprint needs the text, which may have to be downloaded."""
     can_hold_out: bool = True
     """Whether `data.hold_out` can take development and test pairs from the training text."""
 

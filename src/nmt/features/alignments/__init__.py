@@ -12,7 +12,7 @@ FEATURE = Feature(
         "training": Group("nmt.features.alignments.settings:GuidedTraining"),
     },
     columns=("nmt.features.alignments.column:ALIGNMENTS",),
-    split_tasks=("nmt.features.alignments.truth:TRUTH",),
+    text_tasks=("nmt.features.alignments.truth:TRUTH",),
     details={"alignment": "nmt.features.alignments.detail:ALIGNMENT"},
     check="nmt.features.alignments.settings:check",
     uses="nmt.features.alignments.settings:uses",

@@ -1,6 +1,6 @@
 """The true word alignments of a split: a task of data preparation writes them, and `eval` reads them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -13,7 +13,7 @@ from nmt.data.manifest import PreparationTasks, read_manifest
 from nmt.data.records import JsonObject
 from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint
-from nmt.data.split_task import SplitTask
+from nmt.data.text_task import CollectedSplit, TextTask
 from nmt.errors import UserError
 from nmt.features.alignments.column import NAME
 from nmt.features.alignments.files import alignments_file, check_line
@@ -23,14 +23,20 @@ from nmt.text.alignments import GoldAlignment, read_alignments, write_gold
 from nmt.text.lines import read_lines
 
 
-class AlignSplit(SplitTask):
-    """Writes the true alignments of a split in Pharaoh format, if they are known."""
+class AlignText(TextTask):
+    """Writes the true alignments of each split in Pharaoh format, if they are known."""
 
     verb = "align"
     setting = "test_alignments"
 
-    def run(self, config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerprint: Fingerprint) -> list[str]:
-        """See `SplitTask.run`."""
+    def run(self, config: Config, tasks: PreparationTasks, splits: Sequence[CollectedSplit]) -> list[str]:
+        """See `TextTask.run`."""
+        return [name for each in splits for name in self._align(config, tasks, *each)]
+
+    def _align(
+        self, config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerprint: Fingerprint
+    ) -> list[str]:
+        """Run the task of a split; return its name, or nothing if its alignments are not known."""
         read, file = _reader(split), column_name(split.name, NAME)
         if read is None:
             return []
@@ -54,7 +60,7 @@ class AlignSplit(SplitTask):
         return [task]
 
 
-TRUTH = AlignSplit()
+TRUTH = AlignText()
 
 
 def _given(split: CorpusSplit) -> str:

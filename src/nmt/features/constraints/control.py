@@ -1,6 +1,7 @@
 """What is asked of translations: their beginnings, and the terms that must stand in them."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nmt.decoding.beam import Choose, NextTokenScorer
 from nmt.decoding.constraints import Constraints
@@ -10,16 +11,27 @@ from nmt.errors import UserError
 from nmt.features.constraints.beginnings import Spellings, finish_words, force_prefixes, spellings_of
 from nmt.features.constraints.settings import terms_file
 from nmt.features.constraints.terms import RequiredTerms
-from nmt.text.glossary import Glossary
 from nmt.text.special import UNK
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer, is_byte
+
+if TYPE_CHECKING:
+    from nmt.text.glossary import Glossary
 
 
 def constraint_control(setup: SearchSetup) -> Control:
     """Return what keeps the constraints of requests, which any search may have."""
     file = terms_file(setup.config)
-    glossary = setup.once(("glossary", file), lambda: Glossary.read(file))
+    glossary = setup.once(("glossary", file), lambda: _glossary(file))
     return ConstraintControl(setup, ConstraintEncoder(setup.tokenizer, glossary, setup.max_tokens))
+
+
+def _glossary(file: str) -> "Glossary | None":
+    """Read the terms of a file; None if there is no file."""
+    if not file:
+        return None
+    from nmt.text.glossary import Glossary  # noqa: PLC0415 - few searches have terms
+
+    return Glossary.read(file)
 
 
 class ConstraintControl(Control):
@@ -64,18 +76,18 @@ class ConstraintControl(Control):
 class ConstraintEncoder:
     """Encodes the constraints of requests."""
 
-    def __init__(self, tokenizer: Tokenizer, glossary: Glossary, max_tokens: int) -> None:
-        """Add the terms of a glossary; no translation may have more than `max_tokens` tokens."""
+    def __init__(self, tokenizer: Tokenizer, glossary: "Glossary | None", max_tokens: int) -> None:
+        """Add the terms of a glossary, if there is one; no translation may have more than `max_tokens` tokens."""
         self._tokenizer = tokenizer
-        self._glossary = glossary
+        self._find = glossary.find if glossary else lambda _: ()
         self._max_tokens = max_tokens
         self._terms: dict[str, tuple[int, ...]] = {}
-        for term in glossary.targets:
+        for term in glossary.targets if glossary else ():
             self._term(term)
 
     def encode(self, requests: Sequence[Request]) -> list[Constraints] | None:
         """Return the constraints of each request, or None if there are none."""
-        terms = [(*request.terms, *self._glossary.find(request.text)) for request in requests]
+        terms = [(*request.terms, *self._find(request.text)) for request in requests]
         if not any(terms) and not any(request.beginning for request in requests):
             return None
         # without spaces at the end, which the tokenizer could make a word piece of their own

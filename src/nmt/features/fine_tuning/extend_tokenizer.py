@@ -5,22 +5,15 @@ from collections.abc import Sequence
 import sentencepiece
 
 from nmt.errors import UserError
-from nmt.text.sentencepiece_model import (
-    BPE,
-    BYTE,
+from nmt.text.changed_sentencepiece import (
     CHARACTER_MAP,
     DUMMY_PREFIX,
-    NORMAL,
     NORMALIZER,
     REMOVE_WHITESPACE,
-    UNIGRAM,
-    USER_DEFINED,
-    Piece,
-    model_type,
-    read_pieces,
     with_pieces,
     with_settings,
 )
+from nmt.text.sentencepiece_model import BPE, BYTE, NORMAL, UNIGRAM, USER_DEFINED, Piece, model_type, read_pieces
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 

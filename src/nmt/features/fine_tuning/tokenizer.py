@@ -2,7 +2,6 @@
 
 from nmt.config.schema import Config
 from nmt.data.earlier_tokenizer import EarlierTokenizer
-from nmt.features.fine_tuning.extend_tokenizer import extend
 from nmt.features.fine_tuning.settings import FineTuning
 from nmt.text.tokenizer import Tokenizer
 
@@ -19,6 +18,8 @@ def old_tokenizer(config: Config) -> EarlierTokenizer | None:
         return Tokenizer.load(tokenizer_folder(config))
 
     def extended(old: Tokenizer, learned: Tokenizer) -> Tokenizer:
+        from nmt.features.fine_tuning.extend_tokenizer import extend  # noqa: PLC0415 - few runs need it
+
         return extend(old, learned, config.tokenizer.vocab_size, tuning.init_from)
 
     return EarlierTokenizer(

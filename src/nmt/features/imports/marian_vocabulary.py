@@ -16,23 +16,25 @@ import sentencepiece
 
 from nmt.errors import UserError
 from nmt.storage.files import read_json
-from nmt.text.sentencepiece_model import (
+from nmt.text.changed_sentencepiece import (
     BOS_PIECE,
-    BYTE,
-    CONTROL,
     EOS_PIECE,
-    NORMAL,
     PAD_PIECE,
-    TRAINER,
-    UNKNOWN,
     UNKNOWN_PIECE,
     UNKNOWN_SURFACE,
+    with_pieces,
+    with_settings,
+)
+from nmt.text.sentencepiece_model import (
+    BYTE,
+    CONTROL,
+    NORMAL,
+    TRAINER,
+    UNKNOWN,
     UNUSED,
     USER_DEFINED,
     Piece,
     read_pieces,
-    with_pieces,
-    with_settings,
 )
 
 OWN_KINDS = (NORMAL, USER_DEFINED, BYTE)

@@ -1,6 +1,7 @@
 """The training text of a mixture: several stores that look like one, and a plan of batches that mixes them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -8,8 +9,10 @@ import numpy.typing as npt
 from nmt.config.schema import DataConfig
 from nmt.data.batches import IntArray, PairLengths, PlanOf
 from nmt.data.store import Ids, LengthArray, Pairs, PairStore, take
+from nmt.data.training_text import LinesOf
 from nmt.features.mixtures.rounds import RoundPlanner, StageShares, shares_of, stage_shares
 from nmt.features.mixtures.settings import Stage
+from nmt.text.train_tokenizer import sample
 
 
 class MixtureMixing:
@@ -25,8 +28,25 @@ class MixtureMixing:
         shares = shares_of(data, Stage(dict.fromkeys(sizes), until=None), sizes)
         return dict(zip(sizes, shares.tolist(), strict=True))
 
+    def sample(
+        self, data: DataConfig, texts: Mapping[str, LinesOf], sizes: Mapping[str, int], total: int
+    ) -> tuple[Iterator[str], int]:
+        """Sample large corpora, and repeat small ones."""
+        wanted = {name: round(share * total) for name, share in self.shares(data, sizes).items()}
+        lines = (_repeated(texts[name], sizes[name], count) for name, count in wanted.items())
+        return chain.from_iterable(lines), sum(wanted.values())
+
 
 MIXING = MixtureMixing()
+
+
+def _repeated(lines_of: LinesOf, count: int, wanted: int) -> Iterator[str]:
+    """Yield the `count` lines of a text repeatedly, then a random sample for the rest of the wanted number."""
+    passes, rest = divmod(wanted, count)
+    for _ in range(passes):
+        yield from lines_of()
+    if rest:
+        yield from sample(lines_of(), count, rest)
 
 
 class MixedStore:

@@ -1,31 +1,15 @@
-"""The control that searches only well-formed trees."""
+"""Whether a search is one among well-formed trees; only then is the code imported that restricts it."""
 
 from typing import cast
 
-import torch
-
-from nmt.decoding.beam import Choose, NextTokenScorer
-from nmt.decoding.control import Control, SearchBatch, SearchSetup
-from nmt.features.trees.constraint import TreeSymbols, only_trees
+from nmt.decoding.control import Control, SearchSetup
 from nmt.features.trees.settings import TreeDecoding
-from nmt.text.tokenizer import SPACE_MARK
 
 
 def well_formed(setup: SearchSetup) -> Control | None:
     """Return the control; None if the settings leave it off."""
-    return WellFormed(setup) if cast(TreeDecoding, setup.config).well_formed else None
+    if not cast(TreeDecoding, setup.config).well_formed:
+        return None
+    from nmt.features.trees.well_formed import WellFormed  # noqa: PLC0415 - only trees need the library
 
-
-class WellFormed(Control):
-    """Forbids what cannot become a tree over the words of the sentence."""
-
-    def __init__(self, setup: SearchSetup) -> None:
-        source, target = setup.tokenizer.vocabularies
-        self._symbols = TreeSymbols.of(target, setup.device)
-        self._begins_word = torch.tensor([piece.startswith(SPACE_MARK) for piece in source], device=setup.device)
-
-    def begin(self, scorer: NextTokenScorer, batch: SearchBatch) -> tuple[NextTokenScorer, Choose | None]:
-        """See `Control.begin`."""
-        words = [int(self._begins_word[list(tokens)].sum()) for tokens in batch.sources]
-        counts = torch.tensor(words, device=batch.max_lengths.device)
-        return only_trees(scorer, self._symbols, counts, batch.max_lengths), None
+    return WellFormed(setup)

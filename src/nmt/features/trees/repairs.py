@@ -1,33 +1,38 @@
 """What `eval` says about repaired trees: how many there were, and what was wrong with them."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmt.config.schema import DecodingConfig
 from nmt.evaluation.finding import Finding, TranslatedSplit
-from nmt.features.trees.lines import repair_all
 from nmt.features.trees.settings import TREES
-from nmt.parsing.linearise import Repairs
+
+if TYPE_CHECKING:
+    from nmt.parsing.linearise import Repairs
 
 
-class _Finding(Finding[Repairs]):
+class _Finding(Finding["Repairs"]):
     """The counts of what was repaired before trees were scored."""
 
-    def find(self, translated: TranslatedSplit) -> Repairs | None:
+    def find(self, translated: TranslatedSplit) -> "Repairs | None":
         """See `Finding.find`."""
         if translated.target_lang != TREES:
             return None
+        from nmt.features.trees.lines import repair_all  # noqa: PLC0415 - only trees need the library
+
         return repair_all(translated.split.sources, translated.hypotheses)[1]
 
-    def to_json(self, found: Repairs) -> object:
+    def to_json(self, found: "Repairs") -> object:
         """See `Finding.to_json`."""
         return asdict(found)
 
-    def from_json(self, content: Any) -> Repairs:
+    def from_json(self, content: Any) -> "Repairs":
         """See `Finding.from_json`."""
+        from nmt.parsing.linearise import Repairs  # noqa: PLC0415 - only trees need the library
+
         return Repairs(**content)
 
-    def line(self, found: Repairs, search: DecodingConfig) -> str:
+    def line(self, found: "Repairs", search: DecodingConfig) -> str:
         """See `Finding.line`."""
         return f"repaired: {found}"
 

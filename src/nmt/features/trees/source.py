@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from nmt.config.schema import DataConfig
-from nmt.data.sources.file_format import also_compressed
+from nmt.data.sources.formats import COMPRESSED
 from nmt.data.sources.source import Fingerprint, Pair, Source, split_names
 from nmt.errors import UserError
 from nmt.features.trees.settings import TreeData
@@ -16,7 +16,7 @@ from nmt.parsing.linearise import tree_pair
 from nmt.parsing.trees import clean, read_trees
 from nmt.storage.files import checksums
 
-ENDINGS = also_compressed(".mrg", ".trees", ".ptb")
+ENDINGS = tuple(ending + packed for ending in (".mrg", ".trees", ".ptb") for packed in ("", *COMPRESSED))
 """Endings of the files that are read from a folder."""
 _SECTIONS = re.compile(r"(.+):(\d+)(?:-(\d+))?")
 

@@ -3,7 +3,7 @@
 from typing import cast
 
 from nmt.config.schema import DataConfig
-from nmt.data.records import JsonObject, Overlap
+from nmt.data.records import JsonObject
 from nmt.data.task import Task
 from nmt.features.trees.lines import check_references, repaired
 from nmt.features.trees.settings import TreeData
@@ -18,17 +18,12 @@ def settings(data: DataConfig) -> JsonObject:
     return {"pos_tags": cast(TreeData, data).pos_tags}
 
 
-def is_overlap(overlap: Overlap) -> bool:
-    """Return whether sentences overlap; different sentences may well have the same tree."""
-    return bool(overlap.source or overlap.pair)
-
-
 TREES = Task(
     settings=settings,
     check=check_references,
     train_tokenizer=train_on_files,
     typical_vocabulary=TYPICAL_SYMBOLS,
-    is_overlap=is_overlap,
+    repeats_targets=True,
     finish=repaired,
     required_scores=("bracket_f1",),
 )

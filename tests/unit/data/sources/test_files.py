@@ -1,4 +1,4 @@
-"""Pairs from files of every format, and one clear error for every bad file."""
+"""Pairs from text and Parquet files, and one clear error for every bad file."""
 
 import gzip
 import lzma
@@ -10,8 +10,9 @@ import pyarrow.parquet
 import pytest
 
 from nmt.data.sources import parquet_tables as parquet
+from nmt.data.sources.cells import cell_text
 from nmt.data.sources.files import inputs, read_pairs
-from nmt.data.sources.source import Pair
+from nmt.data.sources.source import Columns, Pair
 from nmt.errors import UserError
 from nmt.text.lines import MAX_LINE_BYTES
 
@@ -48,76 +49,6 @@ def test_byte_order_mark_and_missing_last_line_end_are_accepted(tmp_path: Path) 
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\ntwo")
     (tmp_path / "b").write_bytes(b"eins\nzwei\n")
     assert read(str(tmp_path / "a"), str(tmp_path / "b")) == [("one", "eins"), ("two", "zwei")]
-
-
-def test_tsv_files_are_read_one_after_another(tmp_path: Path) -> None:
-    first = write(tmp_path / "a.tsv", ["a\tb", "\t"])
-    second = write(tmp_path / "b.tsv.gz", ["c\td"], gzip.open)
-    assert read(first, second) == [("a", "b"), ("", ""), ("c", "d")]
-
-
-def test_sgm_segments_are_unescaped(tmp_path: Path) -> None:
-    (tmp_path / "s.en.sgm").write_text(
-        '<srcset setid="n14" srclang="any"><doc docid="1">\n<p>\n<seg id="1"> R&amp;D &lt;5&gt; </seg>\n'
-        '<seg id="2">two\nlines</seg></p></doc></srcset>'
-    )
-    (tmp_path / "r.de.sgm").write_text(
-        '<refset setid="n14" srclang="any" trglang="de"><doc>'
-        '<seg id="1">F&amp;E</seg><seg id="2">&quot;x&quot;</seg></doc>'
-    )
-    files = str(tmp_path / "s.en.sgm"), str(tmp_path / "r.de.sgm")
-    assert read(*files) == [("R&D <5>", "F&E"), ("two lines", '"x"')]
-    with pytest.raises(UserError, match=r"r\.de\.sgm says it is in de, but fr is wanted"):
-        read(*files, languages=("en", "fr"))
-
-
-SOURCE_SET = """<srcset setid="newstest2014" srclang="any">
-<doc sysid="ref" docid="abcnews.go.com-2013-12-01" genre="news" origlang="de">
-<p>
-<seg id="1">Gutach: Noch mehr Sicherheit f&#252;r Fu&#223;g&auml;nger</seg>
-<seg id="2">M&amp;S sagt: "5 &lt; 6"</seg>
-</p>
-</doc>
-<doc sysid="ref" docid="zeit.de-1" genre="news" origlang="en">
-<hl>
-<seg id="1">Orlando Bloom und Miranda Kerr lieben sich noch immer</seg>
-</hl>
-</doc>
-</srcset>
-"""
-REFERENCE_SET = """<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE mteval SYSTEM "ftp://jaguar.ncsl.nist.gov/mt/resources/mteval-xml-v1.3.dtd">
-<mteval>
-<REFSET setid="newstest2014" srclang="any" trglang="en">
-<DOC sysid="ref" docid="abcnews.go.com-2013-12-01" genre="news" origlang="de"><p>
-<SEG ID='1'>Gutach: Increased safety for pedestrians</SEG>
-<seg id="2">M&amp;S says: "5 &lt; 6"</seg></p></DOC>
-<DOC sysid="ref" docid="zeit.de-1" genre="news" origlang="en"><hl>
-<seg id="1">Orlando Bloom and Miranda Kerr
-still love each other</seg></hl></DOC>
-</REFSET>
-</mteval>
-"""
-
-
-@pytest.mark.parametrize("opened", [open, gzip.open])
-def test_newstest_sets_of_wmt(tmp_path: Path, opened: Callable[..., object]) -> None:
-    end = ".gz" if opened is gzip.open else ""
-    source = write(tmp_path / f"newstest2014-deen-src.de.sgm{end}", SOURCE_SET.splitlines(), opened)
-    reference = write(tmp_path / f"newstest2014-deen-ref.en.sgm{end}", REFERENCE_SET.splitlines(), opened)
-    assert read(source, reference, languages=("de", "en"), split="test") == [
-        ("Gutach: Noch mehr Sicherheit für Fußgänger", "Gutach: Increased safety for pedestrians"),
-        ('M&S sagt: "5 < 6"', 'M&S says: "5 < 6"'),
-        (
-            "Orlando Bloom und Miranda Kerr lieben sich noch immer",
-            "Orlando Bloom and Miranda Kerr still love each other",
-        ),
-    ]
-    with pytest.raises(UserError, match="says it is in en, but de is wanted: check the order"):
-        read(source, reference, languages=("en", "de"))
-    short = write(tmp_path / f"short.de.sgm{end}", SOURCE_SET.splitlines()[:4], opened)
-    with pytest.raises(UserError, match=r"short\.de\.sgm(\.gz)? has 1 sentences, but .*ref\.en\.sgm(\.gz)? has 3"):
-        read(short, reference, languages=("de", "en"))
 
 
 def test_parquet_columns_are_found_by_language(tmp_path: Path) -> None:
@@ -160,13 +91,6 @@ def test_not_utf8_names_file_and_line(tmp_path: Path) -> None:
     good = write(tmp_path / "good", ["x"] * 3)
     with pytest.raises(UserError, match=r"latin, line 3: not UTF-8 \(byte 4 of the line\)"):
         read(str(tmp_path / "latin"), good)
-
-
-@pytest.mark.parametrize("line", ["one", "a\tb\tc"])
-def test_wrong_columns_name_file_and_line(tmp_path: Path, line: str) -> None:
-    file = write(tmp_path / "x.tsv", ["a\tb", line])
-    with pytest.raises(UserError, match=rf"x\.tsv, line 2: {len(line.split(chr(9)))} column"):
-        read(file)
 
 
 @pytest.mark.parametrize(("suffix", "opened"), [(".gz", gzip.open), (".xz", lzma.open)])
@@ -221,7 +145,42 @@ def test_parquet_with_huge_unused_columns_is_read(tmp_path: Path, monkeypatch: p
     assert read(str(tmp_path / "x.parquet")) == [("one", "eins")] * 3
 
 
-def test_sgm_without_segments_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "x.sgm", ["just text"])
-    with pytest.raises(UserError, match=r"x\.sgm holds no <seg> lines"):
-        read(file, file)
+def test_columns_may_be_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"a": ["one\u2028two\n"], "b": [None], "score": [0.5]}), path)
+    assert list(read_pairs([path], ("en", "de"), Columns(("a", "b"), "score"))) == [("one\ntwo", "", 0.5)]
+    with pytest.raises(UserError, match=r"x\.parquet has no column c \(data.columns\): choose from a, b, score"):
+        list(read_pairs([path], ("en", "de"), Columns(("a", "c"))))
+    with pytest.raises(UserError, match=r"x\.parquet has no column scor \(data.score_column\): did you mean score"):
+        list(read_pairs([path], ("en", "de"), Columns(("a", "b"), "scor")))
+
+
+def test_scores_need_a_table_with_numbers(tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(pyarrow.table({"en": ["a"], "de": ["b"]}), tmp_path / "x.parquet")
+    with pytest.raises(UserError, match="has string, not numbers, in the column en"):
+        list(read_pairs([tmp_path / "x.parquet"], ("en", "de"), Columns(score="en")))
+    (tmp_path / "x.en").write_text("a\n")
+    with pytest.raises(UserError, match=r"has no columns, so data\.score_column=s needs another format"):
+        read_pairs([tmp_path / "x.en"] * 2, ("en", "de"), Columns(score="s"))
+
+
+@pytest.mark.parametrize("text", ["", "\n", "a", "a\n", "\na", "a\u2028\u2029b\r\n \r\nc", "  a  "])
+def test_text_of_a_cell_is_its_lines(text: str) -> None:
+    assert cell_text(text).split("\n") == ([line for line in text.splitlines() if line] or [""])
+
+
+def test_bad_parquet_columns_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"en": [1, 2], "de": ["a", "b"]}), path)
+    with pytest.raises(UserError, match="has int64, not text, in the column en"):
+        read(str(path))
+    pyarrow.parquet.write_table(pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 3, names=["en", "de", "en"]), path)
+    with pytest.raises(UserError, match="has several columns en: leave one"):
+        read(str(path))
+    rows = [{"en": f"number {number}", "de": "x", "body": "long " * 900} for number in range(500)]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    monkeypatch.setattr(parquet, "MAX_COLUMN_BYTES", 20_000)
+    assert len(read(str(path))) == 500
+    monkeypatch.setattr(parquet, "MAX_COLUMN_BYTES", 2000)
+    with pytest.raises(UserError, match=r"bytes in 500 texts of row group 1"):
+        read(str(path))

@@ -48,7 +48,7 @@ def test_hub_folder_with_columns_of_any_name(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     table = pyarrow.table({"en": ["one", "a\nb"], "de": ["eins", None], "other": ["x", "y"]})
     pyarrow.parquet.write_table(table, tmp_path / "data" / "train-00000-of-00001.parquet")
-    (tmp_path / "data" / "test.csv").write_text("en,de,other\none,eins,x\n")
+    pyarrow.parquet.write_table(table.slice(0, 1), tmp_path / "data" / "test.parquet")
     config = DataConfig(check_counts=False, hub_dataset=str(tmp_path))
     assert list(registry.pairs(config, "train")) == [("one", "eins"), ("a\nb", "")]
     assert list(registry.pairs(config, "test")) == [("one", "eins")]
@@ -122,8 +122,10 @@ def test_hub_training_with_a_test_set_of_files(hub: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("named", [{"valid": [], "test": []}, {"test": []}, {"valid": []}])
 def test_held_out_pairs_are_not_in_the_training_text(tmp_path: Path, named: dict[str, Any]) -> None:
     pairs = [(f"sentence {number // 2}", f"Satz {number}") for number in range(2000)]
-    (tmp_path / "own.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
-    whole = DataConfig(source="files", train=[str(tmp_path / "own.tsv")], valid=["v.tsv"], test=["t.tsv"])
+    names = [str(tmp_path / f"own.{language}") for language in ("en", "de")]
+    for name, side in zip(names, zip(*pairs, strict=True), strict=True):
+        Path(name).write_text("".join(f"{line}\n" for line in side))
+    whole = DataConfig(source="files", train=names, valid=["v.parquet"], test=["t.parquet"])
     config = replace(whole, hold_out=0.1, **named)
     found = {split: list(registry.pairs(config, split)) for split in ("train", *named)}
     assert sorted(pair for split_pairs in found.values() for pair in split_pairs) == sorted(pairs)

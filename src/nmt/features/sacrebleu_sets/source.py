@@ -1,6 +1,6 @@
 """The test sets of sacreBLEU by name, from its cache folder ($SACREBLEU, else ~/.sacrebleu) or its servers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,6 @@ PREFIX = "sacrebleu:"
 """What precedes the name of a test set, as in sacrebleu:wmt14/full."""
 LABELS = {"origlang": "origin", "domain": "domain", "genre": "domain"}
 """Our names of the labels that sacreBLEU extracts."""
-
-
-def is_test_set(names: Sequence[str]) -> bool:
-    """Return whether a setting names a test set of sacreBLEU."""
-    return any(name.startswith(PREFIX) for name in names)
 
 
 def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
@@ -82,4 +77,4 @@ def _lines(path: Path | str) -> list[str]:
     return list(read_lines(Path(path)))
 
 
-SOURCE = Source(fingerprint, pairs, annotations)
+SOURCE = Source(fingerprint, pairs, annotations, may_download=True)

@@ -1,6 +1,7 @@
 """Count development and test sentences that are also in the training text."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
@@ -9,13 +10,22 @@ import numpy.typing as npt
 
 from nmt.data.corpora import CorpusSplit
 from nmt.data.layout import CorpusLayout
-from nmt.data.records import Overlap
 
 Hashes = npt.NDArray[np.uint64]
 CHUNK_PAIRS = 100_000
 """Pairs compared together."""
 PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """An odd number that mixes the bits of a source sentence's hash before the target's is added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Sentences of a split that the training text also holds, by side and as a pair."""
+
+    sentences: int
+    source: int
+    target: int
+    pair: int
 
 
 def count_overlap(folder: Path, splits: Sequence[CorpusSplit], advance: Callable[[int], None]) -> dict[str, Overlap]:

@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from nmt.compute.packages import import_optional
-from nmt.data.sources.source import Languages, Pair
+from nmt.config.schema import DataConfig
+from nmt.data.filters import Filter
+from nmt.data.parallel_filter import Keeps
+from nmt.data.sources.source import Languages, Pair, languages
 from nmt.errors import UserError
+from nmt.features.language_filter.settings import LanguageData
 
 PACKAGE = "py3langid.langid"
 
@@ -42,3 +46,10 @@ def _identifier() -> Any:
     """Return the classifier, whose model comes with the package."""
     module = import_optional(PACKAGE)
     return module.LanguageIdentifier.from_model_file(module.MODEL_FILE, norm_probs=True)
+
+
+def _in_its_languages(config: DataConfig) -> Keeps:
+    return LanguageCheck(languages(config), cast(LanguageData, config).min_language_probability).keeps
+
+
+FILTER = Filter("language", "min_language_probability", _in_its_languages, slow=True)

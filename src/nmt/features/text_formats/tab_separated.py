@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.data.sources.cells import cell_score, check_score_column, find_columns
-from nmt.data.sources.file_format import PairFormat
+from nmt.data.sources.cells import check_score_column, find_columns
 from nmt.data.sources.source import Columns, Languages, Pair
 from nmt.errors import UserError
+from nmt.features.text_formats.scores import cell_score
 from nmt.text.lines import read_lines
 
 
@@ -29,6 +29,3 @@ def pairs(path: Path, languages: Languages, columns: Columns) -> Iterator[Pair]:
             yield (*pair, cell_score(score, f"{path}, line {number}: {columns.score}"))
         else:
             yield pair
-
-
-FORMAT = PairFormat("tsv", (".tsv",), pairs)

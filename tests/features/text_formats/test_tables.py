@@ -1,4 +1,4 @@
-"""Pairs from tables: Parquet, JSON lines and csv with columns named after the languages, or any two."""
+"""Tables of text give the same pairs as Parquet files: columns named after the languages, or any two."""
 
 import csv
 import gzip
@@ -12,8 +12,6 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from nmt.data.sources import parquet_tables as parquet_format
-from nmt.data.sources.cells import cell_text
 from nmt.data.sources.files import inputs, read_pairs
 from nmt.data.sources.source import Columns, Pair
 from nmt.errors import UserError
@@ -89,25 +87,10 @@ def test_line_breaks_in_cells_are_one_mark_each(tmp_path: Path, name: str) -> No
     assert read(tmp_path / name) == [("one\ntwo", "three")] * len(BREAKS)
 
 
-@pytest.mark.parametrize("text", ["", "\n", "a", "a\n", "\na", "a\u2028\u2029b\r\n \r\nc", "  a  "])
-def test_text_of_a_cell_is_its_lines(text: str) -> None:
-    assert cell_text(text).split("\n") == ([line for line in text.splitlines() if line] or [""])
-
-
 def test_missing_cells_are_empty(tmp_path: Path) -> None:
     for name in ("x.parquet", "x.jsonl"):
         WRITERS[name](tmp_path / name, [{"en": None, "de": "b"}, {"en": "a", "de": None}])
         assert read(tmp_path / name) == [("", "b"), ("a", "")]
-
-
-def test_tab_separated_columns_by_name(tmp_path: Path) -> None:
-    (tmp_path / "x.tsv").write_text('id\ttext_de\ttext_en\n1\t"eins\tone\n')
-    assert read(tmp_path / "x.tsv", "text_en", "text_de") == [("one", '"eins')]
-    with pytest.raises(UserError, match=r"x\.tsv has no column en \(data.columns\): choose from id, text_de"):
-        read(tmp_path / "x.tsv", "en", "text_de")
-    (tmp_path / "x.tsv").write_text("en\tde\none\n")
-    with pytest.raises(UserError, match=r"x\.tsv, line 2: 1 column\(s\), but the first line names 2"):
-        read(tmp_path / "x.tsv", "en", "de")
 
 
 @pytest.mark.parametrize(
@@ -128,23 +111,6 @@ def test_bad_csv_names_file_and_line(tmp_path: Path, content: str, complaint: st
     (tmp_path / "x.csv").write_text(content, newline="")
     with pytest.raises(UserError, match=rf"x\.csv.*{complaint}"):
         read(tmp_path / "x.csv")
-
-
-def test_bad_parquet_columns_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "x.parquet"
-    pyarrow.parquet.write_table(pyarrow.table({"en": [1, 2], "de": ["a", "b"]}), path)
-    with pytest.raises(UserError, match="has int64, not text, in the column en"):
-        read(path)
-    pyarrow.parquet.write_table(pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 3, names=["en", "de", "en"]), path)
-    with pytest.raises(UserError, match="has several columns en: leave one"):
-        read(path)
-    rows: list[Row] = [{"en": f"number {number}", "de": "x", "body": "long " * 900} for number in range(500)]
-    parquet(path, rows)
-    monkeypatch.setattr(parquet_format, "MAX_COLUMN_BYTES", 20_000)
-    assert len(read(path)) == 500
-    monkeypatch.setattr(parquet_format, "MAX_COLUMN_BYTES", 2000)
-    with pytest.raises(UserError, match=r"bytes in 500 texts of row group 1"):
-        read(path)
 
 
 def test_folder_of_shards_in_another_form(tmp_path: Path) -> None:
@@ -187,13 +153,7 @@ def test_scores_are_read_from_their_column(tmp_path: Path, name: str) -> None:
         list(read_pairs(files, ("en", "de"), Columns(score="scor")))
 
 
-def test_scores_need_a_table_with_numbers(tmp_path: Path) -> None:
-    parquet(tmp_path / "x.parquet", [{"en": "a", "de": "b"}])
-    with pytest.raises(UserError, match="has string, not numbers, in the column en"):
-        list(read_pairs([tmp_path / "x.parquet"], ("en", "de"), Columns(score="en")))
-    (tmp_path / "x.en").write_text("a\n")
-    with pytest.raises(UserError, match=r"has no columns, so data\.score_column=s needs another format"):
-        read_pairs([tmp_path / "x.en"] * 2, ("en", "de"), Columns(score="s"))
+def test_scores_must_be_numbers(tmp_path: Path) -> None:
     (tmp_path / "x.tsv").write_text("en\tde\ts\na\tb\tgood\n")
     with pytest.raises(UserError, match=r"x\.tsv, line 2: s holds good, not a number"):
         list(read_pairs([tmp_path / "x.tsv"], ("en", "de"), Columns(score="s")))

@@ -4,10 +4,10 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.data.sources.cells import cell_score, cell_text, check_score_column, find_columns
-from nmt.data.sources.file_format import PairFormat, also_compressed
+from nmt.data.sources.cells import cell_text, check_score_column, find_columns
 from nmt.data.sources.source import Columns, Languages, Pair
 from nmt.errors import UserError
+from nmt.features.text_formats.scores import cell_score
 from nmt.text.lines import MAX_LINE_BYTES, read_lines
 
 MAX_ROW_CHARACTERS = MAX_LINE_BYTES
@@ -56,6 +56,3 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                 yield reader.line_num, row
     except csv.Error as error:
         raise UserError(f"{path}, line {reader.line_num}: not comma-separated values ({error}).") from error
-
-
-FORMAT = PairFormat("csv", (".csv",), pairs, also_compressed(".csv"))

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.data.sources.file_format import SentenceFormat
 from nmt.errors import UserError
 from nmt.text.lines import read_lines
 
@@ -43,6 +42,3 @@ def _check_language(path: Path, text: str, language: str) -> None:
     named = re.search(rf"\b{key}\s*=\s*[\"']?([\w-]+)", opening[2], re.IGNORECASE)
     if named and len(named[1]) == 2 and named[1].lower() != language.lower():
         raise UserError(f"{path} says it is in {named[1]}, but {language} is wanted: check the order of the two files.")
-
-
-FORMAT = SentenceFormat("sgm", (".sgm", ".sgml"), sentences)

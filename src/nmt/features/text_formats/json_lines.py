@@ -7,14 +7,13 @@ from pathlib import Path
 from nmt.data.sources.cells import (
     MAX_LETTERS_SHOWN,
     TRANSLATION,
-    cell_score,
     cell_text,
     check_score_column,
     find_columns,
 )
-from nmt.data.sources.file_format import PairFormat, also_compressed
 from nmt.data.sources.source import Columns, Languages, Pair
 from nmt.errors import UserError
+from nmt.features.text_formats.scores import cell_score
 from nmt.text.lines import read_lines
 
 
@@ -55,6 +54,3 @@ def _text(value: object, where: str) -> str:
     except UnicodeEncodeError as error:
         raise UserError(f"{where} holds half of a surrogate pair, which is not a character: correct it.") from error
     return text
-
-
-FORMAT = PairFormat("json", (".jsonl", ".json", ".ndjson"), pairs, also_compressed(".jsonl", ".json"))

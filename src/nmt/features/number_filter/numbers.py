@@ -3,6 +3,8 @@
 import re
 from unicodedata import decimal
 
+from nmt.data.filters import Filter, each_pair
+
 _GROUPED = re.compile(r"\d{1,3}(?:[.,'’ \u00a0\u2009\u202f]\d{3})+(?!\d)|\d+")
 """Digits, with or without separators between groups of thousands."""
 
@@ -21,3 +23,6 @@ def numbers_in(text: str) -> list[str]:
     found = (re.sub(r"\D", "", each) for each in _GROUPED.findall(text))
     plain = ("".join(str(decimal(digit)) for digit in each).lstrip("0") for each in found)
     return sorted(filter(None, plain))
+
+
+FILTER = Filter("numbers", "match_numbers", lambda _: each_pair(same_numbers))

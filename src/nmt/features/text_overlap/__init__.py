@@ -1,0 +1,8 @@
+"""A count of the test sentences that are also in the training text."""
+
+from nmt.feature import Feature
+
+FEATURE = Feature(
+    summary="a warning if development or test sentences are also in the training text",
+    text_tasks=("nmt.features.text_overlap.task:OVERLAP",),
+)
