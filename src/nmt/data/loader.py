@@ -203,7 +203,7 @@ def global_batches(
         columns: The further columns that micro-batches have.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    plan_of = store.planner(lengths, batch_tokens, seed, start.before)
+    plan_of = store.planner(lengths, batch_tokens, seed, start.before)  # `plan_epoch`, unless corpora are mixed
     packer_makers = {name: imported(all_columns()[name].pack) for name in columns}
     for epoch, plan, index in planned_batches(plan_of, start.epoch, start.batch):
         sentences = plan[index]
@@ -219,7 +219,7 @@ def global_batches(
         after = DataPosition(epoch + 1, 0, plan.after) if is_last else DataPosition(epoch, index + 1, plan.before)
         packers = {name: make(text, pairs, target_tokens) for name, make in packer_makers.items()}
         micro_batches = [assemble(text, each, shapes=shapes, packers=packers) for each in on_this_device]
-        if transforms:
+        if transforms:  # the numbers of the pairs in the training text, not in the changed text
             micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
         words = _distinct_words(text, pairs) if devices > 1 else None
         yield GlobalBatch(micro_batches, target_tokens, tokens, after, words, store.corpus_counts(sentences, lengths))

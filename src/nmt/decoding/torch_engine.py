@@ -1,6 +1,7 @@
 """Translate with PyTorch: one model, or several as an ensemble.
 
 `Engine.translate` turns lines into batches of token ids, calls `search` for each, and turns its hypotheses into text.
+`Engine.controls` are what features do to a search: they wrap the scorer, or rank what was found.
 """
 
 import math

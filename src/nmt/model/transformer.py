@@ -2,6 +2,7 @@
 
 From `BaseModel` it has `embed` (word vectors plus positions, then dropout), `transform` (what positions do to queries
 and keys), `attention_spec` (what a plan must know to choose how to attend), `run_layer`, and the scores of words.
+On some CPUs `fused_encoder` and `fused_decoder` run all layers in one operation, for translation only.
 
 Shapes: T tokens of all source or all target sentences, R rows of a decoding step, V words of the target vocabulary.
 """

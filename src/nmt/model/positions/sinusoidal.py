@@ -42,7 +42,7 @@ class SinusoidTable:
         self.table = torch.empty(0, width)
 
     def __call__(self, places: Places, dtype: torch.dtype) -> Tensor:
-        """Return the rows of the given positions: (T, width)."""
+        """Return the rows (T, width) of the tokens' positions, which are all below `places.longest`."""
         table, device = self.table, places.positions.device
         if len(table) < places.longest or table.device != device or table.dtype != dtype:
             length = max(MIN_TABLE_ROWS, 1 << (places.longest - 1).bit_length())
