@@ -62,7 +62,7 @@ class Trainer:
         loss_rows: int = 0,
         additions: Additions = Additions(),  # noqa: B008 - immutable
     ) -> None:
-        """Train `model`; see `runtime.parallel` and `runtime.loss_rows`. `additions` has the terms and hooks of features."""
+        """Train `model`; see `runtime.parallel` and `runtime.loss_rows`. `additions` has features' terms and hooks."""
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
         objective = Objective(
             model, config.label_smoothing, loss_rows, word_loss=additions.word_loss, terms=additions.terms
