@@ -81,7 +81,7 @@ def test_init_from_alone_takes_the_shape_of_the_old_model(tuning: list[str], out
     ("changes", "words"),
     [
         (["model.d_model=64"], r"vectors.shared is \[120, 32\], not \[120, 64\]"),
-        (["model=big"], r"set .*model\.d_model=32"),
+        (["model=tiny"], r"set .*model\.d_model=32"),
     ],
 )
 def test_a_shape_that_the_user_gives_is_compared(tuning: list[str], changes: list[str], words: str) -> None:
