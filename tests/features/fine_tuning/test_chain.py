@@ -196,6 +196,7 @@ def test_data_of_another_tokenizer_is_refused(tuning: list[str], settings: list[
     assert "run `make data` with the same ARGS" in error
 
 
+@pytest.mark.slow
 def test_an_export_is_imported_as_a_run_that_all_commands_take(
     tuning: list[str], outputs: Path, tmp_path: Path
 ) -> None:

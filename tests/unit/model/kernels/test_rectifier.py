@@ -7,7 +7,7 @@ from nmt.model.kernels.rectifier import rectifier_gradient
 from tests.unit.model.kernels import plain_only
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("rows", "width"), [(1, 1), (50, 7), (40, 130), (0, 3)])
 def test_gradient_and_its_sum_equal_those_of_torch(rows: int, width: int, dtype: torch.dtype) -> None:
     random = torch.Generator().manual_seed(1)

@@ -44,7 +44,7 @@ def _few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(triton_residual, "NORM_PROGRAMS", 3)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("probability", [0.0, 0.3])
 @pytest.mark.parametrize(("rows", "width"), [(5, 24), (1, 1), (20, 8)])
 def test_result_and_gradients_equal_those_of_torch_in_float64(
@@ -70,7 +70,7 @@ def test_result_and_gradients_equal_those_of_torch_in_float64(
             assert each.abs().max() < 1e-5
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("probability", [0.0, 0.3])
 def test_sum_and_gradients_without_a_norm_equal_those_of_torch(probability: float, dtype: torch.dtype) -> None:
     stream, branch, *_, gradient = inputs(70, 24, dtype)

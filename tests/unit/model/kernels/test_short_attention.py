@@ -45,7 +45,7 @@ def assert_close(ours: Tensor, expected: Tensor) -> None:
     assert error < (1e-5 if ours.dtype == torch.float32 else 1e-2), error
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("heads", "key_heads", "key_width", "value_width"), [(2, 2, 16, 16), (4, 2, 8, 24)])
 @pytest.mark.parametrize("lengths", [[1, 31, 32, 0, 0], [33, 2], [3, 128]])
 def test_self_attention_equals_that_of_torch(
@@ -73,7 +73,7 @@ def test_self_attention_equals_that_of_torch(
             assert_close(each, truth)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_cross_attention_equals_that_of_torch(dtype: torch.dtype) -> None:
     from_lengths, to_lengths, random = [5, 1, 20, 0], [40, 33, 2, 0], torch.Generator().manual_seed(1)
     queries = torch.randn(sum(from_lengths), 2, 16, generator=random).to(dtype)

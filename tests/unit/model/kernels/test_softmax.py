@@ -8,7 +8,7 @@ from nmt.model.kernels.softmax import softmax_gradient_
 from tests.unit.model.kernels import plain_only
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("scale", [1.0, 30.0])
 @pytest.mark.parametrize("words", [1, 5, 4096, 9001])
 def test_gradient_and_losses_equal_those_of_torch_in_float64(words: int, scale: float, dtype: torch.dtype) -> None:
