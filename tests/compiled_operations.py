@@ -1,6 +1,14 @@
 """Importing this compiles the operations in C, so that copies of the process need not compile them again."""
 
-from nmt.model.kernels.c.library import use_operations
+from nmt.model.kernels.c import compile as compile_c
+from nmt.model.kernels.c import library
 
-use_operations(True)
-use_operations(False)
+library.use_operations(True)
+library.use_operations(False)
+
+
+def compile_again(options: tuple[str, ...]) -> bool:
+    """Compile the operations with these options in this process; return whether that failed."""
+    compile_c.OPTIONS = options
+    library._library.cache_clear()
+    return not library.use_operations(True)

@@ -4,44 +4,28 @@ import gc
 import os
 import random
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from copy import deepcopy
-from functools import wraps
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-import nmt.config.compose
+from nmt.compute import processes
 from nmt.compute.cores import usable_cores
-from nmt.config.schema import Config
 from nmt.model.kernels.c.library import use_operations
 from tests.browser import Browser, start
+from tests.quick_processes import COPIES
+from tests.quick_settings import make_settings_quick
 from tests.reporting import rerun, skipped_parts
 
+make_settings_quick()
+processes.SPAWN = COPIES  # type: ignore[assignment] # a fresh process takes 0.6 s to start, a copy 0.03 s
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 << 30
 """Bytes that the temporary folders of all tests may take together."""
 MOST_WORKERS = 4
 """Processes that run tests: each holds a copy of torch, and one file of tests is not divided."""
-
-
-def _remembering(compose: Callable[[Sequence[str]], Config]) -> Callable[[Sequence[str]], Config]:
-    """Compose each list of overrides once: it takes 0.1 s, and the tests do it a thousand times."""
-    found: dict[tuple[object, ...], Config] = {}
-
-    @wraps(compose)
-    def remembering(overrides: Sequence[str]) -> Config:
-        key = (*overrides, Path.cwd(), nmt.config.compose.conf_folder())  # type: ignore[attr-defined] # tests replace it
-        if key not in found:
-            found[key] = compose(overrides)
-        return deepcopy(found[key])
-
-    return remembering
-
-
-nmt.config.compose.compose = _remembering(nmt.config.compose.compose)  # type: ignore[assignment] # before others import it
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,7 +10,7 @@ from types import FrameType
 
 import torch
 
-from nmt.cli import main
+from nmt import cli
 from nmt.compute.signals import Interruptible
 from nmt.data.loader import GlobalBatch, MicroBatch
 from nmt.training.loss import Losses
@@ -95,19 +95,23 @@ def once(fault: str, step: int, mark: Path) -> None:
         inject(fault, step)
 
 
-if __name__ == "__main__":
-    kind, number, *words = sys.argv[1:]
+def main(kind: str, number: str, *words: str) -> int:
+    """Run `nmt` with a fault, if this process is to have it; return its exit code."""
     if (os.environ.get("RANK"), os.environ.get("TORCHELASTIC_RESTART_COUNT")) == ("0", "1"):
         time.sleep(LATE)
     if os.environ.get("RANK", FAULTY_RANK) == FAULTY_RANK:
         if kind == "settings":
-            words += ["training.clip_norm=1"]
+            words += ("training.clip_norm=1",)
         elif kind == "data":
-            words += [f"paths.data={os.environ['OTHER_DATA']}"]
+            words += (f"paths.data={os.environ['OTHER_DATA']}",)
         elif kind == "linger":
             linger(Path(os.environ["WAITING"]))
         elif kind.startswith("once-"):
             once(kind.removeprefix("once-"), int(number), Path(os.environ["MARK"]))
         else:
             inject(kind, int(number))
-    sys.exit(main(words))
+    return cli.main(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

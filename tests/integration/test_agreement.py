@@ -32,10 +32,10 @@ def whole_pair(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]
 
 @pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_signal_to_one_process_ends_all_at_the_same_step(tmp_path: Path, processes: int) -> None:
-    reports = train(tmp_path, processes, signal_step=150, **NEVER)
+    reports = train(tmp_path, processes, signal_step=50, **NEVER)
     assert {each["ending"] for each in reports} == {"SIGNAL"}
     assert {each["step"] for each in reports} == {reports[0]["step"]}
-    assert 150 <= reports[0]["step"] < 2000
+    assert 50 <= reports[0]["step"] < 2000
     assert {each["agreements"] for each in reports} == {reports[0]["agreements"]}
     assert reports[0]["agreements"] < 0.5 * reports[0]["step"]
     assert (tmp_path / "checkpoints" / f"step-{reports[0]['step']:08}").is_dir()

@@ -9,6 +9,8 @@ import pytest
 import nmt
 from tests.integration.toy import call, succeed
 
+pytestmark = pytest.mark.slow  # tests/unit/training/test_loss_scale.py and test_precision.py check the parts
+
 
 def metrics(folder: Path, event: str) -> list[dict[str, float]]:
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]

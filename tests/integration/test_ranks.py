@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.integration import faulty
 from tests.integration.toy import call, environment
-from tests.quick_processes import wait_for
+from tests.quick_processes import start_group, wait_for
 
 TOP = Path(__file__).parents[2]
 TORCHRUN = [sys.executable, str(TOP / "scripts" / "torchrun"), "--standalone", "--nproc-per-node=2"]
@@ -102,10 +103,12 @@ def test_drifting_rank_is_named_before_anything_is_saved(pair: Pair, whole_pair:
 
 
 def test_different_settings_on_one_rank_are_refused(pair: Pair) -> None:
-    done = pair.train("settings")
-    assert done.returncode == 2
-    assert "rank 1 has other settings than rank 0: training.clip_norm is 1.0, not 0.0" in done.stderr
-    assert len([line for line in done.stderr.splitlines() if line.startswith("nmt:")]) == 1
+    words = ["train", *pair.settings, *SHORT, f"paths.outputs={pair.outputs}"]
+    ended = [each.wait() for each in start_group(faulty.main, "settings", "0", *words, processes=2)]
+    assert [each.returncode for each in ended] == [2, 2]
+    errors = [line for each in ended for line in each.stderr.splitlines() if line.startswith("nmt:")]
+    assert len(errors) == 1
+    assert "rank 1 has other settings than rank 0: training.clip_norm is 1.0, not 0.0" in errors[0]
 
 
 @pytest.mark.slow

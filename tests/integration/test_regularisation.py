@@ -46,6 +46,7 @@ def test_evaluation_and_averages_read_the_moving_average(settings: list[str], tm
     assert f"smoothed loss {events(tmp_path, 'valid')[-1]['loss']:.4f}" in of_last
 
 
+@pytest.mark.slow
 def test_two_processes_train_the_same_average_as_one(settings: list[str], tmp_path: Path) -> None:
     same = [*settings, *AVERAGED, "model.dropout=0", "runtime.precision=fp32", "training.adam_eps=1e-5"]
     for processes in (1, 2):

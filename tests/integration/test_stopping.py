@@ -66,7 +66,14 @@ def in_the_last_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validation, "decoded_bleu", slow)
 
 
-@pytest.mark.parametrize("where", [in_a_step, in_a_validation, in_a_decode, in_the_last_validation])
+@pytest.mark.parametrize(
+    "where",
+    [
+        in_a_step,
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (in_a_validation, in_a_decode)),
+        in_the_last_validation,
+    ],
+)
 def test_run_interrupted_within_an_operation_resumes_with_the_same_result(
     where: Callable[[pytest.MonkeyPatch], None],
     settings: list[str],

@@ -99,7 +99,13 @@ def test_pairs_are_those_of_the_engine_with_their_scores(words: Words, text: Pat
     assert rows[config.decoding.nbest] == {"en": "", "de": "", "score": 0.0}
 
 
-@pytest.mark.parametrize("search", [["decoding.beam=2"], ["decoding.noise=2"], ["decoding.strategy=sample"]])
+@pytest.mark.parametrize(
+    "search",
+    [
+        ["decoding.strategy=sample"],
+        *(pytest.param([word], marks=pytest.mark.slow) for word in ("decoding.beam=2", "decoding.noise=2")),
+    ],
+)
 def test_an_interruption_changes_nothing(
     words: Words, tmp_path: Path, search: Words, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,7 +92,13 @@ def test_killed_and_resumed_run_equals_an_uninterrupted_one(settings: list[str],
     assert all(torch.equal(resumed[name], expected[name]) for name in expected)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGINT, signal.SIGUSR1)),
+    ],
+)
 def test_signal_saves_and_the_run_resumes_with_the_same_losses(
     number: signal.Signals, settings: list[str], whole: Path, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from nmt.estimate.operations import Batch, step_operations
 from nmt.estimate.parameters import count_parameters
 from tests.unit.test_fake_cuda import SCRIPTS, needs_compiler
 
-pytestmark = needs_compiler
+pytestmark = [needs_compiler, pytest.mark.slow]
 
 BASE: tuple[str, ...] = ()
 BIG = ("experiment=wmt14_en_de_big",)
@@ -50,10 +50,7 @@ FORMULA = {
 DEVICE_OF = {settings: "v100" if name.startswith("V100") else "h100" for name, settings in FORMULA.items()}
 
 
-SETTINGS = [
-    pytest.param(settings, id=name, marks=() if name == "base" else pytest.mark.slow)
-    for name, settings in FORMULA.items()
-]
+SETTINGS = [pytest.param(settings, id=name) for name, settings in FORMULA.items()]
 
 PROGRAM = """
 import json, sys
@@ -92,7 +89,6 @@ def test_the_loss_keeps_to_its_budgets() -> None:
     assert {name: found[name] for name, limit in LOSS_BUDGET.items() if found[name] > limit} == {}
 
 
-@pytest.mark.slow
 def test_a_compiled_model_is_one_graph_per_side_for_all_batches() -> None:
     found = json.loads(output([sys.executable, str(SCRIPTS / "fake_cuda"), "--json", "model.layers=1"]))
     assert 0 < found["graphs"] <= GRAPHS

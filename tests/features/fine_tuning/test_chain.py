@@ -81,7 +81,7 @@ def test_init_from_alone_takes_the_shape_of_the_old_model(tuning: list[str], out
     ("changes", "words"),
     [
         (["model.d_model=64"], r"vectors.shared is \[120, 32\], not \[120, 64\]"),
-        (["model=big"], r"set .*model\.d_model=32"),
+        (["model=tiny"], r"set .*model\.d_model=32"),
     ],
 )
 def test_a_shape_that_the_user_gives_is_compared(tuning: list[str], changes: list[str], words: str) -> None:
@@ -196,6 +196,7 @@ def test_data_of_another_tokenizer_is_refused(tuning: list[str], settings: list[
     assert "run `make data` with the same ARGS" in error
 
 
+@pytest.mark.slow
 def test_an_export_is_imported_as_a_run_that_all_commands_take(
     tuning: list[str], outputs: Path, tmp_path: Path
 ) -> None:

@@ -198,6 +198,7 @@ def with_one_thread(model: TranslationModel, batch: MicroBatch) -> Tensor:
     return gradient(model, batch)
 
 
+@pytest.mark.slow
 def test_a_compiled_forward_has_one_graph_for_all_steps() -> None:
     model, batch = model_of(), text()
     working = WorkingWeights(model, torch.bfloat16)

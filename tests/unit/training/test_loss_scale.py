@@ -3,6 +3,7 @@
 import io
 import math
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -61,8 +62,9 @@ def losses(ours: Trainer, batches: list[GlobalBatch]) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("positions", CHOICES["model.positions"])
-@pytest.mark.parametrize("placement", ["post", "pre"])
+@pytest.mark.parametrize(
+    ("positions", "placement"), [*zip(CHOICES["model.positions"], cycle(["post", "pre"]), strict=False)]
+)
 def test_losses_follow_those_of_fp32(store: PairStore, positions: str, placement: str) -> None:
     batches = batches_of(store, LEARNING, 25)
     model = replace(MODEL, positions=positions, norm_placement=placement)

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +29,8 @@ from nmt.model.packed import Packed
 from nmt.model.positions.sinusoidal import sinusoids
 from nmt.model.working_weights import WorkingWeights
 from nmt.training.objective import Objective
+from tests.compiled_operations import compile_again
+from tests.quick_processes import Running
 from tests.unit.model.kernels import plain_only
 from tests.unit.model.kernels.test_short_attention import attend_one_by_one, heads_of
 
@@ -286,29 +287,35 @@ def test_the_gradient_of_logits_equals_that_of_torch(dtype: torch.dtype) -> None
         assert label_logit.dtype == torch.float32
 
 
+def compile_into(cache: Path, patch: pytest.MonkeyPatch) -> Path:
+    """Let the operations be compiled again, quickly, into a folder of this cache, which is returned."""
+    patch.setattr(compile_c, "OPTIONS", QUICKLY)
+    patch.setattr(library, "_library", library._library.__wrapped__)
+    patch.setenv("XDG_CACHE_HOME", str(cache))
+    return cache / "nmt"
+
+
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Let the operations be compiled again, quickly, into an empty cache whose folder is returned."""
-    monkeypatch.setattr(compile_c, "OPTIONS", QUICKLY)
-    monkeypatch.setattr(library, "_library", library._library.__wrapped__)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path / "nmt"
+    """Return the folder of an empty cache for the operations, which are compiled quickly."""
+    return compile_into(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a cache with the operations; CC may be empty."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CC", "")
+        folder = compile_into(tmp_path_factory.mktemp("cache"), patch)
+        assert library.use_operations(True)
+    return folder
 
 
 @needs_compiler
-@pytest.mark.parametrize("compiler", ["", "cc -O1"])
-def test_the_compiler_may_have_options_or_be_left_open(
-    compiler: str, fresh: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CC", compiler)
-    assert library.use_operations(True)
-    assert len(list(fresh.glob("operations-*.so"))) == 2
-
-
-@needs_compiler
-def test_the_operations_are_compiled_once(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert library.use_operations(True)
+def test_the_operations_are_compiled_once(fresh: Path, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(filled, fresh)
     files = {file: file.stat().st_mtime_ns for file in fresh.iterdir()}
+    assert [file.suffix for file in files] == [".so", ".so"]
     monkeypatch.setattr(compile_c, "_compile", lambda *_: pytest.fail("compiled again"))
     assert library.use_operations(True)
     assert {file: file.stat().st_mtime_ns for file in fresh.iterdir()} == files
@@ -317,9 +324,9 @@ def test_the_operations_are_compiled_once(fresh: Path, monkeypatch: pytest.Monke
 @needs_compiler
 @pytest.mark.parametrize("changed", ["processor", "compiler", "source"])
 def test_another_processor_compiler_or_source_has_a_file_of_its_own(
-    changed: str, fresh: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    changed: str, fresh: Path, filled: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert library.use_operations(True)
+    shutil.copytree(filled, fresh)
     before = {*fresh.iterdir()}
     if changed == "processor":
         monkeypatch.setattr(compile_c, "cpu_features", lambda: "an older processor: sse2")
@@ -361,14 +368,10 @@ def test_without_a_cache_the_operations_are_compiled_for_the_process(
 
 
 @needs_compiler
-def test_two_processes_can_compile_simultaneously(fresh: Path) -> None:
-    program = (
-        f"from nmt.model.kernels.c import compile, library; compile.OPTIONS = {QUICKLY}; "
-        "assert library.use_operations(True)"
-    )
-    started = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(2)]
-    assert [process.wait(120) for process in started] == [0, 0]
-    assert sorted(file.suffix for file in fresh.iterdir()) == [".so", ".so"]
+def test_two_processes_can_compile_simultaneously(tmp_path: Path) -> None:
+    started = [Running(compile_again, QUICKLY, XDG_CACHE_HOME=str(tmp_path)) for _ in range(2)]
+    assert [process.wait().returncode for process in started] == [0, 0]
+    assert sorted(file.suffix for file in (tmp_path / "nmt").iterdir()) == [".so", ".so"]
 
 
 @needs_compiler

@@ -22,6 +22,7 @@ OPERATIONS = ("residual", "rectifier", "short_attention", "softmax")
 @pytest.mark.skipif(INTERPRETED, reason="runs outside the interpreter only")
 @pytest.mark.skipif(not TRITON, reason="triton is not installed")
 @pytest.mark.skipif(TRITON.startswith("3.6."), reason="the interpreter of triton 3.6 fails with current numpy")
+@pytest.mark.slow
 def test_triton_kernels_pass_the_same_tests() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     files = [str(FOLDER / f"test_{name}.py") for name in (*OPERATIONS, "triton")]
