@@ -31,7 +31,8 @@ def load(
     precision: str = "auto",
     threads: int = 0,
 ) -> LoadedModel:
-    """Load a model to translate with. It searches as its run was set to (`decoding.*`), if a call does not say else.
+    """Load a model to translate with. It searches as its run was set to (`decoding.*`), if a call does not say else;
+    settings that name files, such as `decoding.terms`, are not taken from the model, which may come from anyone.
 
     Args:
         path: the folder of a run, of a checkpoint, or of a model for another engine.
@@ -88,7 +89,7 @@ def _load_checkpoints(
     loaded = [load_model(member, each.model, machine.device) for member, each in zip(members, settings, strict=True)]
     models, tokenizers = [model for model, _ in loaded], [tokenizer for _, tokenizer in loaded]
     _check_same_vocabulary(members, tokenizers)
-    search = adapted(search or replace(settings[0].decoding, ensemble=[]), settings[0])
+    search = adapted(search or replace(settings[0].decoding.naming_no_file, ensemble=[]), settings[0])
     first, *others = map(CheckpointRecord.of, members)
     return LoadedModel(
         TorchEngine(models, tokenizers[0], search, *machine, seed=seed),
