@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from nmt.decoding.request import Request
-from nmt.features.serving.errors import RequestError, report_error
+from nmt.features.serving.errors import LostError, RequestError, report_error
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, Task
 from nmt.features.serving.settings import ServeConfig
@@ -31,6 +31,9 @@ class Waiting:
     request: Request
     turn: float
     answer: asyncio.Future[Answer]
+    lost: bool = False
+    """Whether it was in a batch that was lost. It is translated once more, alone: if it was the reason, it harms no
+    other sentence again."""
 
     @property
     def length(self) -> int:
@@ -49,7 +52,7 @@ class Batcher:
         metrics: Metrics,
         parallel: int = 1,
     ) -> None:
-        """Pass batches to `run`, which returns an answer per sentence, or raises RequestError for all of them.
+        """Pass batches to `run`, which returns an answer per sentence, or raises RequestError or LostError for all.
 
         `parallel` is the number of batches that run at the same time.
         """
@@ -118,6 +121,9 @@ class Batcher:
         self._running += len(batch)
         try:
             answers = await self.run(Batch(batch[0].task, [each.request for each in batch]))
+        except LostError:
+            self._try_again(batch)
+            return
         except RequestError as error:
             answers = [Failure(error.message, error.status, error.headers)] * len(batch)
         except Exception as error:  # any error: the queue goes on
@@ -131,6 +137,16 @@ class Batcher:
         self.sentences_per_second += 0.1 * (len(batch) / seconds - self.sentences_per_second)
         self.metrics.batch_sentences.observe(len(batch))
         self.metrics.batch_seconds.observe(seconds)
+
+    def _try_again(self, batch: Sequence[Waiting]) -> None:
+        """Queue sentences of a lost batch again; those that were lost alone are the reason, and fail."""
+        for each in batch:
+            if each.lost:  # not 503, after which a proxy would send it to the next server
+                _give(each.answer, Failure("the model failed", 500))
+            else:
+                each.lost = True
+                self.waiting.append(each)
+        self._arrived.set()
 
     def _forget_cancelled(self) -> None:
         """Drop the sentences of clients that are gone."""
@@ -148,5 +164,7 @@ def _give(future: asyncio.Future[Answer], answer: Answer | Failure) -> None:
 
 
 def _fits(each: Waiting, first: Waiting) -> bool:
+    if each.lost or first.lost:
+        return each is first
     shorter, longer = sorted((each.length, first.length))
     return each.task == first.task and longer <= max(LENGTH_RATIO * shorter, shorter + LENGTH_SLACK)
