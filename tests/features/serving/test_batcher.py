@@ -12,6 +12,7 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 from nmt.decoding.request import Request
 from nmt.features.serving import batcher as batching
 from nmt.features.serving.batcher import Batcher
+from nmt.features.serving.cost import cost_of
 from nmt.features.serving.errors import LostError, RequestError
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, Task
@@ -205,5 +206,26 @@ def test_a_sentence_whose_process_ends_by_accident_is_translated_again() -> None
         work = asyncio.ensure_future(queue.work())
         assert (await answer)["text"] == "a"
         work.cancel()
+
+    asyncio.run(scenario())
+
+
+def test_sentences_that_cost_much_are_taken_a_few_at_a_time() -> None:
+    async def scenario() -> None:
+        queue = batcher()
+        queue.add(Task(beam=16), requests(*["x" * 600] * 8))
+        sizes = [len(batch) for batch in await drain(queue)]
+        assert sum(sizes) == 8
+        assert max(sizes) == batching.MAX_BATCH_COST // cost_of(Task(beam=16), requests("x" * 600))
+
+    asyncio.run(scenario())
+
+
+def test_a_sentence_that_costs_more_than_a_batch_is_taken_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr(batching, "MAX_BATCH_COST", 1)
+        queue = batcher()
+        queue.add(PLAIN, requests("a", "b"))
+        assert await drain(queue) == [["a"], ["b"]]
 
     asyncio.run(scenario())

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from nmt.decoding.request import Request
+from nmt.features.serving.cost import cost_of
 from nmt.features.serving.errors import LostError, RequestError, report_error
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, Task
@@ -18,6 +19,9 @@ long text does not hold up the short texts of others, and nothing can be overtak
 LENGTH_RATIO, LENGTH_SLACK = 2, 20
 """Sentences are translated together with the one whose turn it is if they are at most this many times as long or short,
 or differ by at most this many characters."""
+MAX_BATCH_COST = 50_000
+"""The largest cost of sentences that are translated together: 64 sentences of 175 characters with four hypotheses. A
+batch cannot be stopped, so one that takes longer than its clients wait would cost a process."""
 MAX_RETRY_SECONDS = 60
 FIRST_RATE = 50.0
 """Sentences per second, until they have been measured."""
@@ -110,7 +114,7 @@ class Batcher:
         self.waiting.sort(key=lambda each: each.turn)
         share = math.ceil((len(self.waiting) + self._running) / self.parallel)
         fitting = [each for each in self.waiting if _fits(each, self.waiting[0])]
-        chosen = fitting[: min(share, self.config.batch)]
+        chosen = _affordable(fitting[: min(share, self.config.batch)])
         identities = set(map(id, chosen))
         self.waiting = [each for each in self.waiting if id(each) not in identities]
         self._waiting_sentences.set(len(self.waiting))
@@ -161,6 +165,16 @@ def _give(future: asyncio.Future[Answer], answer: Answer | Failure) -> None:
         future.set_exception(RequestError(answer.status, answer.message, answer.headers))
     else:
         future.set_result(answer)
+
+
+def _affordable(sentences: list[Waiting]) -> list[Waiting]:
+    """Return the first sentence, and those after it that do not cost too much together."""
+    cost = 0
+    for number, each in enumerate(sentences):
+        cost += cost_of(each.task, [each.request])
+        if number and cost > MAX_BATCH_COST:
+            return sentences[:number]
+    return sentences
 
 
 def _fits(each: Waiting, first: Waiting) -> bool:
