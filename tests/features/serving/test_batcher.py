@@ -229,3 +229,16 @@ def test_a_sentence_that_costs_more_than_a_batch_is_taken_alone(monkeypatch: pyt
         assert await drain(queue) == [["a"], ["b"]]
 
     asyncio.run(scenario())
+
+
+def test_an_expensive_text_does_not_hold_up_later_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        queue = batcher()
+        monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: 100.0))
+        queue.add(Task(beam=16), requests(*["x" * 600] * 20))
+        monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: 101.0))
+        queue.add(PLAIN, requests("short"))
+        batches = await drain(queue)
+        assert batches.index(["short"]) == 1  # after the batch of the sentence that came first
+
+    asyncio.run(scenario())

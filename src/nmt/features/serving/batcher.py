@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from nmt.decoding.request import Request
 from nmt.features.serving.cost import cost_of
@@ -13,9 +14,10 @@ from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, Task
 from nmt.features.serving.settings import ServeConfig
 
-SECONDS_PER_POSITION = 0.01
-"""A sentence's turn is the time of its arrival, and later by this much for each sentence before it in its request. So a
-long text does not hold up the short texts of others, and nothing can be overtaken for ever."""
+SECONDS_PER_COST = 3e-5
+"""A sentence's turn is the time of its arrival, and later by this much for the cost of each sentence before it in its
+request: about 0.01 s for an ordinary one. So a long or expensive text does not hold up the short texts of others, and
+nothing can be overtaken for ever."""
 LENGTH_RATIO, LENGTH_SLACK = 2, 20
 """Sentences are translated together with the one whose turn it is if they are at most this many times as long or short,
 or differ by at most this many characters."""
@@ -73,10 +75,11 @@ class Batcher:
         self._forget_cancelled()
         if len(self.waiting) + len(requests) > self.config.queue:
             raise RequestError(429, "the server is busy: try again later", {"Retry-After": str(self.retry_seconds())})
+        costs = [cost_of(task, [request]) for request in requests]
         now, loop = time.monotonic(), asyncio.get_running_loop()
         added = [
-            Waiting(task, request, now + SECONDS_PER_POSITION * position, loop.create_future())
-            for position, request in enumerate(requests)
+            Waiting(task, request, now + SECONDS_PER_COST * before, loop.create_future())
+            for before, request in zip(accumulate(costs, initial=0), requests, strict=False)
         ]
         self.waiting += added
         self._waiting_sentences.set(len(self.waiting))
