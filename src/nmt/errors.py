@@ -19,6 +19,10 @@ class ConfigError(CommonError):
     """A setting that is invalid or contradicts another setting."""
 
 
+class LimitError(UserError):
+    """Something that would need more memory or time than it may."""
+
+
 def nearest(word: str, choices: Iterable[str]) -> str:
     """Return a suggestion for an error message: the most similar choice, or all choices."""
     known = sorted(choices)

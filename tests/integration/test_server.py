@@ -130,8 +130,8 @@ def test_deep_translator_works_unchanged(server: Server, expected: list[str]) ->
 def test_slow_vanishing_and_junk_clients_disturb_nobody(server: Server, expected: list[str]) -> None:
     slow = [socket.create_connection(server.address) for _ in range(5)]
     for each in slow[:3]:
-        each.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Le")
-    slow[3].sendall(b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        each.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le")
+    slow[3].sendall(b"POST /v1/translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
     for junk in (
         b"\x16\x03\x01" + os.urandom(200),
         b"GET / HTTP/9.9\r\n\r\n",
@@ -143,7 +143,7 @@ def test_slow_vanishing_and_junk_clients_disturb_nobody(server: Server, expected
     body = json.dumps({"text": LINES[0]}).encode()
     for _ in range(5):
         with socket.create_connection(server.address) as connection:
-            head = f"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+            head = f"POST /v1/translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
             connection.sendall(head.encode() + body)  # and is gone
     assert translate(server, LINES[0]) == expected[0]
     for each in slow:
@@ -157,7 +157,7 @@ def test_load_with_bad_clients_has_no_errors(server: Server) -> None:
     found = asyncio.run(
         load_test.with_bad_clients(server.address[1], server.process.pid, [[line] for line in LINES], 1.0)
     )
-    assert set(found["statuses"]) == {"200"}
+    assert set(found["statuses"]) <= {"200", "429", "503"}
     assert (found["errors"], found["bad_clients_ended"]) == (0, 0)
     assert 0 < found["p50"] <= found["p99"]
 
@@ -170,8 +170,7 @@ def test_while_a_model_process_is_replaced_the_other_one_answers(server: Server,
         wait_for(lambda: any(each.done() for each in found))
         os.kill(first, signal.SIGKILL)
         statuses = [status for status, _ in (each.result() for each in found)]
-    assert set(statuses) <= {200, 503}
-    assert statuses.count(503) < 8  # at most the batch of the process that was killed
+    assert set(statuses) == {200}  # the batch of the process that was killed is translated again
     assert translate(server, LINES[0]) == expected[0]
 
 
@@ -179,7 +178,10 @@ def test_model_processes_that_are_killed_are_replaced(server: Server, expected: 
     before = model_processes(server)
     for pid in before:
         os.kill(pid, signal.SIGKILL)
-    assert post(server, "/v1/translate", {"text": LINES[0]})[0] == 503
+    assert post(server, "/v1/translate", {"text": LINES[0]})[0] in (
+        200,
+        503,
+    )  # 200 if it came before the end was noticed
     wait_for(lambda: post(server, "/v1/translate", {"text": LINES[0]})[0] == 200, seconds=120)
     assert translate(server, LINES[0]) == expected[0]
     assert not model_processes(server) & before
@@ -218,3 +220,31 @@ def test_what_cannot_be_served_is_refused_in_one_line(run_folder: Path, tmp_path
             assert done.returncode == 2
             assert words in done.stderr
             assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_idle_connections_make_room_for_new_ones(run_folder: Path, expected: list[str]) -> None:
+    started = start(run_folder, "serve.connections=5", "serve.read_timeout=60")
+    try:
+        idle = [socket.create_connection(started.address) for _ in range(20)]
+        assert [translate(started, line) for line in LINES] == expected
+        idle[0].settimeout(20)
+        with suppress(ConnectionResetError):
+            assert idle[0].recv(1) == b""  # it was idle longest
+        for each in idle:
+            each.close()
+    finally:
+        started.process.kill()
+        started.process.communicate()
+
+
+@pytest.mark.slow
+def test_sigterm_while_models_are_loaded_ends_the_server(run_folder: Path) -> None:
+    command = [sys.executable, "-m", "nmt", "serve", f"serve.models=[tiny:{run_folder}]", *SETTINGS]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), cwd=run_folder.parent
+    )
+    wait_for(lambda: bool(processes_of_models(process.pid)))
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output, errors) == (0, "", "")

@@ -32,7 +32,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "/languages": {}, "/health": {}, "/frontend/settings": {}, "/v1/models": {}, "/metrics": {}, "/": {},
 }  # fmt: skip
 """Good bodies by route."""
-STATUSES = (200, 400, 401, 403, 404, 405, 408, 413, 429)
+STATUSES = (200, 400, 401, 403, 404, 405, 408, 413, 421, 429)
 """The statuses that a request can cause. 500 is a mistake of the server."""
 JSON_TYPES = ("application/json", "application/json; charset=utf-16", "text/plain", "")
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "multipart/form-data")

@@ -10,7 +10,10 @@ It starts `nmt serve` on 127.0.0.1, and prints as JSON:
               server, of its models and of these clients, which share the machine
   overload    900 clients that try again at once: several times what the server can do; 429s, latency of accepted
               requests, memory of the server before and after
-  bad clients the same load, while others vanish, send slowly or send junk
+  bad clients the same load, while others attack the server: they vanish, send and read slowly, send junk, halves of
+              requests, wrong lengths and 100,000 headers, keep connections open, and send the worst cases
+  worst cases single requests, each the worst of its kind: status, size and time of the answer, the longest pause of
+              /health, and how much more memory the server and its models needed
 """
 
 import argparse
@@ -31,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
+from load_test import hostile, worst_cases
 from shared import processes
 
 HOST = "127.0.0.1"
@@ -59,7 +63,7 @@ class Measured:
             f"p{share}": round(ordered[int(len(ordered) * share / 100)], 3) for share in (50, 95, 99) if ordered
         }
         answered = sum(self.statuses.values())
-        errors = answered - self.statuses["200"] - self.statuses["429"]
+        errors = answered - self.statuses["200"] - self.statuses["429"] - self.statuses["503"]
         rate = round(self.sentences / self.seconds, 1)
         return {"sentences_per_second": rate, **quantiles, "statuses": dict(self.statuses), "errors": errors}
 
@@ -96,6 +100,8 @@ async def _measure_server(
             found["overload"] = await overload(port, pid, requests, arguments)
         if "bad" in arguments.parts:
             found["bad clients"] = await with_bad_clients(port, pid, requests, arguments.seconds)
+        if "worst" in arguments.parts:
+            found["worst cases"] = await worst_cases.measure(port, pid)
 
 
 def translate_speed(model: str, lines: Sequence[str], words: Sequence[str]) -> dict[str, float]:
@@ -166,7 +172,7 @@ async def _client(port: int, requests: Iterator[Sequence[str]], end: float, meas
         if status == 200:
             measured.latencies.append(time.monotonic() - began)
             measured.sentences += len(sentences)
-        elif status == 429:
+        elif status in (429, 503):
             await asyncio.sleep(IMPATIENCE_SECONDS)
     writer.close()
     await writer.wait_closed()
@@ -180,7 +186,10 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, senten
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:])}
     await reader.readexactly(int(headers["content-length"]))
-    return int(head[0].split()[1])
+    status = int(head[0].split()[1])
+    if status in (429, 503) and "retry-after" not in headers:
+        raise ValueError(f"{status} does not say when to try again")
+    return status
 
 
 async def overload(port: int, pid: int, requests: Requests, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -192,48 +201,15 @@ async def overload(port: int, pid: int, requests: Requests, arguments: argparse.
 
 
 async def with_bad_clients(port: int, pid: int, requests: Requests, seconds: float) -> dict[str, Any]:
-    """Load the server while 48 other clients misbehave without a pause."""
+    """Load the server while a client of each hostile kind attacks it without a pause."""
     before = memory(pid)
-    bad = [asyncio.ensure_future(kind(port)) for kind in (_vanish, _send_slowly, _send_junk) for _ in range(16)]
+    bad = [asyncio.ensure_future(hostile.repeat(attack, port)) for attack in hostile.attacks()]
     found = await load(port, requests, CLIENTS, seconds)
     for each in bad:
         each.cancel()
     ended = await asyncio.gather(*bad, return_exceptions=True)
     failed = [each for each in ended if not isinstance(each, asyncio.CancelledError)]
     return {**found.report(), "bad_clients_ended": len(failed), "MiB_before": before, "MiB_after": memory(pid)}
-
-
-async def _vanish(port: int) -> None:
-    body = json.dumps({"text": "A man is walking his dog."}).encode()
-    while True:
-        await _send(port, b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
-        await asyncio.sleep(0.05)
-
-
-async def _send_slowly(port: int) -> None:
-    while True:
-        _, writer = await asyncio.open_connection(HOST, port)
-        for byte in b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{":
-            writer.write(bytes([byte]))
-            await asyncio.sleep(0.1)
-            if writer.is_closing():
-                break
-        writer.close()
-
-
-async def _send_junk(port: int) -> None:
-    while True:
-        await _send(port, os.urandom(500))
-        await _send(port, b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n" + os.urandom(500))
-        await asyncio.sleep(0.05)
-
-
-async def _send(port: int, content: bytes) -> None:
-    """Send something and close the connection."""
-    _, writer = await asyncio.open_connection(HOST, port)
-    writer.write(content)
-    await writer.drain()
-    writer.close()
 
 
 def memory(pid: int) -> dict[str, int]:
@@ -251,7 +227,9 @@ def cpu_seconds(pid: int) -> dict[str, float]:
 def _arguments() -> argparse.Namespace:
     assert __doc__
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", default=["translate", "load", "overload", "bad"], help="measurements")
+    parser.add_argument(
+        "parts", nargs="*", default=["translate", "load", "overload", "bad", "worst"], help="measurements"
+    )
     parser.add_argument("--model", required=True, help="folder of a run")
     parser.add_argument("--text", required=True, help="file with a sentence per line")
     parser.add_argument("--seconds", type=float, default=60, help="seconds per measurement (60)")

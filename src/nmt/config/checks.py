@@ -36,6 +36,8 @@ ONLY_WITH = "only_with"
 
 NAMES_A_FILE = {"names_a_file": True}
 """Metadata of a setting that names a file, on whose content the result depends."""
+MAY_NAME_A_FOLDER = {"may_name_a_folder": True}
+"""Metadata of a setting that names a folder, or something known by its name; models from strangers may not set it."""
 
 MAX_NAME_CHARACTERS = 64
 """The longest name of a folder that a setting may give."""

@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from pathlib import PurePath
 from typing import Any, cast
 
 import yaml
@@ -18,6 +19,9 @@ MAX_DEPTH = 20
 """The deepest nesting accepted in saved settings."""
 INTERPOLATION = re.compile(r"(\\*)\$\{")
 """The start of an OmegaConf interpolation; after an odd number of backslashes it is plain text."""
+
+PRIVATE_PATH = re.compile(r"(?<![\w/.~-])(?:~[\w-]*|\.\.)?/(?!/)\S+")
+"""A path of a machine or a person, also after a name and a colon; no part of a URL."""
 
 
 def to_yaml(config: Config) -> str:
@@ -40,6 +44,14 @@ def read_settings(config_text: str) -> dict[str, Any]:
     """Return the settings in a saved config.yaml by their dotted keys, without checking their names and values."""
     settings = _plain_yaml(config_text)
     return flatten(rename_saved(settings) if isinstance(settings, dict) else {})
+
+
+def without_folders(text: str) -> str:
+    """Return what `to_yaml` wrote with the last names of paths instead of whole paths, which may be private."""
+    public = _map_texts(
+        _plain_yaml(text), lambda _, value: PRIVATE_PATH.sub(lambda path: PurePath(path[0]).name, value)
+    )
+    return OmegaConf.to_yaml(OmegaConf.create(_escape(public)))
 
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

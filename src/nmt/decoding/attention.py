@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
+from nmt.config.schema import ModelConfig
 from nmt.decoding.piece_attention import Weights
 from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
@@ -12,6 +13,8 @@ from nmt.text.tokenizer import Tokenizer
 
 START, END = "⟨s⟩", "⟨/s⟩"
 KINDS = ("encoder", "decoder", "cross")
+COPIES, FLOAT_BYTES = 2, 4
+"""The weights are kept by layer, and then copied into one tensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,13 @@ class Attention:
     def size(self) -> int:
         """The number of weights."""
         return self.encoder.size + self.decoder.size + self.cross.size
+
+
+def attention_bytes(config: ModelConfig, source: int, target: int) -> int:
+    """Return the bytes of all attention weights of sentences of these lengths, while they are being put together."""
+    encoder = config.encoder_depth * source * source
+    decoder = config.decoder_depth * target * (target + source)
+    return COPIES * FLOAT_BYTES * config.heads * (encoder + decoder)
 
 
 def compute_attention(model: TranslationModel, tokenizer: Tokenizer, source: str, target: str) -> Attention:

@@ -33,6 +33,8 @@ def load(
 ) -> LoadedModel:
     """Load a model to translate with; it searches with the settings of its run (`decoding.*`) unless told otherwise.
 
+    Settings that name files, such as `decoding.terms`, are not taken from the model, which may come from a stranger.
+
     Args:
         path: the folder of a run, of a checkpoint, or of a model for another engine.
         checkpoint: checkpoint of a run: averaged, best, last or a step.
@@ -88,7 +90,7 @@ def _load_checkpoints(
     loaded = [load_model(member, each.model, machine.device) for member, each in zip(members, settings, strict=True)]
     models, tokenizers = [model for model, _ in loaded], [tokenizer for _, tokenizer in loaded]
     _check_same_vocabulary(members, tokenizers)
-    search = adapted(search or replace(settings[0].decoding, ensemble=[]), settings[0])
+    search = adapted(search or replace(settings[0].decoding.naming_no_file, ensemble=[]), settings[0])
     first, *others = map(CheckpointRecord.of, members)
     return LoadedModel(
         TorchEngine(models, tokenizers[0], search, *machine, seed=seed),

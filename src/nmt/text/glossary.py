@@ -1,7 +1,8 @@
 """Terms and their translations, and which of them stand in a line."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Self
 
 from nmt.errors import UserError
@@ -10,17 +11,26 @@ from nmt.text.streams import read_input
 WORD = re.compile(r"\w+|[^\w\s]")
 
 
+@dataclass(slots=True)
+class _Node:
+    """The beginning of some terms: the words that may follow it, and the translation of the term that ends with it."""
+
+    following: dict[str, "_Node"] = field(default_factory=dict)
+    target: str | None = None
+
+
 class Glossary:
     """Terms of the source language and how they must be translated."""
 
     def __init__(self, terms: Mapping[str, str]) -> None:
         """Take the translation of each term."""
-        self._by_first_word: dict[str, list[tuple[list[str], str]]] = {}
+        self._beginnings = _Node()
         for source, target in terms.items():
-            words = WORD.findall(source)
-            self._by_first_word.setdefault(words[0].lower(), []).append((words, target))
-        for entries in self._by_first_word.values():
-            entries.sort(key=lambda entry: -len(entry[0]))
+            node = self._beginnings
+            for word in words_of(source):
+                node = node.following.setdefault(word, _Node())
+            if node.target is None:  # terms that differ only in spaces are the same, and the first counts
+                node.target = target
         self.targets = list(terms.values())
         """The translations of all terms."""
 
@@ -45,20 +55,40 @@ class Glossary:
 
         A term in lower case also stands in a line in upper case, such as at its beginning; other terms only as written.
         """
-        if not self._by_first_word:
+        if not self._beginnings.following:
             return ()
-        return tuple(dict.fromkeys(self._found(WORD.findall(line))))
+        return tuple(dict.fromkeys(self._found(words_of(line))))
 
-    def _found(self, words: list[str]) -> Iterable[str]:
+    def _found(self, words: Sequence[str]) -> Iterator[str]:
         place = 0
         while place < len(words):
-            for term, target in self._by_first_word.get(words[place].lower(), ()):
-                if len(words) - place >= len(term) and all(map(_matches, term, words[place:])):
-                    yield target
-                    place += len(term) - 1
-                    break
-            place += 1
+            size, target = self._longest(words, place)
+            if target is not None:
+                yield target
+            place += max(1, size)
+
+    def _longest(self, words: Sequence[str], start: int) -> tuple[int, str | None]:
+        """Return the number of words of the longest term that begins at a place, and its translation."""
+        found: tuple[int, str | None] = 0, None
+        nodes = [self._beginnings]
+        for place in range(start, len(words)):
+            nodes = [following for node in nodes for following in _following(node, words[place])]
+            if not nodes:
+                break
+            target = next((node.target for node in nodes if node.target is not None), None)
+            if target is not None:
+                found = place + 1 - start, target
+        return found
 
 
-def _matches(term: str, word: str) -> bool:
-    return term == word or (term.islower() and term == word.lower())
+def words_of(text: str) -> list[str]:
+    """Return the words and the other characters of a text, as terms are compared with it."""
+    return WORD.findall(text)
+
+
+def _following(node: _Node, word: str) -> Iterator[_Node]:
+    """Yield what follows if the next word of a line is `word`: that word of a term, or the same in lower case."""
+    lower = word.lower()
+    for spelling in (word, lower) if lower != word and lower.islower() else (word,):
+        if spelling in node.following:
+            yield node.following[spelling]

@@ -48,3 +48,9 @@ def test_the_model_is_loaded_for_minimum_bayes_risk_only(monkeypatch: pytest.Mon
     by_risk.with_search(with_settings(risk, comet="other"), 1)
     TorchEngine(models, tokenizer, risk, torch.device("cpu"))
     assert loaded == ["model", "other", "model"]
+
+
+def test_a_strangers_model_does_not_name_the_model_of_comet() -> None:
+    config = compose(["decoding.utility=comet", "decoding.comet=/a/folder", "decoding.beam=7"]).decoding
+    assert config.naming_no_file == DecodingConfig(beam=7)
+    assert with_settings(config, utility="chrf").naming_no_file.beam == 7

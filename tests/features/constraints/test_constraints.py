@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.config.schema import TokenizerConfig
+from nmt.config.schema import DecodingConfig, TokenizerConfig
 from nmt.decoding.request import Request
 from nmt.features.constraints.control import ConstraintEncoder
 from nmt.text.glossary import Glossary
@@ -20,3 +20,8 @@ def test_spaces_at_the_end_of_a_beginning_are_no_pieces(spaces: str) -> None:
     found = ConstraintEncoder(tokenizer, Glossary({}), 100).encode([Request("text", beginning + spaces)])
     assert found is not None
     assert (list(found[0].beginning), found[0].word_ends) == (tokens, True)
+
+
+def test_a_strangers_model_does_not_name_the_file_with_terms() -> None:
+    config = DecodingConfig(terms="/etc/passwd", beam=7)  # type: ignore[call-arg]
+    assert config.naming_no_file == DecodingConfig(beam=7)

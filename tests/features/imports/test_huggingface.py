@@ -239,3 +239,13 @@ def test_special_pieces_are_never_generated(tmp_path: Path, marian: Path) -> Non
     run_folder, _ = import_folder(settings(tmp_path, marian))
     found = engine(run_folder, 1).translate_ids(Tokenizer.load(resolve(run_folder, "last")).encode_source(LINES))
     assert not {PAD, EOS} & {token for (best,) in found for token in best.tokens}
+
+
+def test_a_size_that_the_weights_do_not_have_is_refused_before_memory_is_taken(marian: Path, tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="needs the extra huggingface")
+    make(marian, "unigram", shared=True)
+    file = marian / "config.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**content, "d_model": 2 * 10**12}), encoding="utf-8")
+    with pytest.raises(UserError, match=r"source vectors are .* say \[\d+, 2000000000000\]: fetch all files again"):
+        import_folder(settings(tmp_path, marian))

@@ -4,7 +4,7 @@ import json
 import re
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, NamedTuple
 
 from nmt.features.serving.page import HEADERS, load_page
@@ -39,6 +39,8 @@ class StandIn(ThreadingHTTPServer):
         self.key = key
         self.models = models
         self.delays: dict[str, float] = {}
+        self.models_arrive = Event()
+        self.models_arrive.set()
         self.failures: list[Failure] = []
         self.requests: list[tuple[str, Json]] = []
         Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
@@ -59,6 +61,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path == "/v1/models":
+            self.server.models_arrive.wait(60)
             self.send({"models": [model(name) for name in self.server.models]})
         elif file := self.server.files.get(self.path):
             self.answer(200, file.content, {**HEADERS, "Content-Type": file.media_type})

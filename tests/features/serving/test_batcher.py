@@ -12,7 +12,8 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 from nmt.decoding.request import Request
 from nmt.features.serving import batcher as batching
 from nmt.features.serving.batcher import Batcher
-from nmt.features.serving.errors import RequestError
+from nmt.features.serving.cost import cost_of
+from nmt.features.serving.errors import LostError, RequestError
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, Task
 from nmt.features.serving.settings import ServeConfig
@@ -163,5 +164,81 @@ def test_a_single_sentence_does_not_wait_for_a_second_batch() -> None:
         (answer,) = queue.add(PLAIN, requests("alone"))
         assert (await asyncio.wait_for(answer, 5))["text"] == "alone"
         work.cancel()
+
+    asyncio.run(scenario())
+
+
+def test_a_sentence_that_ends_its_process_fails_alone_and_the_others_are_translated() -> None:
+    batches: list[list[str]] = []
+
+    async def run(batch: Batch) -> list[Answer | Failure]:
+        batches.append([request.text for request in batch.requests])
+        if "poison" in batches[-1]:
+            raise LostError
+        return await echo(batch)
+
+    async def scenario() -> None:
+        queue = batcher(run)
+        good, poison = queue.add(PLAIN, requests("a", "b", "c")), queue.add(PLAIN, requests("poison"))
+        work = asyncio.ensure_future(queue.work())
+        assert [each["text"] for each in await asyncio.gather(*good)] == ["a", "b", "c"]
+        with pytest.raises(RequestError) as failed:
+            await poison[0]
+        assert failed.value.status == 500  # a proxy sends what is answered with 503 to the next server
+        work.cancel()
+
+    asyncio.run(scenario())
+    assert [sorted(batch) for batch in batches[:1]] == [["a", "b", "c", "poison"]]
+    assert sorted(batches[1:]) == [["a"], ["b"], ["c"], ["poison"]]
+
+
+def test_a_sentence_whose_process_ends_by_accident_is_translated_again() -> None:
+    lost = [True, False]
+
+    async def run(batch: Batch) -> list[Answer | Failure]:
+        if lost.pop(0):
+            raise LostError
+        return await echo(batch)
+
+    async def scenario() -> None:
+        queue = batcher(run)
+        (answer,) = queue.add(PLAIN, requests("a"))
+        work = asyncio.ensure_future(queue.work())
+        assert (await answer)["text"] == "a"
+        work.cancel()
+
+    asyncio.run(scenario())
+
+
+def test_sentences_that_cost_much_are_taken_a_few_at_a_time() -> None:
+    async def scenario() -> None:
+        queue = batcher()
+        queue.add(Task(beam=16), requests(*["x" * 600] * 8))
+        sizes = [len(batch) for batch in await drain(queue)]
+        assert sum(sizes) == 8
+        assert max(sizes) == batching.MAX_BATCH_COST // cost_of(Task(beam=16), requests("x" * 600))
+
+    asyncio.run(scenario())
+
+
+def test_a_sentence_that_costs_more_than_a_batch_is_taken_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr(batching, "MAX_BATCH_COST", 1)
+        queue = batcher()
+        queue.add(PLAIN, requests("a", "b"))
+        assert await drain(queue) == [["a"], ["b"]]
+
+    asyncio.run(scenario())
+
+
+def test_an_expensive_text_does_not_hold_up_later_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        queue = batcher()
+        monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: 100.0))
+        queue.add(Task(beam=16), requests(*["x" * 600] * 20))
+        monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: 101.0))
+        queue.add(PLAIN, requests("short"))
+        batches = await drain(queue)
+        assert batches.index(["short"]) == 1  # after the batch of the sentence that came first
 
     asyncio.run(scenario())

@@ -181,6 +181,24 @@ def test_models_without_attention_or_choices_show_what_they_have(browser: Browse
     assert {path for path, _ in server.requests} == {"/v1/translate"}
 
 
+def test_words_that_offer_nothing_are_no_buttons(browser: Browser, server: StandIn) -> None:
+    open_page(browser, server, text="The dog.", model="int8")
+    assert value(browser, "document.querySelectorAll('[data-word][role]').length") == 0
+    assert "Enter" not in value(browser, "document.querySelector('.words').getAttribute('aria-label')")
+
+
+def test_text_typed_before_the_models_arrive_is_kept_and_translated(browser: Browser, server: StandIn) -> None:
+    server.models_arrive.clear()
+    browser.get("about:blank")
+    browser.get(f"{server.url}#{urlencode({'text': 'The house.'})}")
+    wait(browser, "return document.activeElement?.id === 'text'")
+    press(browser, *"The dog.")
+    server.models_arrive.set()
+    wait(browser, f"{SHOWN}.length === 1")
+    assert value(browser, "document.querySelector('#text').value") == "The dog."
+    assert [body["text"] for body in server.translated()] == ["The dog."]
+
+
 def test_an_address_restores_text_and_models(browser: Browser, server: StandIn) -> None:
     open_page(browser, server)
     press(browser, *"the little dog & cat #1?")

@@ -2,6 +2,7 @@
 
 import signal
 from multiprocessing import Pipe
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.features.serving import process, worker
+from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Failure, ModelSource
 
 
@@ -36,3 +38,11 @@ def test_whatever_fails_is_told_in_one_line(
     ours, theirs = Pipe()
     process._run(theirs, ModelSource("tiny", Config(), ""))
     assert ours.recv() == Failure(message)
+
+
+def test_a_link_is_followed_once_so_that_all_processes_have_the_same_model(tmp_path: Path) -> None:
+    (tmp_path / "model-1").mkdir()
+    (tmp_path / "model").symlink_to("model-1")
+    processes = process.ModelProcesses(ModelSource("tiny", Config(), str(tmp_path / "model")), Metrics())
+    (tmp_path / "model").unlink()
+    assert processes.source.folder == str((tmp_path / "model-1").resolve())

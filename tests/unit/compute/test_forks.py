@@ -72,19 +72,20 @@ def test_closing_the_iterator_kills_the_copies() -> None:
     assert not active_children()
 
 
-def test_copies_do_not_outlive_the_process() -> None:
-    code = r"""
+@pytest.mark.parametrize(("seconds", "tasks"), [(0.05, 20), (300, 2)], ids=["between tasks", "in a task"])
+def test_copies_do_not_outlive_the_process(seconds: float, tasks: int) -> None:
+    code = rf"""
 import os, time
 from nmt.compute.forks import run_tasks_in_forks
 def work(task):
-    os.write(1, f"{os.getpid()}\n".encode())
-    time.sleep(0.05)
+    os.write(1, f"{{os.getpid()}}\n".encode())
+    time.sleep({seconds})
     return task
 list(run_tasks_in_forks(work, range(100_000), 2))
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
-        copies = {int(process.stdout.readline()) for _ in range(20)}
+        copies = {int(process.stdout.readline()) for _ in range(tasks)}
         process.kill()
     assert len(copies) == 2
     deadline = time.monotonic() + 20

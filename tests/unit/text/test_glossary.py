@@ -1,11 +1,13 @@
 """Terms are found in lines as whole words."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from nmt.errors import UserError
-from nmt.text.glossary import Glossary
+from nmt.text import glossary
+from nmt.text.glossary import WORD, Glossary
 
 TERMS = {"machine": "Maschine", "machine learning": "maschinelles Lernen", "US": "USA", "don't": "nicht", "C++": "C++"}
 
@@ -56,3 +58,42 @@ def test_lines_that_are_no_terms_are_named(tmp_path: Path, content: str, message
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(UserError, match=r"decoding\.terms=nowhere does not exist"):
         Glossary.read("nowhere")
+
+
+def same_word(term: str, word: str) -> bool:
+    return term == word or (term.islower() and term == word.lower())
+
+
+def longest_terms(terms: dict[str, str], line: str) -> tuple[str, ...]:
+    """Find terms plainly: at each word, try all terms, the longest first."""
+    words, found, place = WORD.findall(line), [], 0
+    by_length = sorted(
+        ((WORD.findall(source), target) for source, target in terms.items()), key=lambda each: -len(each[0])
+    )
+    while place < len(words):
+        for term, target in by_length:
+            here = words[place : place + len(term)]
+            if len(here) == len(term) and all(map(same_word, term, here)):
+                found.append(target)
+                place += len(term) - 1
+                break
+        place += 1
+    return tuple(dict.fromkeys(found))
+
+
+def test_terms_with_common_beginnings_are_found_as_by_trying_all_of_them() -> None:
+    random = Random(3)
+    for _ in range(300):
+        # no two terms differ in case only, of which either may be taken
+        sources = {" ".join(random.choices(["a", "b", "C", "#"], k=random.randint(1, 5))) for _ in range(20)}
+        terms = {source: f"{number}" for number, source in enumerate(sorted(sources))}
+        line = " ".join(random.choices(["a", "A", "b", "B", "c", "C", "#"], k=30))
+        assert Glossary(terms).find(line) == longest_terms(terms, line)
+
+
+def test_words_are_compared_a_limited_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared, following = [], glossary._following
+    monkeypatch.setattr(glossary, "_following", lambda node, word: compared.append(word) or following(node, word))
+    terms = {"#" * length + "x": "y" for length in range(20)}
+    Glossary(terms).find("#" * 600)
+    assert len(compared) <= 600 * 21  # not also for each of the terms

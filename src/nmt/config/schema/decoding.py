@@ -4,12 +4,15 @@ from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
 from nmt.config.checks import (
+    MAY_NAME_A_FOLDER,
+    NAMES_A_FILE,
     NOT_OF_THE_SEARCH,
     ONLY_TORCH,
     check_at_least,
     check_between,
     check_choice,
     check_plain_name,
+    marked,
 )
 from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
@@ -60,6 +63,16 @@ class DecodingConfig:
         """The same settings without those that only engine=torch offers."""
         usual = type(self)()
         return replace(self, **{each.name: getattr(usual, each.name) for each in self._only_torch})
+
+    @property
+    def naming_no_file(self) -> "DecodingConfig":
+        """The same settings without those that name files: a model from a stranger must not choose what is read."""
+        usual = type(self)()
+        named = (*marked(self, NAMES_A_FILE), *marked(self, MAY_NAME_A_FOLDER))
+        try:
+            return replace(self, **{name: getattr(usual, name) for name in named})
+        except ConfigError:  # the strategy needs the file
+            return replace(usual, beam=self.beam, alpha=self.alpha, extra_length=self.extra_length)
 
     @property
     def _only_torch(self) -> list[Field[Any]]:

@@ -1,7 +1,8 @@
 """The settings of COMET."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from nmt.config.checks import MAY_NAME_A_FOLDER
 from nmt.errors import ConfigError
 
 
@@ -18,7 +19,7 @@ class CometEvaluation:
 class CometDecoding:
     """The model of COMET by which minimum Bayes risk chooses translations."""
 
-    comet: str = ""
+    comet: str = field(default="", metadata=MAY_NAME_A_FOLDER)
     """Model of COMET for `utility=comet`: a folder, or a name such as Unbabel/wmt22-comet-da in the cache of Hugging
     Face. It needs the package unbabel-comet."""
 

@@ -1,6 +1,6 @@
 """Export a checkpoint; keep the export only if it translates as the model does."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice, repeat
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +9,7 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 
 from nmt import __version__
-from nmt.config.saved import from_yaml
+from nmt.config.saved import from_yaml, without_folders
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.filter_counts import FilterCount, filter_counts
 from nmt.data.manifest import read_manifest
@@ -47,7 +47,8 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
     `precision` is the one in which the model itself translates on this CPU, for the comparison of speed.
     """
     exporter = EXPORTERS[config.of(ExportConfig).target]
-    checkpoint = load(resolve(config.run_folder, config.checkpoint))
+    loaded = load(resolve(config.run_folder, config.checkpoint))
+    checkpoint = replace(loaded, config_text=without_folders(loaded.config_text))
     sample = _read_sample(config)
     tokenizer_of_bleu = bleu_tokenizer(config.data.target_lang, config.evaluation.bleu_tokenizer)
     bleu = make_bleu(tokenizer_of_bleu) if sample.references else None

@@ -41,6 +41,7 @@ def _read_record(folder: Path) -> ExportRecord:
     record = read_export_record(folder)
     if record.target != "ctranslate2":
         raise UserError(f"{folder} is an export for {record.target}: this needs one for ctranslate2, or the run itself")
+    record.verify(folder)
     return record
 
 
@@ -48,4 +49,4 @@ def _search_of_export(folder: Path) -> DecodingConfig:
     settings = folder / SETTINGS
     if not settings.is_file():  # exports of older versions have none
         return DecodingConfig()
-    return from_yaml(settings.read_text(encoding="utf-8")).decoding.for_any_engine
+    return from_yaml(settings.read_text(encoding="utf-8")).decoding.naming_no_file.for_any_engine

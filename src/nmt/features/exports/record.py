@@ -1,15 +1,17 @@
 """export.json: what an export says about itself to the programs that use it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
 from typing import Any, Self
 
 from nmt.errors import UserError
 from nmt.runs.checkpoint_record import CheckpointRecord
-from nmt.storage.files import is_plain_name, read_json, write_json
+from nmt.storage.files import checksums, is_plain_name, read_json, write_json
 
 EXPORT_RECORD = "export.json"
+FOR_PEOPLE = ".md"
+"""The suffix of files that no program reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +72,34 @@ class ExportRecord:
     """The model that the run began from; None if it began with random weights."""
     files: tuple[str, ...] = ()
     """Names of the other files of the export."""
+    sha256: Mapping[str, str] = field(default_factory=dict)
+    """Their checksums, but for those of text for people, which may be edited; none in exports of older versions."""
 
     def paths(self, folder: Path) -> list[Path]:
         """Return the files of the export in `folder`, export.json included."""
         return [folder / name for name in sorted({EXPORT_RECORD, *self.files})]
 
     def write(self, folder: Path) -> None:
-        """Write export.json into a folder, with the names of the files that are in it."""
-        listed = replace(self, files=tuple(sorted(file.name for file in folder.iterdir())))
+        """Write export.json into a folder: the names and checksums of its files, and no path of this machine."""
+        files = sorted(folder.iterdir())
+        sealed = [file for file in files if file.suffix != FOR_PEOPLE]
+        listed = replace(
+            self,
+            files=tuple(file.name for file in files),
+            sha256=dict(zip((file.name for file in sealed), checksums(sealed), strict=True)),
+            checkpoint=_without_folder(self.checkpoint),
+            origin=self.origin and _without_folder(self.origin),
+        )
         write_json(folder / EXPORT_RECORD, listed.to_json())
+
+    def verify(self, folder: Path) -> None:
+        """Refuse an export whose files are not those that were written."""
+        paths = [folder / name for name in self.sha256]
+        if missing := [path for path in paths if not path.is_file()]:
+            raise UserError(f"{missing[0]} is missing: copy the export again, or run `make export` again")
+        for path, found in zip(paths, checksums(paths), strict=True):
+            if found != self.sha256[path.name]:
+                raise UserError(f"{path} is damaged or was changed: copy the export again, or run `make export` again")
 
     def to_json(self) -> dict[str, object]:
         """Return the content of export.json."""
@@ -92,14 +113,15 @@ class ExportRecord:
             "verified": self.verified.to_json(),
             "origin": None if self.origin is None else self.origin.to_json(),
             "files": list(self.files),
+            "sha256": dict(self.sha256),
         }
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Read the content of export.json; raise KeyError, TypeError or ValueError if it is damaged."""
         source, target = content["languages"]
-        files = tuple(content.get("files", ()))
-        if not all(isinstance(name, str) and is_plain_name(name) for name in files):
+        files, sha256 = tuple(content.get("files", ())), dict(content.get("sha256", {}))
+        if not all(isinstance(name, str) and is_plain_name(name) for name in (*files, *sha256)):
             raise ValueError("a name leads out of the folder")
         return cls(
             nmt=str(content.get("nmt", "")),
@@ -111,7 +133,13 @@ class ExportRecord:
             verified=VerificationRecord.from_json(content.get("verified", {})),
             origin=CheckpointRecord.from_json(content["origin"]) if content.get("origin") else None,
             files=files,
+            sha256=sha256,
         )
+
+
+def _without_folder(record: CheckpointRecord) -> CheckpointRecord:
+    """Return the record of a checkpoint without the folder that it is in, which may be private."""
+    return replace(record, path=PurePath(record.path).name)
 
 
 def read_export_record(folder: Path) -> ExportRecord:

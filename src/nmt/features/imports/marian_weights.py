@@ -86,7 +86,6 @@ class MarianWeights:
 
     def _vectors(self, model: ModelConfig, source: Vocabulary, target: Vocabulary) -> Iterator[tuple[str, Tensor]]:
         rows = {"source": source.rows, "target": target.rows, "projection": target.rows}
-        order = _ours(model.d_model)
         for use in MATRICES:
             matrix = self._matrix(use)
             if matrix.shape != (len(set(rows[use])), model.d_model):
@@ -94,6 +93,7 @@ class MarianWeights:
                     f"{self._folder}: the {use} vectors are {list(matrix.shape)}, but config.json and the vocabulary "
                     f"say {[len(set(rows[use])), model.d_model]}: fetch all files again"
                 )
+            order = _ours(model.d_model)  # only now: config.json may claim any size
             if not model.tie_embeddings or use == "source":
                 name = "shared" if model.tie_embeddings else use
                 yield f"vectors.{name}", matrix[rows[use]][:, order].contiguous()

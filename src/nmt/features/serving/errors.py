@@ -5,6 +5,9 @@ import sys
 import traceback
 from collections.abc import Mapping
 
+RESTART_SECONDS = 5
+"""Seconds that clients are asked to wait while the process of a model is replaced."""
+
 
 class RequestError(Exception):
     """A request that is refused, with the status and the one line that the client gets."""
@@ -12,6 +15,15 @@ class RequestError(Exception):
     def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.status, self.message, self.headers = status, message, dict(headers or {})
+
+
+class LostError(Exception):
+    """The process of a model has ended, or has no answer in time, so a batch has no answers."""
+
+
+def unavailable() -> RequestError:
+    """Return the error for clients whose model has no process at the moment."""
+    return RequestError(503, "the model is being restarted: try again", {"Retry-After": str(RESTART_SECONDS)})
 
 
 def report_error(error: BaseException) -> None:

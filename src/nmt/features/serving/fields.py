@@ -55,6 +55,19 @@ def text(values: Mapping[str, Any], name: str, default: str | None = None) -> st
     return _checked(name, value)
 
 
+def filled_text(values: Mapping[str, Any], name: str) -> str:
+    """Return a field of text that may not be empty."""
+    value = text(values, name)
+    if not value:
+        raise missing(name)
+    return value
+
+
+def missing(name: str) -> RequestError:
+    """Return the error for a field that is missing, in LibreTranslate's words."""
+    return RequestError(400, f"Invalid request: missing {name} parameter")
+
+
 def texts(values: Mapping[str, Any], name: str) -> tuple[list[str], bool]:
     """Return a field that holds a text or a list of texts, and whether it was a list."""
     value = values.get(name)
@@ -100,7 +113,7 @@ def pairs(values: Mapping[str, Any], name: str, most: int) -> list[tuple[str, st
 
 def _checked(name: str, value: object) -> str:
     if value is None:
-        raise RequestError(400, f"Invalid request: missing {name} parameter")  # LibreTranslate's words
+        raise missing(name)
     if not isinstance(value, str):
         raise RequestError(400, f"{name} must be text")
     if not is_utf8(value) or "\0" in value:

@@ -8,11 +8,14 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.features.serving.errors import RequestError, report_error
+from nmt.features.serving.hosts import accepted_hosts, is_accepted
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.settings import ServeConfig
 
 CLIENT_GONE = 499
 """The status that is counted for clients that did not wait for the answer."""
+CLOSE = {"Connection": "close"}
+"""The header after which a connection is closed: the rest of the request is not read."""
 HEADERS = {b"x-content-type-options": b"nosniff", b"cache-control": b"no-store"}
 """Headers of every answer, unless it has its own."""
 
@@ -32,6 +35,7 @@ class Guard:
     def __init__(self, app: ASGIApp, config: ServeConfig, metrics: Metrics, routes: frozenset[str]) -> None:
         """Count the given routes by their paths, and all others together."""
         self.app, self.config, self.metrics, self.routes = app, config, metrics, routes
+        self.hosts = accepted_hosts(config.hosts, config.host, keys=bool(config.key_file))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -59,6 +63,8 @@ class Guard:
 
     async def _answer(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         """Run the application; stop it if the client closes the connection."""
+        if not is_accepted(dict(scope["headers"]).get(b"host"), self.hosts):
+            raise RequestError(421, "this server has another name: serve.hosts lists those that it accepts", CLOSE)
         body = await self._read(scope, receive)
         work = asyncio.ensure_future(self.app(scope, _receive_once(body), answer))
         gone = asyncio.ensure_future(_wait_for_disconnect(receive))
@@ -74,9 +80,7 @@ class Guard:
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
         """Return the body; refuse one that is too large or comes too slowly."""
-        too_large = RequestError(
-            413, f"a request may have at most {self.config.max_bytes} bytes", {"Connection": "close"}
-        )
+        too_large = RequestError(413, f"a request may have at most {self.config.max_bytes} bytes", CLOSE)
         announced = dict(scope["headers"]).get(b"content-length", b"0")
         if not announced.isdigit() or len(announced) > 18 or int(announced) > self.config.max_bytes:
             raise too_large
@@ -88,7 +92,7 @@ class Guard:
                     if len(body) > self.config.max_bytes:
                         raise too_large
         except TimeoutError as error:
-            raise RequestError(408, "the request came too slowly", {"Connection": "close"}) from error
+            raise RequestError(408, "the request came too slowly", CLOSE) from error
         return bytes(body)
 
 

@@ -1,5 +1,6 @@
 """LibreTranslate's routes, with its fields and errors, so that its clients work unchanged."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -18,25 +19,37 @@ AUTO = "auto"
 UNDETECTED = 0.0
 """The confidence of a language that was assumed, because all models read the same."""
 
+BYTES_PER_CHARACTER = 6
+"""Bytes of a character outside ASCII as most clients write it in JSON, such as \\u00e9."""
+ITS_CODES = {401: 400, 413: 400}
+"""The code of LibreTranslate by ours."""
+Answering = Callable[[Request], Awaitable[JSONResponse]]
+
 
 def routes(service: Service) -> list[Route]:
     """Return the routes."""
 
     async def translate(request: Request) -> JSONResponse:
         values = await fields.read_values(request)
-        texts, is_list = fields.texts(values, "q")
-        source, target = fields.text(values, "source"), fields.text(values, "target")
-        kind = fields.text(values, "format", "text")
+        texts, is_list = _texts(values)
+        source, target = (fields.filled_text(values, name) for name in ("source", "target"))
+        kind = fields.text(values, "format", "text") or "text"
         if kind not in ("text", "html"):
             raise RequestError(400, "the format is not supported: it is text or html")
         alternatives = fields.number(values, "alternatives", 0, range(MAX_NBEST))
         model = _choose_model(service, source, target)
         found = await service.translate(model, texts, Task(nbest=alternatives + 1), html=kind == "html")
-        return JSONResponse(_answer(service, found, source, alternatives, is_list=is_list))
+        return JSONResponse(_answer(model, found, source, alternatives, is_list=is_list))
 
     async def detect(request: Request) -> JSONResponse:
-        fields.texts(await fields.read_values(request), "q")
-        return JSONResponse([_detected(service)])
+        _texts(await fields.read_values(request))
+        sources = {model.facts.source for model in service.models}
+        if len(sources) > 1:
+            raise RequestError(501, "this server does not detect languages: name the source language")
+        return JSONResponse([_detected(*sources)])
+
+    async def suggest(_: Request) -> JSONResponse:
+        raise RequestError(403, "Suggestions are disabled on this server.")  # LibreTranslate's words
 
     async def languages(_: Request) -> JSONResponse:
         return JSONResponse(_languages(service))
@@ -50,17 +63,40 @@ def routes(service: Service) -> list[Route]:
         return JSONResponse(_settings(service))
 
     return [
-        Route("/translate", translate, methods=["POST"]),
-        Route("/detect", detect, methods=["POST"]),
-        Route("/languages", languages),
+        Route("/translate", _with_its_codes(translate), methods=["POST"]),
+        Route("/detect", _with_its_codes(detect), methods=["POST"]),
+        Route("/suggest", suggest, methods=["POST"]),
+        Route("/languages", languages, methods=["GET", "POST"]),  # the client of argostranslate posts
         Route("/health", health),
         Route("/frontend/settings", settings),
     ]
 
 
+def _with_its_codes(answer: Answering) -> Answering:
+    """Refuse with the codes that LibreTranslate uses."""
+
+    async def answered(request: Request) -> JSONResponse:
+        try:
+            return await answer(request)
+        except RequestError as error:
+            raise RequestError(ITS_CODES.get(error.status, error.status), error.message, error.headers) from error
+
+    return answered
+
+
+def _texts(values: Mapping[str, Any]) -> tuple[list[str], bool]:
+    """Return the texts, and whether they were a list; an empty one, which LibreTranslate takes as none, is refused."""
+    texts, is_list = fields.texts(values, "q")
+    if not texts or (texts == [""] and not is_list):
+        raise fields.missing("q")
+    return texts, is_list
+
+
 def _choose_model(service: Service, source: str, target: str) -> Model:
     """Return the first model of a pair of languages."""
     pairs = [(model.facts.source, model.facts.target) for model in service.models]
+    if source == AUTO and len({pair[0] for pair in pairs if pair[1] == target}) > 1:
+        raise RequestError(400, "this server does not detect languages: name the source language")
     for model, pair in zip(service.models, pairs, strict=True):
         if pair[1] == target and source in (AUTO, pair[0]):
             return model
@@ -69,15 +105,13 @@ def _choose_model(service: Service, source: str, target: str) -> Model:
     raise RequestError(400, "the target language is not available from the source language; GET /languages lists all")
 
 
-def _answer(
-    service: Service, found: list[TextAnswer], source: str, alternatives: int, *, is_list: bool
-) -> dict[str, Any]:
+def _answer(model: Model, found: list[TextAnswer], source: str, alternatives: int, *, is_list: bool) -> dict[str, Any]:
     translated, others = [each.text() for each in found], [_alternatives(each, alternatives) for each in found]
     answer: dict[str, Any] = {"translatedText": translated if is_list else translated[0]}
     if alternatives:
         answer["alternatives"] = others if is_list else others[0]
     if source == AUTO:
-        detected = _detected(service)
+        detected = _detected(model.facts.source)
         answer["detectedLanguage"] = [detected for _ in found] if is_list else detected
     return answer
 
@@ -88,11 +122,8 @@ def _alternatives(answer: TextAnswer, count: int) -> list[str]:
     return list(ranked)[1:]
 
 
-def _detected(service: Service) -> dict[str, Any]:
-    sources = {model.facts.source for model in service.models}
-    if len(sources) > 1:
-        raise RequestError(501, "this server does not detect languages: name the source language")
-    return {"confidence": UNDETECTED, "language": sources.pop()}
+def _detected(language: str) -> dict[str, Any]:
+    return {"confidence": UNDETECTED, "language": language}
 
 
 def _languages(service: Service) -> list[dict[str, Any]]:
@@ -112,7 +143,7 @@ def _settings(service: Service) -> dict[str, Any]:
     facts = service.models[0].facts
     return {
         "apiKeys": bool(service.config.key_file),
-        "charLimit": service.config.max_bytes,
+        "charLimit": service.config.max_bytes // BYTES_PER_CHARACTER,
         "filesTranslation": False,
         "frontendTimeout": 500,
         "keyRequired": bool(service.config.key_file),

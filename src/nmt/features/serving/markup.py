@@ -8,6 +8,10 @@ from nmt.features.serving.sentences import Span
 
 RAW = re.compile(r"<(script|style|textarea|pre|code)\b", re.IGNORECASE)
 """Elements whose content is not translated."""
+TAG = re.compile(r"""<(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
+"""A tag whose attributes may contain > in quotes."""
+MAX_TAG_CHARACTERS = 4_096
+"""The longest tag whose quotes are read; others end at the first >. So the time is bounded for quotes left open."""
 RAW_END = {name: re.compile(f"</{name}\\b", re.IGNORECASE) for name in ("script", "style", "textarea", "pre", "code")}
 
 
@@ -26,15 +30,23 @@ def _next_tag(html: str, position: int) -> Span:
     start = html.find("<", position)
     if start < 0:
         return Span(len(html), len(html))
-    end = html.find("-->" if html.startswith("<!--", start) else ">", start)
-    if end < 0:
+    end = _end_of_tag(html, start)
+    if end is None:
         return Span(len(html), len(html))
-    end += 3 if html.startswith("<!--", start) else 1
     raw = RAW.match(html, start)
     if raw:
         closing = RAW_END[raw[1].lower()].search(html, end)
         end = html.find(">", closing.start()) + 1 if closing else len(html)
     return Span(start, end or len(html))
+
+
+def _end_of_tag(html: str, start: int) -> int | None:
+    """Return where a tag or a comment ends; None if it is never closed."""
+    if not html.startswith("<!--", start) and (tag := TAG.match(html, start, start + MAX_TAG_CHARACTERS)):
+        return tag.end()
+    mark = "-->" if html.startswith("<!--", start) else ">"
+    end = html.find(mark, start)
+    return None if end < 0 else end + len(mark)
 
 
 def to_text(html: str) -> str:

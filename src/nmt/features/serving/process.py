@@ -8,16 +8,15 @@ from dataclasses import replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 from nmt.compute.cores import computing_threads
 from nmt.errors import UserError
-from nmt.features.serving.errors import RequestError, log
+from nmt.features.serving.errors import LostError, log, unavailable
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource
 from nmt.features.serving.settings import ServeConfig
 
-RESTART_SECONDS = 5
-"""Seconds that clients are asked to wait while the process of a model is replaced."""
 MAX_REASON = 500
 """The largest number of characters of an unexpected error that is shown; torch adds pages to some."""
 MAX_PAUSE_SECONDS = 30
@@ -26,10 +25,6 @@ MAX_PROCESSES = 4
 """The most processes of a model unless the settings say otherwise: each needs memory of its own."""
 POLL_SECONDS = 0.02
 """Seconds between two looks for a process that is free, while others are being replaced."""
-
-
-class LostError(Exception):
-    """The process has ended."""
 
 
 class ModelProcess:
@@ -76,14 +71,14 @@ class ModelProcess:
         asyncio.get_running_loop().add_reader(self._process.sentinel, self._replace)
 
     async def run(self, batch: Batch) -> list[Answer | Failure]:
-        """Return the answers for a batch; replace the process if it ends, or has no answer in time."""
+        """Return the answers for a batch; if the process ends, or has no answer in time, replace it: a LostError."""
         self.busy = True
         try:
             async with asyncio.timeout(self.source.config.of(ServeConfig).timeout):
                 reply = await self._exchange(batch)
         except (LostError, TimeoutError) as error:
             self._replace()
-            raise unavailable() from error
+            raise LostError from error
         finally:
             self.busy = False
         assert isinstance(reply, list)
@@ -136,7 +131,9 @@ class ModelProcesses:
         cores = runtime.threads or computing_threads()
         self._wanted = source.config.of(ServeConfig).processes or min(cores, MAX_PROCESSES)
         share = replace(runtime, threads=max(1, cores // self._wanted))
-        self.source = replace(source, config=replace(source.config, runtime=share))
+        # A link is followed once, so that all processes have the same model, also those that start later.
+        folder = str(Path(source.folder).resolve()) if source.folder else ""
+        self.source = replace(source, config=replace(source.config, runtime=share), folder=folder)
         self.metrics = metrics
         self.processes = [ModelProcess(self.source, metrics)]
 
@@ -164,23 +161,22 @@ class ModelProcesses:
             await asyncio.gather(*(process.start() for process in others))
 
     async def run(self, batch: Batch) -> list[Answer | Failure]:
-        """Return the answers for a batch; while processes are being replaced, the others take all batches."""
-        while ready := [process for process in self.processes if process.ready]:
-            for process in ready:
-                if not process.busy:
-                    return await process.run(batch)
-            await asyncio.sleep(POLL_SECONDS)
-        raise unavailable()
+        """Return the answers for a batch; while processes are being replaced, the others take all batches.
+
+        A batch waits for the first process that is ready, but not longer than its clients.
+        """
+        try:
+            async with asyncio.timeout(self.source.config.of(ServeConfig).timeout):
+                while not (free := [each for each in self.processes if each.ready and not each.busy]):
+                    await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError as error:
+            raise unavailable() from error
+        return await free[0].run(batch)
 
     def stop(self) -> None:
         """End the processes."""
         for process in self.processes:
             process.stop()
-
-
-def unavailable() -> RequestError:
-    """Return the error for clients whose model has no process at the moment."""
-    return RequestError(503, "the model is being restarted: try again", {"Retry-After": str(RESTART_SECONDS)})
 
 
 def _run(connection: Connection, source: ModelSource) -> None:

@@ -24,40 +24,69 @@ from nmt.features.serving.settings import ServeConfig
 
 MAX_HEADER_BYTES = 16_384
 """The largest head of a request."""
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+BACKLOG = 1024
+"""The most connections that wait to be accepted."""
 KEEP_ALIVE_SECONDS = 15
 """Seconds for which a connection stays open after an answer."""
 
 
 def serve(config: Config) -> None:
     """Load the models, and answer requests until SIGTERM or SIGINT; then finish the open ones."""
-    asyncio.run(_serve(config))
+    asyncio.run(_serve_until_signal(config))
+
+
+async def _serve_until_signal(config: Config) -> None:
+    """Serve; a signal while models are being loaded ends the server, because no request has come yet."""
+    loading, loop = asyncio.ensure_future(_serve(config)), asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, loading.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await loading
 
 
 async def _serve(config: Config) -> None:
     for name in ("uvicorn", "python_multipart", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # messages may quote requests; the guard reports errors
     metrics, keys = Metrics(), read_keys(config.of(ServeConfig).key_file)
-    listening = _listen(config.of(ServeConfig))
+    listening = _bind(config.of(ServeConfig))
     folders = config.of(ServeConfig).named_folders or [(config.name, "")]
     runners = [ModelProcesses(ModelSource(name, config, folder), metrics) for name, folder in folders]
     try:
         await asyncio.gather(*(runner.start() for runner in runners))
         models = [Model(each.source.name, config.of(ServeConfig), each, metrics) for each in runners]
         app = application(Service(config.of(ServeConfig), models, metrics), keys)
+        _listen(listening, config.of(ServeConfig))
         workers = [asyncio.ensure_future(model.batcher.work()) for model in models]
         print(f"serving {', '.join(model.name for model in models)} at {_address(listening)}", flush=True)
         await _Server(_uvicorn_config(app, config.of(ServeConfig))).serve(sockets=[listening])
         for worker in workers:
             worker.cancel()
     finally:
+        listening.close()
         for runner in runners:
             runner.stop()
 
 
-def _listen(config: ServeConfig) -> socket.socket:
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+def _bind(config: ServeConfig) -> socket.socket:
+    """Take the port, so that another program's is noticed before models are loaded."""
+    bound = socket.socket(socket.AF_INET6 if ":" in config.host else socket.AF_INET)
+    with _explaining_ports(config):
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((config.host, config.port))
+    return bound
+
+
+def _listen(bound: socket.socket, config: ServeConfig) -> None:
+    """Let clients connect, which a proxy takes as a sign that the server answers."""
+    with _explaining_ports(config):
+        bound.listen(BACKLOG)
+
+
+@contextlib.contextmanager
+def _explaining_ports(config: ServeConfig) -> Iterator[None]:
     try:
-        return socket.create_server((config.host, config.port), family=family, backlog=1024)
+        yield
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UserError(
@@ -73,7 +102,7 @@ def _address(listening: socket.socket) -> str:
 def _uvicorn_config(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=_protocol(config.read_timeout),
+        http=_protocol(config.read_timeout, config.connections),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -97,7 +126,7 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Finish on SIGTERM and SIGINT. uvicorn would then end the process by the same signal."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in SIGNALS:
             loop.add_signal_handler(number, self._finish, number)
         yield
 
@@ -109,17 +138,24 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _protocol(seconds: float) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol, but with limits for clients that send headers, or read answers, too slowly."""
+def _protocol(seconds: float, connections: int) -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol, but with limits for clients that send headers, or read answers, too slowly.
+
+    A connection more than there may be takes the place of the one that has waited longest for a request.
+    """
 
     class TimedProtocol(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(transport)
             self.head_limit: asyncio.TimerHandle | None = None
             self.read_limit: asyncio.TimerHandle | None = None
+            self.replaced, self.heard = False, self.loop.time()
             self._limit_head()
+            if len(self.connections) >= connections:
+                self._replace_idle()
 
         def data_received(self, data: bytes) -> None:
+            self.heard = self.loop.time()
             if self._waits_for_head():
                 self._limit_head()
             super().data_received(data)
@@ -145,6 +181,16 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
         def timeout_keep_alive_handler(self) -> None:
             super().timeout_keep_alive_handler()
             self.loop.call_later(seconds, self.transport.abort)  # in case the client does not read the last answer
+
+        def _replace_idle(self) -> None:
+            idle = [each for each in self.connections if each is not self and each.is_idle()]
+            if idle:
+                oldest = min(idle, key=lambda each: each.heard)
+                oldest.replaced = True  # it leaves `connections` only when the loop comes to it
+                oldest.transport.abort()
+
+        def is_idle(self) -> bool:
+            return self._waits_for_head() and not self.replaced
 
         def _waits_for_head(self) -> bool:
             return self.cycle is None or self.cycle.response_complete

@@ -9,15 +9,17 @@ from nmt.decoding.detail import all_details
 from nmt.decoding.request import Request
 from nmt.features.serving import markup
 from nmt.features.serving.batcher import Batcher
-from nmt.features.serving.errors import RequestError
+from nmt.features.serving.cost import cost_of
+from nmt.features.serving.errors import RequestError, unavailable
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, Task
-from nmt.features.serving.sentences import Span, join, sentences
+from nmt.features.serving.sentences import Span, join
 from nmt.features.serving.settings import ServeConfig
-from nmt.text.glossary import Glossary
+from nmt.features.serving.splitting import Terms, requests_for, split
 
-Terms = Sequence[tuple[str, str]]
-"""Terms of the source language, each with the one that must translate it."""
+MAX_QUICK_CHARACTERS = 10_000
+"""The longest texts without terms that are split immediately; others are split in a thread, so that nobody waits. Each
+term makes the text count once more."""
 
 
 class Runner(Protocol):
@@ -66,7 +68,7 @@ class Model:
     """A model with its queue."""
 
     def __init__(self, name: str, config: ServeConfig, runner: Runner, metrics: Metrics) -> None:
-        self.name, self.runner, self.metrics = name, runner, metrics
+        self.name, self.config, self.runner, self.metrics = name, config, runner, metrics
         self.batcher = Batcher(name, config, runner.run, metrics, runner.parallel)
 
     @property
@@ -75,7 +77,18 @@ class Model:
         return self.runner.facts
 
     async def ask(self, task: Task, requests: Sequence[Request]) -> list[Answer]:
-        """Return an answer per sentence; if the caller is cancelled, the sentences leave the queue."""
+        """Return an answer per sentence; if the caller is cancelled, the sentences leave the queue.
+
+        What already waits when the last process of the model ends goes on waiting; what comes later is refused.
+        """
+        if (cost := cost_of(task, requests)) > self.config.cost_limit:
+            raise RequestError(
+                413,
+                f"the request costs {cost}, more than {self.config.cost_limit} (characters times hypotheses, and "
+                "details of words): send less text, or ask for fewer candidates, a smaller beam or no details",
+            )
+        if not self.runner.ready:
+            raise unavailable()
         answers = self.batcher.add(task, requests)
         self.metrics.sentences.labels(self.name).inc(len(requests))
         self.metrics.characters.labels(self.name).inc(sum(len(each.text) for each in requests))
@@ -114,21 +127,19 @@ class Service:
         for name in sorted(task.options):
             _check_offered(model, all_details()[name].refusal, asked=True, offered=name in model.facts.options)
         _check_offered(model, "cannot require terms", asked=bool(terms), offered=model.facts.terms)
-        split = [_html_sentences(text) if html else list(sentences(text)) for text in texts]
-        self._check_sentences(sum(map(len, split)))
-        requests, glossary = [], Glossary(dict(terms))
-        for index, (text, spans) in enumerate(zip(texts, split, strict=True)):
-            if beginnings and beginnings[index] and len(spans) > 1:
-                raise RequestError(400, "beginnings: only texts of a single sentence can have one")
-            for span in spans:
-                sentence = text[span.start : span.end]
-                sentence = markup.to_text(sentence) if html else sentence
-                beginning = beginnings[index] if beginnings else ""
-                requests.append(Request(sentence, beginning, glossary.find(sentence)))
+        self._check_sentences(len(texts))
+
+        def prepare() -> tuple[list[list[Span]], list[Request]]:
+            spans = split(texts, html=html)
+            self._check_sentences(sum(max(1, len(each)) for each in spans))
+            return spans, requests_for(texts, spans, beginnings, terms, html=html)
+
+        quick = sum(map(len, texts)) * (1 + len(terms)) <= MAX_QUICK_CHARACTERS
+        spans, requests = prepare() if quick else await asyncio.to_thread(prepare)
         answers = iter(await model.ask(task, requests))
         return [
-            TextAnswer(text, [SentenceAnswer(span, next(answers)["candidates"]) for span in spans], html)
-            for text, spans in zip(texts, split, strict=True)
+            TextAnswer(text, [SentenceAnswer(span, next(answers)["candidates"]) for span in places], html)
+            for text, places in zip(texts, spans, strict=True)
         ]
 
     async def choices(self, model: Model, sentence: str, beginning: str, count: int) -> list[Answer]:
@@ -140,17 +151,13 @@ class Service:
 
     def _check_sentences(self, count: int) -> None:
         if count > self.config.max_sentences:
-            raise RequestError(413, f"{count} sentences are more than the {self.config.max_sentences} of a request")
+            raise RequestError(
+                413,
+                f"{count} sentences are more than the {self.config.max_sentences} of a request; "
+                "a text without any counts as one",
+            )
 
 
 def _check_offered(model: Model, refusal: str, *, asked: bool, offered: bool) -> None:
     if asked and not offered:
         raise RequestError(400, f"model {model.name} {refusal} with engine={model.facts.engine}; ask another model")
-
-
-def _html_sentences(html: str) -> list[Span]:
-    found = []
-    for span in markup.texts_between_tags(html):
-        inside = sentences(html[span.start : span.end])
-        found += [Span(span.start + each.start, span.start + each.end) for each in inside]
-    return found

@@ -3,8 +3,11 @@
 import re
 from dataclasses import dataclass, field
 
-from nmt.config.checks import check_between, check_plain_name
+from nmt.config.checks import check_at_least, check_between, check_plain_name
 from nmt.errors import ConfigError
+
+COST_PER_BYTE = 5
+"""A text of the largest size, translated as usual, costs about four per byte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +28,17 @@ class ServeConfig:
     origins: list[str] = field(default_factory=list)
     """Origins of web pages, such as https://example.org, that may use the server from a browser, besides the server's
     own page (CORS); [*] is every page."""
+    hosts: list[str] = field(default_factory=list)
+    """Names by which clients may call the server, besides addresses and localhost; [*] is any name. Empty is any name
+    too, unless the server listens on this machine only and asks for no key: see docs/serving.md."""
     max_bytes: int = 200_000
     """Largest request in bytes."""
     max_sentences: int = 500
     """Most sentences in a request."""
-    queue: int = 500
+    max_cost: int = 0
+    """Largest cost of a request: its characters times the hypotheses per sentence, and the characters of the details
+    that it asks for; 0 is five for each byte of max_bytes."""
+    queue: int = 2_000
     """Most sentences that wait for a model. Requests that find no room are refused with 429."""
     batch: int = 64
     """Most sentences that are translated together."""
@@ -49,6 +58,7 @@ class ServeConfig:
         check_between("serve.port", self.port, 0, 65_535)
         check_between("serve.processes", self.processes, 0, 64)
         check_between("serve.max_bytes", self.max_bytes, 1, 100_000_000)
+        check_at_least("serve.max_cost", self.max_cost, 0)
         for name in ("max_sentences", "queue", "batch", "connections"):
             check_between(f"serve.{name}", getattr(self, name), 1, 1_000_000)
         for name in ("timeout", "read_timeout", "drain"):
@@ -70,6 +80,11 @@ class ServeConfig:
             check_plain_name("serve.models", name)
             if names.count(name) > 1:
                 raise ConfigError(f"serve.models has two models with the name {name}: give them names, as NAME:FOLDER")
+
+    @property
+    def cost_limit(self) -> int:
+        """The largest cost of a request."""
+        return self.max_cost or COST_PER_BYTE * self.max_bytes
 
     @property
     def named_folders(self) -> list[tuple[str, str]]:

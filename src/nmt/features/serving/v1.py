@@ -10,9 +10,13 @@ from nmt.decoding.detail import all_details
 from nmt.features.serving import fields
 from nmt.features.serving.errors import RequestError
 from nmt.features.serving.requests import Task
+from nmt.features.serving.sentences import MAX_CHARACTERS
 from nmt.features.serving.service import Model, SentenceAnswer, Service, TextAnswer
+from nmt.text.glossary import words_of
 
 MAX_NBEST, MAX_BEAM, MAX_CHOICES, MAX_TERMS = 10, 16, 50, 100
+MAX_TERM_WORDS = 20
+"""The longest term: the time to find terms grows with their length."""
 MAX_BEGINNING = 2_000
 """The largest number of characters with which a translation can be asked to begin."""
 
@@ -35,13 +39,15 @@ def routes(service: Service) -> list[Route]:
             texts,
             Task(nbest, beam, fields.flag(values, "details"), frozenset(options)),
             beginnings=_beginnings(values, len(texts)),
-            terms=fields.pairs(values, "terms", MAX_TERMS),
+            terms=_terms(values),
         )
         return JSONResponse({"model": model.name, "translations": [_translation(each) for each in found]})
 
     async def choices(request: Request) -> JSONResponse:
         values = await fields.read_json(request)
         sentence, beginning = fields.text(values, "text"), fields.text(values, "beginning", "")
+        if len(sentence) > MAX_CHARACTERS:
+            raise RequestError(413, f"text may have at most {MAX_CHARACTERS} characters: send one sentence")
         _check_beginning("beginning", beginning)
         count = fields.number(values, "count", 8, range(1, MAX_CHOICES + 1))
         return JSONResponse({"choices": await service.choices(_model(service, values), sentence, beginning, count)})
@@ -80,6 +86,13 @@ def _beginnings(values: dict[str, Any], texts: int) -> list[str] | None:
         raise RequestError(400, "beginnings must have one text for each text, which may be empty")
     for each in found:
         _check_beginning("beginnings", each)
+    return found
+
+
+def _terms(values: dict[str, Any]) -> list[tuple[str, str]]:
+    found = fields.pairs(values, "terms", MAX_TERMS)
+    if any(len(words_of(term)) > MAX_TERM_WORDS for pair in found for term in pair):
+        raise RequestError(413, f"terms may have at most {MAX_TERM_WORDS} words, and each sign counts as one")
     return found
 
 

@@ -4,6 +4,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from nmt.compute.machine import prepare_machine
+from nmt.decoding.attention import attention_bytes
 from nmt.decoding.detail import all_details
 from nmt.decoding.load_engine import load, load_engine
 from nmt.decoding.loaded_model import LoadedModel
@@ -11,9 +12,12 @@ from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.decoding.translation import Candidate, Translation
 from nmt.decoding.word_details import spell, word_attention, words_of
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError, LimitError, UserError
 from nmt.features.serving.errors import report_error
 from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource, Task
+
+MAX_ATTENTION_BYTES = 1 << 28
+"""The most memory that the attention of a sentence may need in a process."""
 
 
 def answer_batches(connection: Connection, model: LoadedModel) -> None:
@@ -59,6 +63,8 @@ def answer(model: LoadedModel, batch: Batch) -> list[Answer | Failure]:
 
 def _failure(error: Exception, request: Request) -> Failure:
     """Explain why a sentence has no answer."""
+    if isinstance(error, LimitError):
+        return Failure(str(error), 413)
     if isinstance(error, UserError):
         wrong = isinstance(error, ConfigError) or request.terms or request.beginning
         return Failure(str(error), 400 if wrong else 500)
@@ -69,20 +75,38 @@ def _failure(error: Exception, request: Request) -> Failure:
 def _answers(model: LoadedModel, batch: Batch) -> list[Answer]:
     if batch.task.choices:
         return [_choices(model, request, batch.task.choices) for request in batch.requests]
+    if batch.task.details or batch.task.options:
+        for request in batch.requests:
+            _check_attention(model, request)
     pairs = zip(batch.requests, _translate(model, batch), strict=True)
     return [_translated(model, batch.task, request.text, translation) for request, translation in pairs]
 
 
 def _translate(model: LoadedModel, batch: Batch) -> list[Translation]:
-    task = batch.task
-    beam = task.beam or max(model.engine.config.beam, task.nbest)
+    task, usual = batch.task, model.engine.config
+    beam = task.beam or max(usual.beam, task.nbest)
     return model.translate(
         batch.requests,
         nbest=task.nbest,
         beam=beam,
+        batch_tokens=max(1, usual.batch_tokens * usual.beam // max(beam, usual.beam)),  # as much memory as usual
         token_scores=task.details,
         **{all_details()[name].setting: True for name in task.options & _offered(model)},
     )
+
+
+def _check_attention(model: LoadedModel, request: Request) -> None:
+    """Refuse a sentence whose attention may need too much memory, before it is translated."""
+    engine = model.engine
+    if not isinstance(engine, TorchEngine):
+        return
+    source = len(engine.tokenizer.encode_source([request.text])[0]) + 1
+    target = min(source + len(request.beginning) + engine.config.extra_length, engine.max_target_tokens)
+    if attention_bytes(engine.models[0].config, source, target) > MAX_ATTENTION_BYTES:
+        raise LimitError(
+            f"a sentence of {source} word pieces is too long for details, whose attention may need at most "
+            f"{MAX_ATTENTION_BYTES >> 20} MiB: ask without details, or send shorter sentences"
+        )
 
 
 def _translated(model: LoadedModel, task: Task, source: str, translation: Translation) -> Answer:

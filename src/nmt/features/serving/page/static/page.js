@@ -162,9 +162,10 @@ const copy = (text, button) => async () => {
   setTimeout(() => { button.textContent = before; }, 1500);
 };
 
-const openAddress = () => {
+/** Show what the address contains; what was typed before the models arrived takes the place of its text. */
+const openAddress = (typed = "") => {
   const { text, model, second: compared } = readAddress();
-  field.value = text;
+  field.value = typed || text;
   first.value = named(model) ? model : (state.models.find((each) => each.default) ?? state.models[0]).name;
   showModels(compared);
   run(translate);
@@ -173,11 +174,11 @@ const openAddress = () => {
 const start = async () => {
   state.models = await api.models();
   first.replaceChildren(...state.models.map(({ name, source, target }) => optionOf(name, `${name} (${source} → ${target})`)));
-  openAddress();
+  openAddress(field.value);
 };
 
 const listen = () => {
-  field.addEventListener("input", () => run(translate, PAUSE_MILLISECONDS));
+  field.addEventListener("input", () => { if (state.models.length) run(translate, PAUSE_MILLISECONDS); });
   for (const select of [first, second]) {
     select.addEventListener("change", () => {
       showModels(second.value);
@@ -186,7 +187,7 @@ const listen = () => {
   }
   list.addEventListener("click", (event) => { if (getSelection().isCollapsed) actOn(event.target); });
   list.addEventListener("keydown", onKey);
-  addEventListener("hashchange", openAddress);
+  addEventListener("hashchange", () => { if (state.models.length) openAddress(); });
   for (const [name, text] of [["#copy", () => wholeText(state.rows, state.text)], ["#link", () => location.href]]) {
     find(name).addEventListener("click", copy(text, find(name)));
   }

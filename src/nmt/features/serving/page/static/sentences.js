@@ -18,8 +18,8 @@ const withWords = (words, text, make) => {
 };
 
 const wordOf = (cell, differs) => (text, index) => {
-  const opens = cell.model.choices ? { "aria-haspopup": "menu" } : {};
-  const word = element("span", { text, role: "button", tabindex: index ? "-1" : "0", ...opens });
+  const opens = cell.model.choices ? { role: "button", "aria-haspopup": "menu" } : {};
+  const word = element("span", { text, tabindex: index ? "-1" : "0", ...opens });
   word.dataset.word = index;
   word.dataset.doubt = doubt(shownIn(cell).words[index].probability);
   word.classList.toggle("differs", differs[index]);
@@ -30,7 +30,7 @@ const wordLine = (cell, other, number) => {
   const { model } = cell;
   const line = element("p", {
     className: "words", role: "toolbar", lang: model.target, dir: "auto",
-    "aria-label": `Words of sentence ${number}, ${model.name}: arrow keys move, Enter offers other words`,
+    "aria-label": `Words of sentence ${number}, ${model.name}: arrow keys move${model.choices ? ", Enter offers other words" : ""}`,
   });
   const words = wordsIn(shownIn(cell));
   const differs = other ? differences(words, wordsIn(shownIn(other))) : words.map(() => false);

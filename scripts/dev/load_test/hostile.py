@@ -1,0 +1,108 @@
+"""Clients that try to stop a server: each repeats one kind of attack until it is cancelled."""
+
+import asyncio
+import itertools
+import json
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from load_test import worst_cases
+
+HOST = "127.0.0.1"
+PAUSE_SECONDS = 0.05
+BYTE_SECONDS = 0.1
+"""Seconds between two bytes of a client that sends or reads slowly."""
+HEADERS = 100_000
+"""Headers of one request, far more than a server reads."""
+HEAD = b"POST /v1/translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n"
+Attack = Callable[[int], Awaitable[None]]
+
+
+async def repeat(attack: Attack, port: int) -> None:
+    """Repeat an attack. A server may close any connection, or accept none for a while."""
+    while True:
+        with suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
+            await attack(port)
+        await asyncio.sleep(PAUSE_SECONDS)
+
+
+def attacks() -> list[Attack]:
+    """Return all attacks, those by whole requests among them."""
+    bodies = [_asking(route, body) for _, route, body in worst_cases.requests()]
+    return [vanish, send_slowly, send_junk, send_half, send_wrong_length, send_headers, read_slowly, stay_idle, *bodies]
+
+
+async def vanish(port: int) -> None:
+    """Do not wait for the answer."""
+    body = json.dumps({"text": "A man is walking his dog."}).encode()
+    await _send(port, [HEAD % len(body) + body])
+
+
+async def send_slowly(port: int) -> None:
+    """Send a request byte by byte."""
+    await _send(port, (bytes([byte]) for byte in HEAD % 99 + b"{" * 50), BYTE_SECONDS)
+
+
+async def send_junk(port: int) -> None:
+    """Send what is no request, then a body that is no JSON."""
+    await _send(port, [os.urandom(500)])
+    await _send(port, [HEAD % 500 + os.urandom(500)])
+
+
+async def send_half(port: int) -> None:
+    """Send half of the body that was announced, and wait."""
+    await _send(port, [HEAD % 1000 + b"x" * 500, b""], 5)
+
+
+async def send_wrong_length(port: int) -> None:
+    """Announce less than is sent, a negative number, and none."""
+    await _send(port, [HEAD % 2 + b'{"text": "a"}' * 50])
+    await _send(port, [HEAD % -5 + b"{}"])
+    await _send(port, [(HEAD % 7).replace(b": 7", b": 1e9") + b"{}"])
+
+
+async def send_headers(port: int) -> None:
+    """Send very many headers."""
+    lines = (b"X-%d: y\r\n" % number for number in range(HEADERS))
+    parts = iter(lambda: b"".join(itertools.islice(lines, 1000)), b"")
+    await _send(port, itertools.chain([b"GET /languages HTTP/1.1\r\nHost: 127.0.0.1\r\n"], parts, [b"\r\n"]))
+
+
+async def read_slowly(port: int) -> None:
+    """Ask for a large answer and read it byte by byte."""
+    body = json.dumps({"text": "a dog\n" * 100, "details": True}).encode()
+    reader, writer = await asyncio.open_connection(HOST, port, limit=1)
+    try:
+        writer.write(HEAD % len(body) + body)
+        while await reader.read(1):
+            await asyncio.sleep(BYTE_SECONDS)
+    finally:
+        writer.close()
+
+
+async def stay_idle(port: int) -> None:
+    """Keep a connection open without a request."""
+    await _send(port, [b""], 20)
+
+
+def _asking(route: str, body: Mapping[str, Any]) -> Attack:
+    async def ask(port: int) -> None:
+        await worst_cases.ask(port, route, body)
+
+    return ask
+
+
+async def _send(port: int, parts: Iterator[bytes] | list[bytes], seconds: float = 0.0) -> None:
+    """Send parts of a request with pauses, and close the connection."""
+    _, writer = await asyncio.open_connection(HOST, port)
+    try:
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(seconds)
+            if writer.is_closing():
+                break
+    finally:
+        writer.close()

@@ -1,0 +1,151 @@
+"""Send one server the worst single requests that it accepts, and watch it meanwhile."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from shared import processes
+
+HOST = "127.0.0.1"
+MAX_SECONDS = 90
+"""Seconds after which an answer is no longer waited for."""
+WATCH_SECONDS = 0.05
+"""Seconds between two looks at the server."""
+SETTLE_SECONDS = 5
+"""Seconds in which the other processes of a model are usually there as well, after the first one."""
+MAX_IDLE = 1_100
+"""Connections that ask for nothing: more than a server accepts by default."""
+HEALTH = f"GET /health HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode()
+SENTENCE = 600
+"""Characters of the longest sentence that the server translates as a whole."""
+
+
+@dataclass
+class Watched:
+    """What was seen of a server while a request was answered."""
+
+    pause: float = 0.0
+    """The longest time that /health took, in seconds."""
+    memory: int = 0
+    """The largest resident memory of the server and of its models, in bytes."""
+    refused: int = 0
+    """The answers of /health other than 200."""
+
+
+def requests() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield the name, the route and the body of each request, the worst of its kind."""
+    words, marks = "a " * (SENTENCE // 2 - 1) + "a\n", "#" * SENTENCE + "\n"
+    everything = {"details": True, "nbest": 10, "beam": 16}
+    terms = [["#" * length + end, "y"] for length in range(20) for end in "abcde"]
+    yield "details of one long sentence", "/v1/translate", {"text": words, **everything}
+    yield "details of ten long sentences", "/v1/translate", {"text": words * 10, **everything}
+    yield "a wide beam for many sentences", "/v1/translate", {"text": words * 60, "beam": 16}
+    yield "empty texts", "/v1/translate", {"text": [""] * 45_000}
+    yield "next words of a long text", "/v1/choices", {"text": "a " * 90_000, "beginning": "a " * 999, "count": 50}
+    yield "terms that nearly match", "/v1/translate", {"text": marks * 250, "terms": terms}
+
+
+async def measure(port: int, pid: int) -> dict[str, Any]:
+    """Return what each request did to the server."""
+    found: dict[str, Any] = {}
+    found["idle connections"] = await _watched(port, pid, _stay_idle(port))
+    status, _ = await _exchange(port, b"GET /languages HTTP/1.1\r\nHost: attacker.example\r\nConnection: close\r\n\r\n")
+    found["a foreign host"] = {"status": status}
+    for name, route, body in requests():
+        await _until_ready(port)
+        found[name] = await _watched(port, pid, ask(port, route, body))
+    return found
+
+
+async def _until_ready(port: int) -> None:
+    """Wait until the processes that the last request has cost are there again."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(MAX_SECONDS):
+            while (await _exchange(port, HEALTH))[0] != 200:
+                await asyncio.sleep(WATCH_SECONDS)
+            await asyncio.sleep(SETTLE_SECONDS)
+
+
+async def _watched(port: int, pid: int, work: Any) -> dict[str, Any]:
+    watched, before = Watched(), _memory(pid)
+    watching = [asyncio.ensure_future(each) for each in (_watch_health(port, watched), _watch_memory(pid, watched))]
+    await asyncio.sleep(4 * WATCH_SECONDS)
+    began = time.monotonic()
+    try:
+        status, size = await asyncio.wait_for(work, MAX_SECONDS)
+    except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
+        status, size = type(error).__name__, 0
+    seconds = time.monotonic() - began
+    for each in watching:
+        each.cancel()
+    await asyncio.gather(*watching, return_exceptions=True)
+    return {
+        "status": status,
+        "bytes": size,
+        "seconds": round(seconds, 2),
+        "pause": round(watched.pause, 2),
+        "MiB more": max(0, watched.memory - before) >> 20,
+        "health refused": watched.refused,
+    }
+
+
+async def _watch_health(port: int, watched: Watched) -> None:
+    while True:
+        began = time.monotonic()
+        with suppress(OSError, asyncio.IncompleteReadError):
+            try:
+                status, _ = await _exchange(port, HEALTH)
+                watched.refused += status != 200
+            finally:
+                watched.pause = max(watched.pause, time.monotonic() - began)
+        await asyncio.sleep(WATCH_SECONDS)
+
+
+async def _watch_memory(pid: int, watched: Watched) -> None:
+    while True:
+        watched.memory = max(watched.memory, _memory(pid))
+        await asyncio.sleep(WATCH_SECONDS)
+
+
+def _memory(pid: int) -> int:
+    total = 0
+    for process in [pid, *processes.model_processes(pid)]:
+        with suppress(OSError):
+            total += processes.memory(process)
+    return total
+
+
+async def ask(port: int, route: str, body: Mapping[str, Any]) -> tuple[int, int]:
+    """Send a request on a connection of its own; return the status and the bytes of the answer."""
+    content = json.dumps(body).encode()
+    head = f"POST {route} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\nContent-Length: {len(content)}\r\n\r\n"
+    return await _exchange(port, head.encode() + content)
+
+
+async def _exchange(port: int, content: bytes) -> tuple[int, int]:
+    """Send bytes on a connection of their own; return the status and the bytes of the answer."""
+    reader, writer = await asyncio.open_connection(HOST, port)
+    try:
+        writer.write(content)
+        status = int((await reader.readuntil(b"\r\n")).split()[1])
+        size = 0
+        while part := await reader.read(1 << 16):
+            size += len(part)
+        return status, size
+    finally:
+        writer.close()
+
+
+async def _stay_idle(port: int) -> tuple[int, int]:
+    """Open connections without a request; return the status that an ordinary request then gets."""
+    opened = await asyncio.gather(*(asyncio.open_connection(HOST, port) for _ in range(MAX_IDLE)))
+    try:
+        await asyncio.sleep(1)
+        return await ask(port, "/v1/translate", {"text": "a"})
+    finally:
+        for _, writer in opened:
+            writer.close()

@@ -1,0 +1,31 @@
+"""What a request costs, computed before it waits for a model: the text to search, and the size of the answer."""
+
+from collections.abc import Sequence
+
+from nmt.decoding.request import Request
+from nmt.features.serving.requests import Task
+
+USUAL_HYPOTHESES = 4
+"""Hypotheses per sentence of a model whose own number is not known."""
+SENTENCE_CHARACTERS = 20
+"""Characters that each sentence counts in addition, because even an empty one needs some work."""
+CHOICE_CHARACTERS = 64
+"""Characters that each word counts that may come next: the search for it has several hypotheses of several pieces."""
+PAIR_CHARACTERS, WORD_CHARACTERS = 8, 50
+"""Characters of an answer for the attention of one word to another, and for a word with its probability."""
+
+
+def cost_of(task: Task, requests: Sequence[Request]) -> int:
+    """Return the cost of a request: characters times hypotheses, and the characters of details in the answer."""
+    return sum(_cost_of_sentence(task, request) for request in requests)
+
+
+def _cost_of_sentence(task: Task, request: Request) -> int:
+    characters = SENTENCE_CHARACTERS + len(request.text) + len(request.beginning)
+    if task.choices:
+        return characters + CHOICE_CHARACTERS * task.choices
+    cost = characters * (task.beam or max(USUAL_HYPOTHESES, task.nbest))
+    if task.details or task.options:
+        words = len(request.text.split())
+        cost += task.nbest * words * (PAIR_CHARACTERS * words + WORD_CHARACTERS)
+    return cost

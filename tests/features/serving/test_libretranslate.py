@@ -1,0 +1,113 @@
+"""LibreTranslate's API as its clients use it: the requests and answers that the project's own tests check, and more."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra serve")
+pytest.importorskip("prometheus_client", reason="needs the extra serve")
+pytest.importorskip("python_multipart", reason="needs the extra serve")
+
+import nmt
+from nmt.decoding.loaded_model import LoadedModel
+from nmt.features.serving.settings import ServeConfig
+from tests.features.serving.harness import Client, ThreadRunner, running
+from tests.unit.small_models import LINES
+from tests.unit.tiny_run import write_tiny_run
+
+CONFIG = ServeConfig(max_bytes=20_000, wait_ms=0, hosts=["test"])
+GOOD = {"q": LINES[0], "source": "en", "target": "de"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    return nmt.load(write_tiny_run(tmp_path_factory.mktemp("outputs") / "tiny"), device="cpu", precision="fp32")
+
+
+@pytest.fixture
+def client(model: LoadedModel) -> Iterator[Client]:
+    with running(Client({"tiny": ThreadRunner(model)}, CONFIG)) as found:
+        yield found
+
+
+def test_a_form_is_translated(client: Client) -> None:
+    response = client.post("/translate", data={**GOOD, "format": "text"})
+    assert response.status_code == 200
+    assert "translatedText" in response.json()
+
+
+def test_the_language_of_a_form_is_detected(client: Client) -> None:
+    response = client.post("/detect", data={"q": "Hello"})
+    assert response.status_code == 200
+    assert {"confidence", "language"} <= set(response.json()[0])
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_languages_have_codes_names_and_targets(client: Client, method: str) -> None:
+    response = client.request(method, "/languages")
+    assert response.status_code == 200
+    assert all({"code", "name", "targets"} <= set(each) for each in response.json())
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/detect"), ("GET", "/translate"), ("POST", "/health")])
+def test_other_methods_are_refused(client: Client, method: str, path: str) -> None:
+    assert client.request(method, path).status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/translate", "/detect"])
+def test_requests_without_fields_are_refused(client: Client, path: str) -> None:
+    response = client.post(path)
+    assert response.status_code == 400
+    assert response.json() == {"error": "Invalid request: missing q parameter"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"q": ""}, "missing q parameter"),
+        ({"q": []}, "missing q parameter"),
+        ({"source": ""}, "missing source parameter"),
+        ({"target": ""}, "missing target parameter"),
+        ({"target": None}, "missing target parameter"),
+        ({"source": "xx"}, "source language is not supported"),
+        ({"target": "xx"}, "target language is not available"),
+        ({"q": "A dog. " * 600}, "more than the 500"),
+    ],
+)  # fmt: skip
+def test_bad_fields_are_refused_with_400(client: Client, changes: dict[str, Any], error: str) -> None:
+    response = client.post("/translate", json={**GOOD, **changes})
+    assert response.status_code == 400
+    assert error in response.json()["error"]
+
+
+def test_an_empty_format_is_text(client: Client) -> None:
+    expected = client.post("/translate", json=GOOD).json()
+    assert client.post("/translate", json={**GOOD, "format": ""}).json() == expected
+
+
+def test_suggestions_are_disabled(client: Client) -> None:
+    response = client.post("/suggest", json={**GOOD, "s": "ein Hund"})
+    assert response.status_code == 403
+    assert "disabled" in response.json()["error"]
+    assert client.get("/frontend/settings").json()["suggestions"] is False
+
+
+@pytest.mark.parametrize("character", ["a", "é", "猫"])
+def test_texts_up_to_the_limit_of_characters_fit_as_clients_write_them(client: Client, character: str) -> None:
+    limit = client.get("/frontend/settings").json()["charLimit"]
+    content = json.dumps({**GOOD, "q": character * (limit - 50)})  # the other fields need some bytes, too
+    response = client.post("/translate", content=content, headers={"Content-Type": "application/json"})
+    assert response.status_code == 200, response.json()
+
+
+def test_a_source_language_must_be_named_if_models_read_several(model: LoadedModel) -> None:
+    with running(Client({"a": ThreadRunner(model), "b": ThreadRunner(model)}, CONFIG)) as client:
+        client.runners["a"].facts = replace(client.runners["a"].facts, source="fr")
+        refused = client.post("/translate", json={**GOOD, "source": "auto"})
+        assert refused.status_code == 400
+        assert "name the source language" in refused.json()["error"]
+        assert client.runners["a"].batches == []
+        assert client.post("/translate", json=GOOD).status_code == 200

@@ -1,0 +1,175 @@
+"""Requests that would need too much memory, time or space, and hosts that are not the server's."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra serve")
+pytest.importorskip("prometheus_client", reason="needs the extra serve")
+pytest.importorskip("python_multipart", reason="needs the extra serve")
+
+import nmt
+from nmt.decoding.attention import attention_bytes
+from nmt.decoding.loaded_model import LoadedModel
+from nmt.decoding.request import Request
+from nmt.decoding.torch_engine import TorchEngine
+from nmt.features.serving import worker
+from nmt.features.serving.cost import cost_of
+from nmt.features.serving.hosts import accepted_hosts, is_accepted
+from nmt.features.serving.markup import texts_between_tags
+from nmt.features.serving.requests import Batch, Task
+from nmt.features.serving.settings import ServeConfig
+from tests.features.serving.harness import Client, ThreadRunner, running
+from tests.unit.small_models import LINES
+from tests.unit.tiny_run import write_tiny_run
+
+CONFIG = ServeConfig(max_bytes=20_000, max_sentences=20, queue=30, wait_ms=0, timeout=20, hosts=["test"])
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    return nmt.load(write_tiny_run(tmp_path_factory.mktemp("outputs") / "tiny"), device="cpu", precision="fp32")
+
+
+@pytest.fixture
+def client(model: LoadedModel) -> Iterator[Client]:
+    with running(Client({"tiny": ThreadRunner(model)}, CONFIG)) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        ("/v1/translate", {"text": "a " * 299, "details": True, "nbest": 10}, "costs"),
+        ("/v1/translate", {"text": "dog " * 2000, "beam": 16}, "costs"),
+        ("/v1/translate", {"text": [""] * 21}, "more than the 20"),
+        ("/v1/translate", {"text": ["", "A dog."] * 10 + ["a"]}, "more than the 20"),
+        ("/v1/translate", {"text": "a", "terms": [["#" * 21, "x"]]}, "at most 20 words"),
+        ("/v1/translate", {"text": "a", "terms": [["x", "a " * 21]]}, "at most 20 words"),
+        ("/v1/choices", {"text": "a" * 601}, "at most 600"),
+    ],
+)  # fmt: skip
+def test_requests_that_are_too_large_are_refused_before_they_wait(
+    client: Client, path: str, body: dict[str, Any], words: str
+) -> None:
+    response = client.post(path, json=body)
+    assert response.status_code == 413
+    assert words in response.json()["error"]
+    assert client.runners["tiny"].batches == []
+
+
+def test_largest_text_is_translated_with_the_default_limits() -> None:
+    config = ServeConfig()
+    sentences = [Request("a" * (config.max_bytes // config.max_sentences))] * config.max_sentences
+    assert cost_of(Task(), sentences) <= config.cost_limit
+    assert cost_of(Task(nbest=10), sentences) > config.cost_limit
+
+
+def test_cost_of_details_grows_with_the_pairs_of_words() -> None:
+    short, long = (cost_of(Task(details=True), [Request("a " * words)]) for words in (100, 200))
+    assert long > 3 * short
+    assert cost_of(Task(details=True, nbest=10), [Request("a " * 100)]) > 9 * (short - cost_of(Task(), [Request("a")]))
+
+
+def test_bytes_of_attention_are_those_of_the_weights(model: LoadedModel) -> None:
+    found = model.attention(LINES[0], LINES[1])
+    assert isinstance(model.engine, TorchEngine)
+    config = model.engine.models[0].config
+    assert attention_bytes(config, len(found.source), len(found.target)) == 2 * 4 * found.size
+
+
+def test_a_sentence_whose_attention_is_too_large_is_refused_alone(
+    client: Client, model: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "MAX_ATTENTION_BYTES", 200_000)
+    short, long = LINES[1], " ".join(LINES * 2)
+    found = worker.answer(model, Batch(Task(details=True), [Request(short), Request(long)]))
+    assert isinstance(found[0], dict)
+    response = client.post("/v1/translate", json={"text": long, "details": True})
+    assert response.status_code == 413
+    assert "0 MiB" in response.json()["error"]
+    assert client.post("/v1/translate", json={"text": long}).status_code == 200
+
+
+def test_a_wide_beam_has_smaller_batches(model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(type(model), "translate", lambda _, lines, **options: asked.append(options) or [])
+    usual = model.engine.config
+    for beam in (None, 1, 4 * usual.beam):
+        worker._translate(model, Batch(Task(beam=beam), []))
+    assert [each["batch_tokens"] for each in asked] == [
+        usual.batch_tokens, usual.batch_tokens, usual.batch_tokens // 4
+    ]  # fmt: skip
+
+
+def test_what_waits_for_a_process_goes_on_waiting_and_what_comes_later_is_refused(client: Client) -> None:
+    runner = client.runners["tiny"]
+
+    async def crowd() -> list[httpx.Response]:
+        runner.held = asyncio.Event()
+        first = asyncio.ensure_future(client._request("POST", "/v1/translate", json={"text": LINES[1]}))
+        while not runner.batches:
+            await asyncio.sleep(0.001)
+        runner.ready = False
+        later = await client._request("POST", "/v1/translate", json={"text": LINES[1]})
+        runner.held.set()
+        return [await first, later]
+
+    first, later = client.run(crowd())
+    assert (first.status_code, later.status_code) == (200, 503)
+    assert later.headers["Retry-After"]
+
+
+LOOPBACK, ANYWHERE = "127.0.0.1", "0.0.0.0"
+
+
+@pytest.mark.parametrize(
+    ("host", "names", "address", "keys", "accepted"),
+    [
+        ("127.0.0.1:5000", [], LOOPBACK, False, True),
+        ("[::1]:5000", [], "::1", False, True),
+        ("LOCALHOST", [], LOOPBACK, False, True),
+        ("attacker.example", [], LOOPBACK, False, False),
+        ("127.0.0.1.attacker.example", [], LOOPBACK, False, False),
+        ("localhost.attacker.example:5000", [], "localhost", False, False),
+        ("", [], LOOPBACK, False, False),
+        ("translate.example.org", [], LOOPBACK, True, True),
+        ("translate.example.org", [], ANYWHERE, False, True),
+        ("translate.example.org:443", ["Translate.example.org"], ANYWHERE, True, True),
+        ("attacker.example", ["translate.example.org"], ANYWHERE, True, False),
+        ("attacker.example", ["*"], LOOPBACK, False, True),
+    ],
+)  # fmt: skip
+def test_hosts_by_which_the_server_may_be_called(
+    host: str, names: list[str], address: str, keys: bool, accepted: bool
+) -> None:
+    assert is_accepted(host.encode(), accepted_hosts(names, address, keys=keys)) == accepted
+
+
+def test_requests_for_another_host_are_refused(model: LoadedModel) -> None:
+    with running(Client({"tiny": ThreadRunner(model)}, replace(CONFIG, hosts=["test"]))) as client:
+        assert client.get("/languages").status_code == 200
+        refused = client.get("/languages", headers={"Host": "attacker.example"})
+        assert refused.status_code == 421
+        assert "serve.hosts" in refused.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("html", "texts"),
+    [
+        ('<a title="x > y">text</a>', ["text"]),
+        ("<a title='\">'>text</a>", ["text"]),
+        ("<a title=\"it's > this\">text", ["text"]),
+        ('<a title="left open>text</a>', ["text"]),
+        ('a <b>"quoted"</b> text', ["a ", '"quoted"', " text"]),
+        ("<!-- a > b --> text", [" text"]),
+        ("<a", ["<a"]),
+        ("<img src='" + "x" * 5000 + "'>text", ["text"]),
+    ],
+)  # fmt: skip
+def test_quotes_in_attributes_belong_to_tags(html: str, texts: list[str]) -> None:
+    assert [html[span.start : span.end] for span in texts_between_tags(html)] == texts

@@ -1,0 +1,37 @@
+"""What saved settings tell other people."""
+
+from dataclasses import replace
+
+import pytest
+
+from nmt.config.saved import from_yaml, to_yaml, without_folders
+from nmt.config.schema import Config, DecodingConfig, PathsConfig
+
+
+@pytest.mark.parametrize(
+    ("value", "public"),
+    [
+        ("/home/somebody/corpus/train.en", "train.en"),
+        ("~/corpus/train.en", "train.en"),
+        ("~somebody/train.en", "train.en"),
+        ("../corpus/train.en", "train.en"),
+        ("data/train.en", "data/train.en"),
+        ("wmt/wmt14", "wmt/wmt14"),
+        ("https://example.org/a", "https://example.org/a"),
+        ("de:/srv/models/de", "de:de"),
+        ("a ${b} / c", "a ${b} / c"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_paths_of_a_machine_are_left_out(value: str, public: str) -> None:
+    settings = Config(paths=PathsConfig(outputs="/home/somebody/outputs"))
+    settings = replace(settings, data=replace(settings.data, train=[value] if value else []))
+    found = from_yaml(without_folders(to_yaml(settings)))
+    assert found.data.train == ([public] if public else [])
+    assert found.paths.outputs == "outputs"
+    assert found.model == settings.model
+
+
+def test_settings_that_may_name_files_are_not_those_of_a_strangers_model() -> None:
+    usual = DecodingConfig()
+    assert replace(usual, beam=7, alpha=0.3).naming_no_file == replace(usual, beam=7, alpha=0.3)
