@@ -33,7 +33,8 @@ def _remembering(compose: Callable[[Sequence[str]], Config]) -> Callable[[Sequen
 
     @wraps(compose)
     def remembering(overrides: Sequence[str]) -> Config:
-        key = (*overrides, Path.cwd(), nmt.config.compose.conf_folder())  # type: ignore[attr-defined] # tests replace it
+        own = (Path.cwd(), *nmt.config.compose.own_folders())  # type: ignore[attr-defined]
+        key = (*overrides, *own, nmt.config.compose.conf_folder())  # type: ignore[attr-defined] # tests replace it
         if key not in found:
             found[key] = compose(overrides)
         return deepcopy(found[key])

@@ -77,7 +77,7 @@ TOUR = {
 MAX_TOUR_FILES, MAX_TOUR_LINES = 20, 2500
 
 HOMES = {
-    "hydra": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun"},
+    "hydra": {"nmt.config.compose", "nmt.config.flags", "nmt.config.messages", "nmt.config.multirun"},
     "omegaconf": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun", "nmt.config.saved"},
     "torch.distributed": {"nmt.compute.distributed"},
     "torch.nn.parallel": {"nmt.compute.distributed"},
