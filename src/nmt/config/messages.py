@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import yaml
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
-from nmt.config.conf_folder import groups, own_groups, shown_path
+from nmt.config.conf_folder import EXPERIMENT, groups, own_groups, shown_path
 from nmt.config.keys import all_keys, nearest_key
 from nmt.errors import ConfigError
 
@@ -53,7 +53,7 @@ def _explain(error: BaseException, overrides: Sequence[str]) -> str:
     file = _file_prefix(str(error))
     cause = _omegaconf_cause(error)
     key = cause.full_key or "" if cause else ""
-    if key.partition(".")[0] in own_groups():
+    if key.partition(".")[0] in (EXPERIMENT, *own_groups()):
         return f"{file}{key} is not a setting: make `# @package _global_` the first line, and name groups: `model:`"
     if key and key not in all_keys():
         return file + unknown_setting(key)

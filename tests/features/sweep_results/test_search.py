@@ -1,6 +1,8 @@
 """A search with Optuna, in turn and with the launchers: it is resumed, and failed runs do not end it."""
 
 import json
+import signal
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,10 +38,12 @@ def records(folder: Path) -> list[dict[str, object]]:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(import_module("nmt.commands.train"), "run", trained)
-    return tmp_path
+    before = signal.getsignal(signal.SIGINT)
+    yield tmp_path
+    signal.signal(signal.SIGINT, before)
 
 
 def test_failed_runs_do_not_end_a_search(here: Path) -> None:

@@ -1,5 +1,7 @@
 """Hydra's flags on the command line: what they print, and what cannot work."""
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,16 @@ from nmt.cli import main
 from nmt.config.compose import compose
 from nmt.config.flags import parse
 from nmt.config.saved import flatten, to_yaml
+
+
+@pytest.fixture(autouse=True)
+def _own_logging() -> Iterator[None]:
+    """Undo what Hydra changes in logging, which would write to the closed streams of this test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:

@@ -86,7 +86,8 @@ def test_help_shows_the_own_names(here: Path, capsys: pytest.CaptureFixture[str]
     [
         ({"experiment_typo": f"{GLOBAL}training:\n  stepz: 7\n"}, "experiment=typo",
          "conf/experiment/typo.yaml: there is no setting training.stepz; did you mean training.steps?"),
-        ({"experiment_typo": "training:\n  steps: 7\n"}, "experiment=typo", "conf/experiment/typo.yaml: "),
+        ({"experiment_typo": "training:\n  steps: 7\n"}, "experiment=typo",
+         "conf/experiment/typo.yaml: experiment is not a setting: make `# @package _global_` the first line"),
         ({"recipe_wrong": "steps: 7\n"}, "recipe=wrong", "conf/recipe/wrong.yaml: recipe is not a setting: make `# @p"),
         ({"experiment_mine": f"{GLOBAL}name: mine\n"}, "experiment=min", "did you mean experiment=mine?"),
         ({"experiment_mine": f"{GLOBAL}defaults:\n  - nosuch\n"}, "experiment=mine", "nosuch"),
