@@ -71,7 +71,8 @@ def test_every_declared_name_exists() -> None:
     codes += [f"{command.module}:run" for each in features().values() for command in each.commands.values()]
     codes += [code for each in features().values() for code in (*each.metrics.values(), *each.findings.values())]
     codes += [code for each in features().values() for code in (*each.details.values(), *each.split_tasks)]
-    functions = [(each.completes_settings, each.tokenizer, each.begins, each.watches_runs) for each in features().values()]
+    functions = [(each.completes_settings, each.tokenizer, each.begins) for each in features().values()]
+    codes += [each.watches_runs for each in features().values() if each.watches_runs]
     codes += [code for some in functions for code in some if code]
     assert codes
     assert all(imported(code) is not None for code in codes)

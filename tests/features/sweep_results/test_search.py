@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def trained(config: Config) -> None:
     metrics.write_text(json.dumps({"event": "valid", "step": 1, "time": 1, "loss": loss}) + "\n")
 
 
-def records(folder: Path) -> list[dict[str, object]]:
+def records(folder: Path) -> list[dict[str, Any]]:
     found = [json.loads(file.read_text()) for file in (folder / "outputs" / "sweeps" / "demo").glob("*.json")]
     return sorted(found, key=lambda each: each["number"])
 
@@ -52,7 +53,7 @@ def test_failed_runs_do_not_end_a_search(here: Path) -> None:
     assert [each["number"] for each in found] == list(range(8))
     failed = [each for each in found if each["error"]]
     assert 0 < len(failed) < 8
-    assert all("does not divide" in str(each["error"]) for each in failed)
+    assert all("does not divide" in each["error"] for each in failed)
     assert all((each["result"] is None) == bool(each["error"]) for each in found)
 
 
