@@ -15,6 +15,7 @@ import torch
 
 import nmt.config.compose
 from nmt.compute.cores import usable_cores
+from nmt.config.conf_folder import CONFIG_DIR
 from nmt.config.schema import Config
 from nmt.model.kernels.c.library import use_operations
 from tests.browser import Browser, start
@@ -33,7 +34,7 @@ def _remembering(compose: Callable[[Sequence[str]], Config]) -> Callable[[Sequen
 
     @wraps(compose)
     def remembering(overrides: Sequence[str]) -> Config:
-        own = (Path.cwd(), *nmt.config.compose.own_folders())  # type: ignore[attr-defined]
+        own = (Path.cwd(), os.environ.get(CONFIG_DIR), *nmt.config.compose.own_folders())  # type: ignore[attr-defined]
         key = (*overrides, *own, nmt.config.compose.conf_folder())  # type: ignore[attr-defined] # tests replace it
         if key not in found:
             found[key] = compose(overrides)

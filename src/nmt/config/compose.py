@@ -107,7 +107,8 @@ def register_schema() -> None:
 @cache
 def _register_once() -> None:
     ConfigStore.instance().store("schema", schema_tree(), provider="nmt")
-    OmegaConf.register_new_resolver("folder_name", _folder_name)
+    # a launcher may have brought the function to this process
+    OmegaConf.register_new_resolver("folder_name", _folder_name, replace=True)
     Plugins.instance().register(OwnSettings)
 
 

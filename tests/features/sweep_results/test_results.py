@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -129,12 +130,12 @@ def test_the_plot_has_a_point_per_result_and_the_best_is_lowest(tmp_path: Path) 
 
 
 def test_the_highest_score_is_the_best(tmp_path: Path) -> None:
-    for number, score in enumerate((30, 40)):
-        config = finished(tmp_path, f"name=demo-{number}", "sweep.metric=test.chrf")
+    configs = [finished(tmp_path, f"name=demo-{number}", "sweep.metric=test.chrf") for number in range(2)]
+    for number, config in enumerate(configs):
         file = config.run_folder / "eval" / "test.json"
-        file.write_text(file.read_text().replace("41.5", str(score)))
-        watch(swept(tmp_path, number, seed=str(number)), lambda config=config: config)  # type: ignore[misc]
-    section = all_runs(ShownRun(config, {}))
+        file.write_text(file.read_text().replace("41.5", str(30 + 10 * number)))
+        watch(swept(tmp_path, number, seed=str(number)), partial(configs.__getitem__, number))
+    section = all_runs(ShownRun(configs[0], {}))
     assert section is not None
     assert "40.0000 (best)" in section.body
 

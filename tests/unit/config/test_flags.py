@@ -11,6 +11,7 @@ from nmt.cli import main
 from nmt.config.compose import compose
 from nmt.config.flags import parse
 from nmt.config.saved import flatten, to_yaml
+from nmt.config.schema import Config
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +46,7 @@ def test_a_package_of_the_settings_is_printed(capsys: pytest.CaptureFixture[str]
 
 
 def test_overrides_for_hydra_are_shown_as_hydra_reads_them(capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys, "train", "--cfg", "hydra", "-p", "hydra.verbose", "hydra.verbose=true") == "true\n"
+    assert said(capsys, "train", "--cfg", "hydra", "-p", "hydra.verbose", "hydra.verbose=true") == "True\n"
     assert "hydra:\n" in said(capsys, "train", "--cfg", "all")
 
 
@@ -64,9 +65,9 @@ def test_hydra_describes_itself(words: list[str], expected: str, capsys: pytest.
 
 def test_a_run_accepts_overrides_for_hydra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    seen = []
+    seen: list[Config] = []
     monkeypatch.setattr("nmt.commands.describe.run", seen.append)
-    assert main(["describe", "hydra.job.env_set.X=1", "training.steps=3"]) == 0
+    assert main(["describe", "+hydra.job.env_set.X=1", "training.steps=3"]) == 0
     assert seen == [compose(["training.steps=3"])]
     assert list(tmp_path.iterdir()) == []
 
