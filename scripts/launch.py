@@ -72,14 +72,18 @@ def command(target: str, words: Sequence[str], processes: int = 1) -> list[str]:
 def uses_gpus(words: Sequence[str]) -> bool:
     """Return whether this process should start a run on the GPUs: not on a CPU, nor for a launcher that starts it."""
     from nmt.config.compose import compose  # noqa: PLC0415 - slow to import, and most targets do without it
+    from nmt.config.conf_folder import adding_folder  # noqa: PLC0415
+    from nmt.config.flags import parse  # noqa: PLC0415
     from nmt.config.multirun import first_run, split  # noqa: PLC0415
     from nmt.errors import UserError  # noqa: PLC0415
 
-    settings, launching = split([word for word in words if word not in ("-m", "--multirun")])
-    if any("hydra/launcher=" in word and not word.endswith("=basic") for word in launching):
-        return False
     try:
-        return compose(first_run(settings)).runtime.device != "cpu"
+        line = parse(words)
+        settings, launching = split(line.overrides)
+        if line.shows or any("hydra/launcher=" in word and not word.endswith("=basic") for word in launching):
+            return False
+        with adding_folder(line.flags.config_dir):
+            return compose(first_run(settings)).runtime.device != "cpu"
     except UserError:
         return True  # `check_settings`, or the run itself, reports it
 

@@ -1,5 +1,6 @@
 """Compose and read settings quickly: the tests do both a thousand times."""
 
+import os
 import pickle
 from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
@@ -10,6 +11,7 @@ from hydra._internal.config_repository import CachingConfigRepository, ConfigRep
 
 import nmt.config.compose
 from nmt.config import saved
+from nmt.config.conf_folder import CONFIG_DIR
 from nmt.config.schema import Config
 
 
@@ -29,7 +31,8 @@ def _remembering(compose: Callable[[Sequence[str]], Config]) -> Callable[[Sequen
 
     @wraps(compose)
     def remembering(overrides: Sequence[str]) -> Config:
-        key = (*overrides, Path.cwd(), nmt.config.compose.conf_folder())  # type: ignore[attr-defined] # tests replace it
+        own = (Path.cwd(), os.environ.get(CONFIG_DIR), *nmt.config.compose.own_folders())  # type: ignore[attr-defined]
+        key = (*overrides, *own, nmt.config.compose.conf_folder())  # type: ignore[attr-defined] # tests replace it
         if key not in found:
             found[key] = compose(overrides)
         return deepcopy(found[key])

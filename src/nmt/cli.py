@@ -14,14 +14,13 @@ from nmt import __version__
 from nmt.commands import COMMANDS
 from nmt.compute import uptime  # noqa: F401 - imported first because its fallback measures from its own import
 from nmt.errors import CommonError, UserError, nearest
-from nmt.feature import Command, features, imported
+from nmt.feature import features, imported
 
 if TYPE_CHECKING:
     from nmt.config.keys import Key
     from nmt.config.schema import Config
 
 _HELP = ("-h", "--help")
-_MULTIRUN = ("-m", "--multirun")
 _USER_ERROR, _INTERRUPTED, _CLOSED_PIPE = 2, 130, 141
 """Exit codes; the last two are those of a process that SIGINT or SIGPIPE ended."""
 
@@ -78,40 +77,53 @@ def _run(words: list[str]) -> None:
     elif name not in COMMANDS:
         raise UserError(f"there is no command {name}; {nearest(name, COMMANDS)}")
     elif any(word in _HELP for word in overrides):
-        print(_command_usage(name, [word for word in overrides if word not in _HELP]))
+        _print_command_usage(name, [word for word in overrides if word not in _HELP])
     elif COMMANDS[name].distributed or os.environ.get("RANK", "0") == "0":
-        _start(COMMANDS[name], overrides)
+        _start(name, overrides)
 
 
 def _print_completion(words: list[str]) -> None:
-    """Print the script for the shell's completion, or, when that script asks, the possible next words."""
-    from nmt.config.completion import SCRIPT, complete  # noqa: PLC0415
+    """Print the script for a shell's completion, or, when that script asks, the possible next words."""
+    from nmt.config.completion import SCRIPTS, complete  # noqa: PLC0415
 
     if words[:1] == ["--"]:
         settings = {name: command.settings for name, command in COMMANDS.items()}
         print("\n".join(complete(" ".join(words[1:]), settings)))
-    else:
-        print(SCRIPT, end="")
+        return
+    shell = words[0] if words else "bash"
+    if shell not in SCRIPTS:
+        raise UserError(f"there is no completion for {shell}; {nearest(shell, SCRIPTS)}")
+    print(SCRIPTS[shell], end="")
 
 
-def _start(command: Command, overrides: list[str]) -> None:
-    """Run a command once, or with -m once per combination of the given values."""
-    module, words = import_module(command.module), [word for word in overrides if word not in _MULTIRUN]
-    words = [*command.defaults, *words]
-    if command.composes:
-        module.run(words)
-    elif any(word in _MULTIRUN for word in overrides):
-        from nmt.config.multirun import RUN_GROUPS, multirun  # noqa: PLC0415
+def _start(name: str, words: list[str]) -> None:
+    """Run a command once, or with -m once per combination of the given values, or print what Hydra's flags ask for."""
+    from nmt.config import multirun  # noqa: PLC0415 - slow, and `nmt --help` does not need it
+    from nmt.config.conf_folder import adding_folder  # noqa: PLC0415
+    from nmt.config.flags import parse  # noqa: PLC0415
 
-        groups = (*RUN_GROUPS, "runtime") if command.trains else RUN_GROUPS
-        multirun(partial(_run_composed, command.module), words, run_groups=groups)
-    else:
-        module.run(_composed(words))
+    command, line = COMMANDS[name], parse([*COMMANDS[name].defaults, *words])
+    with adding_folder(line.flags.config_dir):
+        if line.shows:
+            if os.environ.get("RANK", "0") == "0":
+                multirun.show(line)
+        elif command.composes:
+            import_module(command.module).run(line.overrides)
+        elif line.is_multirun:
+            groups = (*multirun.RUN_GROUPS, "runtime") if command.trains else multirun.RUN_GROUPS
+            searchable = {*groups, *command.settings} - {"name", "paths", "tracking"}
+            multirun.multirun(partial(_run_composed, name), line.overrides, run_groups=groups, searchable=searchable)
+        elif multirun.split(line.overrides)[1]:
+            multirun.run_once(line, partial(_run_composed, name))
+        else:
+            import_module(command.module).run(_composed(line.overrides))
 
 
-def _run_composed(module: str, overrides: list[str]) -> None:
-    """Do one run of a multirun, perhaps in another process."""
-    import_module(module).run(_composed(overrides))
+def _run_composed(name: str, overrides: list[str]) -> "Config | None":
+    """Do one run, perhaps in another process; return its settings if it trains a model."""
+    config = _composed(overrides)
+    import_module(COMMANDS[name].module).run(config)
+    return config if COMMANDS[name].trains else None
 
 
 def _composed(overrides: list[str]) -> "Config":
@@ -145,22 +157,33 @@ def _usage() -> str:
         "usage: nmt COMMAND [KEY=VALUE ...] [GROUP=NAME ...]\n\n"
         f"commands:\n{commands}\n\n"
         "`nmt COMMAND --help` lists the settings of a command; `nmt --version` prints the version.\n"
-        '`eval "$(nmt completion)"` makes bash complete commands, settings and experiments.\n'
+        '`eval "$(nmt completion bash)"` makes bash complete commands, settings and experiments; so for zsh and fish.\n'
         "`nmt COMMAND -m KEY=A,B` runs it once per value: in turn, or as hydra/launcher=... says.\n"
+        "`nmt COMMAND --cfg job` prints the settings; `nmt COMMAND --hydra-help` describes all flags of Hydra.\n"
+        "Files in conf/experiment/ here, or in the folder of --config-dir, are experiments, too.\n"
         "Without settings, commands use the paper's base model on WMT14 English-German;\n"
         "`nmt demo` runs the whole chain in minutes."
     )
 
 
-def _command_usage(name: str, overrides: list[str]) -> str:
-    """Return the help of a command, with the values that the other overrides on the line give its settings."""
+def _print_command_usage(name: str, words: list[str]) -> None:
+    """Print the help of a command, with the values that the other words on the line give its settings."""
+    from nmt.config.conf_folder import adding_folder  # noqa: PLC0415
+    from nmt.config.flags import parse  # noqa: PLC0415
+    from nmt.config.multirun import split  # noqa: PLC0415
+
+    line = parse(words)
+    with adding_folder(line.flags.config_dir):
+        print(_command_usage(name, [] if line.is_multirun else split(line.overrides)[0]))
+
+
+def _command_usage(name: str, given: list[str]) -> str:
     from nmt.config.compose import compose  # noqa: PLC0415
-    from nmt.config.conf_folder import groups, options  # noqa: PLC0415
+    from nmt.config.conf_folder import EXPERIMENT, groups, options, own_groups  # noqa: PLC0415
     from nmt.config.keys import describe_keys  # noqa: PLC0415
 
     command = COMMANDS[name]
-    chosen = [group for group in groups() if group == "experiment" or group in command.settings]
-    given = [] if any(word in _MULTIRUN for word in overrides) else overrides
+    chosen = [group for group in groups() if group in (EXPERIMENT, *own_groups(), *command.settings)]
     config = compose([*command.defaults, *given])
     lines = [f"usage: nmt {name} [KEY=VALUE ...] [GROUP=NAME ...]", "", f"{name}: {command.summary}", ""]
     lines += ["groups (a name sets several settings):"]

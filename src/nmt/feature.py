@@ -32,6 +32,8 @@ class Command(NamedTuple):
     """True if it trains runs, which a sweep over settings of the machine must not mix."""
     distributed: bool = False
     """True if all processes of torchrun take part; any other command runs on the first process only."""
+    ends_chain: bool = False
+    """True if `all` runs it after the evaluation."""
 
 
 COMMON = ("name", "seed", "paths", "runtime")
@@ -144,6 +146,9 @@ class Feature:
     """A function that takes all settings and returns a `nmt.data.earlier_tokenizer.EarlierTokenizer`, or None."""
     begins: str = ""
     """A function that takes all settings and returns a `nmt.training.beginning.Beginning`, or None."""
+    watches_runs: str = ""
+    """A function that takes a `nmt.config.multirun.SweptRun` and a function that does this run and returns its
+    settings, calls the latter, and returns the number that a search optimises, or None."""
     prepares_training: str = ""
     """A function that may change the settings of a run before training: see `nmt.training.preparation`."""
 

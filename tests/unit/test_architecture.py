@@ -79,7 +79,7 @@ SEAMS = [each.name for each in fields(Feature) if each.name not in ("summary", "
 """What a feature may fill."""
 
 HOMES = {
-    "hydra": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun"},
+    "hydra": {"nmt.config.compose", "nmt.config.flags", "nmt.config.messages", "nmt.config.multirun"},
     "omegaconf": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun", "nmt.config.saved"},
     "torch.distributed": {"nmt.compute.distributed"},
     "torch.nn.parallel": {"nmt.compute.distributed"},

@@ -15,7 +15,8 @@ import pytest
 from nmt.cli import main
 from nmt.commands import COMMANDS
 from nmt.config.compose import compose
-from nmt.config.multirun import split
+from nmt.config.flags import parse
+from nmt.config.multirun import first_run, split
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -83,9 +84,10 @@ def check_command(words: Words) -> None:
     assert command in COMMANDS
     if not overrides:
         return
-    settings, _ = split([word for word in overrides if word not in ("-m", "--help")])
-    if "-m" not in overrides:
-        compose([*COMMANDS[command].defaults, *settings])
+    line = parse([word for word in overrides if word != "--help"])
+    settings, launching = split(line.overrides)
+    if not line.is_multirun or any(word.startswith("hydra/sweeper=") for word in launching):
+        compose([*COMMANDS[command].defaults, *first_run(settings)])
         return
     for value in settings[0].partition("=")[2].split(","):
         compose([f"{settings[0].partition('=')[0]}={value}", *settings[1:]])

@@ -79,6 +79,7 @@ def test_every_declared_name_exists() -> None:
     formats = [each for feature in features().values() for each in feature.file_formats]
     codes += [code for each in formats for code in (each.pairs, each.sentences) if code]
     functions = [(each.completes_settings, each.tokenizer, each.begins) for each in features().values()]
+    codes += [each.watches_runs for each in features().values() if each.watches_runs]
     codes += [code for some in functions for code in some if code]
     assert codes
     assert all(imported(code) is not None for code in codes)

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from nmt.config.choices import CHOICES
-from nmt.config.conf_folder import groups, options
+from nmt.config.conf_folder import EXPERIMENT, groups, options, own_groups
 from nmt.config.keys import all_keys, describe_keys
 
-SCRIPT = """\
+FLAGS = ("--cfg", "--config-dir", "--help", "--hydra-help", "--info", "--multirun", "--package", "--resolve")
+BASH = """\
 _nmt() {
     local IFS=$'\\n'
     COMPREPLY=($("${COMP_WORDS[0]}" completion -- "${COMP_LINE:0:COMP_POINT}" 2>/dev/null))
@@ -14,7 +15,28 @@ _nmt() {
 }
 complete -F _nmt nmt
 """
-"""Completion script for bash, and for zsh after `autoload bashcompinit`: `eval "$(nmt completion)"`."""
+ZSH = """\
+_nmt() {
+    local line="${(j: :)words[1,CURRENT-1]} $PREFIX"
+    local -a found=("${(@f)$("${words[1]}" completion -- "$line" 2>/dev/null)}")
+    compset -P '*='
+    compadd -S ' ' -- ${found:#*=}
+    compadd -S '' -- ${(M)found:#*=}
+}
+compdef _nmt nmt
+"""
+FISH = """\
+function __nmt_complete
+    set -l words (commandline -opc)
+    set -l key (string match -r '^[^=]*=' -- (commandline -ct))
+    for each in ($words[1] completion -- (commandline -cp) 2>/dev/null)
+        echo $key$each
+    end
+end
+complete -c nmt -f -a '(__nmt_complete)'
+"""
+SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
+"""What each shell reads: `eval "$(nmt completion bash)"`, or `nmt completion fish | source`."""
 
 
 def complete(line: str, commands: Mapping[str, Sequence[str]]) -> list[str]:
@@ -28,12 +50,14 @@ def complete(line: str, commands: Mapping[str, Sequence[str]]) -> list[str]:
     current = "" if line.endswith((" ", "\t")) else words.pop()
     if len(words) < 2:
         return [name for name in sorted([*commands, "completion"]) if words and name.startswith(current)]
+    if current.startswith("-"):
+        return [flag for flag in FLAGS if flag.startswith(current)]
     key, equals, value_start = current.partition("=")
     if equals:
         return [value for value in _values(key) if value.startswith(value_start)]
     settings = commands.get(words[1], ())
     keys = [each.name for prefix in settings for each in describe_keys(prefix)]
-    chosen = [group for group in groups() if group == "experiment" or group in settings]
+    chosen = [group for group in groups() if group in (EXPERIMENT, *own_groups(), *settings)]
     return [f"{name}=" for name in sorted({*keys, *chosen}) if name.startswith(current)]
 
 

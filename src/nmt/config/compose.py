@@ -9,14 +9,26 @@ from functools import cache
 from pathlib import Path
 
 import hydra
+import yaml
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
-from omegaconf import OmegaConf
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from nmt.config.checks import is_utf8
-from nmt.config.conf_folder import conf_folder, groups, options, unknown_groups
+from nmt.config.conf_folder import (
+    check_named_folders,
+    conf_folder,
+    groups,
+    options,
+    own_folders,
+    own_groups,
+    unknown_groups,
+)
 from nmt.config.keys import all_keys, open_keys
 from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.renamed import rename_overrides
@@ -24,16 +36,37 @@ from nmt.config.saved import schema_tree, to_config
 from nmt.config.schema import Config
 from nmt.errors import ConfigError
 
+ROOT = "nmt_root"
+"""The name under which Hydra finds conf/config.yaml of the package, even if another folder has a config.yaml."""
+
+
+class OwnSettings(SearchPathPlugin):
+    """Puts the user's folders of settings before the package's."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Add the folders, the first of which wins."""
+        for folder in own_folders():
+            search_path.prepend(provider="own", path=f"file://{folder}", anchor="main")
+
 
 def compose(overrides: Sequence[str]) -> Config:
     """Return the settings that `conf/` and these overrides (`training.steps=3`, `model=big`) give."""
+    return compose_with_hydra(overrides)[0]
+
+
+def compose_with_hydra(overrides: Sequence[str], launching: Sequence[str] = ()) -> tuple[Config, DictConfig]:
+    """Return the settings, and Hydra's own ones with overrides for these (`hydra/launcher=joblib`)."""
     overrides = rename_overrides(overrides)
+    check_named_folders()
     for override in overrides:
         _check_override(override)
     register_schema()
-    words = [*without_unknown_groups(), *adding_keys(overrides)]
+    words = [*without_unknown_groups(), *adding_keys(overrides), *launching]
     with one_line_errors(overrides), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        return to_config(hydra.compose("config", overrides=words))
+        tree = hydra.compose(ROOT, overrides=words, return_hydra_config=bool(launching))
+        with open_dict(tree):
+            of_hydra = tree.pop("hydra", DictConfig({}))
+        return to_config(tree), of_hydra
 
 
 def given_settings(overrides: Sequence[str]) -> frozenset[str]:
@@ -42,8 +75,22 @@ def given_settings(overrides: Sequence[str]) -> frozenset[str]:
 
 
 def adding_keys(overrides: Sequence[str]) -> list[str]:
-    """Return the overrides with the ++ that Hydra wants for keys that the schema does not have."""
-    return [f"++{text}" if text.startswith(open_keys()) else text for text in overrides]
+    """Return the overrides with the + that Hydra wants for groups that conf/config.yaml does not choose, and the ++ for
+    keys that the schema does not have.
+    """
+    added = {group for group in groups() if group not in _root_groups()}
+    words = [f"+{text}" if text.partition("=")[0] in added else text for text in overrides]
+    return [f"++{text}" if text.startswith(open_keys()) else text for text in words]
+
+
+def _root_groups() -> set[str]:
+    """Return the groups that conf/config.yaml chooses a file of."""
+    return {name for entry in _root()["defaults"] if isinstance(entry, dict) for name in entry}
+
+
+def _root() -> dict[str, list[object]]:
+    root: dict[str, list[object]] = yaml.safe_load((conf_folder() / "config.yaml").read_text(encoding="utf-8"))
+    return root
 
 
 def without_unknown_groups() -> list[str]:
@@ -51,11 +98,18 @@ def without_unknown_groups() -> list[str]:
     return [f"~{group}" for group in unknown_groups()]
 
 
-@cache
 def register_schema() -> None:
-    """Register the schema with Hydra, under the name that conf/config.yaml uses, and the functions in values."""
+    """Register with Hydra the root of the settings, the schema that it names, and what adds the user's folders."""
+    ConfigStore.instance().store(ROOT, OmegaConf.create(_root()), provider="nmt")
+    _register_once()
+
+
+@cache
+def _register_once() -> None:
     ConfigStore.instance().store("schema", schema_tree(), provider="nmt")
-    OmegaConf.register_new_resolver("folder_name", _folder_name)
+    # a launcher may have brought the function to this process
+    OmegaConf.register_new_resolver("folder_name", _folder_name, replace=True)
+    Plugins.instance().register(OwnSettings)
 
 
 def _folder_name(path: str) -> str:
@@ -75,7 +129,7 @@ def _check_override(text: str) -> None:
         raise ConfigError(unknown_setting(override.get_key_element().lstrip("+~")))
     if override.is_delete():
         raise ConfigError(f"{text}: settings cannot be removed; give it the value you want: {key}=...")
-    if override.is_add() and not override.is_force_add():
+    if override.is_add() and not override.is_force_add() and key not in own_groups():
         raise ConfigError(f"{text}: the setting exists already; write it without the +")
     if override.is_sweep_override():
         raise ConfigError(f"{text} gives several values: a run takes one (a list is written {key}=[a,b])")

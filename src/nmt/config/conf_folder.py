@@ -1,10 +1,24 @@
-"""`conf/`: where it lies, and the groups of settings that its files set together, chosen by name: `model=big`."""
+"""The folders of settings, and the groups that their files set together, chosen by name: `model=big`.
 
+The user's own folders come before the package's `conf/`, so a file in them can add a name or replace one.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
 from nmt.config.schema import Config
+from nmt.errors import ConfigError
+
+CONFIG_DIR = "NMT_CONFIG_DIR"
+"""The environment variable that names folders of settings, separated like those of PATH."""
+EXPERIMENT = "experiment"
+"""The group that may set any setting."""
+_OF_HYDRA = "hydra"
+"""The group with the settings of Hydra itself."""
 
 
 @cache
@@ -15,24 +29,78 @@ def conf_folder() -> Path:
     return packaged if packaged.is_dir() else package.parents[1] / "conf"
 
 
-@cache
+def own_folders() -> tuple[Path, ...]:
+    """Return the user's folders, the first of which wins: those that NMT_CONFIG_DIR names, then `conf/` here."""
+    found = [each.resolve() for each in (*_named_folders(), Path("conf")) if each.is_dir()]
+    return tuple(each for each in dict.fromkeys(found) if each != conf_folder())
+
+
+@contextmanager
+def adding_folder(folder: str | None) -> Iterator[None]:
+    """Put a folder (of `--config-dir`) before all others, for this process and those that it starts."""
+    before = os.environ.get(CONFIG_DIR)
+    if folder is not None:
+        os.environ[CONFIG_DIR] = os.pathsep.join([os.path.abspath(folder), *([before] if before else [])])  # noqa: PTH100
+    try:
+        yield
+    finally:
+        if folder is not None:
+            os.environ.pop(CONFIG_DIR)
+        if before is not None:
+            os.environ[CONFIG_DIR] = before
+
+
+def check_named_folders() -> None:
+    """Refuse a folder of `--config-dir` or NMT_CONFIG_DIR that is missing or has no settings."""
+    for folder in _named_folders():
+        if not folder.is_dir():
+            raise ConfigError(f"there is no folder {folder}: correct --config-dir, or {CONFIG_DIR}")
+        if not _groups_in(folder):
+            raise ConfigError(f"{folder} has no settings: write some, for instance in {folder}/experiment/mine.yaml")
+
+
 def groups() -> tuple[str, ...]:
-    """Return the groups in the order of the settings, after `experiment`, which sets any of them."""
-    folders = _folders()
-    return ("experiment", *(field.name for field in fields(Config) if field.name in folders))
+    """Return `experiment`, the groups in the order of the settings, and the user's groups of other names."""
+    known = [field.name for field in fields(Config)]
+    own = {name for folder in own_folders() for name in _groups_in(folder)} - {EXPERIMENT, _OF_HYDRA}
+    found = own | _groups_in(conf_folder())
+    return (EXPERIMENT, *(name for name in known if name in found), *sorted(own - {*known}))
 
 
-@cache
+def own_groups() -> tuple[str, ...]:
+    """Return the user's groups that have no settings of the same name, so that their files may set any setting."""
+    return tuple(name for name in groups()[1:] if name not in {field.name for field in fields(Config)})
+
+
 def unknown_groups() -> tuple[str, ...]:
-    """Return the folders of `conf/` whose settings do not exist because their feature was deleted."""
-    return tuple(sorted(_folders() - set(groups())))
+    """Return the folders of the package's `conf/` whose settings do not exist because their feature was deleted."""
+    known = {EXPERIMENT, _OF_HYDRA, *(field.name for field in fields(Config))}
+    return tuple(sorted(_groups_in(conf_folder()) - known))
 
 
 def options(group: str) -> list[str]:
-    """Return the names of the files in a group of `conf/`, as they are written on the command line."""
-    folder = conf_folder() / group
-    return sorted(str(file.relative_to(folder).with_suffix("")) for file in folder.rglob("*.yaml"))
+    """Return the names of the files in a group, as they are written on the command line."""
+    found = {
+        file.relative_to(folder / group).with_suffix("").as_posix()
+        for folder in (*own_folders(), conf_folder())
+        for file in (folder / group).rglob("*.yaml")
+    }
+    return sorted(found)
 
 
-def _folders() -> set[str]:
-    return {path.name for path in conf_folder().iterdir() if path.is_dir()}
+def shown_path(name: str) -> str:
+    """Return the path of the file of a group (`experiment/mine`) as messages show it."""
+    for folder in own_folders():
+        file = folder / f"{name}.yaml"
+        if file.is_file():
+            return str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
+    return f"conf/{name}.yaml"
+
+
+def _named_folders() -> list[Path]:
+    return [Path(each) for each in os.environ.get(CONFIG_DIR, "").split(os.pathsep) if each]
+
+
+def _groups_in(folder: Path) -> set[str]:
+    """Return the names of the folders in a folder that have files of settings."""
+    return {path.name for path in folder.iterdir() if path.is_dir() and any(path.rglob("*.yaml"))}

@@ -7,9 +7,12 @@ from contextlib import contextmanager
 import yaml
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
-from nmt.config.conf_folder import groups
+from nmt.config.conf_folder import EXPERIMENT, groups, own_groups, shown_path
 from nmt.config.keys import all_keys, nearest_key
 from nmt.errors import ConfigError
+
+_EXTRAS = {"hydra/launcher": "cluster", "hydra/sweeper": "search"}
+"""The extra of the package that installs plug-ins, by their group."""
 
 
 @contextmanager
@@ -21,6 +24,8 @@ def one_line_errors(overrides: Sequence[str] = ()) -> Iterator[None]:
     """
     try:
         yield
+    except BrokenPipeError:
+        raise
     except _errors_about_settings() as error:
         raise ConfigError(_explain(error, overrides)) from error
 
@@ -48,10 +53,13 @@ def _explain(error: BaseException, overrides: Sequence[str]) -> str:
     file = _file_prefix(str(error))
     cause = _omegaconf_cause(error)
     key = cause.full_key or "" if cause else ""
+    if key.partition(".")[0] in (EXPERIMENT, *own_groups()):
+        return f"{file}{key} is not a setting: make `# @package _global_` the first line, and name groups: `model:`"
     if key and key not in all_keys():
         return file + unknown_setting(key)
-    if "hydra/launcher" in str(error):
-        return "hydra/launcher: this launcher is not installed; `pip install nmt[cluster]` adds joblib and submitit_*"
+    for group, extra in _EXTRAS.items():
+        if f"'{group}/" in str(error):
+            return f"{group}: this plug-in is not installed; `pip install nmt[{extra}]` adds some"
     if cause is None or not key:
         return file + " ".join(str(cause or error).partition("full_key:")[0].split())
     blamed = next((text for text in reversed(overrides) if text.lstrip("+").startswith(f"{key}=")), key)
@@ -72,4 +80,4 @@ def _omegaconf_cause(error: BaseException) -> OmegaConfBaseException | None:
 def _file_prefix(message: str) -> str:
     """Return the file that Hydra blames (`In 'model/big': ...`) as the beginning of a message."""
     found = re.match(r"In '([^']*)", message)
-    return f"conf/{found[1]}.yaml: " if found else ""
+    return f"{shown_path(found[1])}: " if found else ""

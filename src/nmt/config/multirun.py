@@ -1,40 +1,80 @@
-"""Run one command many times through Hydra's multirun and its launchers: in turn, in parallel, or on a cluster."""
+"""Run commands through Hydra: its flags, several runs by one command, and launchers for a cluster or in parallel."""
 
 import os
 import re
-import sys
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Any
 
-import hydra
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra._internal.utils import _run_hydra, get_args_parser
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Glob, Override
-from hydra.errors import HydraException
+from hydra.core.override_parser.types import Glob, IntervalSweep, Override
+from hydra.version import setbase
 from omegaconf import DictConfig
 
 from nmt.config.checks import MAX_NAME_CHARACTERS
-from nmt.config.compose import adding_keys, compose, register_schema, without_unknown_groups
-from nmt.config.conf_folder import conf_folder, options
-from nmt.config.keys import all_keys, value_of
-from nmt.config.messages import one_line_errors
+from nmt.config.compose import ROOT, adding_keys, compose, compose_with_hydra, register_schema, without_unknown_groups
+from nmt.config.conf_folder import EXPERIMENT, conf_folder, options, own_groups
+from nmt.config.flags import CommandLine, parse
+from nmt.config.keys import all_keys, describe_keys, value_of
+from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.plain_names import settings_name
 from nmt.config.renamed import rename_overrides
-from nmt.errors import UserError
-from nmt.feature import learned_groups
+from nmt.config.schema import Config
+from nmt.errors import ConfigError, UserError
+from nmt.feature import features, imported, learned_groups
 
 RUN_GROUPS = ("data", "tokenizer", "model", *learned_groups(), "training", "seed")
 """Groups of settings that decide what a run learns. All commands name a run by them, so that they find it again."""
-LAUNCHER_PREFIXES = ("hydra.", "hydra/", "+hydra.", "++hydra.")
-"""Prefixes of overrides that configure the launcher, not the runs."""
+LAUNCHER_PREFIXES = ("hydra.", "hydra/", "+hydra.", "++hydra.", "~hydra.")
+"""Prefixes of overrides that configure Hydra and its launcher, not the runs."""
+_FULL_ERROR = "HYDRA_FULL_ERROR"
+"""The environment variable with which Hydra raises errors instead of printing them."""
+
+Job = Callable[[list[str]], Config | None]
+"""Does one run with these overrides, perhaps in another process, so it must be importable from a module. Returns the
+settings of the run if it has a result."""
 
 
 class JobError(Exception):
     """An unexpected error of a run; its text is the traceback, which an error from another process does not keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweptRun:
+    """One of several runs by one command."""
+
+    number: int
+    """Its place in the sweep."""
+    values: Mapping[str, str]
+    """Its values of the settings that have several, by their names."""
+    sweep: str
+    """The name of the run that these values change."""
+    outputs: str
+    """The folder of all runs."""
+    searching: bool
+    """Whether the values of later runs depend on its result."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sweep:
+    """What all runs of a sweep share."""
+
+    settings: list[str]
+    """The overrides of the runs."""
+    base: Config
+    """The settings of the first run."""
+    keys: tuple[str, ...]
+    """The settings with several values."""
+    searching: bool
 
 
 def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -43,63 +83,139 @@ def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return [word for word in words if word not in launcher], launcher
 
 
+def show(line: CommandLine) -> None:
+    """Print what a flag such as `--cfg job` asks for, after the same checks as for a run."""
+    settings, launching = split(rename_overrides(line.overrides))
+    compose(settings)
+    package = line.flags.package
+    if package and package != "_global_" and package.partition(".")[0] != "hydra" and not describe_keys(package):
+        raise ConfigError(f"--package {package}: {unknown_setting(package)}")
+    _hydra(line.flags, [*without_unknown_groups(), *adding_keys(settings), *launching], lambda _: None)
+
+
+def run_once(line: CommandLine, job: Job) -> None:
+    """Do one run that has overrides for Hydra itself, such as `hydra.verbose=true`."""
+    settings, launching = split(rename_overrides(line.overrides))
+    compose(settings)
+
+    def task(_: DictConfig) -> None:
+        with _hydra_released(), _keeping_traceback():
+            job(settings)
+
+    quiet = ["hydra.run.dir=.", "hydra.output_subdir=null", "hydra/job_logging=none"]
+    _hydra(line.flags, [*quiet, *without_unknown_groups(), *adding_keys(settings), *launching], task)
+
+
 def multirun(
-    job: Callable[[list[str]], None],
+    job: Job,
     words: Sequence[str],
     outputs: str = "",
     run_groups: Sequence[str] = RUN_GROUPS,
+    searchable: Collection[str] = RUN_GROUPS,
 ) -> None:
     """Call `job` with the overrides of each run: one per combination of the values given (`training.steps=5,6`).
 
     Runs with other values of these settings have other names, such as demo-training.steps_5 or demo-seed2.
 
     Args:
-        job: The function to call, perhaps in other processes, so it must be importable from a module.
+        job: What does a run.
         words: Overrides of the runs and of the launcher.
         outputs: The folder in which launchers write their logs; by default that of the first run.
         run_groups: The groups of settings whose values belong to the name of a run.
+        searchable: The groups of settings that change what a run's result is, so that a search may vary them.
     """
+    settings, launching = split(rename_overrides(words))
+    sweep = _sweep(settings, launching, searchable)
+    names = _naming_keys(sweep, run_groups)
+    outputs, left_out = outputs or sweep.base.paths.outputs, without_unknown_groups()
 
-    def task(_: DictConfig) -> None:
+    def task(_: DictConfig) -> Any:
         overrides = [word for word in HydraConfig.get().overrides.task if word not in left_out]
+        given = _values(overrides)
+        values = {key: given[key] for key in sweep.keys if key in given}
+        run = SweptRun(HydraConfig.get().job.num, values, sweep.base.name, outputs, sweep.searching)
         with _hydra_released(), _keeping_traceback():
-            job(named_by_values(overrides, keys) if keys else overrides)
+            return _watched(run, lambda: job(named_by_values(overrides, names) if names else overrides))
 
-    register_schema()
-    words, left_out = adding_keys(rename_overrides(words)), without_unknown_groups()
-    keys = _naming_keys(words, run_groups)
-    outputs = outputs or compose(first_run(split(words)[0])).paths.outputs
     logs = f"{outputs}/multirun/{time.strftime('%Y-%m-%d_%H-%M-%S')}"
-    folder = [f"hydra.sweep.dir={_quoted(logs)}", "hydra.sweep.subdir=."]
-    quiet = [*folder, "hydra.output_subdir=null", "hydra/job_logging=none"]
+    quiet = [f"hydra.sweep.dir={_quoted(logs)}", "hydra.sweep.subdir=.", "hydra.output_subdir=null"]
+    flags = parse(["--multirun"]).flags
+    _hydra(flags, [*quiet, "hydra/job_logging=none", *left_out, *adding_keys(settings), *launching], task)
+
+
+def _watched(run: SweptRun, do: Callable[[], Config | None]) -> float | None:
+    """Do a run; a feature may record it, and return its result to the search."""
+    watchers = [each.watches_runs for each in features().values() if each.watches_runs]
+    if not watchers:
+        do()
+        return None
+    result: float | None = imported(watchers[0])(run, do)
+    return result
+
+
+def _sweep(settings: list[str], launching: list[str], searchable: Collection[str]) -> _Sweep:
+    """Return what the runs share; refuse to search settings that do not change the result."""
+    register_schema()
+    base, of_hydra = compose_with_hydra(first_run(settings), launching or ["hydra.mode=MULTIRUN"])
+    sweeper = of_hydra.sweeper
+    searching = not sweeper._target_.endswith(f".{BasicSweeper.__name__}")
+    swept = [str(each.key_or_group) for each in _parsed(settings) if each.is_sweep_override()]
+    keys = tuple(dict.fromkeys([*swept, *(sweeper.get("params") or {})]))
+    for key in keys if searching else ():
+        if key.partition(".")[0] not in {*searchable, EXPERIMENT, *own_groups()}:
+            raise ConfigError(f"a search cannot vary {key}: the result does not depend on it; give it one value")
+    if not searching and (ranges := [each.input_line for each in _parsed(settings) if each.is_interval_sweep()]):
+        raise ConfigError(f"{ranges[0]} needs a search, such as hydra/sweeper=search; otherwise list the values: a,b,c")
+    return _Sweep(settings, base, keys, searching)
+
+
+def _parsed(words: Sequence[str]) -> list[Override]:
+    """Return the overrides that these words are."""
+    return OverridesParser.create().parse_overrides(list(words))
+
+
+def _values(overrides: Sequence[str]) -> dict[str, str]:
+    """Return the values that overrides give, as text, by setting."""
+    return {str(each.key_or_group): each.get_value_string() for each in _parsed(overrides)}
+
+
+def _hydra(flags: Namespace, overrides: list[str], task: Callable[[DictConfig], Any]) -> None:
+    """Let Hydra do what its flags say with these overrides, and raise errors instead of printing them."""
+    register_schema()
+    setbase("1.3")
+    arguments = Namespace(**{**vars(flags), "overrides": overrides, "config_dir": None})
     failure: Exception | None = None
     try:
-        with one_line_errors(words), _command_line([*quiet, *left_out, *words]):
-            hydra.main(config_path=str(conf_folder()), config_name="config", version_base="1.3")(task)()
+        with one_line_errors(overrides), _raising_errors():
+            _run_hydra(
+                args=arguments, args_parser=get_args_parser(), task_function=task, config_path=str(conf_folder()),
+                config_name=ROOT,
+            )  # fmt: skip
     except JobError as error:
         failure = error
+    except SystemExit as ended:  # after `--hydra-help`
+        if ended.code:
+            raise
     if failure:
         raise failure.__cause__ or failure
 
 
 @contextmanager
-def _command_line(words: Sequence[str]) -> Iterator[None]:
-    """Let Hydra read these words from the command line, and raise errors instead of printing them."""
-    arguments, full_error = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    sys.argv = ["nmt", "--multirun", *words]
-    os.environ["HYDRA_FULL_ERROR"] = "1"
+def _raising_errors() -> Iterator[None]:
+    """Let Hydra raise errors instead of printing them."""
+    before = os.environ.get(_FULL_ERROR)
+    os.environ[_FULL_ERROR] = "1"
     try:
         yield
     finally:
-        sys.argv = arguments
-        if full_error is None:
-            del os.environ["HYDRA_FULL_ERROR"]
+        if before is None:
+            del os.environ[_FULL_ERROR]
 
 
 def named_by_values(overrides: Sequence[str], keys: Collection[str]) -> list[str]:
     """Return the overrides of a run with its values of these settings in its name: each run needs its own folder."""
     config = compose(overrides)
-    given = {each.key_or_group: each.value() for each in OverridesParser.create().parse_overrides(list(overrides))}
+    given = {each.key_or_group: each.value() for each in _parsed(overrides)}
     values = {key: value_of(config, key) if key in all_keys() else given[key] for key in keys if key != "seed"}
     seed = f"-seed{config.seed}" if "seed" in keys else ""
     room = MAX_NAME_CHARACTERS - len(f"{PurePath(config.name).name}-{seed}")
@@ -110,34 +226,30 @@ def named_by_values(overrides: Sequence[str], keys: Collection[str]) -> list[str
 def first_run(words: Sequence[str]) -> list[str]:
     """Return the overrides of the first of several runs."""
     with one_line_errors(words):
-        overrides = OverridesParser.create().parse_overrides(list(words))
         return [
             f"{each.get_key_element()}={_first_value(each)}" if each.is_sweep_override() else word
-            for word, each in zip(words, overrides, strict=True)
+            for word, each in zip(words, _parsed(words), strict=True)
         ]
 
 
 def _first_value(override: Override) -> str:
     """Return the first of several values of a setting."""
     value = override.value()
+    if isinstance(value, IntervalSweep):
+        return str(value.start)
     if isinstance(value, Glob):
         return next(iter(value.filter(options(str(override.key_or_group)))), "")
     return next(override.sweep_string_iterator(), "")
 
 
-def _naming_keys(words: Sequence[str], run_groups: Sequence[str]) -> tuple[str, ...]:
+def _naming_keys(sweep: _Sweep, run_groups: Sequence[str]) -> tuple[str, ...]:
     """Return the settings with several values that must be in the names of the runs.
 
-    An experiment is in the name already, unless the settings give another one. Words that cannot be read are left to
-    Hydra.
+    An experiment is in the name already, unless the settings give another one.
     """
-    try:
-        overrides = OverridesParser.create().parse_overrides(list(words))
-    except HydraException:
-        return ()
-    groups = {*run_groups, "experiment"} if any(each.key_or_group == "name" for each in overrides) else {*run_groups}
-    swept = (each.key_or_group for each in overrides if each.is_sweep_override())
-    return tuple(dict.fromkeys(key for key in swept if key.partition(".")[0] in groups))
+    named = any(each.key_or_group == "name" for each in _parsed(sweep.settings))
+    groups = {*run_groups, *own_groups(), *((EXPERIMENT,) if named else ())}
+    return tuple(key for key in sweep.keys if key.partition(".")[0] in groups)
 
 
 def _quoted(text: str) -> str:

@@ -68,6 +68,19 @@ def test_the_error_of_a_run_is_raised_as_it_is(tmp_path: Path, error: Exception)
     assert "fail" in [frame.name for frame in traceback.extract_tb(error.__traceback__)]
 
 
+def test_a_failed_run_does_not_end_a_sweep(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def job(overrides: list[str]) -> None:
+        seen.append(overrides[0])
+        if overrides[0] == "batch.step=2":
+            raise UserError("step 2 is wrong")
+
+    with pytest.raises(UserError, match="step 2 is wrong"):
+        multirun(job, ["batch.step=1,2,3"], outputs=str(tmp_path))
+    assert seen == ["batch.step=1", "batch.step=2", "batch.step=3"]
+
+
 def test_the_traceback_of_a_run_in_another_process_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def elsewhere(**arguments: Any) -> JobReturn:
         result: JobReturn = pickle.loads(pickle.dumps(run_job(**arguments)))  # as from another process

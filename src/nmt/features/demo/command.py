@@ -1,11 +1,9 @@
 """`nmt demo`: run the whole chain, from text to BLEU, on the embedded corpus."""
 
 import random
-import time
-from importlib import import_module
 from pathlib import Path
 
-from nmt.commands import COMMANDS
+from nmt.commands.chain import run_chain
 from nmt.config.schema import Config
 from nmt.runs.scores import scores_folder
 from nmt.text.lines import read_lines
@@ -13,18 +11,10 @@ from nmt.text.lines import read_lines
 SAMPLES = 5
 """Number of translations to show."""
 
-CHAIN = ("data", "train", "average", "eval", "report")
-"""The commands, in turn."""
-
 
 def run(config: Config) -> None:
     """Run one command after the other, then show translations, times and files."""
-    seconds = {}
-    for name in (name for name in CHAIN if name in COMMANDS):
-        print(f"\n== {name} ==", flush=True)
-        started = time.monotonic()
-        import_module(COMMANDS[name].module).run(config)
-        seconds[name] = time.monotonic() - started
+    seconds = run_chain(config)
     _show_translations(config, config.evaluation.splits[-1])
     _show_times(seconds)
     _show_files(config)

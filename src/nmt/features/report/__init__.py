@@ -10,6 +10,7 @@ FEATURE = Feature(
             "nmt.features.report.command",
             "write an HTML page about one run or several",
             ("compare", "checkpoint", "engine", "output", *COMMON),
+            ends_chain=True,
         ),
         "compare": Command(
             "nmt.features.report.compare_command", "print how runs differ", ("compare", "checkpoint", "engine", "paths")

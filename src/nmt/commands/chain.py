@@ -1,0 +1,26 @@
+"""`nmt all`: run the whole chain, from text to scores."""
+
+import time
+from importlib import import_module
+
+from nmt.commands import COMMANDS
+from nmt.config.schema import Config
+
+CHAIN = ("data", "train", "average", "eval")
+"""The commands, in turn; after them come those of features that end the chain."""
+
+
+def run(config: Config) -> None:
+    """Run one command after the other."""
+    run_chain(config)
+
+
+def run_chain(config: Config) -> dict[str, float]:
+    """Run one command after the other, and return the seconds that each took."""
+    seconds = {}
+    for name in (*CHAIN, *(name for name, command in COMMANDS.items() if command.ends_chain)):
+        print(f"\n== {name} ==", flush=True)
+        started = time.monotonic()
+        import_module(COMMANDS[name].module).run(config)
+        seconds[name] = time.monotonic() - started
+    return seconds

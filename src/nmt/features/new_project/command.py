@@ -1,0 +1,31 @@
+"""`nmt init`: write a small project with an experiment, which runs as it is."""
+
+from pathlib import Path
+
+from nmt.config.schema import Config
+from nmt.errors import UserError
+from nmt.features.new_project.settings import InitConfig
+from nmt.storage.files import write_text
+
+TEMPLATES = Path(__file__).parent / "templates"
+FILES = {
+    "conf/experiment/mine.yaml": "mine.yaml",
+    "Makefile": "Makefile",
+    "README.md": "README.md",
+    ".gitignore": "gitignore",
+}
+"""The file of each template."""
+
+
+def run(config: Config) -> None:
+    """Write the files, unless one of them is there."""
+    folder = Path(config.of(InitConfig).folder)
+    if there := [name for name in FILES if (folder / name).exists()]:
+        raise UserError(f"{folder / there[0]} exists: give another init.folder=, or move the file away")
+    for name, template in FILES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, (TEMPLATES / template).read_text(encoding="utf-8"))
+        print(path)
+    inside = "" if folder == Path() else f"cd {folder}; "
+    print(f"Run it:  {inside}nmt all experiment=mine")

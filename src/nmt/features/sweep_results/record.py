@@ -1,0 +1,65 @@
+"""outputs/sweeps/<name of the sweep>/<values>.json: one run of a sweep, with its result or error."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt.config.multirun import SweptRun
+from nmt.config.plain_names import settings_name
+from nmt.errors import UserError
+from nmt.storage.files import read_json, write_json
+
+FOLDER = "sweeps"
+"""The folder of the records in the folder of all runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """A run of a sweep."""
+
+    sweep: str
+    """The name of the run that the values change."""
+    number: int
+    """Its place in the sweep."""
+    values: Mapping[str, str]
+    """Its values of the settings that have several."""
+    run: str = ""
+    """The name of its folder; empty if its settings are invalid."""
+    metric: str = ""
+    result: float | None = None
+    error: str = ""
+    """Why it failed; empty if it did not."""
+
+    @classmethod
+    def from_json(cls, content: Any) -> "RunRecord":
+        """Read the content of a file; raise KeyError, TypeError or ValueError if it is not a record."""
+        values = {str(key): str(value) for key, value in content["values"].items()}
+        result = content.get("result")
+        texts = {key: str(content.get(key, "")) for key in ("run", "metric", "error")}
+        return cls(
+            sweep=str(content["sweep"]), number=int(content["number"]), values=values,
+            result=None if result is None else float(result), **texts,
+        )  # fmt: skip
+
+
+def write_record(swept: SweptRun, **found: Any) -> None:
+    """Write the record of a run; running the same values again replaces it."""
+    record = RunRecord(sweep=swept.sweep, number=swept.number, values=dict(swept.values), **found)
+    folder = Path(swept.outputs) / FOLDER / swept.sweep
+    write_json(folder / f"{settings_name(swept.values)}.json", asdict(record))
+
+
+def read_sweeps(outputs: Path) -> list[list[RunRecord]]:
+    """Return the records of each sweep, in the order of the runs."""
+    found: dict[Path, list[RunRecord]] = {}
+    for file in sorted((outputs / FOLDER).rglob("*.json")):
+        found.setdefault(file.parent, []).append(_read(file))
+    return [sorted(records, key=lambda each: each.number) for records in found.values()]
+
+
+def _read(file: Path) -> RunRecord:
+    try:
+        return RunRecord.from_json(read_json(file))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"{file} is not the record of a run: delete it, and run the sweep again") from error

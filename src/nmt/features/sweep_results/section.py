@@ -1,0 +1,81 @@
+"""The runs of a sweep on the page of each of them: a table and a plot."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from nmt.features.sweep_results.record import RunRecord, read_sweeps
+from nmt.runs.section import Section, ShownRun
+
+WIDTH, HEIGHT = 640, 220
+"""Size of the area of a plot, in its own units."""
+HIGHER_IS_BETTER = ("bleu", "chrf")
+"""Beginnings of the names of scores of which the highest is the best."""
+
+
+class Point(NamedTuple):
+    """A run in the plot."""
+
+    x: float
+    y: float
+    record: RunRecord
+
+
+class ShownSweep(NamedTuple):
+    """A sweep on the page."""
+
+    name: str
+    metric: str
+    keys: list[str]
+    records: Sequence[RunRecord]
+    best: RunRecord | None
+    points: list[Point]
+    lowest: float
+    highest: float
+
+
+def all_runs(run: ShownRun) -> Section | None:
+    """Return a section with the sweeps that a run is part of, or that change its settings; None if there are none."""
+    outputs = Path(run.config.paths.outputs)
+    found = [
+        _shown(records)
+        for records in read_sweeps(outputs)
+        if any(run.config.name in (each.run, each.sweep) for each in records)
+    ]
+    if not found:
+        return None
+    environment = Environment(
+        loader=PackageLoader("nmt.features.sweep_results"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    shown = {"sweeps": found, "name": run.config.name, "width": WIDTH, "height": HEIGHT}
+    body = environment.get_template("sweeps.html").render(shown)
+    return Section("sweeps", "Sweeps", body, environment.get_template("sweeps.css").render())
+
+
+def _shown(records: Sequence[RunRecord]) -> ShownSweep:
+    """Return what the page shows of a sweep."""
+    keys = sorted({key for each in records for key in each.values})
+    metric = next((each.metric for each in records if each.metric), "")
+    done = [each for each in records if each.result is not None]
+    results = [each.result for each in done if each.result is not None]
+    lowest, highest = (min(results), max(results)) if results else (0.0, 0.0)
+    best = None
+    if results:
+        wanted = highest if metric.rpartition(".")[2].startswith(HIGHER_IS_BETTER) else lowest
+        best = next(each for each in done if each.result == wanted)
+    points = list(_points(records, lowest, highest))
+    return ShownSweep(records[0].sweep, metric, keys, records, best, points, lowest, highest)
+
+
+def _points(records: Sequence[RunRecord], lowest: float, highest: float) -> Iterator[Point]:
+    """Yield the places of the runs in the plot: from left to right in their order, the highest result on top."""
+    step, span = WIDTH / max(1, len(records) - 1), (highest - lowest) or 1.0
+    for place, record in enumerate(records):
+        if record.result is not None:
+            yield Point(round(place * step, 1), round(HEIGHT * (highest - record.result) / span, 1), record)

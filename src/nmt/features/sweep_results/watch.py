@@ -1,0 +1,67 @@
+"""Do a run of a sweep, record its result, and return it to the search."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from nmt.config.multirun import SweptRun
+from nmt.config.schema import Config
+from nmt.errors import UserError
+from nmt.evaluation.record import read_evaluation
+from nmt.features.sweep_results.record import write_record
+from nmt.features.sweep_results.settings import FIGURES, SweepConfig
+from nmt.runs.layout import RunLayout, scores_file
+from nmt.runs.metrics import MetricsEvent, read_metrics
+from nmt.runs.scores import scores_folder
+
+
+def watch(swept: SweptRun, do: Callable[[], Config | None]) -> float | None:
+    """Do a run, and return its result: the metric that `sweep.metric` names, or None if it has none."""
+    try:
+        config = do()
+        if config is None:
+            return None
+        result = read_result(config)
+        if result is None and swept.searching:
+            raise UserError(_missing(config))
+    except Exception as error:
+        _record(swept, error=(str(error).strip().splitlines() or [type(error).__name__])[-1])
+        raise
+    _record(swept, run=config.name, metric=config.of(SweepConfig).metric, result=result)
+    return result
+
+
+def _record(swept: SweptRun, **found: object) -> None:
+    """Write the record of a run on the main process, if the run has values of its own."""
+    if swept.values and os.environ.get("RANK", "0") == "0":
+        write_record(swept, **found)
+
+
+def read_result(config: Config) -> float | None:
+    """Return the metric of a finished run that its settings name; None if the run does not have it."""
+    metric, layout = config.of(SweepConfig).metric, RunLayout(config.run_folder)
+    if metric in FIGURES:
+        best = _best_validation(config, layout.metrics)
+        return best.number(metric) if best else None
+    split, _, name = metric.partition(".")
+    file = scores_file(scores_folder(config), split)
+    if not file.exists():
+        return None
+    scores = read_evaluation(file).scores
+    return scores[name].score if name in scores else None
+
+
+def _best_validation(config: Config, metrics: Path) -> MetricsEvent | None:
+    """Return the validation that training calls the best."""
+    by = config.training.best_by
+    events = read_metrics(metrics) if metrics.exists() else []
+    found = {value: each for each in events if each.event == "valid" and (value := each.number(by)) is not None}
+    if not found:
+        return None
+    return found[max(found) if by == "bleu" else min(found)]
+
+
+def _missing(config: Config) -> str:
+    metric = config.of(SweepConfig).metric
+    remedy = "lower training.valid_every" if metric in FIGURES else "it is a score that only `nmt all` makes in time"
+    return f"the run {config.name} has no {metric}, which sweep.metric names: {remedy}"

@@ -1,0 +1,5 @@
+"""The corpus of the runs."""
+
+from tests.integration.conftest import corpus, settings
+
+__all__ = ["corpus", "settings"]

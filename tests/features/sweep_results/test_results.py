@@ -1,0 +1,171 @@
+"""What a run returns to a search, its record, and the table and plot of the page."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.config.compose import compose
+from nmt.config.multirun import SweptRun, multirun
+from nmt.config.schema import Config
+from nmt.errors import ConfigError, UserError
+from nmt.features.sweep_results.record import read_sweeps
+from nmt.features.sweep_results.section import all_runs
+from nmt.features.sweep_results.watch import read_result, watch
+from nmt.runs.section import ShownRun
+
+VALIDATIONS = (
+    {"loss": 3.0, "perplexity": 20.0, "bleu": 5.0},
+    {"loss": 2.0, "perplexity": 7.0, "bleu": 9.0},
+    {"loss": 2.5, "perplexity": 12.0, "bleu": 11.0},
+)
+
+
+def finished(folder: Path, *words: str, validations: tuple[Mapping[str, float], ...] = VALIDATIONS) -> Config:
+    """Return the settings of a run that has these validations, and a score."""
+    config = compose(["experiment=demo", f"paths.outputs={folder}", *words])
+    config.run_folder.mkdir(parents=True, exist_ok=True)
+    events: list[dict[str, Any]] = [{"event": "start", "step": 0, "time": 1}]
+    events += [{"event": "valid", "step": step, "time": 2, **each} for step, each in enumerate(validations, start=1)]
+    (config.run_folder / "metrics.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in events))
+    (config.run_folder / "eval").mkdir(exist_ok=True)
+    score = {"score": 41.5, "signature": "a"}
+    (config.run_folder / "eval" / "test.json").write_text(
+        json.dumps({"split": "test", "bleu": score, "bleu_paper": score, "chrf": score, "ter": score})
+    )
+    return config
+
+
+@pytest.mark.parametrize(
+    ("words", "result"),
+    [
+        ([], 2.0),
+        (["sweep.metric=perplexity"], 7.0),
+        (["sweep.metric=bleu"], 9.0),
+        (["sweep.metric=bleu", "training.best_by=bleu"], 11.0),
+        (["sweep.metric=test.bleu"], 41.5),
+        (["sweep.metric=unseen.bleu"], None),
+        (["sweep.metric=test.nosuch"], None),
+    ],
+)
+def test_the_result_is_the_named_figure_of_the_best_validation_or_score(
+    words: list[str], result: float | None, tmp_path: Path
+) -> None:
+    assert read_result(finished(tmp_path, *words)) == result
+
+
+def test_a_run_without_validations_has_no_result(tmp_path: Path) -> None:
+    assert read_result(finished(tmp_path, validations=())) is None
+
+
+@pytest.mark.parametrize("metric", ["nosuch", "a.b.c", "../x.bleu", ""])
+def test_other_metrics_are_refused(metric: str) -> None:
+    with pytest.raises(ConfigError, match="is not one of loss, perplexity, bleu"):
+        compose([f"sweep.metric='{metric}'"])
+
+
+def swept(folder: Path, number: int = 0, *, searching: bool = True, **values: str) -> SweptRun:
+    named = {key.replace("__", "."): value for key, value in values.items()}
+    return SweptRun(number, named, "demo", str(folder), searching)
+
+
+def test_a_search_without_a_result_is_told_what_to_do(tmp_path: Path) -> None:
+    config = finished(tmp_path, "sweep.metric=unseen.bleu")
+    with pytest.raises(UserError, match=r"no unseen\.bleu.*`nmt all`"):
+        watch(swept(tmp_path, seed="1"), lambda: config)
+    assert watch(swept(tmp_path, seed="1", searching=False), lambda: config) is None
+
+
+def test_a_failed_run_is_recorded_and_raised(tmp_path: Path) -> None:
+    def fail() -> Config:
+        raise UserError("no data here")
+
+    with pytest.raises(UserError, match="no data here"):
+        watch(swept(tmp_path, model__dropout="0.1"), fail)
+    ((record,),) = read_sweeps(tmp_path)
+    assert (record.error, record.result, record.values) == ("no data here", None, {"model.dropout": "0.1"})
+
+
+def run_all(folder: Path) -> list[Config]:
+    """Watch three runs, of which the second fails."""
+    configs = []
+    for number, loss in enumerate((3.0, None, 2.0)):
+        config = finished(folder, f"name=demo-{number}", validations=({"loss": loss or 1.0},))
+
+        def do(config: Config = config, loss: float | None = loss) -> Config:
+            if loss is None:
+                raise UserError("a <b>bad</b> value")
+            return config
+
+        try:
+            watch(swept(folder, number, model__dropout=f"0.{number}"), do)
+        except UserError:
+            continue
+        configs.append(config)
+    return configs
+
+
+def test_the_page_of_each_run_has_all_runs_in_their_order_and_marks_the_best(tmp_path: Path) -> None:
+    for config in run_all(tmp_path):
+        section = all_runs(ShownRun(config, {}))
+        assert section is not None
+        rows = re.findall(r"<tr>\n<td>(.*?)</tr>", section.body, re.DOTALL)
+        cells = [re.findall(r"(?:<td>|^)(.*?)</td>", row) for row in rows]
+        here = int(config.name[-1])
+        first = [f"{number + 1}{' (this run)' if number == here else ''}" for number in range(3)]
+        failed = "failed: a &lt;b&gt;bad&lt;/b&gt; value"
+        assert cells == [[first[0], "0.0", "3.0000"], [first[1], "0.1", failed], [first[2], "0.2", "2.0000 (best)"]]
+
+
+def test_the_plot_has_a_point_per_result_and_the_best_is_lowest(tmp_path: Path) -> None:
+    section = all_runs(ShownRun(run_all(tmp_path)[0], {}))
+    assert section is not None
+    points = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="5"( class="best")?>', section.body)
+    assert points == [("0.0", "0.0", ""), ("640.0", "220.0", ' class="best"')]
+
+
+def test_the_highest_score_is_the_best(tmp_path: Path) -> None:
+    configs = [finished(tmp_path, f"name=demo-{number}", "sweep.metric=test.chrf") for number in range(2)]
+    for number, config in enumerate(configs):
+        file = config.run_folder / "eval" / "test.json"
+        file.write_text(file.read_text().replace("41.5", str(30 + 10 * number)))
+        watch(swept(tmp_path, number, seed=str(number)), partial(configs.__getitem__, number))
+    section = all_runs(ShownRun(configs[0], {}))
+    assert section is not None
+    assert "40.0000 (best)" in section.body
+
+
+def test_a_run_outside_of_sweeps_has_no_section(tmp_path: Path) -> None:
+    config = run_all(tmp_path)[0]
+    assert all_runs(ShownRun(replace(config, name="other"), {})) is None
+    assert all_runs(ShownRun(replace(config, paths=replace(config.paths, outputs=str(tmp_path / "no"))), {})) is None
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"sweep": "a", "number": 1, "values": {"a": 1}, "result": "x"}', "{"])
+def test_a_damaged_record_is_named(content: str, tmp_path: Path) -> None:
+    config = run_all(tmp_path)[0]
+    file = tmp_path / "sweeps" / "demo" / "other.json"
+    file.write_text(content)
+    with pytest.raises(UserError, match=r"other\.json"):
+        all_runs(ShownRun(config, {}))
+
+
+def test_the_runs_of_a_grid_are_recorded_under_the_run_that_they_change(tmp_path: Path) -> None:
+    def job(overrides: list[str]) -> Config:
+        given = [word for word in overrides if not word.startswith(("experiment=", "paths."))]
+        return finished(tmp_path, *given)
+
+    words = ["experiment=demo", f"paths.outputs={tmp_path}", "model.dropout=0.1,0.2", "training.steps=30"]
+    multirun(job, words)
+    (records,) = read_sweeps(tmp_path)
+    assert [(each.number, each.values, each.result) for each in records] == [
+        (0, {"model.dropout": "0.1"}, 2.0),
+        (1, {"model.dropout": "0.2"}, 2.0),
+    ]
+    assert [each.run for each in records] == ["demo-model.dropout_0.1", "demo-model.dropout_0.2"]
+    assert {each.sweep for each in records} == {"demo"}

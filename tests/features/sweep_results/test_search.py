@@ -1,0 +1,98 @@
+"""A search with Optuna, in turn and with the launchers: it is resumed, and failed runs do not end it."""
+
+import json
+import signal
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.cli import main
+from nmt.config.schema import Config
+from nmt.errors import ConfigError
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("optuna") is None, reason="needs the extra search: pip install -e .[search]"),
+]
+SEARCH = ("experiment=demo", "model.dropout=interval(0,0.3)", "training.learning_rate=tag(log,interval(0.001,0.01))",
+          "model.heads=choice(2,3,4)", "hydra/sweeper=search", "hydra.sweeper.n_trials=8")  # fmt: skip
+"""A search of three settings over eight runs; some fail, because three heads do not divide the width."""
+
+
+def trained(config: Config) -> None:
+    """Stand in for training: the loss depends on the settings alone; a finished run is not trained again."""
+    metrics = config.run_folder / "metrics.jsonl"
+    if metrics.exists():
+        return
+    metrics.parent.mkdir(parents=True)
+    loss = 2 + config.model.dropout + abs(config.training.learning_rate - 0.004) * 100 + config.model.heads / 100
+    metrics.write_text(json.dumps({"event": "valid", "step": 1, "time": 1, "loss": loss}) + "\n")
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    found = [json.loads(file.read_text()) for file in (folder / "outputs" / "sweeps" / "demo").glob("*.json")]
+    return sorted(found, key=lambda each: each["number"])
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(import_module("nmt.commands.train"), "run", trained)
+    before = signal.getsignal(signal.SIGINT)
+    yield tmp_path
+    signal.signal(signal.SIGINT, before)
+
+
+def test_failed_runs_do_not_end_a_search(here: Path) -> None:
+    assert main(["train", "-m", *SEARCH]) == 0
+    found = records(here)
+    assert [each["number"] for each in found] == list(range(8))
+    failed = [each for each in found if each["error"]]
+    assert 0 < len(failed) < 8
+    assert all("does not divide" in each["error"] for each in failed)
+    assert all((each["result"] is None) == bool(each["error"]) for each in found)
+
+
+def test_a_search_that_was_interrupted_goes_on_as_if_it_had_not_been(
+    here: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["train", "-m", *SEARCH]) == 0
+    undisturbed = records(here)
+    other = tmp_path_factory.mktemp("other")
+    monkeypatch.chdir(other)
+    train = import_module("nmt.commands.train")
+    calls: list[str] = []
+
+    def interrupted(config: Config) -> None:
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        calls.append(config.name)
+        trained(config)
+
+    monkeypatch.setattr(train, "run", interrupted)
+    assert main(["train", "-m", *SEARCH]) == 130
+    assert len(records(other)) < 8
+    monkeypatch.setattr(train, "run", trained)
+    assert main(["train", "-m", *SEARCH]) == 0
+    assert records(other) == undisturbed
+
+
+@pytest.mark.parametrize("word", ["name=a,b", "paths.data=a,b", "sweep.metric=loss,bleu", "decoding.beam=choice(1,4)"])
+def test_a_search_over_what_does_not_change_the_result_is_refused(
+    word: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "-m", word, "hydra/sweeper=search"]) == 2
+    assert f"a search cannot vary {word.partition('=')[0]}: " in capsys.readouterr().err
+    assert not (here / "outputs").exists()
+
+
+def test_a_search_without_any_result_says_so(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Config) -> None:
+        raise ConfigError("never")
+
+    monkeypatch.setattr(import_module("nmt.commands.train"), "run", fail)
+    assert main(["train", "-m", "seed=1,2", "hydra/sweeper=search", "hydra.sweeper.n_trials=2"]) == 2
