@@ -4,6 +4,7 @@ from nmt.feature import Command, Feature, Group
 
 FEATURE = Feature(
     summary="a folder for experiments of your own",
+    page="docs/usage.md#your-own-experiments",
     commands={
         "init": Command(
             "nmt.features.new_project.command",
