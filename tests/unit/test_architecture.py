@@ -81,7 +81,7 @@ HOMES = {
     "omegaconf": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun", "nmt.config.saved"},
     "torch.distributed": {"nmt.compute.distributed"},
     "torch.nn.parallel": {"nmt.compute.distributed"},
-    "wandb": {"nmt.runs.tracking"},
+    "wandb": {"nmt.features.tracking.wandb"},
     "pickle": set[str](),
 }
 """Packages that only these modules import."""
