@@ -30,6 +30,8 @@ class Command(NamedTuple):
     """True if `run` takes the overrides instead of one Config, because it composes several runs from them."""
     trains: bool = False
     """True if it trains runs, which a sweep over settings of the machine must not mix."""
+    takes_model: str = ""
+    """The setting that names the folder of another program's model, if the command makes a run of it."""
     distributed: bool = False
     """True if all processes of torchrun take part; any other command runs on the first process only."""
 
@@ -49,6 +51,8 @@ class Choice(NamedTuple):
     """`module:attribute`."""
     meaning: str
     """A few words for the help."""
+    brings: tuple[str, ...] = ()
+    """What a source of text has without files that the settings name: `text`, and further columns by name."""
 
 
 class Group(NamedTuple):

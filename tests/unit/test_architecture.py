@@ -16,7 +16,8 @@ import pytest
 
 import nmt
 from nmt.commands.features import settings_of
-from nmt.feature import Feature, features
+from nmt.config.choices import CHOICES
+from nmt.feature import Feature, features, imported
 
 SOURCE = Path(nmt.__file__).parent
 DOCUMENT = Path(__file__).parents[2] / "ARCHITECTURE.md"
@@ -241,6 +242,25 @@ def test_the_core_does_not_know_the_name_of_a_feature(feature: str) -> None:
     name = re.compile(rf"(?<![a-z])({'|'.join(map(re.escape, spellings))})(?![a-z])", re.IGNORECASE)
     core = [each for each in MODULES if not any(within(each, other) for other in ("nmt.features", *PAST))]
     assert [each for each in core if name.search(FILES[each].read_text(encoding="utf-8"))] == []
+
+
+def spellings(feature: Feature) -> Iterator[str]:
+    """Yield how others could name what a feature declares, but for settings whose values are open to all features."""
+    for group, added in feature.settings.items():
+        names = [f"{group}.{each.name}" for each in fields(imported(added.code))]
+        yield from (name for name in names if group and name not in CHOICES)
+    for setting, choices in feature.all_choices.items():
+        yield from (f"{setting}={value}" for value in choices)
+    yield from (f"`nmt {command}" for command in feature.commands)
+
+
+@pytest.mark.parametrize("feature", sorted(features()))
+def test_no_feature_names_a_setting_a_value_or_a_command_of_another_one(feature: str) -> None:
+    home = f"nmt.features.{feature}"
+    names = "|".join(map(re.escape, [home, *spellings(features()[feature])]))
+    named = re.compile(rf"(?<![\w.])({names})(?!\w)")
+    others = [each for each in MODULES if within(each, "nmt.features") and not within(each, home)]
+    assert [each for each in others if named.search(FILES[each].read_text(encoding="utf-8"))] == []
 
 
 def test_every_name_in_a_layer_is_an_existing_module() -> None:
