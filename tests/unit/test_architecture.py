@@ -32,11 +32,13 @@ class Layer(NamedTuple):
     names: tuple[str, ...]
 
 
+LIBRARIES = ("nmt.parsing", "nmt.terms", "nmt.paper")
+"""What several features share: section 6.3, terms in translations, and the figures of the paper."""
 LAYERS = [
     Layer("the package run as a program", ("nmt.__main__",)),
     Layer("the command line: names, help, exit codes", ("nmt.cli",)),
     Layer("what can be deleted: a folder per feature, which may import all below", ("nmt.features",)),
-    Layer("section 6.3: a library of trees for features, which the core does not use", ("nmt.parsing",)),
+    Layer("libraries of features, which the core does not use: trees, terms, figures", LIBRARIES),
     Layer("one module per command", ("nmt.commands",)),
     Layer("section 5 of the paper: steps, validation, checkpointing", ("nmt.training",)),
     Layer("scores of translations", ("nmt.evaluation",)),
@@ -49,7 +51,6 @@ LAYERS = [
     Layer("the tokenizer and lines of text", ("nmt.text",)),
     Layer("devices, processes, threads and signals", ("nmt.compute",)),
     Layer("whole files and locked folders", ("nmt.storage",)),
-    Layer("the figures of the paper", ("nmt.paper",)),
     Layer("settings: all of Hydra and OmegaConf", ("nmt.config",)),
     Layer("what a feature declares, and which there are", ("nmt.feature",)),
     Layer("messages to the user", ("nmt.errors",)),
@@ -223,10 +224,11 @@ def test_a_feature_imports_no_other_feature_and_the_core_imports_none() -> None:
     assert crossing == []
 
 
-def test_the_core_does_not_use_the_library_of_trees() -> None:
-    importers = {found.importer for found in ALL if within(found.imported, "nmt.parsing")}
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_core_does_not_use_a_library_of_features(library: str) -> None:
+    importers = {found.importer for found in ALL if within(found.imported, library)}
     assert importers
-    homes = ("nmt.parsing", "nmt.features")
+    homes = (library, "nmt.features")
     assert [name for name in importers if not any(within(name, each) for each in homes)] == []
 
 

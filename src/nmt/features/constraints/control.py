@@ -10,7 +10,7 @@ from nmt.errors import UserError
 from nmt.features.constraints.beginnings import Spellings, finish_words, force_prefixes, spellings_of
 from nmt.features.constraints.settings import terms_file
 from nmt.features.constraints.terms import RequiredTerms
-from nmt.text.glossary import Glossary
+from nmt.terms.glossary import Glossary
 from nmt.text.special import UNK
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer, is_byte
 

@@ -14,7 +14,7 @@ from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, Task
 from nmt.features.serving.sentences import Span, join, sentences
 from nmt.features.serving.settings import ServeConfig
-from nmt.text.glossary import Glossary
+from nmt.terms.glossary import Glossary
 
 Terms = Sequence[tuple[str, str]]
 """Terms of the source language, each with the one that must translate it."""

@@ -52,7 +52,9 @@ def _reference(line: str, number: int) -> Node:
     return tree
 
 
-F1 = Metric("Bracket F1", _bracket_score(lambda counts: counts.f1), task=TREES, paper=paper_f1)
+F1 = Metric(
+    "Bracket F1", _bracket_score(lambda counts: counts.f1), task=TREES, paper="nmt.features.trees.scores:paper_f1"
+)
 PRECISION = Metric("Bracket precision", _bracket_score(lambda counts: counts.precision), task=TREES)
 RECALL = Metric("Bracket recall", _bracket_score(lambda counts: counts.recall), task=TREES)
 COMPLETE_MATCH = Metric("Complete match", _bracket_score(lambda counts: counts.complete_match), task=TREES)
