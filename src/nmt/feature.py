@@ -30,6 +30,8 @@ class Command(NamedTuple):
     """True if `run` takes the overrides instead of one Config, because it composes several runs from them."""
     trains: bool = False
     """True if it trains runs, which a sweep over settings of the machine must not mix."""
+    takes_model: str = ""
+    """The setting that names the folder of another program's model, if the command makes a run of it."""
     distributed: bool = False
     """True if all processes of torchrun take part; any other command runs on the first process only."""
     ends_chain: bool = False
@@ -51,6 +53,8 @@ class Choice(NamedTuple):
     """`module:attribute`."""
     meaning: str
     """A few words for the help."""
+    brings: tuple[str, ...] = ()
+    """What a source of text has without files that the settings name: `text`, and further columns by name."""
 
 
 class FileFormat(NamedTuple):
@@ -75,6 +79,10 @@ class Group(NamedTuple):
     """`module:class`: a frozen dataclass without slots, in a module that imports nothing but checks of settings."""
     adjustable: bool = True
     """Whether all of them may change when a run is resumed; if not, the fields say it one by one."""
+    commands: tuple[str, ...] = ()
+    """Commands of the core that list a group of the feature's own in their help."""
+    main_process_only: bool = False
+    """Whether only the main process reads a group of the feature's own, which may differ in other processes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +145,9 @@ class Feature:
     """A function that takes the settings of decoding and names the search for reports; empty if it is another one's."""
     adapts_search: str = ""
     """A function that takes the settings of a search and those of the model's run, and returns the first, adapted."""
+    listeners: tuple[str, ...] = ()
+    """Functions that take all settings and the number of updates so far and return a `nmt.runs.listener.Listener`,
+    or None if it is off."""
     sections: tuple[str, ...] = ()
     """Functions that take a `nmt.runs.section.ShownRun` and return a Section of its page, or None."""
     completes_settings: str = ""
@@ -165,11 +176,24 @@ def features() -> Mapping[str, Feature]:
     return {name: import_module(f"nmt.features.{name}").FEATURE for name in names}
 
 
+def _groups() -> list[tuple[str, Group]]:
+    """Return what features add to groups of settings."""
+    return [added for feature in features().values() for added in feature.settings.items()]
+
+
 def learned_groups() -> tuple[str, ...]:
     """Return the groups of settings of features that decide what a run learns."""
-    return tuple(
-        name for feature in features().values() for name, group in feature.settings.items() if not group.adjustable
-    )
+    return tuple(name for name, group in _groups() if not group.adjustable)
+
+
+def groups_listed_by(command: str) -> tuple[str, ...]:
+    """Return the groups of settings of features that the help of a command of the core lists."""
+    return tuple(name for name, group in _groups() if command in group.commands)
+
+
+def main_process_groups() -> tuple[str, ...]:
+    """Return the groups of settings of features that only the main process reads."""
+    return tuple(name for name, group in _groups() if group.main_process_only)
 
 
 def imported(code: str) -> Any:

@@ -16,7 +16,7 @@ from nmt.config.schema import ModelConfig, RuntimeConfig, TrainingConfig
 from nmt.data.loader import global_batches
 from nmt.model.build import build_model
 from nmt.runs.checkpoints import Checkpoints, load_last_good
-from nmt.runs.tracking import NullTracker
+from nmt.runs.tracker import NullTracker
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.loop import Loop
 from nmt.training.state import TrainingState

@@ -7,7 +7,6 @@ import shutil
 import signal
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ import torch
 from safetensors.torch import load_file
 
 from nmt.cli import main
-from nmt.runs import tracking
 from nmt.runs.checkpoints import resolve
 from nmt.training.trainer import Trainer
 from tests.integration.toy import call, refuse, succeed
@@ -283,17 +281,3 @@ def test_run_resumes_from_its_last_step_regardless_of_the_clock(
     assert resolve(tmp_path / "toy", "last").name == "step-00000040"
     assert [line["step"] for line in events(tmp_path, "valid")] == [20, 40]
     assert events(tmp_path)[-1]["time"] == 86_400.0 < events(tmp_path)[0]["time"]
-
-
-def test_wandb_gets_the_events_of_a_run(settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    logged: list[dict[str, Any]] = []
-
-    def start(run_folder: Path, *_: object) -> SimpleNamespace:
-        assert run_folder == tmp_path / "toy"
-        return SimpleNamespace(log=logged.append, finish=lambda exit_code: logged.append({"exit": exit_code}))
-
-    monkeypatch.setattr(tracking, "_start_wandb", start)
-    command = ["train", *settings, f"paths.outputs={tmp_path}", "tracking.wandb=offline", "training.steps=3"]
-    succeed(command)
-    assert [row["train/loss"] for row in logged if "train/loss" in row] == [loss for _, loss, _ in losses(tmp_path)]
-    assert logged[-1] == {"exit": 0}

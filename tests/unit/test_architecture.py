@@ -15,7 +15,8 @@ from typing import NamedTuple
 import pytest
 
 import nmt
-from nmt.feature import Feature, features
+from nmt.config.choices import CHOICES
+from nmt.feature import Feature, features, imported
 
 SOURCE = Path(nmt.__file__).parent
 DOCUMENT = Path(__file__).parents[2] / "ARCHITECTURE.md"
@@ -30,11 +31,13 @@ class Layer(NamedTuple):
     names: tuple[str, ...]
 
 
+LIBRARIES = ("nmt.parsing", "nmt.terms", "nmt.paper")
+"""What several features share: section 6.3, terms in translations, and the figures of the paper."""
 LAYERS = [
     Layer("the package run as a program", ("nmt.__main__",)),
     Layer("the command line: names, help, exit codes", ("nmt.cli",)),
     Layer("what can be deleted: a folder per feature, which may import all below", ("nmt.features",)),
-    Layer("section 6.3: a library of trees for features, which the core does not use", ("nmt.parsing",)),
+    Layer("libraries of features, which the core does not use: trees, terms, figures", LIBRARIES),
     Layer("one module per command", ("nmt.commands",)),
     Layer("section 5 of the paper: steps, validation, checkpointing", ("nmt.training",)),
     Layer("scores of translations", ("nmt.evaluation",)),
@@ -47,7 +50,6 @@ LAYERS = [
     Layer("the tokenizer and lines of text", ("nmt.text",)),
     Layer("devices, processes, threads and signals", ("nmt.compute",)),
     Layer("whole files and locked folders", ("nmt.storage",)),
-    Layer("the figures of the paper", ("nmt.paper",)),
     Layer("settings: all of Hydra and OmegaConf", ("nmt.config",)),
     Layer("what a feature declares, and which there are", ("nmt.feature",)),
     Layer("messages to the user", ("nmt.errors",)),
@@ -83,7 +85,7 @@ HOMES = {
     "omegaconf": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun", "nmt.config.saved"},
     "torch.distributed": {"nmt.compute.distributed"},
     "torch.nn.parallel": {"nmt.compute.distributed"},
-    "wandb": {"nmt.runs.tracking"},
+    "wandb": {"nmt.features.tracking.wandb"},
     "pickle": set[str](),
 }
 """Packages that only these modules import."""
@@ -222,10 +224,11 @@ def test_a_feature_imports_no_other_feature_and_the_core_imports_none() -> None:
     assert crossing == []
 
 
-def test_the_core_does_not_use_the_library_of_trees() -> None:
-    importers = {found.importer for found in ALL if within(found.imported, "nmt.parsing")}
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_core_does_not_use_a_library_of_features(library: str) -> None:
+    importers = {found.importer for found in ALL if within(found.imported, library)}
     assert importers
-    homes = ("nmt.parsing", "nmt.features")
+    homes = (library, "nmt.features")
     assert [name for name in importers if not any(within(name, each) for each in homes)] == []
 
 
@@ -241,6 +244,25 @@ def test_the_core_does_not_know_the_name_of_a_feature(feature: str) -> None:
     name = re.compile(rf"(?<![a-z])({'|'.join(map(re.escape, spellings))})(?![a-z])", re.IGNORECASE)
     core = [each for each in MODULES if not any(within(each, other) for other in ("nmt.features", *PAST))]
     assert [each for each in core if name.search(FILES[each].read_text(encoding="utf-8"))] == []
+
+
+def spellings(feature: Feature) -> Iterator[str]:
+    """Yield how others could name what a feature declares, but for settings whose values are open to all features."""
+    for group, added in feature.settings.items():
+        names = [f"{group}.{each.name}" for each in fields(imported(added.code))]
+        yield from (name for name in names if group and name not in CHOICES)
+    for setting, choices in feature.all_choices.items():
+        yield from (f"{setting}={value}" for value in choices)
+    yield from (f"`nmt {command}" for command in feature.commands)
+
+
+@pytest.mark.parametrize("feature", sorted(features()))
+def test_no_feature_names_a_setting_a_value_or_a_command_of_another_one(feature: str) -> None:
+    home = f"nmt.features.{feature}"
+    names = "|".join(map(re.escape, [home, *spellings(features()[feature])]))
+    named = re.compile(rf"(?<![\w.])({names})(?!\w)")
+    others = [each for each in MODULES if within(each, "nmt.features") and not within(each, home)]
+    assert [each for each in others if named.search(FILES[each].read_text(encoding="utf-8"))] == []
 
 
 def test_every_name_in_a_layer_is_an_existing_module() -> None:

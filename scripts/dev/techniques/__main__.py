@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from sacrebleu.metrics.bleu import BLEU
 
-from nmt.evaluation.seeds import GroupScores, group_scores, p_value
+from nmt.features.report.seeds import GroupScores, group_scores, p_value
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
 from nmt.storage.files import write_text
 from nmt.text.lines import read_lines

@@ -4,14 +4,14 @@ A new command is a module with a function `run(config)`, and an entry in `COMMAN
 checks read it there. The modules are imported only when they run, because torch and Hydra are slow to import.
 """
 
-from nmt.feature import COMMON, Command, features, learned_groups
+from nmt.feature import COMMON, Command, features, groups_listed_by, learned_groups
 
 _CORE = {
     "data": Command("nmt.commands.data", "fetch, filter and tokenise a corpus", ("data", "tokenizer", *COMMON)),
     "train": Command(
         "nmt.commands.train",
         "train a model, or resume training",
-        ("model", "training", *learned_groups(), "tracking", *COMMON),
+        ("model", "training", *learned_groups(), *groups_listed_by("train"), *COMMON),
         trains=True,
         distributed=True,
     ),
@@ -24,7 +24,7 @@ _CORE = {
     "eval": Command(
         "nmt.commands.evaluate",
         "translate and score",
-        ("checkpoint", "engine", "evaluation", "decoding", "tracking", *COMMON),
+        ("checkpoint", "engine", "evaluation", "decoding", *groups_listed_by("eval"), *COMMON),
         distributed=True,
     ),
     "all": Command(

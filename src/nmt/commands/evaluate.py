@@ -1,11 +1,9 @@
 """`nmt eval`: translate splits of the prepared data and score them."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
-from nmt.config.saved import flatten
 from nmt.config.schema import Config
 from nmt.data.corpora import split_languages, split_settings
 from nmt.data.prepared import require_text
@@ -18,12 +16,12 @@ from nmt.evaluation.metrics import wanted_metrics
 from nmt.evaluation.record import EvaluationRecord, write_evaluation
 from nmt.evaluation.split import Split, read_split
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
+from nmt.runs.listener import Scored, tell_scored
 from nmt.runs.scores import scores_folder
-from nmt.runs.tracking import Scored, tell_scored
 from nmt.storage.files import write_text
 
-TRACKED_TRANSLATIONS = 100
-"""The number of translations sent to Weights & Biases and TensorBoard."""
+TOLD_TRANSLATIONS = 100
+"""The number of translations sent to the services that follow a run."""
 
 
 def run(config: Config) -> None:
@@ -92,19 +90,18 @@ def _record(
 
 
 def _track(config: Config, split: Split, evaluation: Evaluation, loaded: LoadedModel) -> None:
-    """Send the scores and some translations to the trackers that the settings ask for."""
+    """Send the scores and some translations to the services that the settings ask for."""
     translations = zip(split.sources, evaluation.hypotheses, split.references, strict=True)
     scored = Scored(
         split=str((scores_folder(config) / split.name).relative_to(RunLayout(config.run_folder).evaluation)),
         step=loaded.checkpoint.step,
         scores={name: score.score for name, score in evaluation.scores.items()},
         signatures={name: score.signature for name, score in evaluation.scores.items()},
-        translations=list(translations)[:TRACKED_TRANSLATIONS],
+        translations=list(translations)[:TOLD_TRANSLATIONS],
         checkpoint=loaded.path.name,
         files=loaded.files,
     )
-    settings = flatten(asdict(config))
-    tell_scored(config.run_folder, config.tracking, name=config.name, settings=settings, scored=scored)
+    tell_scored(config, scored)
 
 
 def _print(split: str, evaluation: Evaluation, loaded: LoadedModel, folder: Path) -> None:

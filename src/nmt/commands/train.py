@@ -21,7 +21,7 @@ from nmt.model.kernels.c.library import uses_operations
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout
 from nmt.runs.start import start_tracker
-from nmt.runs.tracking import NullTracker
+from nmt.runs.tracker import NullTracker
 from nmt.storage.lock import exclusive_folder
 from nmt.training.beginning import find_beginning, origin_record
 from nmt.training.build import build_checkpoint_manager, build_state, open_data, shared_files, shared_settings

@@ -62,6 +62,12 @@ def find(setting: str, name: str) -> Any:
     return imported(CHOICES[setting][name].code)
 
 
+def brings(setting: str, name: str) -> tuple[str, ...]:
+    """Return what a setting's value brings; nothing if there is no such value."""
+    choice = CHOICES[setting].get(name)
+    return choice.brings if choice else ()
+
+
 TEXT = "text"
 """The name of the core's task."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import closing
 from copy import copy
 from itertools import count, islice
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from tqdm import tqdm
@@ -18,24 +18,20 @@ from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.control import Control, SearchSetup, controls_for
 from nmt.decoding.detail import Detail, TranslatedBlock, wanted_details
 from nmt.decoding.limits import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS
-from nmt.decoding.piece_attention import PieceAttention, Weights
 from nmt.decoding.request import Request
 from nmt.decoding.translation import TOKENS, Candidate, Likelihood, Translation
-from nmt.decoding.word_details import TokenScores
 from nmt.errors import UserError
 from nmt.text.blocks import blocks
-from nmt.text.special import BOS, EOS
+from nmt.text.special import EOS
 from nmt.text.tokenizer import Tokenizer
-from nmt.text.word_pieces import spoken_pieces
+
+if TYPE_CHECKING:
+    from nmt.decoding.piece_attention import Weights
 
 WINDOW_LINES = 2048
 """The largest number of lines to read ahead, so that sentences of similar length are decoded together."""
 WINDOW_CHARACTERS = 1 << 22
 """The largest number of characters to read ahead."""
-ATTENTION_TOKENS = 1024
-"""The largest number of tokens in a batch whose attention weights are kept."""
-
-T = TypeVar("T")
 Done = Callable[[int], object]
 """Called with the number of sentences that have just been finished."""
 
@@ -99,7 +95,7 @@ class Engine(ABC):
     def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         """Return the log-probability of each token of each target of a batch; sources and targets end with EOS."""
 
-    def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[Weights]:
+    def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> "list[Weights]":
         """Return the attention of each target of a batch, which begins with BOS, to its source, which ends with EOS."""
         raise NotImplementedError(f"engine={self.name} shows no attention")
 
@@ -125,7 +121,7 @@ class Engine(ABC):
             token_scores: whether to fill `Candidate.tokens`; the translations are then scored once more.
             done: called after each batch.
         """
-        details = {**self.details, TOKENS: TokenScores()} if token_scores else self.details
+        details = {**self.details, TOKENS: _token_scores()} if token_scores else self.details
         line_numbers = iter(numbers or count(1))
         requests = (Request(line) if isinstance(line, str) else line for line in lines)
         for block in blocks(requests, window, lambda request: len(request.text), WINDOW_CHARACTERS):
@@ -212,27 +208,6 @@ class Engine(ABC):
             done(len(batch))
         return results
 
-    def attention(
-        self, sources: Sequence[str], targets: Sequence[str], read: Callable[[int, PieceAttention], T]
-    ) -> list[T]:
-        """Return what `read` returns for each pair of lines, given its index and the target's attention to the source.
-
-        Only the beginning of a sentence that is too long counts.
-        """
-        source_ids = [ids[: self.max_source_tokens - 1] for ids in self.tokenizer.encode_source(sources)]
-        target_ids = [ids[: self.max_target_tokens - 1] for ids in self.tokenizer.encode_target(targets)]
-        lengths = [1 + max(map(len, each)) for each in zip(source_ids, target_ids, strict=True)]
-        found: dict[int, T] = {}
-        for batch in batches_by_length(lengths, min(self.config.batch_tokens, ATTENTION_TOKENS)):
-            weights = self.cross_attention(
-                [[*source_ids[index], EOS] for index in batch], [[BOS, *target_ids[index]] for index in batch]
-            )
-            for index, each in zip(batch, weights, strict=True):
-                source_words = spoken_pieces(self.tokenizer.source_pieces(source_ids[index]), sources[index])
-                target_words = spoken_pieces(self.tokenizer.target_pieces(target_ids[index]), targets[index])
-                found[index] = read(index, PieceAttention(each, source_words, target_words))
-        return [found[index] for index in range(len(sources))]
-
     def _encode(self, block: Sequence[Request]) -> list[Constraints] | None:
         """Return what the translation of each request must contain; None if nothing."""
         return next((found for control in self.controls if (found := control.encode(block)) is not None), None)
@@ -246,6 +221,12 @@ class Engine(ABC):
                 "the rest is left out; split the line into sentences"
             )
         return [*source[:limit], EOS] if source else []
+
+
+def _token_scores() -> Detail:
+    from nmt.decoding.word_details import TokenScores  # noqa: PLC0415 - seldom used
+
+    return TokenScores()
 
 
 def _candidate(hypothesis: Hypothesis, text: str, details: Mapping[str, object]) -> Candidate:

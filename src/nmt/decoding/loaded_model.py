@@ -1,20 +1,21 @@
 """A model that was loaded: what `nmt.load` returns, and what the commands translate and score with."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.attention import Attention, compute_attention
 from nmt.decoding.engine import Engine
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.decoding.translation import Likelihood, Translation
-from nmt.decoding.word_details import WordProbability
 from nmt.errors import UserError, nearest
 from nmt.runs.checkpoint_record import CheckpointRecord
+
+if TYPE_CHECKING:
+    from nmt.decoding.attention import Attention
+    from nmt.decoding.word_details import WordProbability
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +65,17 @@ class LoadedModel:
             targets.append(target)
         return self.engine.score(sources, targets)
 
-    def attention(self, source: str, target: str) -> Attention:
+    def attention(self, source: str, target: str) -> "Attention":
         """Return the attention weights of a sentence and its translation. Of an ensemble, the first model attends."""
         if not isinstance(self.engine, TorchEngine):
             raise UserError(
                 f"engine={self.engine.name} does not show the attention of {self.path}: load the run itself"
             )
+        from nmt.decoding.attention import compute_attention  # noqa: PLC0415 - seldom used
+
         return compute_attention(self.engine.models[0], self.engine.tokenizer, source, target)
 
-    def next_words(self, source: str, beginning: str = "", *, count: int = 8) -> list[WordProbability]:
+    def next_words(self, source: str, beginning: str = "", *, count: int = 8) -> "list[WordProbability]":
         """Return the words that are most likely to follow the beginning of a translation, most likely first.
 
         Punctuation belongs to the word before it. The probabilities of all words and of the end add up to 1.
@@ -83,12 +86,9 @@ class LoadedModel:
             )
         if not source.strip():
             return []
-        probabilities: dict[str, float] = {}
-        for word in self.engine.next_words(source, beginning, count):
-            text = self.engine.tokenizer.decode(word.tokens)  # several sequences of pieces may spell the same word
-            probabilities[text] = probabilities.get(text, 0.0) + math.exp(word.log_probability)
-        ranked = sorted(probabilities.items(), key=lambda word: -word[1])
-        return [WordProbability(*word) for word in ranked]
+        from nmt.decoding.next_words import likely_words  # noqa: PLC0415 - seldom used
+
+        return likely_words(self.engine, source, beginning, count)
 
     def _search(self, options: Mapping[str, Any]) -> DecodingConfig:
         """Return the settings of a search: those of the engine, except for `options`."""

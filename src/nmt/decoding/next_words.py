@@ -1,13 +1,19 @@
 """The words that are likely to come next in a translation."""
 
+import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
 from nmt.decoding.beam import NEVER, NextTokenScorer
+from nmt.decoding.word_details import WordProbability
 from nmt.text.special import BOS, EOS, PAD, UNK
+from nmt.text.tokenizer import SPACE_MARK
+
+if TYPE_CHECKING:
+    from nmt.decoding.torch_engine import TorchEngine
 
 MAX_PIECES = 16
 """The longest word, in word pieces."""
@@ -20,6 +26,23 @@ class Word(NamedTuple):
 
     tokens: list[int]
     log_probability: float
+
+
+def likely_words(engine: "TorchEngine", source: str, beginning: str, count: int) -> list[WordProbability]:
+    """Return the words that are most likely to follow the beginning of a translation, most likely first."""
+    tokenizer = engine.tokenizer
+    begins_word = [piece.startswith(SPACE_MARK) for piece in tokenizer.vocabularies[1]]
+    prefix = tokenizer.encode_target([beginning.rstrip()])[0][: engine.max_target_tokens - MAX_PIECES]
+    with engine.scorer_of(source) as scorer:
+        if scorer is None:
+            return []
+        words = next_words(scorer, prefix, torch.tensor(begins_word, device=engine.device), count)
+    probabilities: dict[str, float] = {}
+    for word in words:
+        text = tokenizer.decode(word.tokens)  # several sequences of pieces may spell the same word
+        probabilities[text] = probabilities.get(text, 0.0) + math.exp(word.log_probability)
+    ranked = sorted(probabilities.items(), key=lambda word: -word[1])
+    return [WordProbability(*word) for word in ranked]
 
 
 def next_words(scorer: NextTokenScorer, prefix: Sequence[int], begins_word: Tensor, count: int) -> list[Word]:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -17,13 +18,11 @@ from torch.nn import functional as F
 from nmt.compute.machine import is_out_of_memory
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.batches import DecodingPlan, cpu_plan, same_plan, serial_plan
-from nmt.decoding.beam import Hypothesis, ensemble_scorers
+from nmt.decoding.beam import Hypothesis, NextTokenScorer, ensemble_scorers
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.control import SearchBatch, search
 from nmt.decoding.engine import Engine
 from nmt.decoding.limits import MAX_SOURCE_TOKENS
-from nmt.decoding.next_words import MAX_PIECES, Word, next_words
-from nmt.decoding.piece_attention import Weights
 from nmt.errors import UserError
 from nmt.model.build import build_model
 from nmt.model.cpu.prepared_weights import prepare_for_cpu
@@ -32,7 +31,10 @@ from nmt.model.packed import Packed
 from nmt.model.working_weights import in_precision
 from nmt.runs.checkpoints import Checkpoint, check_weights
 from nmt.text.special import BOS
-from nmt.text.tokenizer import SPACE_MARK, Tokenizer
+from nmt.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from nmt.decoding.piece_attention import Weights
 
 MAX_SCORED_ROWS = 512
 """Rows of scores of the whole vocabulary in memory at a time when given translations are scored."""
@@ -60,7 +62,6 @@ class TorchEngine(Engine):
         self.models = [prepare(model, precision) for model in models]
         self.device = device
         self.attention_shape = models[0].config.decoder_depth, models[0].config.heads
-        self._target_pieces = tokenizer.vocabularies[1]
         self.prepare_search(seed)
 
     def plan(self, lengths: Sequence[int]) -> DecodingPlan:
@@ -96,17 +97,16 @@ class TorchEngine(Engine):
             scorer = ensemble_scorers([partial(model.advance, state=cache) for model, cache in advances])
             return search(scorer, batch, self.config.search, self.controls)
 
-    def next_words(self, source: str, beginning: str, count: int) -> list[Word]:
-        """Return the words that are most likely to follow the beginning of a translation."""
-        begins_word = [piece.startswith(SPACE_MARK) for piece in self._target_pieces]
-        source_ids = self._finish_source(self.tokenizer.encode_source([source])[0], 1)
-        if not source_ids:  # the tokenizer drops some characters
-            return []
-        prefix = self.tokenizer.encode_target([beginning.rstrip()])[0][: self.max_target_tokens - MAX_PIECES]
+    @contextmanager
+    def scorer_of(self, source: str) -> Iterator[NextTokenScorer | None]:
+        """Offer the next-token scorer of one sentence in this block; None if the tokenizer drops all characters."""
+        tokens = self._finish_source(self.tokenizer.encode_source([source])[0], 1)
+        if not tokens:
+            yield None
+            return
         with self._inference():
-            packed = Packed.from_sentences([source_ids]).to(self.device)
-            scorer = ensemble_scorers([partial(model.advance, state=model.start(packed)) for model in self.models])
-            return next_words(scorer, prefix, torch.tensor(begins_word, device=self.device), count)
+            packed = Packed.from_sentences([tokens]).to(self.device)
+            yield ensemble_scorers([partial(model.advance, state=model.start(packed)) for model in self.models])
 
     def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         """Return the log-probability of each target token; an ensemble's is that of its members' mean probability."""
@@ -118,7 +118,7 @@ class TorchEngine(Engine):
             scores = members.logsumexp(0) - math.log(len(self.models))
         return [each.tolist() for each in scores.split([len(tokens) for tokens in targets])]
 
-    def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[Weights]:
+    def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> "list[Weights]":
         """Return the cross-attention of each target, that of the first model of an ensemble."""
         source, target = (Packed.from_sentences(each).to(self.device) for each in (sources, targets))
         with self._inference():

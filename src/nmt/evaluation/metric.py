@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nmt.config.choices import TEXT
-from nmt.config.schema import Config, EvaluationConfig
+from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.bleu import bleu_tokenizer
 
 if TYPE_CHECKING:
@@ -54,8 +54,9 @@ class Metric:
     """Whether the settings ask for it; most metrics are always computed."""
     prepare: Callable[[EvaluationConfig, str], object] = lambda *_: None
     """Load what the metric needs, given settings and target language, so that it fails before hours of translation."""
-    paper: Callable[[Config, str], float | None] = lambda *_: None
-    """Return the paper's score of a run on a split, if it has one."""
+    paper: str = ""
+    """`module:name` of a function that takes the settings of a run and the name of a split, and returns the paper's
+    score, or None if it has none."""
 
 
 def from_sacrebleu(title: str, make: Callable[[str], "SacrebleuMetric"]) -> Metric:

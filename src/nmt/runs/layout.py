@@ -74,16 +74,6 @@ class RunLayout:
         """Return the path of the report that compares this run with others."""
         return self.folder / f"compared-{other_names}.html"
 
-    @property
-    def tensorboard(self) -> Path:
-        """The folder of the events for TensorBoard."""
-        return self.folder / "tensorboard"
-
-    @property
-    def wandb_id(self) -> Path:
-        """The file with the id of the run at Weights & Biases."""
-        return self.folder / "wandb-id.txt"
-
 
 def scores_file(folder: Path, split: str) -> Path:
     """Return the path of the scores of a split in a folder of evaluations."""

@@ -1,15 +1,15 @@
 """Write the records of a run when its training starts or resumes."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
-from nmt.config.saved import flatten, to_yaml
+from nmt.config.saved import to_yaml
 from nmt.config.schema import Config
 from nmt.data.layout import CorpusLayout
 from nmt.runs.environment import environment
 from nmt.runs.layout import RunLayout
-from nmt.runs.tracking import Tracker
+from nmt.runs.listener import open_listeners
+from nmt.runs.tracker import Tracker
 from nmt.storage.files import write_json, write_text
 
 
@@ -19,4 +19,6 @@ def start_tracker(config: Config, step: int, origin: Mapping[str, Any] | None = 
     write_text(layout.settings, to_yaml(config))
     described = environment(config, CorpusLayout(config.data_folder).manifest, origin)
     write_json(layout.environment, described.to_json())
-    return Tracker(layout.folder, config.tracking, name=config.name, settings=flatten(asdict(config)), step=step)
+    tracker = Tracker(layout.folder, step)
+    tracker.listeners = open_listeners(config, step)
+    return tracker

@@ -14,6 +14,7 @@ from nmt.data.prepared import require_prepared, verify_task
 from nmt.data.records import TOKENIZER_TASK, collect_task
 from nmt.data.store import Pairs, PairStore
 from nmt.data.training_text import open_training_text
+from nmt.feature import main_process_groups
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
 from nmt.text.tokenizer import Tokenizer
@@ -56,9 +57,9 @@ def open_data(config: Config) -> TrainingData:
 
 
 def shared_settings(config: Config) -> dict[str, object]:
-    """Return the settings that must be the same in all processes: all but paths, devices and tracking."""
-    settings = flatten(asdict(config))
-    return {key: value for key, value in settings.items() if not key.startswith(("paths.", "runtime.", "tracking."))}
+    """Return the settings that must be the same in all processes: not folders, devices, or what only one reads."""
+    own = ("paths", "runtime", *main_process_groups())
+    return {key: value for key, value in flatten(asdict(config)).items() if key.partition(".")[0] not in own}
 
 
 def shared_files(data: TrainingData, checkpoint: Checkpoint | None, beginning: Beginning | None) -> dict[str, object]:

@@ -12,7 +12,7 @@ from nmt.compute.machine import is_out_of_memory
 from nmt.compute.signals import Interruptible, StopError, StopRequest, stop_signals
 from nmt.data.loader import GlobalBatch
 from nmt.errors import CommonError, UserError
-from nmt.runs.tracking import NullTracker
+from nmt.runs.tracker import NullTracker
 from nmt.training.agreement import AGREEMENT_SECONDS, AgreementSchedule
 from nmt.training.checkpointing import CheckpointManager
 from nmt.training.clock import Deadline, Stopwatch

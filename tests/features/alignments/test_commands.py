@@ -14,6 +14,7 @@ from nmt.data.layout import CorpusLayout
 from nmt.data.records import TaskRecord
 from nmt.decoding.engine import Engine
 from nmt.decoding.load_engine import load
+from nmt.decoding.piece_attention import attend
 from nmt.features.alignments.error_rate import LinkCounts
 from nmt.features.alignments.linking import AlignmentSource, links
 from nmt.features.alignments.truth import TRUTH
@@ -70,7 +71,7 @@ def test_eval_scores_alignments_if_the_true_ones_are_known(run: Path, capsys: py
     assert [each["error_rate"] for each in found] == sorted(each["error_rate"] for each in found)
     assert "alignment error rate" in capsys.readouterr().out
     counts = LinkCounts()
-    linked = engine.attention(SOURCES, REFERENCES, lambda _, pair: links(pair, engine.config))
+    linked = attend(engine, SOURCES, REFERENCES, lambda _, pair: links(pair, engine.config))
     for line, truth in zip(linked, gold, strict=True):
         counts.add(line, read_gold(truth))
     assert asdict(counts.score(AlignmentSource(1, 2, "output"))) in found

@@ -16,7 +16,7 @@ from nmt.decoding.beam import Hypothesis
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.engine import Engine
 from nmt.decoding.load_engine import adapted
-from nmt.decoding.piece_attention import PieceAttention
+from nmt.decoding.piece_attention import PieceAttention, attend
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.features.alignments.linking import AlignmentSource, links, links_by_source
@@ -60,8 +60,8 @@ def plain_links(found: Attention, source: str, target: str, choice: AlignmentSou
                                     AlignmentSource(3, 4, "output")])  # fmt: skip
 def test_a_word_is_linked_to_the_word_that_it_attends_to_most(engine: TorchEngine, choice: AlignmentSource) -> None:
     settings = changed(alignment_layer=choice.layer, alignment_head=choice.head, alignment_state=choice.state)
-    found = engine.with_search(settings, 1).attention(LINES, TARGETS, lambda _, pair: links(pair, settings))
-    listed = engine.attention(LINES, TARGETS, lambda _, pair: dict(links_by_source(pair))[choice])
+    found = attend(engine.with_search(settings, 1), LINES, TARGETS, lambda _, pair: links(pair, settings))
+    listed = attend(engine, LINES, TARGETS, lambda _, pair: dict(links_by_source(pair))[choice])
     expected = [
         tuple(plain_links(compute_attention(engine.models[0], TOKENIZER, *pair), *pair, choice))
         for pair in zip(LINES, TARGETS, strict=True)
@@ -82,10 +82,10 @@ def test_every_candidate_has_the_alignment_of_its_text(engine: TorchEngine) -> N
 @pytest.mark.parametrize("batch_tokens", [1, 20, 4096])
 def test_batches_do_not_change_alignments(engine: TorchEngine, batch_tokens: int) -> None:
     pairs = LINES * 3, TARGETS * 3
-    found = engine.with_search(changed(batch_tokens=batch_tokens), 1).attention(
-        *pairs, lambda _, pair: dict(links_by_source(pair))
+    found = attend(
+        engine.with_search(changed(batch_tokens=batch_tokens), 1), *pairs, lambda _, pair: dict(links_by_source(pair))
     )
-    assert found == engine.attention(*pairs, lambda _, pair: dict(links_by_source(pair)))
+    assert found == attend(engine, *pairs, lambda _, pair: dict(links_by_source(pair)))
 
 
 def test_a_sentence_that_is_too_long_is_aligned_as_far_as_it_is_read() -> None:
@@ -93,7 +93,7 @@ def test_a_sentence_that_is_too_long_is_aligned_as_far_as_it_is_read() -> None:
     engine = TorchEngine([model], TOKENIZER, SEARCH, torch.device("cpu"))
     (pieces,) = TOKENIZER.encode_source([LINES[2]])
     read = len(TOKENIZER.decode_source(pieces[:5]).split())
-    ((found,),) = [engine.attention([LINES[2]], [LINES[2]], lambda _, pair: links(pair, SEARCH))]
+    ((found,),) = [attend(engine, [LINES[2]], [LINES[2]], lambda _, pair: links(pair, SEARCH))]
     assert [target for _, target in found] == list(range(read))
     assert all(source < read for source, _ in found)
 

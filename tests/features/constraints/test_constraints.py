@@ -5,7 +5,7 @@ import pytest
 from nmt.config.schema import DecodingConfig, TokenizerConfig
 from nmt.decoding.request import Request
 from nmt.features.constraints.control import ConstraintEncoder
-from nmt.text.glossary import Glossary
+from nmt.terms.glossary import Glossary
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
 from tests.unit.small_models import LINES

@@ -1,6 +1,5 @@
 """`nmt export` and what is done with its results; `nmt score`, and the forms of `nmt translate`."""
 
-import io
 import json
 import re
 import shlex
@@ -14,7 +13,6 @@ from types import SimpleNamespace
 import pytest
 import sacrebleu
 import torch
-from torch.nn import functional as F
 
 from nmt.cli import main
 from nmt.compute import packages
@@ -27,9 +25,7 @@ from nmt.errors import UserError
 from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
 from nmt.features.exports.settings import export_folder
 from nmt.model.interface import TranslationModel
-from nmt.model.packed import Packed
 from nmt.runs.checkpoints import Checkpoints
-from nmt.text.special import BOS, EOS
 from nmt.text.tokenizer import Tokenizer
 from tests.unit import small_models as models
 from tests.unit.commands.test_evaluate_and_translate import (
@@ -230,11 +226,9 @@ def test_each_process_loads_the_export_onto_its_own_device(
         ("export", ["export.target=huggingface", "export.quantization=int8"], "needs export.target=ctranslate2"),
         ("translate", ["engine=ctranslate2"], "there is no export in .*: run `make export` first"),
         ("translate", ["engine=ctranslate2", "decoding.ensemble=[last]"], "remove decoding.ensemble"),
-        ("score", [], "text.en, line 1: 1 column(s), but two are needed"),
-        ("translate", ["translate.prefix=nowhere"], "translate.prefix=nowhere does not exist"),
     ],
 )
-def test_export_score_and_translate_refuse_bad_input(
+def test_export_and_its_engine_refuse_bad_input(
     run: Run, text: Path, stage: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config, overrides = run
@@ -243,63 +237,3 @@ def test_export_score_and_translate_refuse_bad_input(
     assert captured.err.count("\n") == 1
     assert all(phrase in captured.err for phrase in message.split(".*"))
     assert not (config.run_folder / "export").is_dir() or not list((config.run_folder / "export").iterdir())
-
-
-def test_score_prints_log_probabilities_of_the_translations(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    config, overrides = run
-    pairs = [(source, target) for source, target in zip(SOURCES, REFERENCES, strict=True) if source]
-    rows = "".join(f"{source}\t{target}\n" for source, target in pairs)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(rows.encode())))
-    assert main(["score", *overrides]) == 0
-    found = [line.split("\t") for line in capsysbinary.readouterr().out.decode().splitlines()]
-    assert [(row[2], row[3]) for row in found] == pairs
-    translator = translator_of(config)
-    model, tokenizer = translator.models[0], translator.tokenizer
-    for row, source, target in zip(
-        found, *(encode(list(side)) for encode, side in
-                 zip((tokenizer.encode_source, tokenizer.encode_target), zip(*pairs, strict=True), strict=True)),
-        strict=True,
-    ):  # fmt: skip
-        with torch.no_grad():
-            output = model(Packed.from_sentences([[*source, EOS]]), Packed.from_sentences([[BOS, *target]]))
-            loss = F.cross_entropy(model.logits(output), torch.tensor([*target, EOS]), reduction="sum")
-        assert float(row[0]) == pytest.approx(-float(loss), rel=1e-4)
-        assert int(row[1]) == len(target) + 1
-
-
-def test_translate_writes_jsonl_and_tsv_and_accepts_prefixes_and_ensembles(
-    run: Run, text: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config, overrides = run
-    expected = [each.candidates[0] for each in translator_of(config).translate(LINES)]
-    base = ["translate", *overrides, f"input={text}"]
-    assert main([*base, "translate.format=tsv"]) == 0
-    rows = [line.split("\t") for line in printed(capsys).splitlines()]
-    assert [(row[0], row[1]) for row in rows] == [(line, each.text) for line, each in zip(LINES, expected, strict=True)]
-    assert [float(row[2]) for row in rows] == pytest.approx([each.score for each in expected], abs=1e-5)
-    assert main([*base, "translate.format=jsonl", "decoding.nbest=2"]) == 0
-    objects = [json.loads(line) for line in printed(capsys).splitlines()]
-    assert [each["source"] for each in objects] == LINES
-    assert all(each["translation"] == each["candidates"][0]["translation"] for each in objects)
-    assert [len(each["candidates"]) for each in objects] == [2] * len(LINES)
-    assert main([*base, "decoding.ensemble=[last]"]) == 0
-    assert printed(capsys).splitlines() == [each.text for each in expected]
-    prefixes = text.with_name("prefixes")
-    prefixes.write_text("ein Hund\n" * len(LINES), encoding="utf-8")
-    assert main([*base, f"translate.prefix={prefixes}"]) == 0
-    assert all(line.startswith("ein Hund") for line in printed(capsys).splitlines())
-    prefixes.write_text("ein Hund\n", encoding="utf-8")
-    assert main([*base, f"translate.prefix={prefixes}"]) == 2
-    assert "fewer prefixes than lines" in capsys.readouterr().err
-
-
-def test_samples_change_only_with_the_seed(run: Run, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, overrides = run
-    seen = []
-    for seed in (1, 1, 2):
-        words = ["decoding.strategy=sample", "decoding.temperature=3", f"seed={seed}"]
-        assert main(["translate", *overrides, f"input={text}", *words]) == 0
-        seen.append(printed(capsys))
-    assert seen[0] == seen[1] != seen[2]

@@ -97,7 +97,12 @@ def test_a_sentence_whose_attention_is_too_large_is_refused_alone(
 
 def test_a_wide_beam_has_smaller_batches(model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(type(model), "translate", lambda _, lines, **options: asked.append(options) or [])
+
+    def translate(_: LoadedModel, lines: list[str], **options: Any) -> list[Any]:
+        asked.append(options)
+        return []
+
+    monkeypatch.setattr(type(model), "translate", translate)
     usual = model.engine.config
     for beam in (None, 1, 4 * usual.beam):
         worker._translate(model, Batch(Task(beam=beam), []))

@@ -41,8 +41,8 @@ from nmt.evaluation.split import Split, read_split
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.runs.checkpoints import Checkpoints, load
+from nmt.runs.listener import Scored
 from nmt.runs.scores import scores_folder, scores_to_show
-from nmt.runs.tracking import Scored
 from nmt.storage.files import checksum
 from nmt.text.special import BOS, EOS, PAD, UNK
 from nmt.text.tokenizer import Tokenizer
@@ -230,7 +230,7 @@ def test_score_folders_of_long_ensembles_have_short_names(run: Run) -> None:
 def test_trackers_get_only_the_files_that_a_checkpoint_lists(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     config, overrides = run
     tracked: list[Scored] = []
-    monkeypatch.setattr(evaluating, "tell_scored", lambda *_, scored, **more: tracked.append(scored))
+    monkeypatch.setattr(evaluating, "tell_scored", lambda _, scored: tracked.append(scored))
     (weights_path(config).parent / "notes.txt").write_text("not for others", encoding="utf-8")
     assert main(["eval", *overrides]) == 0
     assert [file.name for file in tracked[0].files] == [

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import sentencepiece
 import torch
-from sacrebleu.metrics.chrf import CHRF
 
 from nmt.compute.executor import Executor, Parallelism
 from nmt.config.choices import CHOICES
@@ -169,65 +168,6 @@ def test_smaller_batches_give_the_same_translations(tokenizer: Tokenizer, monkey
     )
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-def test_terms_and_beginnings_stand_in_the_translations(tokenizer: Tokenizer, groups: int, tmp_path: Path) -> None:
-    glossary = tmp_path / "terms.tsv"
-    glossary.write_text("small cat\tvery small dog\ndog\tcat\n", encoding="utf-8")
-    engine = translator([random_model(tokenizer)], tokenizer, beam=4, groups=groups, terms=str(glossary))
-    requests = [Request(LINES[0]), Request("a Dog", "the sm", ("it sees",)), Request("cats", "that it ", ("is not",))]
-    first, second, third = (each.text for each in engine.translate(requests))
-    for text, terms in [(first, ["very small dog", "cat"]), (second, ["it sees"]), (third, ["is not"])]:
-        assert all(f" {term} " in f" {text} " for term in terms)
-    assert second.startswith("the sm")
-    assert third.startswith("that it ")
-    without = translator([random_model(tokenizer)], tokenizer, beam=4, groups=groups)
-    assert list(engine.translate(["cats"])) == list(without.translate(["cats"]))
-
-
-def test_a_beginning_that_ends_inside_a_word_may_be_split_at_other_places(tokenizer: Tokenizer) -> None:
-    engine = translator([random_model(tokenizer)], tokenizer, beam=4, nbest=4)
-    (word,) = tokenizer.encode_target(["small"])
-    assert len(word) == 1
-    for beginning in ("s", "sm", "sma", "smal"):
-        (found,) = engine.translate([Request("a dog", f"the {beginning}")])
-        assert all(each.text.startswith(f"the {beginning}") for each in found.candidates)
-        ids = [tokenizer.encode_target([each.text])[0] for each in found.candidates]
-        assert tokenizer.encode_target([f"the {beginning}"])[0][1] != word[0]
-        if beginning == "smal":  # no other word of the vocabulary begins so
-            assert any(word[0] in each for each in ids)
-
-
-def test_a_term_that_the_model_cannot_write_is_refused(tokenizer: Tokenizer) -> None:
-    engine = translator([random_model(tokenizer)], tokenizer)
-    with pytest.raises(UserError, match="the term '猫' has characters that the model cannot write"):
-        list(engine.translate([Request("a dog", terms=("猫",))]))
-    with pytest.raises(UserError, match="the terms of a line need more than 4,095 tokens"):
-        list(engine.translate([Request("a dog", terms=("the cat sees " * 2000,))]))
-
-
-def test_minimum_bayes_risk_chooses_the_sample_that_agrees_best(tokenizer: Tokenizer) -> None:
-    model, settings = random_model(tokenizer), {"candidates": 12, "epsilon": 0.02}
-    sampled = list(translator([model], tokenizer, strategy="sample", nbest=12, epsilon=0.02).translate(LINES))
-    chosen = list(translator([model], tokenizer, strategy="mbr", nbest=2, **settings).translate(LINES))
-    again = list(translator([model], tokenizer, strategy="mbr", nbest=2, **settings).translate(LINES))
-    metric = CHRF()
-    assert chosen == again
-    for candidates, (best, *_) in zip(sampled, (each.candidates for each in chosen), strict=True):
-        texts = [each.text for each in candidates.candidates]
-        expected = {text: sum(metric.sentence_score(text, [other]).score for other in texts) / 12 for text in texts}
-        if len(texts) > 1:  # not an empty line
-            assert best.score == pytest.approx(max(expected.values()))
-            assert expected[best.text] == pytest.approx(best.score)
-
-
-def test_minimum_bayes_risk_takes_candidates_of_a_beam(tokenizer: Tokenizer) -> None:
-    model, lines = random_model(tokenizer), ["the small cat sees a dog"]
-    (listed,) = translator([model], tokenizer, beam=6, nbest=6).translate(lines)
-    engine = translator([model], tokenizer, strategy="mbr", candidates=6, candidates_by="beam", nbest=6, utility="bleu")
-    (chosen,) = engine.translate(lines)
-    assert {each.text for each in chosen.candidates} == {each.text for each in listed.candidates}
-
-
 @pytest.mark.parametrize("max_fork_hypotheses", [0, 40])
 def test_parallel_decoding_gives_the_same_translations(
     tokenizer: Tokenizer, max_fork_hypotheses: int, monkeypatch: pytest.MonkeyPatch
@@ -255,20 +195,6 @@ def test_parallel_decoding_gives_the_same_translations(
     assert sum(told) == len(lines)
     parallel = Executor(Parallelism.FORKS, 4) if max_fork_hypotheses else Executor(Parallelism.THREADS, 2)
     assert used == [Executor(), parallel]
-
-
-def test_samples_do_not_depend_on_the_number_of_threads(tokenizer: Tokenizer) -> None:
-    model, threads = random_model(tokenizer), torch.get_num_threads()
-    drawn = []
-    try:
-        for count in (1, 4):
-            torch.set_num_threads(count)
-            engine = translator([model], tokenizer, strategy="sample", nbest=3, batch_tokens=40)
-            drawn.append(list(engine.translate(LINES * 3)))
-    finally:
-        torch.set_num_threads(threads)
-    for one, other in zip(*drawn, strict=True):
-        assert [each.text for each in one.candidates] == [each.text for each in other.candidates]
 
 
 def test_an_error_in_a_progress_callback_ends_the_workers(

@@ -19,7 +19,7 @@ from nmt.data.store import PairStore
 from nmt.estimate.parameters import count_parameters
 from nmt.runs.checkpoint_files import CheckpointMeta
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, load, load_last_good
-from nmt.runs.tracking import NullTracker
+from nmt.runs.tracker import NullTracker
 from nmt.training import clock
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.clock import LEAVING_SECONDS

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nmt.config.schema.data import DataConfig, TokenizerConfig
     from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
     from nmt.config.schema.model import ModelConfig
-    from nmt.config.schema.runtime import PathsConfig, RuntimeConfig, TrackingConfig
+    from nmt.config.schema.runtime import PathsConfig, RuntimeConfig
     from nmt.config.schema.training import AveragingConfig, TrainingConfig
 else:
 
@@ -47,7 +47,6 @@ __all__ = [
     "PathsConfig",
     "RuntimeConfig",
     "TokenizerConfig",
-    "TrackingConfig",
     "TrainingConfig",
     "TranslateConfig",
 ]

@@ -15,7 +15,7 @@ from nmt.config.schema.commands import (
 from nmt.config.schema.data import DataConfig, TokenizerConfig
 from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
 from nmt.config.schema.model import ModelConfig
-from nmt.config.schema.runtime import PathsConfig, RuntimeConfig, TrackingConfig
+from nmt.config.schema.runtime import PathsConfig, RuntimeConfig
 from nmt.config.schema.training import AveragingConfig, TrainingConfig
 from nmt.errors import ConfigError
 from nmt.feature import features, imported
@@ -49,7 +49,6 @@ class Config:
     decoding: DecodingConfig = field(default_factory=DecodingConfig, metadata=ADJUSTABLE)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig, metadata=ADJUSTABLE)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig, metadata=ADJUSTABLE)
-    tracking: TrackingConfig = field(default_factory=TrackingConfig, metadata=ADJUSTABLE)
     batch: BatchConfig = field(default_factory=BatchConfig, metadata=ADJUSTABLE)
     translate: TranslateConfig = field(default_factory=TranslateConfig, metadata=ADJUSTABLE)
     describe: DescribeConfig = field(default_factory=DescribeConfig, metadata=ADJUSTABLE)

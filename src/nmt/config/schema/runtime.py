@@ -1,4 +1,4 @@
-"""The settings of the machine, the folders and the experiment trackers."""
+"""The settings of the machine and the folders."""
 
 from dataclasses import dataclass
 
@@ -52,26 +52,6 @@ class RuntimeConfig:
         check_between("runtime.workers", self.workers, 0, 1024)
         if not 0 < self.timeout_minutes <= 1_000_000:
             raise ConfigError(f"runtime.timeout_minutes={self.timeout_minutes} must be above 0, and at most 1000000")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrackingConfig:
-    """Experiment trackers; the run always writes its own metrics.jsonl."""
-
-    wandb: str = "disabled"
-    """Weights & Biases: disabled, offline (needs no account) or online."""
-    project: str = "nmt"
-    """Project on Weights & Biases."""
-    entity: str = ""
-    """Account or team on Weights & Biases; empty is your own."""
-    artifact: bool = False
-    """Upload the checkpoint that eval scores to Weights & Biases."""
-    tensorboard: bool = False
-    """Write TensorBoard curves into the run's folder; needs the package tensorboard."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_choice("tracking.wandb", self.wandb, ("disabled", "offline", "online"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

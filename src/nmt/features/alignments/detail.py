@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from nmt.config.schema import TranslateConfig
 from nmt.decoding.detail import DetailOption, TranslatedBlock
+from nmt.decoding.piece_attention import attend
 from nmt.errors import UserError
 from nmt.features.alignments.linking import AlignmentSource, links
 from nmt.features.alignments.settings import AlignedTranslation
@@ -33,7 +34,7 @@ class Alignment(DetailOption):
     def compute(self, engine: "Engine", block: TranslatedBlock) -> list[tuple[Link, ...]]:
         """See `Detail.compute`."""
         sources, targets = zip(*block.pairs, strict=True)
-        return engine.attention(sources, targets, lambda _, pair: links(pair, engine.config))
+        return attend(engine, sources, targets, lambda _, pair: links(pair, engine.config))
 
     def file(self, config: TranslateConfig) -> str:
         """See `DetailOption.file`."""

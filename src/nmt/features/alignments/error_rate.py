@@ -8,7 +8,7 @@ from typing import Any
 from nmt.compute import distributed
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.engine import Engine
-from nmt.decoding.piece_attention import PieceAttention
+from nmt.decoding.piece_attention import PieceAttention, attend
 from nmt.evaluation.finding import Finding, Table, TranslatedSplit
 from nmt.evaluation.split import Split
 from nmt.features.alignments.linking import AlignmentSource, links_by_source
@@ -122,7 +122,7 @@ def score_alignments(
         for source, links in links_by_source(pair):
             counts[source].add(links, truth[index])
 
-    engine.attention(sources[share], references[share], count)
+    attend(engine, sources[share], references[share], count)
     shares = distributed.gather_objects(counts)
     totals = {source: sum((each[source] for each in shares), LinkCounts()) for source in shares[0]}
     return sorted((each.score(source) for source, each in totals.items()), key=lambda score: score.error_rate)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from nmt.config.capabilities import Capability, Use
 from nmt.config.checks import NOT_OF_THE_SEARCH, OF_ONE_CORPUS, ONLY_TORCH, check_at_least, check_choice
-from nmt.config.choices import is_text
+from nmt.config.choices import brings, is_text
 from nmt.config.schema.corpora import corpora_of
 from nmt.config.schema.data import TABLES
 from nmt.errors import ConfigError
@@ -19,8 +19,6 @@ ALIGNMENT_STATES = ("input", "output")
 """The decoder step that reads a word, and the one that predicts it."""
 MAX_LINKED_PIECES = 65_535
 """The longest sentence, in word pieces, that can have a word alignment."""
-DEMO_ALIGNMENTS = "demo"
-"""The value of `data.train_alignments` that takes the true links of the demo's grammar."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +26,8 @@ class AlignedData:
     """The word alignments of the training text and of the test text."""
 
     train_alignments: str = field(default="", metadata=OF_ONE_CORPUS)
-    """File with the word alignment of each training pair in Pharaoh format, for training.guided_weight; demo takes the
-    true ones of data.source=demo. Empty for none."""
+    """File with the word alignment of each training pair in Pharaoh format, for training.guided_weight, or
+    the name of a data.source that has alignments itself. Empty for none."""
     test_alignments: str = field(default="", metadata=OF_ONE_CORPUS)
     """File with the true word alignments of test in Pharaoh format, with which `eval` compares the model's."""
 
@@ -42,8 +40,9 @@ class AlignedData:
             return
         if not is_text(data.target_lang):
             raise ConfigError(f"data.train_alignments needs text on both sides, not {data.target_lang}: remove it")
-        if data.source == "demo" and self.train_alignments != DEMO_ALIGNMENTS:
-            raise ConfigError(f"data.source=demo has its own alignments: set data.train_alignments={DEMO_ALIGNMENTS}")
+        source = data.source
+        if "alignments" in brings("data.source", source) and self.train_alignments != source:
+            raise ConfigError(f"data.source={source} has its own alignments: set data.train_alignments={source}")
         if data.max_pieces > MAX_LINKED_PIECES:
             raise ConfigError(f"data.train_alignments needs data.max_pieces of at most {MAX_LINKED_PIECES:,}")
 

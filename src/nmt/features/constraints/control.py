@@ -15,7 +15,7 @@ from nmt.text.special import UNK
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer, is_byte
 
 if TYPE_CHECKING:
-    from nmt.text.glossary import Glossary
+    from nmt.terms.glossary import Glossary
 
 
 def constraint_control(setup: SearchSetup) -> Control:
@@ -29,7 +29,7 @@ def _glossary(file: str) -> "Glossary | None":
     """Read the terms of a file; None if there is no file."""
     if not file:
         return None
-    from nmt.text.glossary import Glossary  # noqa: PLC0415 - few searches have terms
+    from nmt.terms.glossary import Glossary  # noqa: PLC0415 - few searches have terms
 
     return Glossary.read(file)
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.decoding.beam import NEVER, Candidates, NextTokenScorer, top
-from nmt.decoding.constraints import distinct_tokens
+from nmt.terms.tokens import distinct_tokens
 from nmt.text.special import EOS, PAD
 
 

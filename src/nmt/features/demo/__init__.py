@@ -15,5 +15,9 @@ FEATURE = Feature(
             distributed=True,
         ),
     },
-    choices={"data.source": {"demo": Choice("nmt.features.demo.source:SOURCE", "the embedded grammar")}},
+    choices={
+        "data.source": {
+            "demo": Choice("nmt.features.demo.source:SOURCE", "the embedded grammar", brings=("text", "alignments"))
+        }
+    },
 )

@@ -55,7 +55,7 @@ def pairs(config: DataConfig, split: str) -> Iterator[Pair]:
 
 
 def _tags_of_trees(config: DataConfig) -> object:
-    """Return how the trees of the target side show tags (`data.pos_tags`); None if the target side is text."""
+    """Return how the trees of the target side show tags; None if the target side is text."""
     return task_of(config.target_lang).settings(config).get("pos_tags")
 
 

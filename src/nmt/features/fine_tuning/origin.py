@@ -6,6 +6,7 @@ from pathlib import Path
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
 from nmt.errors import UserError, nearest
+from nmt.feature import features
 from nmt.features.fine_tuning.settings import FineTuning
 from nmt.runs.checkpoints import AVERAGED, Checkpoints, resolve
 from nmt.runs.layout import BEST, LAST, META, SETTINGS, RunLayout
@@ -62,9 +63,18 @@ def _hint(config: Config) -> str:
     """Say what to do about a model to begin from that does not exist."""
     name = config.of(FineTuning).init_from
     if _is_hugging_face(Path(name)):
-        return f"import it first with `nmt import source={name}`"
+        return _how_to_import(name)
     runs = sorted(path.parent.name for path in Path(config.paths.outputs).glob("*/checkpoints"))
     return nearest(name, runs) if runs else "train that run first, or name the folder of a checkpoint"
+
+
+def _how_to_import(name: str) -> str:
+    """Return the command that makes a run of another program's model, if there is one."""
+    commands = (added for feature in features().values() for added in feature.commands.items())
+    for word, command in commands:
+        if command.takes_model:
+            return f"import it first with `nmt {word} {command.takes_model}={name}`"
+    return "another program made it; name a run, or a checkpoint of one"
 
 
 def _is_hugging_face(folder: Path) -> bool:

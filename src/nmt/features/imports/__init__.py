@@ -10,6 +10,7 @@ FEATURE = Feature(
             "nmt.features.imports.command",
             "make a run of a model in Hugging Face's Marian format, or of an export",
             ("source", "importing", "name", "paths"),
+            takes_model="source",
             defaults=("name='${folder_name:${source}}'",),
         ),
     },

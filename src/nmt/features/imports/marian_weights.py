@@ -1,4 +1,4 @@
-"""Bring the weights of a Marian model under our names: the inverse of `nmt.features.exports.huggingface`."""
+"""Bring the weights of a Marian model under our names: the inverse of an export to that format."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Import this project's own format: a checkpoint, or an export of one with export.target=safetensors."""
+"""Import this project's own format: a checkpoint, or an export of one as plain weights."""
 
 from dataclasses import replace
 from pathlib import Path

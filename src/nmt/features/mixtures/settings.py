@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from nmt.config.checks import NOT_OF_THE_TEXT, OF_ONE_CORPUS
-from nmt.config.choices import TEXT, task_name
+from nmt.config.choices import TEXT, brings, task_name
 from nmt.config.schema.corpora import MAIN, Corpus, corpora_of
 from nmt.errors import ConfigError, nearest
 
@@ -72,7 +72,7 @@ def other_corpora(data: "DataConfig") -> dict[str, Corpus]:
             settings = replace(data, **{**own, **OF_THE_MIXTURE, **checked})
         except ConfigError as error:
             raise ConfigError(f"{prefix}: {error}") from error
-        if not settings.train and settings.source != "demo":
+        if not settings.train and "text" not in brings("data.source", settings.source):
             raise ConfigError(f"{prefix}.train is empty: name the files of this corpus")
         found[name] = Corpus(settings, f"{prefix}.")
     return found

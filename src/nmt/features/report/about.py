@@ -10,6 +10,7 @@ from nmt.config.schema import Config
 from nmt.estimate.parameters import count_parameters, describe_depth, training_flops
 from nmt.evaluation.metrics import all_metrics, title
 from nmt.evaluation.record import EvaluationRecord
+from nmt.feature import imported
 from nmt.features.report.run import Run
 from nmt.paper.figures import paper_perplexity
 from nmt.runs.checkpoint_record import CheckpointRecord
@@ -51,7 +52,8 @@ def scores(run: Run) -> list[ReportedScore]:
     found = []
     for path, record in run.all_scores().items():
         split = path.rpartition("/")[2]
-        papers = {name: metric.paper(run.config, split) for name, metric in all_metrics().items()}
+        codes = {name: metric.paper for name, metric in all_metrics().items()}
+        papers = {name: imported(code)(run.config, split) for name, code in codes.items() if code}
         for name, score in record.scores.items():
             found.append(ReportedScore(path, title(name), score.score, papers.get(name), score.signature))
         if record.perplexity is not None:

@@ -6,11 +6,11 @@ from itertools import chain
 
 from nmt.errors import UserError
 from nmt.evaluation.metrics import all_metrics
-from nmt.evaluation.seeds import GroupScores, group_scores, p_value
 from nmt.features.report import about
 from nmt.features.report.comparison import SIGNIFICANCE_LEVEL, Runs, read_same_text, render_comparison, shared_splits
 from nmt.features.report.page import build_section
 from nmt.features.report.run import Run
+from nmt.features.report.seeds import GroupScores, group_scores, p_value
 
 Groups = Mapping[str, Sequence[Run]]
 """The runs of each group by its pattern; the others are compared with the first."""

@@ -3,10 +3,10 @@
 from typing import cast
 
 from nmt.decoding.beam import Choose, NextTokenScorer
-from nmt.decoding.constraints import distinct_tokens
 from nmt.decoding.control import Control, SearchBatch, SearchSetup
 from nmt.features.restrictions.restrictions import at_least, without_repeats, without_unknown
 from nmt.features.restrictions.settings import RestrictedDecoding
+from nmt.terms.tokens import distinct_tokens
 
 
 def restrictions(setup: SearchSetup) -> Control | None:

@@ -2,14 +2,14 @@
 
 import json
 from contextlib import ExitStack
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 
 from tqdm import tqdm
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
-from nmt.config.checks import NAMES_A_FILE
+from nmt.config.checks import NAMES_A_FILE, marked
 from nmt.config.saved import flatten
 from nmt.config.schema import Config, DecodingConfig
 from nmt.decoding.engines import engine_kind
@@ -57,11 +57,7 @@ def run(config: Config) -> None:
 
 def _checksums_of_files(decoding: DecodingConfig) -> dict[str, str]:
     """Return the checksums of the files that settings name."""
-    named = {
-        each.name: getattr(decoding, each.name)
-        for each in fields(decoding)
-        if each.metadata.keys() & NAMES_A_FILE.keys()
-    }
+    named = {name: getattr(decoding, name) for name in marked(decoding, NAMES_A_FILE)}
     return {name: checksum(Path(file)) if file else "" for name, file in named.items()}
 
 

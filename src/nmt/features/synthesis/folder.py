@@ -5,13 +5,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from nmt.config.checks import NAMES_A_FILE, marked
+from nmt.config.schema import DecodingConfig
 from nmt.errors import UserError
 from nmt.storage.files import PARTIAL, read_json, seal, write_json
 from nmt.storage.lock import LOCK, exclusive_folder
 
 MANIFEST = "manifest.json"
-CHECKSUMS = ("input", "checkpoint", "decoding.ensemble", "decoding.terms")
-"""Entries of the manifest that are checksums, which an error does not show."""
+CHECKSUMS = ("input", "checkpoint", "decoding.ensemble")
+"""Entries of the manifest that are checksums, which an error does not show, besides those of settings' files."""
 
 MadeWith = Mapping[str, object]
 """Everything on which the translations depend, as JSON: settings by name, and checksums of the input and the models."""
@@ -79,9 +81,10 @@ def _read(manifest: Path) -> MadeWith:
 
 
 def _check_same(folder: Path, before: MadeWith, now: MadeWith) -> None:
+    checksums = (*CHECKSUMS, *(f"decoding.{name}" for name in marked(DecodingConfig, NAMES_A_FILE)))
     for key in sorted({*before, *now}):
         if before.get(key) != now.get(key):
-            values = f" ({before.get(key)}, not {now.get(key)})" if key not in CHECKSUMS else ""
+            values = f" ({before.get(key)}, not {now.get(key)})" if key not in checksums else ""
             raise UserError(
                 f"{folder} was begun with another {key}{values}: use the same, or choose another synthesize.folder"
             )

@@ -3,9 +3,16 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from nmt.config.compose import compose
+from nmt.config.keys import value_of
 from nmt.config.schema import Config
 
 WIDTHS = ("d_model", "d_ff", "d_k", "d_v")
+SUITABLE = (
+    *("tokenizer.vocab_size", "model.norm_placement", "model.initialization"),
+    *("training.schedule", "training.optimizer"),
+)
+"""Settings that suit a corpus."""
 
 
 class Scale(NamedTuple):
@@ -21,6 +28,8 @@ class Scale(NamedTuple):
     """Steps of warmup, as a share of `steps`."""
     overrides: tuple[str, ...] = ()
     """Settings that all rows share."""
+    experiment: str = ""
+    """An experiment on the same corpus, whose values of SUITABLE all rows share too."""
 
 
 SCALES: Mapping[str, Scale] = {
@@ -34,14 +43,10 @@ SCALES: Mapping[str, Scale] = {
         warmup=0.125,
         overrides=(
             "data=multi30k",
-            "tokenizer.vocab_size=8000",
-            "model.norm_placement=pre",
-            "model.initialization=small",
             "training.batch_tokens=512",
-            "training.schedule=cosine",
-            "training.optimizer=muon",  # learns as much in a quarter of the steps
             "training.learning_rate=3e-3",
         ),
+        experiment="multi30k",  # its optimizer learns as much in a quarter of the steps
     ),
     "small": Scale(
         "The rows are shrunk and trained on the demo corpus, to show that they run. The columns `paper` hold the "
@@ -69,6 +74,7 @@ def scale_overrides(scale: Scale, row: Config, steps: int = 0) -> list[str]:
     model, row_steps = row.model, row.training.steps * steps // Config().training.steps
     return [
         *scale.overrides,
+        *_suitable(scale),
         f"model.layers={model.layers // scale.layer_divisor}",
         *(f"model.{name}={getattr(model, name) // scale.width_divisor}" for name in WIDTHS),
         f"training.steps={row_steps}",
@@ -79,3 +85,11 @@ def scale_overrides(scale: Scale, row: Config, steps: int = 0) -> list[str]:
         "training.log_every=20",
         "decoding.extra_length=10",  # after few steps a model may not have learned to end a sentence
     ]
+
+
+def _suitable(scale: Scale) -> list[str]:
+    """Return the overrides that give a row the values of the scale's experiment."""
+    if not scale.experiment:
+        return []
+    found = compose([f"experiment={scale.experiment}"])
+    return [f"{name}={value_of(found, name)}" for name in SUITABLE]

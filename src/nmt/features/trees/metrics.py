@@ -26,7 +26,7 @@ def _score_of(figure: str) -> Callable[[Translated], Score]:
     return score
 
 
-F1 = Metric("Bracket F1", _score_of("f1"), task=TREES, paper=paper_f1)
+F1 = Metric("Bracket F1", _score_of("f1"), task=TREES, paper="nmt.features.trees.metrics:paper_f1")
 PRECISION = Metric("Bracket precision", _score_of("precision"), task=TREES)
 RECALL = Metric("Bracket recall", _score_of("recall"), task=TREES)
 COMPLETE_MATCH = Metric("Complete match", _score_of("complete_match"), task=TREES)

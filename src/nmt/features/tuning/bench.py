@@ -10,7 +10,7 @@ import torch
 from nmt.compute.cores import computing_threads
 from nmt.compute.machine import prepare_machine
 from nmt.compute.time_limit import time_limit
-from nmt.config.checks import DROPS, marked
+from nmt.config.checks import COMPARES_DROPOUT, DROPS, marked
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
 from nmt.data.batches import full_micro_batch_tokens
@@ -116,9 +116,9 @@ class TrainingContender:
 
     def _check(self, bench: TrainingBench, config: Config) -> Check:
         """Make one update without dropout, whose masks depend on how the batch is divided and compiled."""
-        without = with_values(
-            config, {"training.r_drop": 0.0, **{f"model.{name}": 0.0 for name in marked(config.model, DROPS)}}
-        )
+        compared = [f"training.{name}" for name in marked(config.training, COMPARES_DROPOUT)]
+        dropped = [f"model.{name}" for name in marked(config.model, DROPS)]
+        without = with_values(config, dict.fromkeys([*compared, *dropped], 0.0))
         trainer = new_trainer(without, self._machine, *bench.vocabularies)
         batch = bench.batches(trainer, min(CHECK_TOKENS, bench.batch_tokens))[0]
         trainer.update(batch)

@@ -19,7 +19,7 @@ SOURCES = tuple(
     for name in ("attention.c", "highest.c", "layers.c", "products.c", "threads.c", "tokens.c")
 )
 HEADERS = tuple(Path(__file__).with_name(name) for name in ("products.h", "threads.h", "vectors.h"))
-OPTIONS = ("-O3", "-fno-strict-aliasing", "-shared", "-fPIC", "-Wno-psabi")
+OPTIONS: tuple[str, ...] = ("-O3", "-fno-strict-aliasing", "-shared", "-fPIC", "-Wno-psabi")
 FOR_THIS_PROCESSOR: tuple[tuple[str, ...], ...] = (("-march=native",), ("-mcpu=native",), ())
 """Options in the order in which they are tried: not every compiler has the first one on every processor."""
 COMPILE_SECONDS = 60

@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from nmt.errors import UserError
-from nmt.text import glossary
-from nmt.text.glossary import WORD, Glossary
+from nmt.terms import glossary
+from nmt.terms.glossary import WORD, Glossary
 
 TERMS = {"machine": "Maschine", "machine learning": "maschinelles Lernen", "US": "USA", "don't": "nicht", "C++": "C++"}
 
@@ -93,7 +93,12 @@ def test_terms_with_common_beginnings_are_found_as_by_trying_all_of_them() -> No
 
 def test_words_are_compared_a_limited_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
     compared, following = [], glossary._following
-    monkeypatch.setattr(glossary, "_following", lambda node, word: compared.append(word) or following(node, word))
+
+    def count(node: glossary._Node, word: str) -> object:
+        compared.append(word)
+        return following(node, word)
+
+    monkeypatch.setattr(glossary, "_following", count)
     terms = {"#" * length + "x": "y" for length in range(20)}
     Glossary(terms).find("#" * 600)
     assert len(compared) <= 600 * 21  # not also for each of the terms

@@ -10,7 +10,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from nmt.evaluation.seeds import GroupScores, group_scores, p_value, student_tail
+from nmt.features.report.seeds import GroupScores, group_scores, p_value, student_tail
 
 
 @pytest.mark.parametrize(

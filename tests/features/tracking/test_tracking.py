@@ -1,7 +1,6 @@
-"""metrics.jsonl survives kills and odd numbers; Weights & Biases never stops a run."""
+"""Weights & Biases and TensorBoard get what happens to a run, and never stop it."""
 
 import builtins
-import io
 import json
 import math
 import sys
@@ -9,116 +8,34 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from nmt.config.schema import TrackingConfig
+from nmt.config.schema import Config, PathsConfig
 from nmt.errors import UserError
-from nmt.runs import tracking
-from nmt.runs.metrics import event_of, read_metrics, truncate_after
-from nmt.runs.tracking import NullTracker, Scored, Tracker, tell_scored
+from nmt.features.tracking import wandb as wandb_module
+from nmt.features.tracking.settings import TrackingConfig
+from nmt.runs.listener import Scored, open_listeners, tell_scored
+from nmt.runs.metrics import read_metrics
+from nmt.runs.tracker import Tracker
+from tests.integration.conftest import corpus, settings
+from tests.integration.test_training import losses
+from tests.integration.toy import succeed
 
-SETTINGS = {"seed": 1, "model": {"layers": 6}}
-
-
-def start(run: Path, step: int = 0, wandb: str = "disabled") -> Tracker:
-    return Tracker(run, TrackingConfig(wandb=wandb), name="demo", settings=SETTINGS, step=step)
-
-
-def strict(line: str) -> Any:
-    def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is not JSON")
-
-    return json.loads(line, parse_constant=refuse)
+__all__ = ["corpus", "settings"]
 
 
-def test_events_are_written_immediately_as_strict_json(tmp_path: Path) -> None:
-    path = tmp_path / "run" / "metrics.jsonl"
-    with start(tmp_path / "run") as tracker:
-        tracker.log("train", 100, loss=1 / 3, gradient_norm=math.nan, nested={"list": [math.inf, 1.5]})
-        first = strict(path.read_text(encoding="utf-8"))
-        tracker.log("note", 100, text="line\u2028break, \ud800 and ü")
-    assert first.keys() == {"event", "step", "time", "loss", "gradient_norm", "nested"}
-    assert (first["event"], first["step"], first["loss"], first["gradient_norm"]) == ("train", 100, 1 / 3, None)
-    assert first["nested"] == {"list": [None, 1.5]}
-    assert len(path.read_bytes().splitlines()) == 2
-    assert [event_of(strict(line)) for line in path.read_text().splitlines()] == read_metrics(path)
-    assert read_metrics(path)[1].figures["text"] == "line\u2028break, \ud800 and ü"
+def settings_of(folder: Path, name: str = "demo", **tracking: Any) -> Config:
+    """Return settings of a run in a folder."""
+    return Config(name=name, paths=PathsConfig(outputs=str(folder)), tracking=TrackingConfig(**tracking))  # type: ignore[call-arg]
 
 
-def test_resuming_drops_the_events_of_steps_that_will_be_repeated(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    with start(tmp_path) as tracker:
-        for step in (10, 20, 30, 40):
-            tracker.log("train", step, loss=float(step))
-    kept = path.read_bytes().splitlines(keepends=True)[:2]
-    with path.open("a") as file:
-        file.write('{"event": "train", "step": 50, "lo')
-
-    assert [event.step for event in read_metrics(path)] == [10, 20, 30, 40]
-    with start(tmp_path, step=20) as tracker:
-        assert path.read_bytes() == b"".join(kept)
-        tracker.log("train", 30, loss=31.0)
-    assert [(event.step, event.number("loss")) for event in read_metrics(path)] == [(10, 10.0), (20, 20.0), (30, 31.0)]
-    assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
-
-
-def test_a_truncated_file_is_continued_with_whole_lines(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    with start(tmp_path) as tracker:
-        for step in (1, 2, 3):
-            tracker.log("train", step, loss=0.5)
-    content = path.read_bytes()
-    for end in range(len(content)):
-        path.write_bytes(content[:end])
-        with start(tmp_path, step=3) as tracker:
-            tracker.log("train", 4)
-        events = [strict(line) for line in path.read_text().splitlines()]
-        whole = content[: end + 1].count(b"\n")  # a line that lacks its end alone is whole
-        assert [event["step"] for event in events] == [*range(1, whole + 1), 4]
-
-
-def test_a_file_without_changes_is_not_rewritten(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    truncate_after(path, 0)
-    assert not path.exists()
-    with start(tmp_path) as tracker:
-        tracker.log("train", 1)
-    before = path.stat().st_ino
-    truncate_after(path, 1)
-    assert path.stat().st_ino == before
-
-
-@pytest.mark.parametrize("line", ["{", "[]", "7", '{"event": "train"}', '{"step": "7"}', "\0\0", "[" * 100_000])
-def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "metrics.jsonl"
-    good = '{"event": "train", "step": 1}\n'
-    path.write_text(good + line + "\n" + good)
-    with pytest.raises(UserError, match=r"metrics\.jsonl, line 2 is damaged"):
-        start(tmp_path, step=5)
-    assert path.read_text() == good + line + "\n" + good
-
-
-def test_a_folder_in_place_of_the_file_is_reported_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "metrics.jsonl").mkdir()
-    with pytest.raises(UserError, match=r"cannot read .*metrics\.jsonl: Is a directory"):
-        start(tmp_path)
-
-
-def test_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> None:
-    tracker = start(tmp_path)
-    tracker._file.close()
-    tracker._file = io.TextIOWrapper(io.BufferedWriter(io.FileIO("/dev/full", "w")))
-    with pytest.raises(UserError, match=r"cannot write .*metrics\.jsonl: No space left on device"), tracker:
-        tracker.log("train", 1)
-
-
-def test_the_null_tracker_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with NullTracker() as tracker:
-        tracker.log("train", 1, loss=1.0)
-    assert list(tmp_path.iterdir()) == []
+def start(folder: Path, step: int = 0, **tracking: Any) -> Tracker:
+    tracker = Tracker(folder / "demo", step)
+    tracker.listeners = open_listeners(settings_of(folder, **tracking), step)
+    return tracker
 
 
 def wandb_records(path: Path) -> list[Any]:
@@ -163,9 +80,9 @@ def isolated_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
 def test_wandb_offline_records_the_whole_run(
     tmp_path: Path, isolated_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    run = tmp_path / "run"
+    run = tmp_path / "demo"
     for step in (10, 20):  # the second is a resumed part of the same run
-        with start(run, step - 10, wandb="offline") as tracker:
+        with start(tmp_path, step - 10, wandb="offline") as tracker:
             tracker.log("train", step, loss=step / 4, gradient_norm=math.nan)
         second = int(time.time())
         while step == 10 and int(time.time()) == second:  # wandb names its folders by the second
@@ -178,7 +95,7 @@ def test_wandb_offline_records_the_whole_run(
     assert {(found.run_id, found.project, found.display_name) for found in started} == {(identity, "nmt", "demo")}
     settings = {item.key: json.loads(item.value_json) for item in started[0].config.update if item.value_json}
     assert settings["seed"] == 1
-    assert settings["model"] == {"layers": 6}
+    assert settings["model.layers"] == 6
     told = [
         {"/".join(item.nested_key) or item.key: json.loads(item.value_json) for item in record.history.item}
         for record in records
@@ -199,7 +116,7 @@ def test_wandb_gets_the_exit_code_of_the_run(
         tracker.log("train", 1, loss=1.0)
         if error is not None:
             raise error
-    (file,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    (file,) = tmp_path.glob("demo/wandb/offline-run-*/run-*.wandb")
     (ended,) = (record.exit for record in wandb_records(file) if record.WhichOneof("record_type") == "exit")
     assert ended.exit_code == code
 
@@ -219,10 +136,10 @@ def scored(folder: Path) -> Scored:
 def test_wandb_offline_gets_scores_translations_and_the_checkpoint(
     tmp_path: Path, isolated_wandb: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    config = TrackingConfig(wandb="offline", artifact=True)
-    tell_scored(tmp_path, config, name="table3/base", settings=SETTINGS, scored=scored(tmp_path))
+    (tmp_path / "some/name").mkdir(parents=True)
+    tell_scored(settings_of(tmp_path, "some/name", wandb="offline", artifact=True), scored(tmp_path))
     assert "warning" not in capfd.readouterr().err
-    file = next((tmp_path / "wandb").glob("offline-run-*/run-*.wandb"))
+    file = next((tmp_path / "some/name/wandb").glob("offline-run-*/run-*.wandb"))
     records = wandb_records(file)
     rows = [record.history for record in records if record.WhichOneof("record_type") == "history"]
     told = {item.key: json.loads(item.value_json) for item in rows[0].item if item.key}
@@ -233,7 +150,7 @@ def test_wandb_offline_gets_scores_translations_and_the_checkpoint(
     assert tables["translations"]["data"] == [list(row) for row in scored(tmp_path).translations]
     artifacts = [record.artifact for record in records if record.WhichOneof("record_type") == "artifact"]
     kept = next(artifact for artifact in artifacts if artifact.type == "model")
-    assert (kept.name, sorted(kept.aliases)) == ("table3-base", ["averaged", "latest"])
+    assert (kept.name, sorted(kept.aliases)) == ("some-name", ["averaged", "latest"])
     assert [entry.path for entry in kept.manifest.contents] == ["config.yaml", "model.safetensors"]
 
 
@@ -246,8 +163,8 @@ def test_an_evaluation_continues_if_wandb_fails(
 
         def finish(self, exit_code: int) -> None: ...
 
-    monkeypatch.setattr(tracking, "_start_wandb", lambda *_: Broken())
-    tell_scored(tmp_path, TrackingConfig(wandb="online"), name="a", settings={}, scored=scored(tmp_path))
+    monkeypatch.setattr(wandb_module, "start_run", lambda *_: Broken())
+    tell_scored(settings_of(tmp_path, wandb="online"), scored(tmp_path))
     assert "Weights & Biases does not work (the service is gone" in capsys.readouterr().err
 
 
@@ -255,13 +172,12 @@ def test_tensorboard_reads_the_curves_and_the_translations(tmp_path: Path) -> No
     reading = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator", reason="needs the extra tensorboard"
     )
-    config = TrackingConfig(tensorboard=True)
     for first in (1, 2):  # the second is a resumed part, which goes over step 2 again
-        with Tracker(tmp_path, config, name="demo", settings=SETTINGS, step=first - 1) as tracker:
+        with start(tmp_path, first - 1, tensorboard=True) as tracker:
             for step in (first, first + 1):
                 tracker.log("train", step, loss=step / first, text="no number")
-    tell_scored(tmp_path, config, name="demo", settings=SETTINGS, scored=scored(tmp_path))
-    found = reading.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    tell_scored(settings_of(tmp_path, tensorboard=True), scored(tmp_path))
+    found = reading.EventAccumulator(str(tmp_path / "demo" / "tensorboard")).Reload()
     assert [(each.step, each.value) for each in found.Scalars("train/loss")] == [(1, 1.0), (2, 1.0), (3, 1.5)]
     assert [(each.step, each.value) for each in found.Scalars("test/bleu")] == [(40, 12.5)]
     text = found.Tensors("test/translations/text_summary")[0].tensor_proto.string_val[0].decode()
@@ -272,17 +188,19 @@ def test_a_missing_tensorboard_package_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
     with pytest.raises(UserError, match="needs the package tensorboard: "):
-        Tracker(tmp_path, TrackingConfig(tensorboard=True), name="demo", settings={}, step=0)
+        start(tmp_path, tensorboard=True)
 
 
-def goes_on_with_one_warning(run: Path, capsys: pytest.CaptureFixture[str], reason: str, wandb: str = "online") -> None:
-    with start(run, wandb=wandb) as tracker:
+def goes_on_with_one_warning(
+    folder: Path, capsys: pytest.CaptureFixture[str], reason: str, wandb: str = "online"
+) -> None:
+    with start(folder, wandb=wandb) as tracker:
         for step in (1, 2, 3):
             tracker.log("train", step, loss=1.0)
     warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
     assert len(warnings) == 1
     assert f"Weights & Biases does not work ({reason}" in warnings[0]
-    assert [event.step for event in read_metrics(run / "metrics.jsonl")] == [1, 2, 3]
+    assert [event.step for event in read_metrics(folder / "demo" / "metrics.jsonl")] == [1, 2, 3]
 
 
 def test_without_a_login_the_run_continues(
@@ -299,7 +217,7 @@ def test_with_an_unreachable_server_the_run_continues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     isolated_wandb("0" * 40)
-    monkeypatch.setattr(tracking, "WANDB_INIT_SECONDS", 1)
+    monkeypatch.setattr(wandb_module, "INIT_SECONDS", 1)
     goes_on_with_one_warning(tmp_path, capsys, "")
 
 
@@ -317,7 +235,7 @@ def test_if_wandb_fails_during_the_run_the_run_continues(
         def log(self, _: Any) -> None:
             raise BrokenPipeError("the service is gone")
 
-    monkeypatch.setattr(tracking, "_start_wandb", lambda *_: Broken())
+    monkeypatch.setattr(wandb_module, "start_run", lambda *_: Broken())
     goes_on_with_one_warning(tmp_path, capsys, "the service is gone")
 
 
@@ -331,4 +249,18 @@ def test_a_disabled_wandb_is_not_imported(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(builtins, "__import__", watch)
     with start(tmp_path) as tracker:
         tracker.log("train", 1)
-    assert not (tmp_path / "wandb-id.txt").exists()
+    assert not (tmp_path / "demo" / "wandb-id.txt").exists()
+
+
+def test_wandb_gets_the_events_of_a_run(settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[dict[str, Any]] = []
+
+    def start(run_folder: Path, *_: object) -> SimpleNamespace:
+        assert run_folder == tmp_path / "toy"
+        return SimpleNamespace(log=logged.append, finish=lambda exit_code: logged.append({"exit": exit_code}))
+
+    monkeypatch.setattr(wandb_module, "start_run", start)
+    command = ["train", *settings, f"paths.outputs={tmp_path}", "tracking.wandb=offline", "training.steps=3"]
+    succeed(command)
+    assert [row["train/loss"] for row in logged if "train/loss" in row] == [loss for _, loss, _ in losses(tmp_path)]
+    assert logged[-1] == {"exit": 0}

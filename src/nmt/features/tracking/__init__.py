@@ -1,0 +1,13 @@
+"""Services that draw the curves of runs: Weights & Biases and TensorBoard."""
+
+from nmt.feature import Feature, Group
+
+FEATURE = Feature(
+    summary="curves, scores and translations for Weights & Biases and TensorBoard",
+    settings={
+        "tracking": Group(
+            "nmt.features.tracking.settings:TrackingConfig", commands=("train", "eval"), main_process_only=True
+        )
+    },
+    listeners=("nmt.features.tracking.tensorboard:board", "nmt.features.tracking.wandb:wandb_run"),
+)

@@ -1,0 +1,60 @@
+"""Write the events of a run for TensorBoard."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from nmt.config.schema import Config
+from nmt.errors import UserError
+from nmt.features.tracking.settings import TRANSLATION_COLUMNS, TrackingConfig
+from nmt.runs.listener import Listener, Scored
+
+
+def board(config: Config, step: int) -> "Board | None":
+    """Return what writes into the run's folder, if the settings ask for it."""
+    return Board(config.run_folder, step) if config.of(TrackingConfig).tensorboard else None
+
+
+class Board(Listener):
+    """Writes events to the run's folder for TensorBoard; a resumed run adds a file."""
+
+    service = "TensorBoard"
+
+    def __init__(self, run_folder: Path, step: int) -> None:
+        """Open a file; events of steps after `step` are hidden because a resumed run writes them again."""
+        try:
+            from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 (slow to import, and optional)
+        except ModuleNotFoundError as error:
+            raise UserError(
+                "tracking.tensorboard=true needs the package tensorboard: .venv/bin/python -m pip install tensorboard"
+            ) from error
+        self._writer: Any = SummaryWriter(str(run_folder / "tensorboard"), purge_step=step + 1)
+
+    def log(self, event: str, step: int, fields: Mapping[str, Any]) -> None:
+        """Write the numbers of an event immediately."""
+        for key, value in fields.items():
+            if isinstance(value, int | float):
+                self._writer.add_scalar(f"{event}/{key}", value, step)
+        self._writer.flush()
+
+    def log_scores(self, scored: Scored) -> None:
+        """Write the scores, and the translations as a table."""
+        self.log(scored.split, scored.step, scored.scores)
+        table = _table(TRANSLATION_COLUMNS, scored.translations)
+        self._writer.add_text(f"{scored.split}/translations", table, scored.step)
+
+    def close(self, exit_code: int) -> None:
+        """Close the file."""
+        with suppress(Exception):  # every event was flushed
+            self._writer.close()
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of text as Markdown."""
+    lines = [columns, ["---"] * len(columns), *([_cell(text) for text in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")

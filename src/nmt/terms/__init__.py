@@ -1,0 +1,1 @@
+"""A library for features: terms that must stand in translations."""

@@ -1,0 +1,48 @@
+"""Terms and beginnings with the engine, in a small random model."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.decoding.request import Request
+from nmt.errors import UserError
+from nmt.text.tokenizer import Tokenizer
+from tests.unit.decoding.test_torch_engine import LINES, random_model, tokenizer, translator
+
+__all__ = ["tokenizer"]
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_terms_and_beginnings_stand_in_the_translations(tokenizer: Tokenizer, groups: int, tmp_path: Path) -> None:
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("small cat\tvery small dog\ndog\tcat\n", encoding="utf-8")
+    engine = translator([random_model(tokenizer)], tokenizer, beam=4, groups=groups, terms=str(glossary))
+    requests = [Request(LINES[0]), Request("a Dog", "the sm", ("it sees",)), Request("cats", "that it ", ("is not",))]
+    first, second, third = (each.text for each in engine.translate(requests))
+    for text, terms in [(first, ["very small dog", "cat"]), (second, ["it sees"]), (third, ["is not"])]:
+        assert all(f" {term} " in f" {text} " for term in terms)
+    assert second.startswith("the sm")
+    assert third.startswith("that it ")
+    without = translator([random_model(tokenizer)], tokenizer, beam=4, groups=groups)
+    assert list(engine.translate(["cats"])) == list(without.translate(["cats"]))
+
+
+def test_a_beginning_that_ends_inside_a_word_may_be_split_at_other_places(tokenizer: Tokenizer) -> None:
+    engine = translator([random_model(tokenizer)], tokenizer, beam=4, nbest=4)
+    (word,) = tokenizer.encode_target(["small"])
+    assert len(word) == 1
+    for beginning in ("s", "sm", "sma", "smal"):
+        (found,) = engine.translate([Request("a dog", f"the {beginning}")])
+        assert all(each.text.startswith(f"the {beginning}") for each in found.candidates)
+        ids = [tokenizer.encode_target([each.text])[0] for each in found.candidates]
+        assert tokenizer.encode_target([f"the {beginning}"])[0][1] != word[0]
+        if beginning == "smal":  # no other word of the vocabulary begins so
+            assert any(word[0] in each for each in ids)
+
+
+def test_a_term_that_the_model_cannot_write_is_refused(tokenizer: Tokenizer) -> None:
+    engine = translator([random_model(tokenizer)], tokenizer)
+    with pytest.raises(UserError, match="the term '猫' has characters that the model cannot write"):
+        list(engine.translate([Request("a dog", terms=("猫",))]))
+    with pytest.raises(UserError, match="the terms of a line need more than 4,095 tokens"):
+        list(engine.translate([Request("a dog", terms=("the cat sees " * 2000,))]))

@@ -1,0 +1,32 @@
+"""Minimum Bayes risk with the engine, in a small random model."""
+
+import pytest
+from sacrebleu.metrics.chrf import CHRF
+
+from nmt.text.tokenizer import Tokenizer
+from tests.unit.decoding.test_torch_engine import LINES, random_model, tokenizer, translator
+
+__all__ = ["tokenizer"]
+
+
+def test_minimum_bayes_risk_chooses_the_sample_that_agrees_best(tokenizer: Tokenizer) -> None:
+    model, settings = random_model(tokenizer), {"candidates": 12, "epsilon": 0.02}
+    sampled = list(translator([model], tokenizer, strategy="sample", nbest=12, epsilon=0.02).translate(LINES))
+    chosen = list(translator([model], tokenizer, strategy="mbr", nbest=2, **settings).translate(LINES))
+    again = list(translator([model], tokenizer, strategy="mbr", nbest=2, **settings).translate(LINES))
+    metric = CHRF()
+    assert chosen == again
+    for candidates, (best, *_) in zip(sampled, (each.candidates for each in chosen), strict=True):
+        texts = [each.text for each in candidates.candidates]
+        expected = {text: sum(metric.sentence_score(text, [other]).score for other in texts) / 12 for text in texts}
+        if len(texts) > 1:  # not an empty line
+            assert best.score == pytest.approx(max(expected.values()))
+            assert expected[best.text] == pytest.approx(best.score)
+
+
+def test_minimum_bayes_risk_takes_candidates_of_a_beam(tokenizer: Tokenizer) -> None:
+    model, lines = random_model(tokenizer), ["the small cat sees a dog"]
+    (listed,) = translator([model], tokenizer, beam=6, nbest=6).translate(lines)
+    engine = translator([model], tokenizer, strategy="mbr", candidates=6, candidates_by="beam", nbest=6, utility="bleu")
+    (chosen,) = engine.translate(lines)
+    assert {each.text for each in chosen.candidates} == {each.text for each in listed.candidates}
