@@ -41,7 +41,7 @@ _CORE = {
             "engine",
             "evaluation",
             "decoding",
-            "tracking",
+            *groups_listed_by("all"),
             *COMMON,
         ),
         trains=True,

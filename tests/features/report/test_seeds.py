@@ -1,6 +1,6 @@
 """The test over seeds and sentences together: its parts against independent values, and its rate of false positives.
 
-`python -m tests.unit.evaluation.test_seeds` prints the table of docs/results.md.
+`python -m tests.features.report.test_seeds` prints the table of docs/results.md.
 """
 
 import math

@@ -4,9 +4,10 @@ from nmt.feature import Feature, Group
 
 FEATURE = Feature(
     summary="curves, scores and translations for Weights & Biases and TensorBoard",
+    page="docs/usage.md#tracking",
     settings={
         "tracking": Group(
-            "nmt.features.tracking.settings:TrackingConfig", commands=("train", "eval"), main_process_only=True
+            "nmt.features.tracking.settings:TrackingConfig", commands=("train", "eval", "all"), main_process_only=True
         )
     },
     listeners=("nmt.features.tracking.tensorboard:board", "nmt.features.tracking.wandb:wandb_run"),
