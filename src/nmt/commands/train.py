@@ -25,7 +25,6 @@ from nmt.runs.tracker import NullTracker
 from nmt.storage.lock import exclusive_folder
 from nmt.training.beginning import find_beginning, origin_record
 from nmt.training.build import build_checkpoint_manager, build_state, open_data, shared_files, shared_settings
-from nmt.training.compiled import try_cuda_graphs
 from nmt.training.loop import Ending, Loop
 from nmt.training.memory_check import check_memory
 from nmt.training.preparation import prepare_training
@@ -66,8 +65,7 @@ def run(config: Config) -> None:
             tracker.log("start", trainer.step)
             _print_summary(config, trainer, data.train)
             if config.runtime.cuda_graphs:
-                with _batches(config, trainer, data.train, transforms) as batches:
-                    try_cuda_graphs(trainer, next(batches))
+                _try_cuda_graphs(config, trainer, data.train, transforms)
             check_memory(trainer, data.train, longest_sentence=config.data.max_pieces + 1, changed=bool(transforms))
             validation = partial(validate, trainer, config, data.valid, data.tokenizer)
             loop = Loop(state, tracker, validation, checkpoint_manager)
@@ -111,6 +109,14 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, transforms: Sequenc
         columns=trainer.columns,
     )
     return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")
+
+
+def _try_cuda_graphs(config: Config, trainer: Trainer, train: Pairs, transforms: Sequence[BatchTransform]) -> None:
+    """Compile without CUDA graphs if they cannot replay a batch."""
+    from nmt.training.compiled import try_cuda_graphs  # noqa: PLC0415 - imports much of torch
+
+    with _batches(config, trainer, train, transforms) as batches:
+        try_cuda_graphs(trainer, next(batches))
 
 
 def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:

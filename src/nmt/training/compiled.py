@@ -6,7 +6,6 @@ import torch
 from torch.fx.experimental import _config as fx_config
 
 from nmt.compute import distributed
-from nmt.config.schema import RuntimeConfig
 from nmt.data.loader import GlobalBatch
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.backend import mark_constants
@@ -16,13 +15,8 @@ RUNS_UNTIL_REPLAY = 3
 """The first run of a shape warms up, the second one is captured, and the third one is the first replay."""
 
 
-def compile_model(model: TranslationModel, runtime: RuntimeConfig) -> None:
-    """Compile the model at its first call, if the settings say so: one graph for batches of all sizes."""
-    if runtime.compile:
-        _compile(model, cuda_graphs=bool(runtime.cuda_graphs))
-
-
-def _compile(model: TranslationModel, *, cuda_graphs: bool) -> None:
+def compile_model(model: TranslationModel, *, cuda_graphs: bool = False) -> None:
+    """Compile the model at its first call: one graph for batches of all sizes."""
     # two sizes that are equal in the first batch, such as those of source and target, may differ in the next
     fx_config.use_duck_shape = False
     mark_constants()
@@ -46,6 +40,6 @@ def try_cuda_graphs(trainer: Trainer, step: GlobalBatch) -> None:
     if not obstacles:
         return
     torch.compiler.reset()
-    _compile(trainer.model, cuda_graphs=False)
+    compile_model(trainer.model)
     if distributed.is_main():
         print(f"warning: training goes on without CUDA graphs: {obstacles[0]}", file=sys.stderr, flush=True)

@@ -12,7 +12,6 @@ from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.c.library import use_operations
 from nmt.training.additions import additions_to
-from nmt.training.compiled import compile_model
 from nmt.training.memory_check import check_model_size
 from nmt.training.trainer import Trainer
 
@@ -37,8 +36,11 @@ def new_trainer(
     model.to(machine.device)
     model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
     use_operations(config.runtime.c_operations and machine.device.type == "cpu")
-    compile_model(model, config.runtime)
     runtime = config.runtime
+    if runtime.compile:
+        from nmt.training.compiled import compile_model  # noqa: PLC0415 - imports much of torch
+
+        compile_model(model, cuda_graphs=bool(runtime.cuda_graphs))
     return Trainer(
         model,
         config.training,

@@ -72,7 +72,7 @@ def test_the_trial_batch_compiles_the_graph_that_overlaps_reductions_with_the_ba
     model = build_model(MODEL, WORDS, WORDS)
     counter = CompileCounterWithBackend("aot_eager")
     model.compile = partial(model.compile, backend=counter)  # type: ignore[method-assign,call-arg]
-    compile_model(model, RuntimeConfig(compile=True))
+    compile_model(model)
     trainer = Trainer(model, TrainingConfig(), CPU._replace(precision=precision), seed=1)
     trainer.try_out(step(0).micro_batches[0])
     assert max(buckets, default=0) > 1
@@ -107,7 +107,7 @@ def test_training_goes_on_without_cuda_graphs_that_fail(
     model, graphs = build_model(MODEL, WORDS, WORDS), GraphsFail()
     model.compile = graphs.compile  # type: ignore[method-assign]
     model.register_forward_pre_hook(graphs.run)  # type: ignore[attr-defined]
-    compile_model(model, RuntimeConfig(compile=True, cuda_graphs=True))
+    compile_model(model, cuda_graphs=True)
     trainer = Trainer(model, TrainingConfig(), CPU, seed=1)
     batch = step(0)
     batch = batch._replace(micro_batches=batch.micro_batches * micro_batches)
@@ -120,7 +120,7 @@ def test_training_goes_on_without_cuda_graphs_that_fail(
 def test_cuda_graphs_that_work_are_kept_and_trying_them_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     model, graphs = build_model(MODEL, WORDS, WORDS), GraphsFail()
     model.compile = graphs.compile  # type: ignore[method-assign]
-    compile_model(model, RuntimeConfig(compile=True, cuda_graphs=True))
+    compile_model(model, cuda_graphs=True)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     try_cuda_graphs(Trainer(model, TrainingConfig(), CPU, seed=1), step(0))
     assert graphs.modes == ["reduce-overhead"]

@@ -1,4 +1,4 @@
-"""Runs with every regulariser, noise, Muon and a moving average: resumed exactly, and the same on two processes."""
+"""Several features at the same time: runs are resumed exactly, and are the same on two processes."""
 
 from pathlib import Path
 
@@ -8,9 +8,12 @@ from safetensors.torch import load_file
 
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import TRAINER
+from tests.integration.conftest import corpus, settings
 from tests.integration.test_training import events, losses, weights
 from tests.integration.toy import call, succeed
 from tests.quick_processes import run_together
+
+__all__ = ["corpus", "settings"]
 
 AVERAGED = ["training.optimizer=muon", "training.ema=0.8", "training.weight_decay=0.01"]
 EVERYTHING = [
