@@ -1,9 +1,11 @@
 """The tool that counts which small changes of the code the tests notice."""
 
 import ast
+from pathlib import Path
 
 import pytest
 
+from mutants.__main__ import TESTS
 from mutants.mutations import mutations
 
 SOURCE = '''
@@ -59,3 +61,10 @@ def test_types_decorators_and_equal_programs_are_left_alone() -> None:
     found = mutants(SOURCE)
     assert len(found) == 14
     assert all("Literal[5]" in mutant and "frozen=True" in mutant for mutant in found)
+
+
+def test_the_modules_and_their_tests_exist() -> None:
+    root = Path(__file__).parents[2]
+    for module, tests in TESTS.items():
+        assert (root / "src" / "nmt" / f"{module}.py").is_file()
+        assert [test for test in tests if not (root / "tests" / test).is_file()] == []

@@ -29,17 +29,21 @@ from mutants.mutations import mutations
 
 TESTS = {
     "data/batches": (
-        "data/test_batches.py",
-        "data/test_shapes.py",
-        "data/test_rounds.py",
-        "data/noise/test_noisy_batches.py",
+        "unit/data/test_batches.py",
+        "unit/data/test_shapes.py",
+        "features/mixtures/test_rounds.py",
+        "features/noise/test_noisy_batches.py",
     ),
-    "training/loss": ("training/test_loss.py",),
-    "decoding/beam": ("decoding/test_beam.py", "decoding/test_controls.py", "decoding/test_sampling.py"),
-    "runs/checkpoints": ("runs/test_checkpoints.py", "training/test_checkpointing.py"),
-    "storage/files": ("storage/test_files.py", "runs/test_checkpoints.py"),
+    "training/loss": ("unit/training/test_loss.py",),
+    "decoding/beam": (
+        "unit/decoding/test_beam.py",
+        "features/constraints/test_controls.py",
+        "features/sampling/test_sampling.py",
+    ),
+    "runs/checkpoints": ("unit/runs/test_checkpoints.py", "unit/training/test_checkpointing.py"),
+    "storage/files": ("unit/storage/test_files.py", "unit/runs/test_checkpoints.py"),
 }
-"""The tests of each module, in tests/unit."""
+"""The tests of each module, in tests/."""
 IMPORTED = ("hypothesis", "numpy", "pyarrow", "sacrebleu", "sentencepiece", "torch", "torch._dynamo", "hydra", "pytest")
 """What is imported once, before the processes are forked."""
 SLOWNESS = 5
@@ -87,7 +91,7 @@ def _try_module(copy: Path, name: str, sample: int, seed: int) -> float:
     """Try a random sample of a module's mutants, and return the share that was killed."""
     path = copy / "src" / "nmt" / f"{name}.py"
     original = path.read_text(encoding="utf-8")
-    tests = [f"tests/unit/{test}" for test in TESTS[name]]
+    tests = [f"tests/{test}" for test in TESTS[name]]
     started = time.monotonic()
     if _run(copy, tests, 3600):
         raise SystemExit(f"mutants: the tests of {name} fail without any change")
