@@ -18,6 +18,8 @@ from typing import NoReturn
 SCRIPTS = Path(__file__).resolve().parent
 ON_ALL_GPUS = ("train", "eval", "synthesize")
 USER_ERROR = 2
+LEAST_TOKENS = 1024
+"""Source tokens, and target tokens, that a GPU should get per step: with fewer, it waits for its host."""
 PARALLEL = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
 """Options of pytest: one process per core, and the tests of a file in one process, because they share its fixtures.
 
@@ -36,8 +38,8 @@ def main() -> None:
     except ValueError as error:
         refuse(f"ARGS cannot be split into words ({error}): close or escape the quotation mark")
     processes = gpu_count() if target in ON_ALL_GPUS else 1
-    if processes > 1 and not uses_gpus(words):
-        processes = 1
+    if processes > 1:
+        processes = useful_processes(target, words, processes)
     if processes > 1:
         check_settings(words)
     os.execv(sys.executable, [sys.executable, *command(target, words, processes)])
@@ -69,8 +71,11 @@ def command(target: str, words: Sequence[str], processes: int = 1) -> list[str]:
     return [str(SCRIPTS / "torchrun"), "--standalone", f"--nproc-per-node={processes}", *nmt]
 
 
-def uses_gpus(words: Sequence[str]) -> bool:
-    """Return whether this process should start a run on the GPUs: not on a CPU, nor for a launcher that starts it."""
+def useful_processes(target: str, words: Sequence[str], gpus: int) -> int:
+    """Return how many processes to start: one on a CPU, and for a launcher that starts the run itself.
+
+    Training starts no more than have `LEAST_TOKENS` of each batch.
+    """
     from nmt.config.compose import compose  # noqa: PLC0415 - slow to import, and most targets do without it
     from nmt.config.conf_folder import adding_folder  # noqa: PLC0415
     from nmt.config.flags import parse  # noqa: PLC0415
@@ -81,11 +86,22 @@ def uses_gpus(words: Sequence[str]) -> bool:
         line = parse(words)
         settings, launching = split(line.overrides)
         if line.shows or any("hydra/launcher=" in word and not word.endswith("=basic") for word in launching):
-            return False
+            return 1
         with adding_folder(line.flags.config_dir):
-            return compose(first_run(settings)).runtime.device != "cpu"
+            config = compose(first_run(settings))
     except UserError:
-        return True  # `check_settings`, or the run itself, reports it
+        return gpus  # `check_settings`, or the run itself, reports it
+    if config.runtime.device == "cpu":
+        return 1
+    tokens = config.training.batch_tokens
+    useful = gpus if target != "train" else min(gpus, max(1, tokens // LEAST_TOKENS))
+    if useful < gpus:
+        print(
+            f"launch: training on {useful} of {gpus} GPUs: training.batch_tokens={tokens} is too small for more, "
+            f"which need {LEAST_TOKENS} each",
+            file=sys.stderr,
+        )
+    return useful
 
 
 def check_settings(words: Sequence[str]) -> None:

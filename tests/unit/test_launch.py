@@ -192,6 +192,18 @@ def test_only_targets_that_use_all_gpus_count_them(tmp_path: Path, target: str, 
     assert launched(tmp_path, target, "", gpus="1 / 0")[0] == code
 
 
+def test_small_batches_are_not_divided_between_more_gpus_than_they_can_feed(tmp_path: Path) -> None:
+    code, started, errors = launched(tmp_path, "train", "experiment=multi30k", gpus=8, code=0)
+    assert (code, started) == (0, [["nmt", "train", "experiment=multi30k"]])
+    assert errors == (
+        "launch: training on 1 of 8 GPUs: training.batch_tokens=1024 is too small for more, which need 1024 each\n"
+    )
+    (tmp_path / "notes").unlink()
+    assert "--nproc-per-node=3" in launched(tmp_path, "train", "training.batch_tokens=4000", gpus=8, code=0)[1][1]
+    (tmp_path / "notes").unlink()
+    assert "--nproc-per-node=8" in launched(tmp_path, "eval", "experiment=multi30k", gpus=8, code=0)[1][1]
+
+
 def test_wrong_settings_start_no_processes(tmp_path: Path) -> None:
     started = launched(tmp_path, "train", "data.train=[a,b]", gpus=8, code=2)
     assert started[:2] == (2, [["nmt", "describe", "data.train=[a,b]"]])

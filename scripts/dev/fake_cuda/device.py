@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
-from nmt.model.kernels.backend import _capability
+from nmt.model.kernels.backend import _has_bf16
 
 HOPPER = (9, 0)
 """The compute capability of an H100."""
@@ -45,7 +45,7 @@ def fake_cuda(memory: float = 80e9, capability: tuple[int, int] = HOPPER) -> Ite
         **dict.fromkeys(NOTHING),
     }
     fakes = {name: mock.Mock(return_value=answer) for name, answer in answers.items()}
-    _capability.cache_clear()
+    _has_bf16.cache_clear()
     # autograd runs the backward pass of CUDA tensors in a thread, in which modes of this thread are not active
     with (
         mock.patch.multiple(torch.cuda, **fakes),

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,6 +17,8 @@ BF16_CAPABILITY = (8, 0)
 """The lowest compute capability of GPUs that multiply in bf16. The same GPUs have flash attention."""
 FP16_CAPABILITY = (7, 0)
 """The lowest compute capability of GPUs that multiply faster in fp16 than in fp32: V100, T4, RTX 20."""
+AMD_WITH_BF16 = ("gfx90a", "gfx94", "gfx95", "gfx11", "gfx12")
+"""Beginnings of the names of AMD's architectures that multiply in bf16; their capabilities count differently."""
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 """The precisions of matrix products, by their names in the settings."""
@@ -26,6 +29,16 @@ MIN_THREAD_LIMIT, THREADS_PER_CPU = 16, 4
 ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 """Environment variables that keep PyTorch's matrix products from using all instructions of a CPU."""
 INSTRUCTIONS_WITHOUT_BF16 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI")
+
+
+OUT_OF_MEMORY = (
+    "DefaultCPUAllocator",
+    "MPS backend out of memory",
+    "CUDA error: out of memory",
+    "HIP error: out of memory",
+    "_STATUS_ALLOC_FAILED",  # of cuBLAS and others, which have memory of their own
+)
+"""What errors say if memory ran out and PyTorch has no type for them."""
 
 
 class Machine(NamedTuple):
@@ -80,10 +93,29 @@ def precision_of_gpu(capability: tuple[int, int]) -> str:
     return "fp16" if capability >= FP16_CAPABILITY else "fp32"
 
 
+def is_amd() -> bool:
+    """Return whether PyTorch computes on AMD's GPUs, which it calls cuda, too."""
+    return torch.version.hip is not None
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Return whether a GPU multiplies in bf16; Triton's kernels run on the same GPUs."""
+    if is_amd():
+        return _fast_precision_of_amd(device) == "bf16"
+    return torch.cuda.get_device_capability(device) >= BF16_CAPABILITY
+
+
+def _fast_precision_of_amd(device: torch.device) -> str:
+    architecture = str(torch.cuda.get_device_properties(device).gcnArchName)
+    return "bf16" if architecture.startswith(AMD_WITH_BF16) else "fp16"
+
+
 def _fast_precision(device: torch.device) -> str:
     """Return the precision in which a device trains fastest."""
     if device.type == "cuda":
-        return precision_of_gpu(torch.cuda.get_device_capability(device))
+        return (
+            _fast_precision_of_amd(device) if is_amd() else precision_of_gpu(torch.cuda.get_device_capability(device))
+        )
     if device.type == "mps":
         return "fp16"
     return "bf16" if _cpu_has_fast_bf16() else "fp32"
@@ -117,6 +149,8 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
         "mps": torch.backends.mps.is_available,
         "cpu": lambda: True,
     }
+    if name in ("auto", "cuda") and not available["cuda"]():
+        _check_driver()
     if name == "auto":
         name = next(each for each, is_available in available.items() if is_available())
     if not available[name]():
@@ -131,7 +165,38 @@ def _own_gpu(local_rank: int) -> torch.device:
             f"process {local_rank + 1} of this machine has no GPU of its own; there are {torch.cuda.device_count()}: "
             "start one process for each GPU"
         )
-    return torch.device("cuda", local_rank)
+    _check_kernels(device := torch.device("cuda", local_rank))
+    return device
+
+
+def _check_driver() -> None:
+    """Refuse GPUs that PyTorch counts but cannot use, instead of training on the CPU in silence."""
+    if torch.version.cuda is not None and (count := torch.cuda.device_count()):
+        raise UserError(
+            f"this machine has {count} GPUs, but PyTorch cannot use them: their driver is too old for CUDA "
+            f"{torch.version.cuda}, or does not run. Update it, install a build of PyTorch for an older CUDA with "
+            "`make setup TORCH_INDEX=URL`, or use runtime.device=cpu"
+        )
+
+
+def _check_kernels(device: torch.device) -> None:
+    """Refuse a GPU that this build of PyTorch has no kernels for: its first operation would fail in every process.
+
+    Machine code runs on later GPUs of the same major version, and intermediate code (`compute_90`) on all later GPUs.
+    """
+    built = [
+        (kind, int(number))
+        for kind, number in re.findall(r"\b(sm|compute)_(\d+)", " ".join(torch.cuda.get_arch_list()))
+    ]
+    major, minor = torch.cuda.get_device_capability(device)
+    own = 10 * major + minor
+    if built and not any(each <= own and (kind == "compute" or each // 10 == major) for kind, each in built):
+        names = ", ".join(f"{each // 10}.{each % 10}" for kind, each in sorted(set(built)) if kind == "sm")
+        raise UserError(
+            f"{torch.cuda.get_device_name(device)} has compute capability {major}.{minor}, but this build of PyTorch "
+            f"has kernels for {names}: install a build that has them with `make setup TORCH_INDEX=URL`, or use "
+            "runtime.device=cpu"
+        )
 
 
 def _cpu_has_fast_bf16() -> bool:
@@ -152,8 +217,7 @@ def memory_of(device: torch.device) -> int:
 
 def is_out_of_memory(error: Exception) -> bool:
     """Return whether an error means that memory ran out, for which PyTorch does not have a type on every device."""
-    messages = ("DefaultCPUAllocator", "MPS backend out of memory")
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(each in str(error) for each in messages)
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(each in str(error) for each in OUT_OF_MEMORY)
 
 
 def free_cached_memory(device: torch.device) -> None:

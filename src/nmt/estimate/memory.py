@@ -14,8 +14,8 @@ from nmt.model.build import architecture_of
 from nmt.model.interface import Stack
 from nmt.model.positions.base import positions_of
 
-SCORE_SLICE_BYTES = 8 * 8 * 1024 * 1024
-"""The scores of all words that the loss holds at a time, in the precision of matrix products and in float32."""
+SCORES_ON_CPU, SCORES_ON_GPU = 8 * 1024 * 1024, 256 * 1024 * 1024
+"""The most scores of words that the loss holds at a time: `LOGITS_PER_CHUNK` and `LOGITS_PER_GPU_CHUNK` there."""
 
 
 class Memory(NamedTuple):
@@ -54,6 +54,10 @@ class ActivationStorage(NamedTuple):
     """Whether backward computes the dropout masks of residual connections again, as on a GPU with fused operations."""
     norm_width: int
     """Bytes per number of the input of a norm, unless that is fused with the residual connection."""
+    scores: int
+    """The most scores of words that the loss holds at a time."""
+    score_width: int
+    """Bytes per score: on a CPU, a score is also held in float32."""
 
 
 def activation_storage(*, gpu: bool, half: bool, fused: bool = True) -> ActivationStorage:
@@ -71,9 +75,19 @@ def activation_storage(*, gpu: bool, half: bool, fused: bool = True) -> Activati
             dropout_mask=1,
             recomputed=fused,
             norm_width=FLOAT32_BYTES,
+            scores=SCORES_ON_GPU,
+            score_width=width,
         )
     return ActivationStorage(
-        width, padded=True, slack=1.4, process=320_000_000, dropout_mask=width, recomputed=False, norm_width=width
+        width,
+        padded=True,
+        slack=1.4,
+        process=320_000_000,
+        dropout_mask=width,
+        recomputed=False,
+        norm_width=width,
+        scores=SCORES_ON_CPU,
+        score_width=2 * FLOAT32_BYTES,
     )
 
 
@@ -107,7 +121,7 @@ def training_memory(
         + target_tokens * on.width * config.d_model  # the gradient of the last layer's output
         + _temporary(config, stacks, source_tokens, target_tokens, on)
         + 2 * FLOAT32_BYTES * vocabulary * config.d_model  # the projection's gradient, before and after scaling
-        + SCORE_SLICE_BYTES
+        + min(target_tokens * vocabulary, on.scores) * on.score_width
     )
     copies = on.width * parameters if on.width < FLOAT32_BYTES else 0
     return Memory(

@@ -34,7 +34,7 @@ def try_cuda_graphs(trainer: Trainer, step: GlobalBatch) -> None:
             raise RuntimeError("they do not allow several micro-batches per step")
         for _ in range(RUNS_UNTIL_REPLAY):
             trainer.try_out(step.micro_batches[0])
-    except RuntimeError as error:  # whatever fails in a capture
+    except (RuntimeError, AssertionError) as error:  # whatever fails in a capture
         obstacle = next(iter(str(error).splitlines()), type(error).__name__)
     obstacles = [each for each in distributed.gather_objects(obstacle) if each]
     if not obstacles:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from nmt.compute.machine import Machine, prepare_machine, reason_for_precision
+from nmt.compute.machine import BF16_CAPABILITY, Machine, prepare_machine, reason_for_precision
 from nmt.config.schema import ModelConfig, RuntimeConfig
 from nmt.data.shapes import Shapes
 from nmt.errors import UserError
@@ -80,7 +80,7 @@ def test_flash_attention_is_chosen_only_on_gpus_that_have_it(
 ) -> None:
     machine = machine_with(capability, precision)
     plan = plan or plan_for("auto", "cuda", machine.precision, ModelConfig())
-    with patch.object(backend, "_capability", return_value=capability):
+    with patch.object(backend, "_has_bf16", return_value=capability >= BF16_CAPABILITY):
         with FakeTensorMode():
             numbers = torch.empty(4, dtype=torch.int64, device="cuda")
             stream = Packed(numbers, numbers, torch.empty(3, dtype=torch.int32, device="cuda"), 2)

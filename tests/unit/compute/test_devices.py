@@ -16,6 +16,7 @@ from nmt.compute.distributed import session
 from nmt.compute.machine import (
     Machine,
     free_cached_memory,
+    has_bf16,
     is_out_of_memory,
     memory_of,
     prepare_machine,
@@ -26,6 +27,7 @@ from nmt.config.schema import RuntimeConfig
 from nmt.data.store import PairStore
 from nmt.errors import CommonError, UserError
 from nmt.model.build import build_model
+from nmt.model.kernels.backend import has_flash_attention
 from nmt.training.loss import Losses
 from nmt.training.objective import Objective
 from nmt.training.statistics import LossSums
@@ -71,6 +73,82 @@ def test_a_process_without_a_gpu_of_its_own_is_an_error(found: Any) -> None:
     found(gpus=2)
     with pytest.raises(UserError, match="process 3 of this machine has no GPU of its own; there are 2"):
         prepare_machine(RuntimeConfig(), local_rank=2)
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+def test_gpus_whose_driver_is_too_old_are_refused_instead_of_left_unused(
+    found: Any, monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    found()
+    monkeypatch.setattr(torch.version, "cuda", "12.8")
+    assert prepare_machine(RuntimeConfig(device="auto")).device.type == "cpu"  # there is no GPU
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)  # NVML counts them whatever the driver supports
+    with pytest.raises(UserError, match=r"has 8 GPUs, .* driver is too old for CUDA 12\.8.* runtime\.device=cpu$"):
+        prepare_machine(RuntimeConfig(device=device))
+    assert prepare_machine(RuntimeConfig(device="cpu")).device.type == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("capability", "built", "runs"),
+    [
+        ((7, 0), ["sm_75", "sm_80", "sm_90", "sm_100", "compute_120"], False),
+        ((7, 0), ["sm_50", "sm_70", "sm_80"], True),
+        ((8, 9), ["sm_80", "sm_90"], True),
+        ((8, 0), ["sm_86", "sm_90"], False),
+        ((10, 3), ["sm_90", "sm_100"], True),
+        ((12, 0), ["sm_90", "compute_90"], True),
+        ((9, 0), ["sm_90a"], True),
+        ((12, 0), ["sm_90"], False),
+        ((7, 0), [], True),
+    ],
+)
+def test_a_gpu_that_pytorch_has_no_kernels_for_is_refused(
+    found: Any, monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], built: list[str], runs: bool
+) -> None:
+    found(gpus=1)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "Tesla V100")
+    monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: built)
+    if runs:
+        assert prepare_machine(RuntimeConfig()).device.type == "cuda"
+        return
+    with pytest.raises(UserError, match=r"Tesla V100 has compute capability \d+\.\d.* kernels for .*TORCH_INDEX"):
+        prepare_machine(RuntimeConfig())
+
+
+@pytest.mark.parametrize(
+    ("architecture", "precision"),
+    [
+        ("gfx906", "fp16"),
+        ("gfx1030", "fp16"),
+        ("gfx90a:sramecc+:xnack-", "bf16"),
+        ("gfx942", "bf16"),
+        ("gfx1100", "bf16"),
+    ],
+)
+def test_amds_gpus_are_told_apart_by_their_architecture_and_use_padded_attention(
+    found: Any, monkeypatch: pytest.MonkeyPatch, architecture: str, precision: str
+) -> None:
+    found(gpus=1)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (10, 3))  # AMD's numbers mean something else
+    monkeypatch.setattr(torch.version, "hip", "6.4")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: Mock(gcnArchName=architecture))
+    machine = prepare_machine(RuntimeConfig())
+    assert machine.precision_name == precision
+    assert has_bf16(machine.device) == (precision == "bf16")
+    assert not has_flash_attention(machine.device, machine.precision)
+
+
+@pytest.mark.parametrize(
+    ("message", "is_memory"),
+    [
+        ("CUDA error: out of memory", True),
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", True),
+        ("CUDA error: an illegal memory access was encountered", False),
+    ],
+)
+def test_all_errors_about_memory_are_recognised(message: str, is_memory: bool) -> None:
+    assert is_out_of_memory(RuntimeError(message)) == is_memory
 
 
 def test_apples_gpu_computes_in_fp16_and_refuses_what_was_never_tried(found: Any) -> None:

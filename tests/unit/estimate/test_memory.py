@@ -11,11 +11,12 @@ from nmt.compute.machine import Machine
 from nmt.config.choices import CHOICES, find
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.loader import MicroBatch
-from nmt.estimate.memory import activation_storage, state_numbers, training_memory
+from nmt.estimate.memory import SCORES_ON_CPU, SCORES_ON_GPU, activation_storage, state_numbers, training_memory
 from nmt.estimate.parameters import ParameterCounts, count_parameters
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
+from nmt.training.loss import LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK
 from nmt.training.objective import Objective
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import additions_of, training_with
@@ -70,7 +71,7 @@ def saved(config: ModelConfig, half: bool) -> int:
 )
 def test_the_formula_is_near_what_is_saved(config: ModelConfig, half: bool) -> None:
     tokens, size = LENGTH * SENTENCES - SENTENCES // 2, count_parameters(config, WORDS, WORDS).total
-    on = activation_storage(gpu=False, half=half)._replace(slack=1.0)
+    on = activation_storage(gpu=False, half=half)._replace(slack=1.0, scores=0)
     estimated, without_tokens = (
         training_memory(config, size, WORDS, count, count, LENGTH, on).activations for count in (tokens, 0)
     )
@@ -99,6 +100,23 @@ def test_weights_are_counted_four_times_and_their_copies() -> None:
     memory = training_memory(BASE, 1000, WORDS, 0, 0, 1, activation_storage(gpu=False, half=False))
     assert (memory.parameters, memory.gradients, memory.optimizer) == (4000, 4000, 8000)
     assert training_memory(BASE, 1000, WORDS, 0, 0, 1, activation_storage(gpu=True, half=True)).parameters == 6000
+
+
+def test_the_loss_holds_as_many_scores_as_it_computes_at_a_time() -> None:
+    assert (SCORES_ON_CPU, SCORES_ON_GPU) == (LOGITS_PER_CHUNK, LOGITS_PER_GPU_CHUNK)
+    few, many = 6_250, 50_000
+    for gpu, half, width, most in (
+        (True, True, 2, SCORES_ON_GPU),
+        (True, False, 4, SCORES_ON_GPU),
+        (False, True, 8, SCORES_ON_CPU),
+    ):
+        on = activation_storage(gpu=gpu, half=half)._replace(slack=1.0)
+        for tokens in (few, many):
+            held, nothing = (
+                training_memory(BASE, 1000, 37_000, 0, tokens, 1, each).activations
+                for each in (on, on._replace(scores=0))
+            )
+            assert held - nothing == width * min(37_000 * tokens, most)
 
 
 def test_flash_attention_keeps_no_weights() -> None:

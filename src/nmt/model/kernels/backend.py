@@ -7,7 +7,7 @@ import os
 import torch
 from torch import Tensor
 
-from nmt.compute.machine import BF16_CAPABILITY, HALF_PRECISIONS
+from nmt.compute.machine import HALF_PRECISIONS, has_bf16, is_amd
 
 
 def uses_triton(tensor: Tensor) -> bool:
@@ -24,12 +24,15 @@ def uses_triton(tensor: Tensor) -> bool:
 
 def is_old_gpu(device: torch.device) -> bool:
     """Return whether a device is a GPU without bf16, on which neither Triton's kernels nor flash attention run."""
-    return device.type == "cuda" and _capability(device) < BF16_CAPABILITY
+    return device.type == "cuda" and not _has_bf16(device)
 
 
 def has_flash_attention(device: torch.device, precision: torch.dtype) -> bool:
-    """Return whether a device has flash attention in this precision; a GPU that computes in bf16 does."""
-    if device.type != "cuda" or precision not in HALF_PRECISIONS:
+    """Return whether a device has flash attention in this precision; one of NVIDIA's GPUs that computes in bf16 does.
+
+    Some releases for AMD's GPUs do not support windows in `varlen_attn`, which make it causal.
+    """
+    if device.type != "cuda" or precision not in HALF_PRECISIONS or is_amd():
         return False
     return precision == torch.bfloat16 or not is_old_gpu(device)
 
@@ -54,6 +57,4 @@ def has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-@functools.cache
-def _capability(device: torch.device) -> tuple[int, int]:
-    return torch.cuda.get_device_capability(device)
+_has_bf16 = functools.cache(has_bf16)

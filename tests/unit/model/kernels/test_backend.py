@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from nmt.compute.machine import BF16_CAPABILITY
 from nmt.model.kernels import backend
 
 
@@ -25,6 +26,6 @@ def test_recent_gpus_use_triton(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(backend, "has_triton", lambda: installed)
-    monkeypatch.setattr(backend, "_capability", lambda device: capability)
+    monkeypatch.setattr(backend, "_has_bf16", lambda device: capability >= BF16_CAPABILITY)
     with FakeTensorMode():
         assert backend.uses_triton(torch.empty(1, dtype=dtype, device="cuda")) is expected
