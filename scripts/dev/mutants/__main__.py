@@ -39,6 +39,7 @@ TESTS = {
         "unit/decoding/test_beam.py",
         "features/constraints/test_controls.py",
         "features/sampling/test_sampling.py",
+        "unit/model/kernels/test_c_decoding.py",
     ),
     "runs/checkpoints": ("unit/runs/test_checkpoints.py", "unit/training/test_checkpointing.py"),
     "storage/files": ("unit/storage/test_files.py", "unit/runs/test_checkpoints.py"),

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from nmt.data import batches
-from nmt.data.batches import EpochPlan, PairLengths, plan_epoch, planned_batches, split_batch
+from nmt.data.batches import (
+    EpochPlan,
+    PairLengths,
+    changed_micro_batch_tokens,
+    full_micro_batch_tokens,
+    micro_batch_tokens,
+    plan_epoch,
+    planned_batches,
+    split_batch,
+)
 
 
 def random_lengths(pairs: int, seed: int = 0, longest: int = 60) -> PairLengths:
@@ -31,6 +40,13 @@ def test_batches_are_full_and_hold_sentences_of_similar_length() -> None:
     assert np.mean(fill) > 0.95
     spread = [np.ptp(lengths.target[epoch[i]]) for i in range(len(epoch))]
     assert np.mean(spread) < 1
+
+
+@pytest.mark.parametrize("longest", [65_534, 65_535, 65_536, 131_000])
+def test_sentences_of_any_length_are_sorted_by_length(longest: int) -> None:
+    side = np.array([longest, 3, longest - 1, 1, 2, 40_000])
+    plan = plan_epoch(PairLengths(side, side), 200_000, seed=1, epoch=0)
+    assert side[plan.order].tolist() == sorted(side.tolist())
 
 
 def test_plan_equals_a_plain_greedy_loop() -> None:
@@ -134,3 +150,20 @@ def test_the_next_epoch_is_planned_while_the_last_batches_of_this_one_are_used(m
     assert begun.wait(60)
     may_finish.set()
     assert next(stream)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("device_tokens", "devices", "planned", "changed", "full"),
+    [
+        (0, 1, 25_000, 31_250, 25_000),
+        (0, 8, 3_125, 3_906, 3_125),
+        (2_000, 8, 2_000, 2_000, 1_563),
+        (9_000, 8, 3_125, 9_000, 3_125),
+    ],
+)
+def test_devices_and_micro_batches_share_the_tokens_of_a_batch(
+    device_tokens: int, devices: int, planned: int, changed: int, full: int
+) -> None:
+    assert micro_batch_tokens(25_000, device_tokens, devices) == planned
+    assert changed_micro_batch_tokens(25_000, device_tokens, devices) == changed
+    assert full_micro_batch_tokens(25_000, device_tokens, devices) == full
