@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar, cast
@@ -230,6 +230,24 @@ def sum_over_processes(values: Tensor) -> Tensor:
     if dist.is_initialized():
         dist.all_reduce(values)
     return values
+
+
+def compute_in_parts(function: Callable[[Sequence[Tensor]], Tensor], arguments: Sequence[Tensor]) -> Tensor:
+    """Return `function(arguments)`, of which each process computes an equal part.
+
+    All processes need the same arguments. The function returns a stack with a result for each of them, of the same
+    shape and type, and none may depend on others.
+    """
+    if world_size() == 1:
+        return function(arguments)
+    size = -(-len(arguments) // world_size())
+    own = arguments[rank() * size : (rank() + 1) * size]
+    part = arguments[0].new_zeros(size, *arguments[0].shape)
+    if own:
+        part[: len(own)] = function(own)
+    results = part.new_empty(size * world_size(), *arguments[0].shape)
+    dist.all_gather_into_tensor(results, part)
+    return results[: len(arguments)]
 
 
 def highest(value: int) -> int:

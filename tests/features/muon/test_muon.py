@@ -125,6 +125,30 @@ def test_a_step_without_a_finite_gradient_changes_nothing(store: PairStore) -> N
     assert not same(weights(ours), weights(calm))
 
 
+def give_gradients(optimizer: torch.optim.Optimizer, value: float) -> None:
+    for weight in optimizer.param_groups[0]["params"]:
+        weight.grad = torch.full_like(weight, value)
+
+
+def test_a_gpu_skips_a_step_without_being_waited_for(store: PairStore) -> None:
+    (batch,) = batches_of(store, MUON, 1)
+    ours, calm = trainer(MUON), trainer(MUON)
+    for each in (ours, calm):
+        each.update(batch)
+    muon, calm_muon = (each.optimizer._parts[0] for each in (ours, calm))  # type: ignore[attr-defined]
+    before = weights(ours)
+    muon.found_inf = torch.tensor(1.0)
+    give_gradients(muon, torch.nan)
+    muon.step()
+    assert same(weights(ours), before)
+    muon.found_inf = torch.tensor(0.0)
+    for each in (muon, calm_muon):
+        give_gradients(each, 0.5)
+        each.step()
+    assert same(weights(ours), weights(calm))
+    assert not same(weights(ours), before)
+
+
 def test_the_optimizer_keeps_two_numbers_per_adam_parameter_and_one_per_muon_weight(store: PairStore) -> None:
     for config in (MUON, TRAINING):
         ours = trainer(config)

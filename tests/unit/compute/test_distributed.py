@@ -13,9 +13,10 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-from nmt.compute.distributed import _attempt, agree, session
+from nmt.compute.distributed import _attempt, agree, compute_in_parts, session
 from nmt.config.schema import RuntimeConfig
 from nmt.errors import UserError
+from tests.quick_processes import start_group
 
 SOON = timedelta(seconds=20)
 
@@ -98,3 +99,30 @@ def test_processes_agree_on_the_highest_of_each_field(monkeypatch: pytest.Monkey
 def test_a_single_process_agrees_with_itself() -> None:
     decision = Decision(Kind.SIGNAL, save=False, bad_steps=-1)
     assert agree(decision) == decision
+
+
+def double_in_parts(count: int) -> None:
+    """Double numbers together with the other processes of a group."""
+    numbers = [torch.full((2,), float(number)) for number in range(count)]
+    own: list[Tensor] = []
+
+    def double(part: Sequence[Tensor]) -> Tensor:
+        own.extend(part)
+        return torch.stack(list(part)) * 2
+
+    with session(RuntimeConfig(device="cpu")):
+        doubled = compute_in_parts(double, numbers)
+        size = -(-count // dist.get_world_size())
+        first = dist.get_rank() * size
+    assert [int(number[0]) for number in own] == list(range(count))[first : first + size]
+    assert torch.equal(doubled, torch.stack(numbers) * 2)
+
+
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_processes_share_a_computation(count: int) -> None:
+    ended = [each.wait() for each in start_group(double_in_parts, count, processes=3)]
+    assert [each.returncode for each in ended] == [0, 0, 0], ended[0].stderr
+
+
+def test_a_single_process_computes_everything() -> None:
+    assert compute_in_parts(lambda part: torch.stack(list(part)), [torch.ones(2)]).tolist() == [[1, 1]]

@@ -1,13 +1,14 @@
 """Muon for the matrices of the layers and Adam for all other parameters, as one optimizer."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from nmt.compute import distributed
 from nmt.compute.threads import run_all_in_threads
 from nmt.config.schema import TrainingConfig
 from nmt.features.muon.orthogonal import orthogonal
@@ -20,7 +21,7 @@ from nmt.training.optimizer import adam_of
 ADAM_SIZE = 0.2
 """The root mean square of Adam's updates, divided by the learning rate."""
 MAX_NUMBERS = 1 << 24
-"""The most numbers in the matrices that are made orthogonal together, which bounds the memory for them."""
+"""The most numbers in the matrices that a process makes orthogonal together, which bounds the memory for them."""
 
 
 def muon(model: TranslationModel, config: TrainingConfig, precision: torch.dtype) -> torch.optim.Optimizer:
@@ -39,8 +40,11 @@ class Muon(torch.optim.Optimizer):
 
     The steps are scaled to the size of Adam's (Liu et al., 2025), so one learning rate serves both. Unlike PyTorch's
     Muon, this one multiplies in the precision of the run and in fewer iterations: in float32 on a CPU one matrix per
-    thread, elsewhere all matrices of a shape together.
+    thread, elsewhere all matrices of a shape together. Several processes divide the matrices of each shape.
     """
+
+    found_inf: Tensor | None = None
+    """Not 0 if the next step is to change nothing, so that nobody waits for the device."""
 
     def __init__(self, matrices: list[Tensor], config: TrainingConfig, precision: torch.dtype) -> None:
         momentum = cast(MuonTraining, config).muon_momentum
@@ -54,7 +58,8 @@ class Muon(torch.optim.Optimizer):
         for group in self.param_groups:
             update = partial(self._update, group["lr"], group["weight_decay"], group["momentum"])
             matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
-            if self._precision == torch.float32 and all(matrix.device.type == "cpu" for matrix in matrices):
+            is_on_cpu = all(matrix.device.type == "cpu" for matrix in matrices)
+            if self._precision == torch.float32 and is_on_cpu and distributed.world_size() == 1:
                 # one matrix and its products fit into the cache of a core
                 run_all_in_threads(update, [[matrix] for matrix in matrices])
             else:
@@ -65,13 +70,25 @@ class Muon(torch.optim.Optimizer):
     def _update(self, rate: float, decay: float, momentum: float, matrices: list[Tensor]) -> None:
         gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
         means = [self._running_mean(matrix) for matrix in matrices]
+        is_taken = None if self.found_inf is None else self.found_inf == 0
+        if is_taken is not None:  # a mean that moves towards itself stays
+            gradients = [each.where(is_taken, mean) for mean, each in zip(means, gradients, strict=True)]
         torch._foreach_lerp_(means, gradients, 1 - momentum)
         ahead = torch._foreach_lerp(gradients, means, momentum)  # Nesterov's step
-        directions = orthogonal(torch.stack(ahead) if len(ahead) > 1 else ahead[0][None], self._precision)
+        directions = distributed.compute_in_parts(self._directions, ahead)
+        if is_taken is not None:
+            directions = directions * is_taken
         if decay:
-            torch._foreach_mul_(matrices, 1 - rate * decay)
+            kept = 1 - rate * decay
+            torch._foreach_mul_(
+                matrices, kept if is_taken is None else matrices[0].new_full((), kept).where(is_taken, 1)
+            )
         size = ADAM_SIZE * max(matrices[0].shape) ** 0.5
         torch._foreach_add_(matrices, directions.unbind(), alpha=-rate * size)
+
+    def _directions(self, matrices: Sequence[Tensor]) -> Tensor:
+        stacked = torch.stack(list(matrices)) if len(matrices) > 1 else matrices[0][None]
+        return orthogonal(stacked, self._precision)
 
     def _running_mean(self, matrix: Tensor) -> Tensor:
         state = self.state[matrix]
@@ -82,12 +99,12 @@ class Muon(torch.optim.Optimizer):
 
 
 def _of_one_shape(matrices: list[Tensor]) -> Iterator[list[Tensor]]:
-    """Yield lists of matrices of the same shape, each small enough for the memory."""
+    """Yield lists of matrices of the same shape, of each of which every process has memory for its part."""
     by_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
     for matrix in matrices:
         by_shape[matrix.shape].append(matrix)
     for shape, alike in by_shape.items():
-        most = max(1, MAX_NUMBERS // shape.numel())
+        most = max(1, MAX_NUMBERS // shape.numel()) * distributed.world_size()
         yield from (alike[first : first + most] for first in range(0, len(alike), most))
 
 
@@ -103,11 +120,15 @@ class MuonAndAdam(torch.optim.Optimizer):
         self._share_state()
 
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Update the parameters; this waits for the device, because Muon cannot skip a step there as Adam does."""
+        """Update the parameters, or nothing: a GPU decides that itself, so that nobody waits for it."""
         assert closure is None
-        if self.found_inf is None or not self.found_inf:
-            for part in self._parts:
-                part.step()
+        is_on_gpu = self.found_inf is not None and self.found_inf.is_cuda
+        if not is_on_gpu and self.found_inf is not None and self.found_inf:
+            return
+        for part in self._parts:
+            if is_on_gpu:
+                part.found_inf = self.found_inf  # type: ignore[attr-defined] # the fused Adam reads it, too
+            part.step()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load what `state_dict` returned."""
