@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from nmt.decoding.batches import batches_by_length
 from nmt.text.special import BOS, EOS
 from nmt.text.word_pieces import spoken_pieces
 
@@ -41,6 +40,8 @@ def attend(
 
     Only the beginning of a sentence that is too long counts.
     """
+    from nmt.decoding.batches import batches_by_length  # noqa: PLC0415 - needs torch, which the server does without
+
     tokenizer = engine.tokenizer
     source_ids = [ids[: engine.max_source_tokens - 1] for ids in tokenizer.encode_source(sources)]
     target_ids = [ids[: engine.max_target_tokens - 1] for ids in tokenizer.encode_target(targets)]
