@@ -19,7 +19,8 @@ from faults.sandbox import Sandbox
 from shared.processes import memory, state
 
 FULL_DISK_SECONDS = 5
-LARGE_TEXT = "\n".join([" ".join([TEXT] * 10)] * 400)
+LARGE_TEXT = "\n".join([" ".join([TEXT] * 10)] * 200)
+"""Costs almost as much as the server accepts, with 16 hypotheses per sentence."""
 
 
 def faults_of_server(rng: random.Random) -> Iterator[Trial]:
