@@ -19,7 +19,9 @@ from faults.sandbox import Sandbox
 from shared.processes import memory, state
 
 FULL_DISK_SECONDS = 5
-LARGE_TEXT = "\n".join([" ".join([TEXT] * 10)] * 400)
+LARGE_TEXT = "\n".join([" ".join([TEXT] * 10)] * 50)
+"""Costs less than the server accepts with 16 hypotheses per sentence, so that the model gets it; more sentences need no
+more memory, because few of them are translated together."""
 
 
 def faults_of_server(rng: random.Random) -> Iterator[Trial]:

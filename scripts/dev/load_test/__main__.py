@@ -10,8 +10,9 @@ It starts `nmt serve` on 127.0.0.1, and prints as JSON:
               server, of its models and of these clients, which share the machine
   overload    900 clients that try again at once: several times what the server can do; 429s, latency of accepted
               requests, memory of the server before and after
-  bad clients the same load, while others attack the server: they vanish, send and read slowly, send junk, halves of
-              requests, wrong lengths and 100,000 headers, keep connections open, and send the worst cases
+  bad clients the same load, while one client per hundred (or --hostile of them) attacks the server in all ways in
+              turn: it vanishes, sends and reads slowly, sends junk, halves of requests, wrong lengths and 100,000
+              headers, keeps connections open, and sends the worst cases; the p99 is also given for each attack
   worst cases single requests, each the worst of its kind: status, size and time of the answer, the longest pause of
               /health, and how much more memory the server and its models needed
 """
@@ -25,11 +26,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from bisect import bisect
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import cycle
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,7 @@ HOST = "127.0.0.1"
 Requests = Sequence[Sequence[str]]
 """The sentences of each request."""
 CLIENTS = 64
+HOSTILE = max(1, CLIENTS // 100)
 IMPATIENCE_SECONDS = 0.2
 """Seconds after which refused clients try again: sooner than they are asked to."""
 MAX_SECONDS, MAX_CLIENTS = 600, 2000
@@ -54,18 +57,30 @@ class Measured:
     seconds: float = 0.0
     sentences: int = 0
     latencies: list[float] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)
+    """When each of the latencies ended."""
     statuses: Counter[str] = field(default_factory=Counter)
 
     def report(self) -> dict[str, Any]:
         """Return the figures."""
-        ordered = sorted(self.latencies)
-        quantiles = {
-            f"p{share}": round(ordered[int(len(ordered) * share / 100)], 3) for share in (50, 95, 99) if ordered
-        }
+        quantiles = {f"p{share}": quantile(self.latencies, share) for share in (50, 95, 99) if self.latencies}
         answered = sum(self.statuses.values())
         errors = answered - self.statuses["200"] - self.statuses["429"] - self.statuses["503"]
         rate = round(self.sentences / self.seconds, 1)
         return {"sentences_per_second": rate, **quantiles, "statuses": dict(self.statuses), "errors": errors}
+
+    def p99_from(self, starts: Mapping[str, float]) -> dict[str, float]:
+        """Return the p99 of the answers between each of these times and the next."""
+        places = [bisect(self.ends, start) for start in starts.values()]
+        parts = pairwise([*places, len(self.ends)])
+        return {
+            name: quantile(self.latencies[slice(*part)] or [0], 99) for name, part in zip(starts, parts, strict=True)
+        }
+
+
+def quantile(values: Sequence[float], percent: int) -> float:
+    """Return the value below which this share of all values lies."""
+    return round(sorted(values)[int(len(values) * percent / 100)], 3)
 
 
 def main() -> None:
@@ -99,7 +114,7 @@ async def _measure_server(
         if "overload" in arguments.parts:
             found["overload"] = await overload(port, pid, requests, arguments)
         if "bad" in arguments.parts:
-            found["bad clients"] = await with_bad_clients(port, pid, requests, arguments.seconds)
+            found["bad clients"] = await with_bad_clients(port, pid, requests, arguments.seconds, arguments.hostile)
         if "worst" in arguments.parts:
             found["worst cases"] = await worst_cases.measure(port, pid)
 
@@ -170,7 +185,8 @@ async def _client(port: int, requests: Iterator[Sequence[str]], end: float, meas
             continue
         measured.statuses[str(status)] += 1
         if status == 200:
-            measured.latencies.append(time.monotonic() - began)
+            measured.ends.append(time.monotonic())
+            measured.latencies.append(measured.ends[-1] - began)
             measured.sentences += len(sentences)
         elif status in (429, 503):
             await asyncio.sleep(IMPATIENCE_SECONDS)
@@ -200,16 +216,16 @@ async def overload(port: int, pid: int, requests: Requests, arguments: argparse.
     return {**found.report(), "clients": arguments.overload_clients, "MiB_before": before, "MiB_after": memory(pid)}
 
 
-async def with_bad_clients(port: int, pid: int, requests: Requests, seconds: float) -> dict[str, Any]:
-    """Load the server while a client of each hostile kind attacks it without a pause."""
-    before = memory(pid)
-    bad = [asyncio.ensure_future(hostile.repeat(attack, port)) for attack in hostile.attacks()]
+async def with_bad_clients(
+    port: int, pid: int, requests: Requests, seconds: float, hostile_clients: int
+) -> dict[str, Any]:
+    """Load the server while hostile clients attack it without a pause, each in all ways in turn."""
+    before, began = memory(pid), dict[str, float]()
+    attacking = asyncio.gather(*(hostile.take_turns(port, seconds, number, began) for number in range(hostile_clients)))
     found = await load(port, requests, CLIENTS, seconds)
-    for each in bad:
-        each.cancel()
-    ended = await asyncio.gather(*bad, return_exceptions=True)
-    failed = [each for each in ended if not isinstance(each, asyncio.CancelledError)]
-    return {**found.report(), "bad_clients_ended": len(failed), "MiB_before": before, "MiB_after": memory(pid)}
+    await attacking
+    by_attack = {"p99_by_attack": found.p99_from(began)} if hostile_clients == 1 else {}
+    return {**found.report(), **by_attack, "MiB_before": before, "MiB_after": memory(pid)}
 
 
 def memory(pid: int) -> dict[str, int]:
@@ -237,6 +253,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--setting", action="append", default=[], help="of both, such as engine=ctranslate2")
     parser.add_argument("--request-sentences", type=int, default=1, help="sentences per request (1)")
     parser.add_argument("--overload-clients", type=int, default=900, help="clients that are too many (900)")
+    parser.add_argument("--hostile", type=int, default=HOSTILE, help=f"hostile clients at a time ({HOSTILE})")
     arguments = parser.parse_args()
     arguments.seconds = min(arguments.seconds, MAX_SECONDS)
     return arguments

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import os
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -28,10 +29,21 @@ async def repeat(attack: Attack, port: int) -> None:
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-def attacks() -> list[Attack]:
-    """Return all attacks, those by whole requests among them."""
-    bodies = [_asking(route, body) for _, route, body in worst_cases.requests()]
-    return [vanish, send_slowly, send_junk, send_half, send_wrong_length, send_headers, read_slowly, stay_idle, *bodies]
+async def take_turns(port: int, seconds: float, first: int, began: dict[str, float]) -> None:
+    """Attack in each way for an equal part of the time, beginning with one of them; note when each one began."""
+    kinds = list(attacks().items())
+    for name, attack in kinds[first % len(kinds) :] + kinds[: first % len(kinds)]:
+        began.setdefault(name, time.monotonic())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds / len(kinds)):
+                await repeat(attack, port)
+
+
+def attacks() -> dict[str, Attack]:
+    """Return all attacks by name, those by whole requests among them."""
+    kinds = [vanish, send_slowly, send_junk, send_half, send_wrong_length, send_headers, read_slowly, stay_idle]
+    named = {kind.__name__.replace("_", " "): kind for kind in kinds}
+    return {**named, **{name: _asking(route, body) for name, route, body in worst_cases.requests()}}
 
 
 async def vanish(port: int) -> None:

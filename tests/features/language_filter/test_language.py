@@ -9,7 +9,8 @@ import pytest
 from nmt.config.schema import DataConfig
 from nmt.data.filters import FilterChain, setting_of, training_filters
 from nmt.errors import ConfigError, UserError
-from nmt.features.language_filter.language import LanguageCheck, _identifier
+from nmt.features.language_filter.language import LanguageCheck
+from nmt.text.language import language_identifier
 
 
 class FakeIdentifier:
@@ -31,9 +32,9 @@ def fake_identifier(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     module = SimpleNamespace(LanguageIdentifier=made, MODEL_FILE="")
     monkeypatch.setitem(sys.modules, "py3langid", module)
     monkeypatch.setitem(sys.modules, "py3langid.langid", module)
-    _identifier.cache_clear()
+    language_identifier.cache_clear()
     yield
-    _identifier.cache_clear()
+    language_identifier.cache_clear()
 
 
 @pytest.mark.usefixtures("fake_identifier")
@@ -49,7 +50,7 @@ def test_a_missing_classifier_is_reported_with_the_command_that_installs_it(monk
     monkeypatch.setitem(sys.modules, "py3langid", None)
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     monkeypatch.delenv("NMT_INSTALL", raising=False)
-    _identifier.cache_clear()
+    language_identifier.cache_clear()
     config = DataConfig(min_language_probability=0.1)  # type: ignore[call-arg]
     with pytest.raises(UserError, match=r"needs the package py3langid: .*pip install 'py3langid>=0\.4'"):
         FilterChain(training_filters(config), config)
@@ -57,7 +58,7 @@ def test_a_missing_classifier_is_reported_with_the_command_that_installs_it(monk
 
 def test_the_classifier_knows_languages() -> None:
     pytest.importorskip("py3langid", reason="needs the extra language")
-    _identifier.cache_clear()
+    language_identifier.cache_clear()
     german, english = "Ein Mann geht mit seinem Hund spazieren.", "A man is walking his dog."
     pairs = [(english, german), (german, english), (english, english), ("", "")]
     assert LanguageCheck(("en", "de"), 0.1).keeps(pairs) == [True, False, False, False]

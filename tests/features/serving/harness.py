@@ -10,6 +10,7 @@ import httpx
 
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.features.serving.app import application
+from nmt.features.serving.detection import Detector
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts
 from nmt.features.serving.service import Model, Service
@@ -44,12 +45,18 @@ class ThreadRunner:
 class Client:
     """Sends requests to an application that runs in a thread."""
 
-    def __init__(self, runners: dict[str, ThreadRunner], config: ServeConfig, keys: Sequence[bytes] = ()) -> None:
+    def __init__(
+        self,
+        runners: dict[str, ThreadRunner],
+        config: ServeConfig,
+        keys: Sequence[bytes] = (),
+        detector: Detector | None = None,
+    ) -> None:
         self.runners = runners
         self.metrics = Metrics()
         models = [Model(name, config, runner, self.metrics) for name, runner in runners.items()]
         self.models = models
-        self.app = application(Service(config, models, self.metrics), keys)
+        self.app = application(Service(config, models, self.metrics), keys, detector)
         self.loop = asyncio.new_event_loop()
         self.thread = Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()

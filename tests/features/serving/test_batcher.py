@@ -43,7 +43,8 @@ def taken(queue: Batcher) -> list[str]:
 async def drain(queue: Batcher) -> list[list[str]]:
     batches = []
     while queue.waiting:
-        batches.append(taken(queue))
+        if batch := taken(queue):
+            batches.append(batch)
     return batches
 
 
@@ -77,14 +78,67 @@ def test_short_sentences_do_not_wait_for_long_ones_and_long_ones_take_their_turn
     asyncio.run(scenario())
 
 
-def test_a_long_text_does_not_hold_up_later_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+class Clock:
+    """The time that the queue sees."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: self.now))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def test_a_long_text_does_not_hold_up_later_requests(clock: Clock) -> None:
     async def scenario() -> None:
-        queue = batcher(batch=10)
-        monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: 100.0))
+        queue = batcher()
         queue.add(PLAIN, requests(*["long text"] * 90))
-        monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: 100.02))
+        clock.now += batching.QUIET_SECONDS / 10
         queue.add(PLAIN, requests("short"))
-        assert "short" in taken(queue)
+        found = [text for _ in range(5) for text in taken(queue)]
+        assert "short" in found
+        assert taken(queue) == []  # nothing else has its turn
+        clock.now += 2 * batching.QUIET_SECONDS
+        assert len(found) + len([text for _ in range(20) for text in taken(queue)]) == 91
+
+    asyncio.run(scenario())
+
+
+def test_a_text_that_is_alone_waits_only_at_its_beginning(clock: Clock) -> None:
+    async def run(batch: Batch) -> list[Answer | Failure]:
+        clock.now += 0.5
+        return await echo(batch)
+
+    async def scenario() -> None:
+        queue = batcher(run)
+        queue.add(PLAIN, requests(*["a sentence"] * 80))
+        clock.now += 2 * batching.QUIET_SECONDS
+        for _ in range(10):
+            batch = queue.take()
+            assert len(batch) == 8
+            await queue._translate(batch)
+
+    asyncio.run(scenario())
+
+
+def test_turns_follow_the_measured_speed(clock: Clock) -> None:
+    seconds_per_cost = 0.002
+
+    async def run(batch: Batch) -> list[Answer | Failure]:
+        clock.now += seconds_per_cost * cost_of(batch.task, batch.requests)
+        return await echo(batch)
+
+    async def scenario() -> None:
+        queue = batcher(run, parallel=2)
+        for _ in range(200):
+            queue.add(PLAIN, requests("a sentence"))
+            await queue._translate(queue.take())
+        wide = Task(beam=16)
+        queue.add(wide, requests("x" * 600))
+        alone = seconds_per_cost * (cost_of(wide, requests("x" * 600)) - batching.FREE_COST) / queue.parallel
+        assert queue.waiting[0].turn - clock.now == pytest.approx(batching.SLOWDOWN * alone, rel=0.01)
 
     asyncio.run(scenario())
 
@@ -231,14 +285,12 @@ def test_a_sentence_that_costs_more_than_a_batch_is_taken_alone(monkeypatch: pyt
     asyncio.run(scenario())
 
 
-def test_an_expensive_text_does_not_hold_up_later_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expensive_text_does_not_hold_up_later_requests(clock: Clock) -> None:
     async def scenario() -> None:
         queue = batcher()
-        monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: 100.0))
         queue.add(Task(beam=16), requests(*["x" * 600] * 20))
-        monkeypatch.setattr(batching, "time", SimpleNamespace(monotonic=lambda: 101.0))
+        clock.now += 1
         queue.add(PLAIN, requests("short"))
-        batches = await drain(queue)
-        assert batches.index(["short"]) == 1  # after the batch of the sentence that came first
+        assert [taken(queue) for _ in range(3)] == [["x" * 600], ["short"], []]
 
     asyncio.run(scenario())

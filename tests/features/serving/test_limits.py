@@ -173,8 +173,17 @@ def test_requests_for_another_host_are_refused(model: LoadedModel) -> None:
         ('a <b>"quoted"</b> text', ["a ", '"quoted"', " text"]),
         ("<!-- a > b --> text", [" text"]),
         ("<a", ["<a"]),
+        ("<a title=\"x > y\" don't>text</a>", ["text"]),
+        ("<p title = 'x > y' it's>text</p>", ["text"]),
+        ('<b "x>text</b>', ["text"]),
+        ("<a href=it's>don't</a>", ["don't"]),
+        ('<p =">text</p>', ["text"]),
+        ("1 < 2 and 3 > 2", ["1 < 2 and 3 > 2"]),
+        ("I <3 <i>you</i>", ["I <3 ", "you"]),
+        ("<!doctype html \"x>text", ["text"]),
+        ("<?xml a=\"?>text", ["text"]),
         ("<img src='" + "x" * 5000 + "'>text", ["text"]),
     ],
 )  # fmt: skip
-def test_quotes_in_attributes_belong_to_tags(html: str, texts: list[str]) -> None:
+def test_quotes_belong_to_tags_as_in_a_browser(html: str, texts: list[str]) -> None:
     assert [html[span.start : span.end] for span in texts_between_tags(html)] == texts

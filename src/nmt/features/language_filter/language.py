@@ -1,18 +1,15 @@
-"""Check the language of sentences with py3langid, an optional package that needs no download."""
+"""Check the language of sentences."""
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any, cast
+from typing import cast
 
-from nmt.compute.packages import import_optional
 from nmt.config.schema import DataConfig
 from nmt.data.filters import Filter
 from nmt.data.parallel_filter import Keeps
 from nmt.data.sources.source import Languages, Pair, languages
 from nmt.errors import UserError
 from nmt.features.language_filter.settings import LanguageData
-
-PACKAGE = "py3langid.langid"
+from nmt.text.language import base_code, language_identifier
 
 
 class LanguageCheck:
@@ -20,9 +17,9 @@ class LanguageCheck:
 
     def __init__(self, languages: Languages, min_probability: float) -> None:
         """Keep a pair if each side has its language with at least this probability."""
-        self._languages = [code.lower().replace("_", "-").partition("-")[0] for code in languages]
+        self._languages = [base_code(code) for code in languages]
         self._min_probability = min_probability
-        known = _identifier().labels
+        known = language_identifier().labels
         for full, code in zip(languages, self._languages, strict=True):
             if code not in known:
                 raise UserError(
@@ -35,17 +32,10 @@ class LanguageCheck:
         return [self._is_in(pair[0], source) and self._is_in(pair[1], target) for pair in chunk]
 
     def _is_in(self, text: str, language: str) -> bool:
-        likeliest, probability = _identifier().classify(text)
+        likeliest, probability = language_identifier().classify(text)
         if likeliest != language:  # ranking all languages takes longer
-            probability = dict(_identifier().rank(text))[language]
+            probability = dict(language_identifier().rank(text))[language]
         return bool(probability >= self._min_probability)
-
-
-@cache
-def _identifier() -> Any:
-    """Return the classifier, whose model comes with the package."""
-    module = import_optional(PACKAGE)
-    return module.LanguageIdentifier.from_model_file(module.MODEL_FILE, norm_probs=True)
 
 
 def _in_its_languages(config: DataConfig) -> Keeps:

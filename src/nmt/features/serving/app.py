@@ -11,13 +11,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from nmt.features.serving import libretranslate, v1
+from nmt.features.serving.detection import Detector
 from nmt.features.serving.errors import RequestError
 from nmt.features.serving.guard import Guard, error_response
 from nmt.features.serving.page import HEADERS, load_page
 from nmt.features.serving.service import Service
 
 
-def application(service: Service, keys: Sequence[bytes] = ()) -> ASGIApp:
+def application(service: Service, keys: Sequence[bytes] = (), detector: Detector | None = None) -> ASGIApp:
     """Return the application. It opens no file that a request names; the page is read now."""
     files = load_page()
 
@@ -31,7 +32,7 @@ def application(service: Service, keys: Sequence[bytes] = ()) -> ASGIApp:
     routes = [
         *(Route(path, show_page) for path in files),
         Route("/metrics", metrics),
-        *libretranslate.routes(service),
+        *libretranslate.routes(service, detector),
         *v1.routes(service),
     ]
     app = Starlette(

@@ -14,10 +14,18 @@ from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, Task
 from nmt.features.serving.settings import ServeConfig
 
-SECONDS_PER_COST = 3e-5
-"""A sentence's turn is the time of its arrival, and later by this much for the cost of each sentence before it in its
-request: about 0.01 s for an ordinary one. So a long or expensive text does not hold up the short texts of others, and
-nothing can be overtaken for ever."""
+SLOWDOWN = 4
+"""How many times as long as alone a long or expensive request takes while others ask: it gets a quarter of the model's
+time."""
+FREE_COST = 2_500
+"""The cost of the first sentences of a request, whose turn comes immediately: that of the longest sentence, translated
+as usual. The turn of a later sentence comes when SLOWDOWN times the computing time of the request so far has passed
+since its arrival. So long or expensive texts do not hold up others, and nothing can be overtaken for ever."""
+QUIET_SECONDS = 0.1
+"""For this long after each request and each answer, only sentences whose turn has come are translated, because a client
+may send one that should come first, and a batch cannot be stopped."""
+PAUSE_SECONDS = 0.01
+"""Seconds between two looks for sentences whose turn has come."""
 LENGTH_RATIO, LENGTH_SLACK = 2, 20
 """Sentences are translated together with the one whose turn it is if they are at most this many times as long or short,
 or differ by at most this many characters."""
@@ -27,6 +35,10 @@ batch cannot be stopped, so one that takes longer than its clients wait would co
 MAX_RETRY_SECONDS = 60
 FIRST_RATE = 50.0
 """Sentences per second, until they have been measured."""
+FIRST_SECONDS, FIRST_COST = 1.0, 30_000.0
+"""The time of one batch, and its cost, until they have been measured."""
+KEPT = 0.9
+"""The share that earlier batches keep in measurements, after each batch."""
 
 
 @dataclass(slots=True)
@@ -35,11 +47,14 @@ class Waiting:
 
     task: Task
     request: Request
+    cost: int
     turn: float
     answer: asyncio.Future[Answer]
+    ends_request: bool
+    """Whether it is the last sentence of its request, after which its client may ask again."""
     lost: bool = False
-    """Whether it was in a batch that was lost. It is translated once more, alone: if it was the reason, it harms no
-    other sentence again."""
+    """Whether it was in a batch that was lost. It is translated once more, alone and not in a half of the batch: if it
+    was the reason, no other sentence fails with it."""
 
     @property
     def length(self) -> int:
@@ -67,6 +82,9 @@ class Batcher:
         self.waiting: list[Waiting] = []
         self.sentences_per_second = FIRST_RATE
         """The speed of one batch; others run at the same time."""
+        self._seconds, self._cost = FIRST_SECONDS, FIRST_COST
+        self._last_heard = -math.inf
+        """When the last request came, or its answer was complete."""
         self._running = 0
         self._arrived = asyncio.Event()
 
@@ -77,10 +95,13 @@ class Batcher:
             raise RequestError(429, "the server is busy: try again later", {"Retry-After": str(self.retry_seconds())})
         costs = [cost_of(task, [request]) for request in requests]
         now, loop = time.monotonic(), asyncio.get_running_loop()
+        seconds_per_cost = SLOWDOWN * self._seconds / self._cost / self.parallel
+        turns = [now + seconds_per_cost * max(0, total - FREE_COST) for total in accumulate(costs)]
         added = [
-            Waiting(task, request, now + SECONDS_PER_COST * before, loop.create_future())
-            for before, request in zip(accumulate(costs, initial=0), requests, strict=False)
+            Waiting(task, request, cost, turn, loop.create_future(), ends_request=number == len(requests))
+            for number, (request, cost, turn) in enumerate(zip(requests, costs, turns, strict=True), 1)
         ]
+        self._last_heard = now
         self.waiting += added
         self._waiting_sentences.set(len(self.waiting))
         self._arrived.set()
@@ -105,23 +126,32 @@ class Batcher:
             batch = self.take()
             if batch:
                 await self._translate(batch)
+            elif self.waiting:
+                await asyncio.sleep(PAUSE_SECONDS)
             if not self.waiting:
                 self._arrived.clear()
 
     def take(self) -> list[Waiting]:
         """Remove and return the sentence whose turn it is, with others of the same task and of similar length.
 
-        Batches that run at the same time share the sentences equally.
+        Batches that run at the same time share the sentences equally. Nothing is returned if it is better to wait.
         """
         self._forget_cancelled()
-        self.waiting.sort(key=lambda each: each.turn)
-        share = math.ceil((len(self.waiting) + self._running) / self.parallel)
-        fitting = [each for each in self.waiting if _fits(each, self.waiting[0])]
+        ready = sorted(self._ready(), key=lambda each: each.turn)
+        fitting = [each for each in ready if _fits(each, ready[0])]
+        share = math.ceil((len(fitting) + self._running) / self.parallel)
         chosen = _affordable(fitting[: min(share, self.config.batch)])
         identities = set(map(id, chosen))
         self.waiting = [each for each in self.waiting if id(each) not in identities]
         self._waiting_sentences.set(len(self.waiting))
         return chosen
+
+    def _ready(self) -> list[Waiting]:
+        """Return the sentences whose turn has come, and all of them if no client has been heard of lately."""
+        now = time.monotonic()
+        if now - self._last_heard > QUIET_SECONDS:
+            return self.waiting
+        return [each for each in self.waiting if each.turn <= now]
 
     async def _translate(self, batch: list[Waiting]) -> None:
         began = time.monotonic()
@@ -141,9 +171,17 @@ class Batcher:
         for each, answer in zip(batch, answers, strict=True):
             _give(each.answer, answer)
         seconds = max(time.monotonic() - began, 1e-3)
-        self.sentences_per_second += 0.1 * (len(batch) / seconds - self.sentences_per_second)
+        self._measure(batch, seconds)
+        if any(each.ends_request for each in batch):
+            self._last_heard = time.monotonic()
         self.metrics.batch_sentences.observe(len(batch))
         self.metrics.batch_seconds.observe(seconds)
+
+    def _measure(self, batch: Sequence[Waiting], seconds: float) -> None:
+        """Adapt the measured speed to a batch."""
+        self.sentences_per_second += (1 - KEPT) * (len(batch) / seconds - self.sentences_per_second)
+        self._seconds = KEPT * self._seconds + seconds
+        self._cost = KEPT * self._cost + sum(each.cost for each in batch)
 
     def _try_again(self, batch: Sequence[Waiting]) -> None:
         """Queue sentences of a lost batch again; those that were lost alone are the reason, and fail."""
@@ -174,7 +212,7 @@ def _affordable(sentences: list[Waiting]) -> list[Waiting]:
     """Return the first sentence, and those after it that do not cost too much together."""
     cost = 0
     for number, each in enumerate(sentences):
-        cost += cost_of(each.task, [each.request])
+        cost += each.cost
         if number and cost > MAX_BATCH_COST:
             return sentences[:number]
     return sentences

@@ -1,5 +1,7 @@
 """The English names of languages."""
 
+from nmt.text.language import base_code
+
 NAMES = {
     "ar": "Arabic", "bg": "Bulgarian", "ca": "Catalan", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek",
     "en": "English", "es": "Spanish", "et": "Estonian", "eu": "Basque", "fa": "Persian", "fi": "Finnish",
@@ -15,4 +17,4 @@ NAMES = {
 
 def language_name(code: str) -> str:
     """Return the name of a language, or its code if the name is not known."""
-    return NAMES.get(code.partition("-")[0].partition("_")[0].lower(), code)
+    return NAMES.get(base_code(code), code)

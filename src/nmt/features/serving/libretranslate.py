@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from nmt.features.serving import fields
+from nmt.features.serving.detection import Detector, detected
 from nmt.features.serving.errors import RequestError
 from nmt.features.serving.languages import language_name
 from nmt.features.serving.requests import Task
@@ -16,18 +17,16 @@ from nmt.features.serving.v1 import MAX_NBEST
 
 AUTO = "auto"
 """The source language of a text whose language is not known."""
-UNDETECTED = 0.0
-"""The confidence of a language that was assumed, because all models read the same."""
-
 BYTES_PER_CHARACTER = 6
 """Bytes of a character outside ASCII as most clients write it in JSON, such as \\u00e9."""
 ITS_CODES = {401: 400, 413: 400}
 """The code of LibreTranslate by ours."""
+NO_TARGET = "the target language is not available from the source language; GET /languages lists all"
 Answering = Callable[[Request], Awaitable[JSONResponse]]
 
 
-def routes(service: Service) -> list[Route]:
-    """Return the routes."""
+def routes(service: Service, detector: Detector | None) -> list[Route]:
+    """Return the routes; without a detector, languages are detected only if all models read the same."""
 
     async def translate(request: Request) -> JSONResponse:
         values = await fields.read_values(request)
@@ -37,16 +36,14 @@ def routes(service: Service) -> list[Route]:
         if kind not in ("text", "html"):
             raise RequestError(400, "the format is not supported: it is text or html")
         alternatives = fields.number(values, "alternatives", 0, range(MAX_NBEST))
-        model = _choose_model(service, source, target)
+        languages = _detected_sources(service, texts, target, detector) if source == AUTO else []
+        model = _choose_model(service, languages[0]["language"] if languages else source, target)
         found = await service.translate(model, texts, Task(nbest=alternatives + 1), html=kind == "html")
-        return JSONResponse(_answer(model, found, source, alternatives, is_list=is_list))
+        return JSONResponse(_answer(found, languages, alternatives, is_list=is_list))
 
     async def detect(request: Request) -> JSONResponse:
-        _texts(await fields.read_values(request))
-        sources = {model.facts.source for model in service.models}
-        if len(sources) > 1:
-            raise RequestError(501, "this server does not detect languages: name the source language")
-        return JSONResponse([_detected(*sources)])
+        texts, _ = _texts(await fields.read_values(request))
+        return JSONResponse(detected(detector, texts, [model.facts.source for model in service.models], 501))
 
     async def suggest(_: Request) -> JSONResponse:
         raise RequestError(403, "Suggestions are disabled on this server.")  # LibreTranslate's words
@@ -92,27 +89,36 @@ def _texts(values: Mapping[str, Any]) -> tuple[list[str], bool]:
     return texts, is_list
 
 
+def _detected_sources(
+    service: Service, texts: list[str], target: str, detector: Detector | None
+) -> list[dict[str, Any]]:
+    """Return the source languages from which the target can be translated, the most probable one first."""
+    sources = [model.facts.source for model in service.models if model.facts.target == target]
+    if not sources:
+        raise RequestError(400, NO_TARGET)
+    return detected(detector, texts, sources, 400)
+
+
 def _choose_model(service: Service, source: str, target: str) -> Model:
     """Return the first model of a pair of languages."""
     pairs = [(model.facts.source, model.facts.target) for model in service.models]
-    if source == AUTO and len({pair[0] for pair in pairs if pair[1] == target}) > 1:
-        raise RequestError(400, "this server does not detect languages: name the source language")
-    for model, pair in zip(service.models, pairs, strict=True):
-        if pair[1] == target and source in (AUTO, pair[0]):
-            return model
-    if source not in (AUTO, *(pair[0] for pair in pairs)):
+    if (source, target) in pairs:
+        return service.models[pairs.index((source, target))]
+    if source not in (pair[0] for pair in pairs):
         raise RequestError(400, "the source language is not supported; GET /languages lists all")
-    raise RequestError(400, "the target language is not available from the source language; GET /languages lists all")
+    raise RequestError(400, NO_TARGET)
 
 
-def _answer(model: Model, found: list[TextAnswer], source: str, alternatives: int, *, is_list: bool) -> dict[str, Any]:
+def _answer(
+    found: list[TextAnswer], languages: list[dict[str, Any]], alternatives: int, *, is_list: bool
+) -> dict[str, Any]:
+    """Return the fields of an answer; `languages` are those that were detected, if any."""
     translated, others = [each.text() for each in found], [_alternatives(each, alternatives) for each in found]
     answer: dict[str, Any] = {"translatedText": translated if is_list else translated[0]}
     if alternatives:
         answer["alternatives"] = others if is_list else others[0]
-    if source == AUTO:
-        detected = _detected(model.facts.source)
-        answer["detectedLanguage"] = [detected for _ in found] if is_list else detected
+    if languages:
+        answer["detectedLanguage"] = [languages[0] for _ in found] if is_list else languages[0]
     return answer
 
 
@@ -120,10 +126,6 @@ def _alternatives(answer: TextAnswer, count: int) -> list[str]:
     """Return up to `count` further translations of a text, all of them different."""
     ranked = dict.fromkeys(answer.text(rank) for rank in range(count + 1))
     return list(ranked)[1:]
-
-
-def _detected(language: str) -> dict[str, Any]:
-    return {"confidence": UNDETECTED, "language": language}
 
 
 def _languages(service: Service) -> list[dict[str, Any]]:

@@ -8,8 +8,10 @@ from nmt.features.serving.sentences import Span
 
 RAW = re.compile(r"<(script|style|textarea|pre|code)\b", re.IGNORECASE)
 """Elements whose content is not translated."""
-TAG = re.compile(r"""<(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
-"""A tag whose attributes may contain > in quotes."""
+BEGINNING = re.compile("<[a-z/!?]", re.IGNORECASE)
+"""What begins a tag or a comment; any other < is text."""
+TAG = re.compile(r"""</?[a-z](?:[^>"'=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+|["'])*+>""", re.IGNORECASE)
+"""A tag. As in HTML, quotes may contain > only after =; others belong to a name or a value, such as don't."""
 MAX_TAG_CHARACTERS = 4_096
 """The longest tag whose quotes are read; others end at the first >. So the time is bounded for quotes left open."""
 RAW_END = {name: re.compile(f"</{name}\\b", re.IGNORECASE) for name in ("script", "style", "textarea", "pre", "code")}
@@ -27,12 +29,11 @@ def texts_between_tags(html: str) -> Iterator[Span]:
 
 def _next_tag(html: str, position: int) -> Span:
     """Return the next tag with all that belongs to it, or an empty span at the end of the text."""
-    start = html.find("<", position)
-    if start < 0:
+    beginning = BEGINNING.search(html, position)
+    end = _end_of_tag(html, beginning.start()) if beginning else None
+    if not beginning or end is None:
         return Span(len(html), len(html))
-    end = _end_of_tag(html, start)
-    if end is None:
-        return Span(len(html), len(html))
+    start = beginning.start()
     raw = RAW.match(html, start)
     if raw:
         closing = RAW_END[raw[1].lower()].search(html, end)

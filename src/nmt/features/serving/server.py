@@ -14,6 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.features.serving.app import application
+from nmt.features.serving.detection import load_detector
 from nmt.features.serving.errors import log
 from nmt.features.serving.keys import read_keys
 from nmt.features.serving.metrics import Metrics
@@ -55,7 +56,7 @@ async def _serve(config: Config) -> None:
     try:
         await asyncio.gather(*(runner.start() for runner in runners))
         models = [Model(each.source.name, config.of(ServeConfig), each, metrics) for each in runners]
-        app = application(Service(config.of(ServeConfig), models, metrics), keys)
+        app = application(Service(config.of(ServeConfig), models, metrics), keys, load_detector())
         _listen(listening, config.of(ServeConfig))
         workers = [asyncio.ensure_future(model.batcher.work()) for model in models]
         print(f"serving {', '.join(model.name for model in models)} at {_address(listening)}", flush=True)
