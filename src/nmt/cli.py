@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nmt import __version__
 from nmt.commands import COMMANDS
 from nmt.compute import uptime  # noqa: F401 - imported first because its fallback measures from its own import
-from nmt.errors import CommonError, UserError, nearest
+from nmt.errors import CommonError, UserError, for_this_installation, nearest
 from nmt.feature import Command, features, imported
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ def _print_error(error: UserError) -> None:
     """Print an error that all ranks share on the first rank only; any other names its rank."""
     rank = os.environ.get("RANK", "0")
     if rank == "0":
-        print(f"nmt: {_printable(str(error))}", file=sys.stderr)
+        print(f"nmt: {_printable(for_this_installation(str(error)))}", file=sys.stderr)
     elif not isinstance(error, CommonError):
-        print(f"nmt: rank {rank}: {_printable(str(error))}", file=sys.stderr)
+        print(f"nmt: rank {rank}: {_printable(for_this_installation(str(error)))}", file=sys.stderr)
 
 
 def _printable(text: str) -> str:
@@ -169,7 +169,7 @@ def _command_usage(name: str, overrides: list[str]) -> str:
     for key in (key for prefix in command.settings for key in describe_keys(prefix)):
         mark = "*" if key.adjustable else " "
         value = written(value_of(config, key.name)) or "empty"
-        lines += [f"{mark} {key.name} ({key.type}, {value})", _wrap("", key.meaning)]
+        lines += [f"{mark} {key.name} ({key.type}, {value})", _wrap("", for_this_installation(key.meaning))]
     lines += ["", "Every command accepts the settings of all others, so the same overrides serve the whole chain;"]
     lines += [f"`nmt {name} experiment=multi30k --help` shows the values of an experiment."]
     return "\n".join(lines)

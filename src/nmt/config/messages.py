@@ -51,7 +51,7 @@ def _explain(error: BaseException, overrides: Sequence[str]) -> str:
     if key and key not in all_keys():
         return file + unknown_setting(key)
     if "hydra/launcher" in str(error):
-        return "hydra/launcher: this launcher is not installed; `pip install nmt[cluster]` adds joblib and submitit_*"
+        return "hydra/launcher: it is not installed; `pip install nmt-transformer[cluster]` adds joblib and submitit_*"
     if cause is None or not key:
         return file + " ".join(str(cause or error).partition("full_key:")[0].split())
     blamed = next((text for text in reversed(overrides) if text.lstrip("+").startswith(f"{key}=")), key)

@@ -4,6 +4,7 @@ from nmt.feature import COMMON, Choice, Command, Feature, Group
 
 FEATURE = Feature(
     summary="models for CTranslate2, Hugging Face and as plain weights, and CTranslate2 as an engine",
+    packages=("ctranslate2", "transformers"),
     commands={
         "export": Command(
             "nmt.features.exports.command",
