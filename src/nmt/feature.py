@@ -1,18 +1,26 @@
-"""What a feature declares, and the features that are there: each folder of `nmt/features/` is one.
+"""What a feature declares, and the features that are there: each folder of `nmt/features/`, and installed extensions.
 
 A feature adds to the core without being known to it: the core asks `features()` for what all of them declare. A
 declaration names code as `module:name`, which is imported when it is first used, so that listing the features, checking
 settings and printing help import neither torch nor any optional package.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nmt.features
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINTS = "nmt.features"
+"""The group of entry points by which other packages name their declarations: `name = "module:FEATURE"`."""
 
 
 class Command(NamedTuple):
@@ -93,6 +101,8 @@ class Feature:
     """A few words for `nmt features`."""
     page: str = ""
     """Where it is documented: a file, or a heading in one, as a link names it."""
+    packages: tuple[str, ...] = ()
+    """Optional packages, as they are imported, without which it or a part of it cannot run."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     """By the word on the command line."""
     settings: Mapping[str, Group] = field(default_factory=dict)
@@ -169,11 +179,89 @@ class Feature:
         return {**self.choices, **({TASKS: self.tasks} if self.tasks else {})}
 
 
+class Extension(NamedTuple):
+    """A feature of another package."""
+
+    name: str
+    package: str
+    """The distribution that contains it."""
+    version: str
+    feature: Feature | None
+    """None if it is broken."""
+    problem: str = ""
+    """Why it is broken."""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.package} {self.version})"
+
+
 @cache
 def features() -> Mapping[str, Feature]:
-    """Return the features by name."""
+    """Return the features by name: those of this package, then the extensions that work."""
+    return own_features() | {each.name: each.feature for each in extensions() if each.feature}
+
+
+@cache
+def own_features() -> dict[str, Feature]:
+    """Return the features of this package by name."""
     names = sorted(each.name for each in iter_modules(nmt.features.__path__) if each.ispkg)
     return {name: import_module(f"nmt.features.{name}").FEATURE for name in names}
+
+
+@cache
+def extensions() -> tuple[Extension, ...]:
+    """Return the features that other installed packages declare; name each broken one on standard error."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - an import that must not come before this is used
+
+    found: list[Extension] = []
+    for point in sorted(entry_points(group=ENTRY_POINTS)):
+        extension = _loaded(point, own_features() | {each.name: each.feature for each in found if each.feature})
+        found.append(extension)
+        if extension.problem and os.environ.get("RANK", "0") == "0":
+            print(f"nmt: the extension {extension} is off: {extension.problem}", file=sys.stderr)
+    return tuple(found)
+
+
+def _loaded(point: "EntryPoint", others: Mapping[str, Feature]) -> Extension:
+    """Import the declaration of an extension and its settings, which are checked together with all others."""
+    package = (point.dist.name, point.dist.version) if point.dist else ("", "")
+    try:
+        _check_version(point.dist.requires or [] if point.dist else [])
+        feature = point.load()
+        if not isinstance(feature, Feature):
+            raise TypeError(f"{point.value} is not a nmt.feature.Feature")
+        _check_names(point.name, feature, others)
+    except Exception as error:  # code of others may raise anything, and must not stop what does not use it
+        reason = " ".join(f"{type(error).__name__}: {error}".split()).removeprefix("LookupError: ")
+        return Extension(point.name, *package, None, f"{reason}; update or uninstall it")
+    return Extension(point.name, *package, feature)
+
+
+def _check_version(requirements: Iterable[str]) -> None:
+    """Refuse an extension that was made for other versions of this package."""
+    from packaging.requirements import Requirement  # noqa: PLC0415 - only extensions need it
+
+    for needed in map(Requirement, requirements):
+        if needed.name == nmt.DISTRIBUTION and not needed.specifier.contains(nmt.__version__, prereleases=True):
+            raise LookupError(f"it needs {needed}, and this is version {nmt.__version__}")
+
+
+def _check_names(name: str, feature: Feature, others: Mapping[str, Feature]) -> None:
+    """Refuse an extension that gives a name of another feature another meaning, or whose settings cannot be read."""
+    if name in others:
+        raise LookupError(f"there is another feature {name}")
+    taken, added = ({key: of for of in some for key in _names_of(of)} for some in (others.values(), (feature,)))
+    if twice := sorted(taken.keys() & added.keys()):
+        raise LookupError(f"another feature has {twice[0]} too")
+
+
+def _names_of(feature: Feature) -> Iterator[str]:
+    """Yield what a feature adds to the command line, the settings and the scores, as a user writes it."""
+    yield from (f"the command {name}" for name in feature.commands)
+    yield from (f"the metric {name}" for name in feature.metrics)
+    yield from (f"{setting}={value}" for setting, some in feature.all_choices.items() for value in some)
+    for name, group in feature.settings.items():
+        yield from (f"the setting {name}.{each.name}" for each in fields(imported(group.code)))
 
 
 def _groups() -> list[tuple[str, Group]]:

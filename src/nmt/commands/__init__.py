@@ -64,5 +64,7 @@ _CORE = {
     ),
     "features": Command("nmt.commands.features", "list the optional parts and what each adds", (), composes=True),
 }
-COMMANDS = _CORE | {name: command for feature in features().values() for name, command in feature.commands.items()}
+COMMANDS = _CORE | {
+    name: command for feature in features().values() for name, command in feature.commands.items() if name not in _CORE
+}
 """Every command by its name on the command line, in the order of the help."""
