@@ -7,20 +7,23 @@ settings and printing help import neither torch nor any optional package.
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nmt.features
+from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "nmt.features"
 """The group of entry points by which other packages name their declarations: `name = "module:FEATURE"`."""
+VERSION_CHECK = "nmt.versions:check_requirements"
+"""A function that takes the requirements of an extension, and raises a ConfigError if they exclude this version."""
 
 
 class Command(NamedTuple):
@@ -208,60 +211,69 @@ def own_features() -> dict[str, Feature]:
     return {name: import_module(f"nmt.features.{name}").FEATURE for name in names}
 
 
-@cache
 def extensions() -> tuple[Extension, ...]:
     """Return the features that other installed packages declare; name each broken one on standard error."""
-    from importlib.metadata import entry_points  # noqa: PLC0415 - an import that must not come before this is used
+    return tuple(_found())
+
+
+def turn_off(name: str, error: Exception) -> None:
+    """Treat an extension as broken from now on, because of something that was found out when it was used."""
+    found = _found()
+    index, old = next((index, each) for index, each in enumerate(found) if each.name == name and each.feature)
+    found[index] = _broken(name, old.package, old.version, error)
+    features.cache_clear()
+
+
+@cache
+def _found() -> list[Extension]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and few modules need the features
 
     found: list[Extension] = []
     for point in sorted(entry_points(group=ENTRY_POINTS)):
-        extension = _loaded(point, own_features() | {each.name: each.feature for each in found if each.feature})
-        found.append(extension)
-        if extension.problem and os.environ.get("RANK", "0") == "0":
-            print(f"nmt: the extension {extension} is off: {extension.problem}", file=sys.stderr)
-    return tuple(found)
+        found.append(_loaded(point, own_features() | {each.name: each.feature for each in found if each.feature}))
+    return found
 
 
 def _loaded(point: "EntryPoint", others: Mapping[str, Feature]) -> Extension:
-    """Import the declaration of an extension and its settings, which are checked together with all others."""
+    """Import the declaration of an extension. Its settings are checked when settings are used."""
     package = (point.dist.name, point.dist.version) if point.dist else ("", "")
     try:
-        _check_version(point.dist.requires or [] if point.dist else [])
+        if point.dist:
+            imported(VERSION_CHECK)(point.dist.requires or [])
         feature = point.load()
         if not isinstance(feature, Feature):
             raise TypeError(f"{point.value} is not a nmt.feature.Feature")
         _check_names(point.name, feature, others)
     except Exception as error:  # code of others may raise anything, and must not stop what does not use it
-        reason = " ".join(f"{type(error).__name__}: {error}".split()).removeprefix("LookupError: ")
-        return Extension(point.name, *package, None, f"{reason}; update or uninstall it")
+        return _broken(point.name, *package, error)
     return Extension(point.name, *package, feature)
 
 
-def _check_version(requirements: Iterable[str]) -> None:
-    """Refuse an extension that was made for other versions of this package."""
-    from packaging.requirements import Requirement  # noqa: PLC0415 - only extensions need it
-
-    for needed in map(Requirement, requirements):
-        if needed.name == nmt.DISTRIBUTION and not needed.specifier.contains(nmt.__version__, prereleases=True):
-            raise LookupError(f"it needs {needed}, and this is version {nmt.__version__}")
+def _broken(name: str, package: str, version: str, error: Exception) -> Extension:
+    """Return a broken extension, and name it on standard error."""
+    reason = " ".join(str(error).split())
+    if not isinstance(error, ConfigError):
+        reason = f"{type(error).__name__}: {reason}"
+    extension = Extension(name, package, version, None, f"{reason}; update or uninstall it")
+    if os.environ.get("RANK", "0") == "0":
+        print(f"nmt: the extension {extension} is off: {extension.problem}", file=sys.stderr)
+    return extension
 
 
 def _check_names(name: str, feature: Feature, others: Mapping[str, Feature]) -> None:
-    """Refuse an extension that gives a name of another feature another meaning, or whose settings cannot be read."""
+    """Refuse an extension that gives a name of another feature another meaning."""
     if name in others:
-        raise LookupError(f"there is another feature {name}")
-    taken, added = ({key: of for of in some for key in _names_of(of)} for some in (others.values(), (feature,)))
-    if twice := sorted(taken.keys() & added.keys()):
-        raise LookupError(f"another feature has {twice[0]} too")
+        raise ConfigError(f"there is another feature {name}")
+    taken = {key for other in others.values() for key in _names_of(other)}
+    if twice := sorted(taken.intersection(_names_of(feature))):
+        raise ConfigError(f"another feature has {twice[0]} too")
 
 
 def _names_of(feature: Feature) -> Iterator[str]:
-    """Yield what a feature adds to the command line, the settings and the scores, as a user writes it."""
+    """Yield what a feature adds to the command line and the scores, as a user writes it."""
     yield from (f"the command {name}" for name in feature.commands)
     yield from (f"the metric {name}" for name in feature.metrics)
     yield from (f"{setting}={value}" for setting, some in feature.all_choices.items() for value in some)
-    for name, group in feature.settings.items():
-        yield from (f"the setting {name}.{each.name}" for each in fields(imported(group.code)))
 
 
 def _groups() -> list[tuple[str, Group]]:

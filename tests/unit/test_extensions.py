@@ -84,6 +84,34 @@ def test_two_extensions_with_the_same_setting_leave_the_first(tmp_path: Path) ->
     assert "others (nmt-others 1.0) is off: another feature has" in listed.stderr
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new", "reason"),
+    [
+        ("settings.py", "confidence_penalty", "steps", "there is another setting training.steps"),
+        ("settings.py", "confidence_penalty", "z_loss", "setting training.z_loss"),
+        ("settings.py", "import dataclass\n", "import absent\n", "ImportError: cannot import name 'absent'"),
+        ("settings.py", ": float = 0.0", ": float = -1", "training.confidence_penalty=-1 must be"),
+        ("__init__.py", '"numbers": Choice', '"files": Choice', "there is another setting data.source=files"),
+        ("__init__.py", "summary", "commands={'train': Command('', '', ())}, summary", "another command train"),
+    ],
+)
+def test_an_extension_whose_names_or_settings_cannot_be_used_is_off(
+    tmp_path: Path, file: str, old: str, new: str, reason: str
+) -> None:
+    install(tmp_path)
+    changed = tmp_path / "nmt_numbers" / file
+    text = changed.read_text(encoding="utf-8").replace("import Choice,", "import Choice, Command,")
+    assert old in text
+    changed.write_text(text.replace(old, new), encoding="utf-8")
+    shown = run(tmp_path, "-m", "nmt", "train", "--help")
+    assert shown.returncode == 0
+    assert "confidence_penalty" not in shown.stdout
+    assert "training.steps" in shown.stdout
+    assert [shown.stderr.count("\n"), reason in shown.stderr] == [1, True], shown.stderr
+    refused = run(tmp_path, "-m", "nmt", "data", "data.source=numbers").stderr.splitlines()[-1]
+    assert "data.source=numbers" in refused
+
+
 @pytest.mark.parametrize("used", ["training.confidence_penalty=0.5", "data.source=numbers"])
 def test_a_run_says_which_extension_it_needs(tmp_path: Path, used: str) -> None:
     install(tmp_path)

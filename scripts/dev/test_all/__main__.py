@@ -16,9 +16,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package
 from test_all.chains import run_demo, run_table3
 from test_all.documents import run_documents
-from test_all.environments import install_extras, run_comet, run_tests, run_wheel
+from test_all.environments import install_extras, run_comet, run_tests
 from test_all.old_versions import run_old
 from test_all.stages import Stage, refuse, run_stages, summary
+from test_all.wheel import run_wheel
 
 STAGES = (
     Stage("extras", "install all extras that fit together, in .venv/extras", install_extras, 1, 10),

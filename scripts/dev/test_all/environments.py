@@ -1,4 +1,4 @@
-"""Stages that install: the extras with all tests, COMET's tests, and the wheel."""
+"""Stages that install: the extras with all tests, and COMET's tests."""
 
 import os
 import re
@@ -23,15 +23,6 @@ FAILED = re.compile(r"^(?:\d+ \w+, )*\d+ (?:failed|errors?)\b.* in ", re.MULTILI
 """pytest's closing line if tests failed."""
 TESTS_FAILED = 1
 """pytest's exit code for it."""
-SMALL = (
-    "training.steps=6",
-    "training.save_every=2",
-    "training.valid_every=2",
-    "evaluation.splits=[test]",
-    "decoding.beam=1",
-    "decoding.extra_length=2",
-)
-"""Settings of a demo that takes seconds."""
 OF_ROOT = "tests/unit/storage/test_lock.py"
 
 
@@ -128,61 +119,3 @@ def _locked(package: str) -> str:
     """Return the line of the lock about a package."""
     (line,) = [each for each in LOCK.read_text(encoding="utf-8").splitlines() if each.startswith(f"{package}==")]
     return f"{line}\n"
-
-
-def run_wheel(context: Context) -> None:
-    """Build the wheel, install it in a path with spaces, and use it alone and with an extension."""
-    folder = context.folder / "a path with spaces"
-    work = folder / "work"
-    work.mkdir(parents=True)
-    context.say("building the wheel")
-    build = ("-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--wheel-dir", context.folder)
-    context.run(sys.executable, *build, ROOT)
-    (wheel,) = context.folder.glob("nmt_transformer-*.whl")
-    context.run(sys.executable, "-m", "venv", folder / "environment")
-    programs = folder / "environment" / "bin"
-    context.say("installing it")
-    context.run(programs / "python", *PIP, "--constraint", LOCK, wheel)
-    _use_installed(context, programs, work)
-    _use_extension(context, programs, work)
-
-
-def _use_installed(context: Context, programs: Path, work: Path) -> None:
-    """Run the demo, a translation, `doctor` and Python's interface."""
-    context.say("nmt --help, doctor, demo and translate; import nmt")
-    if "usage" not in context.run(programs / "nmt", "--help", cwd=work).lower():
-        raise StageError("nmt --help prints no usage")
-    if "free disk" not in context.run(programs / "nmt", "doctor", cwd=work, environment={"HF_HUB_OFFLINE": "1"}):
-        raise StageError("nmt doctor does not describe the machine")
-    said = context.run(programs / "nmt", "demo", *SMALL, cwd=work)
-    if "make translate" in said or "nmt translate" not in said:
-        raise StageError("the demo names make, which is not there")
-    if not (work / "outputs" / "demo" / "report.html").is_file():
-        raise StageError("the demo wrote no report")
-    lines = "the man sees a dog\n\na dog\n"
-    translated = context.run(programs / "nmt", "translate", "experiment=demo", cwd=work, text=lines)
-    program = (
-        "from pathlib import Path; import nmt; assert Path(nmt.__file__).is_relative_to(Path.cwd().parent), nmt;"
-        "print('translated', nmt.load('outputs/demo').translate(['a dog'])[0].text)"
-    )
-    loaded = context.run(programs / "python", "-c", program, cwd=work)
-    if translated.count("\n") < lines.count("\n") or "translated" not in loaded:
-        raise StageError("a translation is missing")
-
-
-def _use_extension(context: Context, programs: Path, work: Path) -> None:
-    """Install the example of an extension, train with it, and load its run without it."""
-    context.say("the example of an extension")
-    context.run(programs / "python", *PIP, "hatchling", "--constraint", LOCK)
-    context.run(programs / "python", *PIP, "--no-deps", "--no-build-isolation", ROOT / "docs" / "example_extension")
-    if "numbers: " not in context.run(programs / "nmt", "features", cwd=work):
-        raise StageError("nmt features does not list the extension")
-    settings = ("data.source=numbers", "data.corpus=numbers", "name=numbers", "tokenizer.vocab_size=40")
-    used = (*settings, "training.confidence_penalty=0.1")
-    context.run(programs / "nmt", "demo", *SMALL, *used, cwd=work)
-    if "length_ratio" not in (work / "outputs" / "numbers" / "eval" / "test.json").read_text(encoding="utf-8"):
-        raise StageError("the metric of the extension is missing")
-    context.run(programs / "python", "-m", "pip", "uninstall", "-q", "--yes", "nmt-numbers")
-    refused = context.run(programs / "python", "-c", "import nmt; nmt.load('outputs/numbers')", cwd=work, codes=(1,))
-    if "this run uses the extension numbers" not in refused:
-        raise StageError("the absence of the extension is not explained")

@@ -1,7 +1,7 @@
 """Saved settings name the extensions that they use, so that a machine without one can say what to install.
 
-The names are comments at the top of a config.yaml. Settings of extensions that have their defaults are left out, so that
-a run that does not use an extension can be loaded without it.
+The names are comments at the top of a config.yaml. Settings of extensions that have their defaults are left out, so
+that a run that does not use an extension can be loaded without it.
 """
 
 import re

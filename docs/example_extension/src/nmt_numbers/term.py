@@ -1,12 +1,12 @@
 """The confidence penalty (Pereyra et al., 2017) as a term of the objective."""
 
+from torch import Tensor
+
 from nmt.config.schema import Config
 from nmt.data.loader import MicroBatch
 from nmt.model.word_vectors import Factors
 from nmt.text.special import PAD
 from nmt.training.objective import Watcher
-from torch import Tensor
-
 from nmt_numbers.settings import NumbersTraining
 
 

@@ -4,6 +4,7 @@ from nmt.feature import Command, Feature
 
 FEATURE = Feature(
     summary="what this machine has, and which features are off and why",
+    page="docs/features.md#doctor",
     commands={
         "doctor": Command(
             "nmt.features.doctor.command",
