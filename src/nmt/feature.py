@@ -51,8 +51,6 @@ class Command(NamedTuple):
 
 COMMON = ("name", "seed", "paths", "runtime")
 """Settings that nearly every command reads."""
-
-
 TASKS = "data.target_lang"
 """The setting whose value selects the task: one of a feature, or text in the language that it names."""
 
@@ -251,10 +249,9 @@ def _loaded(point: "EntryPoint", others: Mapping[str, Feature]) -> Extension:
 
 def _broken(name: str, package: str, version: str, error: Exception) -> Extension:
     """Return a broken extension, and name it on standard error."""
-    reason = " ".join(str(error).split())
-    if not isinstance(error, ConfigError):
-        reason = f"{type(error).__name__}: {reason}"
-    extension = Extension(name, package, version, None, f"{reason}; update or uninstall it")
+    kind = "" if isinstance(error, ConfigError) else f"{type(error).__name__}: "
+    problem = f"{kind}{' '.join(str(error).split())}; update or uninstall it"
+    extension = Extension(name, package, version, None, problem)
     if os.environ.get("RANK", "0") == "0":
         print(f"nmt: the extension {extension} is off: {extension.problem}", file=sys.stderr)
     return extension
