@@ -78,7 +78,7 @@ def _without_rights(context: Context, environment: Path) -> Sequence[str]:
 
 def _use_commands(context: Context, before: Sequence[str], programs: Path, work: Path) -> None:
     """Run the commands that need no model."""
-    nmt = (*before, programs / "nmt")
+    nmt: tuple[str | Path, ...] = (*before, programs / "nmt")
     context.say("nmt --help, table3 --help, doctor, and data of one's own")
     if "usage" not in context.run(*nmt, "--help", cwd=work).lower():
         raise StageError("nmt --help prints no usage")
@@ -97,7 +97,7 @@ def _use_commands(context: Context, before: Sequence[str], programs: Path, work:
 
 def _use_model(context: Context, before: Sequence[str], programs: Path, work: Path) -> None:
     """Run the demo, and translate with its model by each interface."""
-    nmt = (*before, programs / "nmt")
+    nmt: tuple[str | Path, ...] = (*before, programs / "nmt")
     context.say("nmt demo, translate and serve; import nmt")
     said = context.run(*nmt, "demo", *SMALL, cwd=work)
     if "make translate" in said or "nmt translate" not in said:

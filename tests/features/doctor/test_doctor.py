@@ -49,7 +49,7 @@ def test_a_hub_that_does_not_answer_is_an_answer(monkeypatch: pytest.MonkeyPatch
     def refuse(*_: object) -> None:
         raise TimeoutError("timed out")
 
-    monkeypatch.setattr(machine.socket, "create_connection", refuse)
+    monkeypatch.setattr("socket.create_connection", refuse)
     assert machine.hub().startswith("not reachable (timed out)")
 
 
