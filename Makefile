@@ -13,9 +13,13 @@ READY := .venv/ready
 VENV_PYTHON := "$(BIN)/python"
 LAUNCH := $(VENV_PYTHON) scripts/launch.py
 PIP_INSTALL := $(VENV_PYTHON) -m pip install -qq --disable-pip-version-check \
-	$(if $(WHEELS),--no-index --find-links "$(WHEELS)") $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
+	$(if $(WHEELS),--no-index --find-links "$(WHEELS)")
+# torch has builds for each kind of GPU and for CPUs alone, each with its own hashes, so only its version is locked. An
+# index of such builds is asked for torch and nothing else, so it cannot replace another package. The packages that all
+# builds need are in requirements.lock.
+TORCH_INSTALL := $(PIP_INSTALL) $(if $(TORCH_INDEX),--index-url "$(TORCH_INDEX)") --constraint constraints.lock torch
 
-LAUNCHED := demo data train batch average eval translate synthesize serve parse score export import report compare attention describe \
+LAUNCHED := demo data train batch average eval translate synthesize serve parse score export import report compare attention describe doctor \
 	tune table3 bench test test-all
 
 .DEFAULT_GOAL := help
@@ -26,26 +30,32 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo 'Without ARGS, the targets use WMT14 English-German and the paper'"'"'s base model. Installation:'
 	@echo '  PYTHON=python3.12  another Python       WHEELS=.wheels  offline, from the files of `make wheels`'
-	@echo '  TORCH_INDEX=URL    an additional package index, such as the one of torch'"'"'s CPU builds'
+	@echo '  TORCH_INDEX=URL    the package index to take torch from, such as that of torch'"'"'s CPU builds'
 
 setup: $(READY) ## Make .venv with the package and its locked dependencies
 	@echo 'setup: .venv is ready'
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock constraints.lock pyproject.toml
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setup: nmt needs Python 3.11 or newer, \
 	this is " + sys.version.split()[0] + "; name another one: make setup PYTHON=python3.12")'
 	@echo 'setup: creating .venv with $(shell "$(PYTHON)" --version 2>&1)' >&2
 	@"$(PYTHON)" -m venv .venv
 	@echo 'setup: installing the packages of requirements.lock$(if $(WHEELS), from $(WHEELS)); torch may take minutes' >&2
-	@$(PIP_INSTALL) -r requirements.lock
+	@$(PIP_INSTALL) $(if $(WHEELS),-r "$(WHEELS)/requirements.txt",--require-hashes -r requirements.lock)
+	@$(TORCH_INSTALL)
 	@echo 'setup: installing nmt itself, editable' >&2
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 wheels: $(READY) ## Download all dependencies to .wheels, for `make setup WHEELS=.wheels` offline
-	@$(VENV_PYTHON) -m pip wheel -qq --disable-pip-version-check --wheel-dir .wheels -r requirements.lock
+	@$(VENV_PYTHON) -m pip wheel -qq --disable-pip-version-check --wheel-dir .wheels --require-hashes \
+		-r requirements.lock
+	@$(VENV_PYTHON) -m pip download -qq --disable-pip-version-check --dest .wheels \
+		$(if $(TORCH_INDEX),--index-url "$(TORCH_INDEX)") --constraint constraints.lock torch
+# a wheel that was built here has another hash than the sources, whose hash was checked
+	@sed -e '/^ *--hash/d' -e 's/ *\\$$//' requirements.lock > .wheels/requirements.txt
 
-lock: ## Update requirements.lock to the newest releases that pyproject.toml allows
+lock: ## Update the locked dependencies and their list (SBOM) to the newest releases that pyproject.toml allows
 	@PYTHON="$(PYTHON)" scripts/lock
 
 # one after the other, even with `make -j`
@@ -65,18 +75,19 @@ eval: ## Translate and score the test set, on all GPUs or the CPU
 translate: ## Translate standard input, or input=FILE
 synthesize: ## Translate input=FILE, of any size, into a corpus to train on, on all GPUs or the CPU
 # the first start installs the packages of the server
-serve: export NMT_INSTALL = $(PIP_INSTALL) --constraint requirements.lock
+serve: export NMT_INSTALL = $(PIP_INSTALL) --constraint constraints.lock
 serve: ## Serve models over HTTP: a page, and APIs for programs: ARGS="experiment=multi30k"
 parse: ## Print the trees of sentences: ARGS="experiment=parsing/demo parse.format=drawn"
 score: ## Score given translations: lines of source, tab, translation
 # installs a package that only some settings need, such as that of the export's target
-data export: export NMT_INSTALL = $(PIP_INSTALL) --constraint requirements.lock
+data export: export NMT_INSTALL = $(PIP_INSTALL) --constraint constraints.lock
 export: ## Export a trained model for CTranslate2 or Hugging Face, and verify it
 import: ## Make a run of a Hugging Face Marian model or of an export: ARGS="source=FOLDER name=NAME"
 report: ## Write an HTML page about a run, or about several: compare=[a,b]
 compare: ## Print how runs differ: compare=[a,b]
 attention: ## Draw the attention weights of a sentence as a PNG
 describe: ## Estimate the size, memory, time and cost of a run
+doctor: ## Say what this machine has, and which features are off and why
 tune: ## Measure the settings that train fastest on this machine, for later runs of `make train`
 table3: ## Train and score the rows of the paper's Table 3; smaller: ARGS="table3.scale=multi30k" or small
 bench: ## Measure what to expect on this machine; compared with other toolkits: ARGS="setup", "train", or "--help"

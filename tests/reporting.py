@@ -37,5 +37,5 @@ def skipped_parts(reasons: Iterable[str]) -> Iterator[str]:
         extra = f"{found[1]}" if found else ""
         command = next((command for start, command in INSTALL.items() if reason.startswith(start)), "")
         if extra and not command:
-            command = f".venv/bin/python -m pip install --constraint requirements.lock --editable '.[{extra}]'"
+            command = f".venv/bin/python -m pip install --constraint constraints.lock --editable '.[{extra}]'"
         yield f"{count} skipped: {reason}" + (f": {command}" if command else "")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from nmt.errors import UserError
 
 __version__ = "0.1.0"
+DISTRIBUTION = "nmt-transformer"
+"""The name in package indexes, where nmt is another project."""
 __all__ = [
     "Attention",
     "Candidate",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nmt import __version__
 from nmt.commands import COMMANDS
 from nmt.compute import uptime  # noqa: F401 - imported first because its fallback measures from its own import
-from nmt.errors import CommonError, UserError, nearest
+from nmt.errors import CommonError, UserError, for_this_installation, nearest
 from nmt.feature import features, imported, main_process_groups
 
 if TYPE_CHECKING:
@@ -141,9 +141,9 @@ def _print_error(error: UserError) -> None:
     """Print an error that all ranks share on the first rank only; any other names its rank."""
     rank = os.environ.get("RANK", "0")
     if rank == "0":
-        print(f"nmt: {_printable(str(error))}", file=sys.stderr)
+        print(f"nmt: {_printable(for_this_installation(str(error)))}", file=sys.stderr)
     elif not isinstance(error, CommonError):
-        print(f"nmt: rank {rank}: {_printable(str(error))}", file=sys.stderr)
+        print(f"nmt: rank {rank}: {_printable(for_this_installation(str(error)))}", file=sys.stderr)
 
 
 def _printable(text: str) -> str:
@@ -209,7 +209,7 @@ def _described(keys: "Sequence[Key]", config: "Config") -> list[str]:
     for key in keys:
         mark = "*" if key.adjustable else " "
         value = written(value_of(config, key.name)) or "empty"
-        lines += [f"{mark} {key.name} ({key.type}, {value})", _wrap("", key.meaning)]
+        lines += [f"{mark} {key.name} ({key.type}, {value})", _wrap("", for_this_installation(key.meaning))]
     return lines
 
 

@@ -1,7 +1,10 @@
 """Errors that the user can fix, each with a message of one line."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
 
 
 class UserError(Exception):
@@ -30,3 +33,16 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]}?"
     return f"choose from {', '.join(known)}"
+
+
+@cache
+def has_makefile() -> bool:
+    """Return whether this package runs in a clone, whose Makefile has a target for each command."""
+    return (Path(__file__).resolve().parents[2] / "Makefile").is_file()
+
+
+def for_this_installation(text: str) -> str:
+    """Return a text for the user that names `nmt` in place of `make` if there is no Makefile of the project."""
+    if has_makefile():
+        return text
+    return re.sub(r"`make (\w+)", r"`nmt \1", text).replace("(with the same ARGS)", "(with the same settings)")

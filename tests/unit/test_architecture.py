@@ -52,6 +52,7 @@ LAYERS = [
     Layer("whole files and locked folders", ("nmt.storage",)),
     Layer("settings: all of Hydra and OmegaConf", ("nmt.config",)),
     Layer("what a feature declares, and which there are", ("nmt.feature",)),
+    Layer("whether an extension was made for this version", ("nmt.versions",)),
     Layer("messages to the user", ("nmt.errors",)),
 ]
 """From top to bottom. A name may import itself and lower layers; names of one layer do not import each other."""

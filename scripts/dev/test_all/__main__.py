@@ -16,15 +16,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package
 from test_all.chains import run_demo, run_table3
 from test_all.documents import run_documents
-from test_all.environments import install_extras, run_comet, run_tests, run_wheel
+from test_all.environments import install_extras, run_comet, run_tests
 from test_all.old_versions import run_old
 from test_all.stages import Stage, refuse, run_stages, summary
+from test_all.wheel import run_wheel
 
 STAGES = (
     Stage("extras", "install all extras that fit together, in .venv/extras", install_extras, 1, 10),
     Stage("tests", "all tests, including slow ones, with all extras", run_tests, 15, 60),
     Stage("comet", "the tests of COMET, in an environment of its own, .venv/comet", run_comet, 3, 30),
-    Stage("wheel", "build the wheel, and use it in a new environment outside the clone", run_wheel, 2, 20),
+    Stage("wheel", "build the wheel, and use it in a new environment outside the clone", run_wheel, 4, 20),
     Stage("documents", "the commands of README and docs, as they are written, on small text", run_documents, 12, 60),
     Stage("old", "load, score and resume small runs of earlier versions of this project", run_old, 2, 15),
     Stage("table3", "two rows of the small Table 3", run_table3, 1, 15),

@@ -1,4 +1,4 @@
-"""Stages that install: the extras with all tests, COMET's tests, and the wheel."""
+"""Stages that install: the extras with all tests, and COMET's tests."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 from test_all.stages import ROOT, Context, StageError
 
 PIP = ("-m", "pip", "install", "-q", "--disable-pip-version-check")
-LOCK = ROOT / "requirements.lock"
+LOCK = ROOT / "constraints.lock"
 ALONE = ("dev", "comet")
 """Extras that the other ones are not installed with: .venv has the first, and the second conflicts with them."""
 EXTRAS_PYTHON = ROOT / ".venv" / "extras" / "bin" / "python"
@@ -119,34 +119,3 @@ def _locked(package: str) -> str:
     """Return the line of the lock about a package."""
     (line,) = [each for each in LOCK.read_text(encoding="utf-8").splitlines() if each.startswith(f"{package}==")]
     return f"{line}\n"
-
-
-def run_wheel(context: Context) -> None:
-    """Build the wheel, install it in a path with spaces, and run the demo, a translation and Python's interface."""
-    folder = context.folder / "a path with spaces"
-    work = folder / "work"
-    work.mkdir(parents=True)
-    context.say("building the wheel")
-    build = ("-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--wheel-dir", context.folder)
-    context.run(sys.executable, *build, ROOT)
-    (wheel,) = context.folder.glob("nmt-*.whl")
-    context.run(sys.executable, "-m", "venv", folder / "environment")
-    programs = folder / "environment" / "bin"
-    context.say("installing it")
-    context.run(programs / "python", *PIP, "--constraint", LOCK, wheel)
-    context.say("nmt --help, demo and translate; import nmt")
-    if "usage" not in context.run(programs / "nmt", "--help", cwd=work).lower():
-        raise StageError("nmt --help prints no usage")
-    small = ("training.steps=6", "training.save_every=2", "training.valid_every=2", "evaluation.splits=[test]")
-    context.run(programs / "nmt", "demo", *small, "decoding.beam=1", "decoding.extra_length=2", cwd=work)
-    if not (work / "outputs" / "demo" / "report.html").is_file():
-        raise StageError("the demo wrote no report")
-    lines = "the man sees a dog\n\na dog\n"
-    translated = context.run(programs / "nmt", "translate", "experiment=demo", cwd=work, text=lines)
-    program = (
-        "from pathlib import Path; import nmt; assert Path(nmt.__file__).is_relative_to(Path.cwd().parent), nmt;"
-        "print('translated', nmt.load('outputs/demo').translate(['a dog'])[0].text)"
-    )
-    loaded = context.run(programs / "python", "-c", program, cwd=work)
-    if translated.count("\n") < lines.count("\n") or "translated" not in loaded:
-        raise StageError("a translation is missing")

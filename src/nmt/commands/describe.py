@@ -16,7 +16,7 @@ from nmt.data.manifest import read_manifest
 from nmt.data.records import encode_task
 from nmt.data.task import task_of
 from nmt.data.training_text import open_training_text
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, for_this_installation
 from nmt.estimate.cost import passes_per_batch
 from nmt.estimate.hardware import (
     BANDWIDTH_SHARE,
@@ -259,7 +259,7 @@ def as_text(config: Config, figures: RunFigures) -> str:
 
 def _data_line(data: EpochFigures | None) -> str:
     if data is None:
-        return "data: not prepared yet, so the steps per epoch are unknown (`make data`)"
+        return for_this_installation("data: not prepared yet, so the steps per epoch are unknown (`make data`)")
     return (
         f"data: {data.pairs:,} pairs; an epoch has {data.steps_per_epoch:,} steps of "
         f"{data.tokens_per_step:,.0f} tokens on average, the run {data.epochs:.1f} epochs"

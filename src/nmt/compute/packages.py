@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
-from nmt.errors import UserError
+from nmt.errors import UserError, has_makefile
 
 REQUIREMENTS = {
     "ctranslate2": "ctranslate2>=4.5",
@@ -32,10 +32,9 @@ def import_optional(module: str) -> Any:
         if (error.name or "").partition(".")[0] != package:
             raise
         if not os.environ.get(INSTALL_COMMAND):
-            command = f".venv/bin/python -m pip install '{REQUIREMENTS[package]}'"
-            raise UserError(
-                f"this needs the package {package}: make installs it with this target, or {command}"
-            ) from error
+            command = f"{sys.executable} -m pip install '{REQUIREMENTS[package]}'"
+            made = "make installs it with this target, or " if has_makefile() else ""
+            raise UserError(f"this needs the package {package}: {made}{command}") from error
     _install(REQUIREMENTS[package])
     return importlib.import_module(module)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from nmt.feature import TASKS, Choice, features, imported
 
-_CORE: Mapping[str, Mapping[str, Choice]] = {
+CORE: Mapping[str, Mapping[str, Choice]] = {
     "model.architecture": {
         "transformer": Choice("nmt.model.transformer:Transformer", "the paper's encoder and decoder")
     },
@@ -42,11 +42,12 @@ _CORE: Mapping[str, Mapping[str, Choice]] = {
     },
     "engine": {"torch": Choice("nmt.decoding.engines:TORCH", "the model itself")},
 }
+"""Those of the core alone."""
 
 
-def _with_features() -> Mapping[str, Mapping[str, Choice]]:
+def _with_features() -> dict[str, dict[str, Choice]]:
     """Return the choices of the core and of the features."""
-    found = {setting: dict(choices) for setting, choices in _CORE.items()}
+    found = {setting: dict(choices) for setting, choices in CORE.items()}
     for feature in features().values():
         for setting, choices in feature.all_choices.items():
             found.setdefault(setting, {}).update(choices)
@@ -55,6 +56,12 @@ def _with_features() -> Mapping[str, Mapping[str, Choice]]:
 
 CHOICES = _with_features()
 """By setting, then by name."""
+
+
+def renew() -> None:
+    """Collect the choices again, because an extension turned out to be broken."""
+    CHOICES.clear()
+    CHOICES.update(_with_features())
 
 
 def find(setting: str, name: str) -> Any:

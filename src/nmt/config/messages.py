@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import yaml
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
+from nmt import DISTRIBUTION
 from nmt.config.conf_folder import EXPERIMENT, groups, own_groups, shown_path
 from nmt.config.keys import all_keys, nearest_key
 from nmt.errors import ConfigError
@@ -59,7 +60,7 @@ def _explain(error: BaseException, overrides: Sequence[str]) -> str:
         return file + unknown_setting(key)
     for group, extra in _EXTRAS.items():
         if f"'{group}/" in str(error):
-            return f"{group}: this plug-in is not installed; `pip install nmt[{extra}]` adds some"
+            return f"{group}: this plug-in is not installed; `pip install {DISTRIBUTION}[{extra}]` adds some"
     if cause is None or not key:
         return file + " ".join(str(cause or error).partition("full_key:")[0].split())
     blamed = next((text for text in reversed(overrides) if text.lstrip("+").startswith(f"{key}=")), key)

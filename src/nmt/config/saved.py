@@ -10,6 +10,7 @@ from typing import Any, cast
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
+from nmt.config.extensions import check_extensions, leave_out_defaults, name_extensions
 from nmt.config.messages import one_line_errors
 from nmt.config.renamed import rename_saved
 from nmt.config.schema import Config
@@ -26,11 +27,14 @@ PRIVATE_PATH = re.compile(r"(?<![\w/.~-])(?:~[\w-]*|\.\.)?/(?!/)\S+")
 
 def to_yaml(config: Config) -> str:
     """Return all settings with their values as YAML, as a run's folder stores them."""
-    return OmegaConf.to_yaml(OmegaConf.create(_escape(asdict(config))))
+    settings = asdict(config)
+    leave_out_defaults(settings)
+    return name_extensions(config) + OmegaConf.to_yaml(OmegaConf.create(_escape(settings)))
 
 
 def from_yaml(text: str) -> Config:
     """Return the settings that `to_yaml` wrote; settings newer than the text take their defaults."""
+    check_extensions(text)
     _plain_yaml(text)  # refuses interpolations, which OmegaConf would resolve
     with one_line_errors():
         saved = OmegaConf.load(io.StringIO(text))

@@ -88,8 +88,8 @@ def test_a_run_accepts_overrides_for_hydra(tmp_path: Path, monkeypatch: pytest.M
         (["-sc", "install=bash"], "nmt completion bash"),
         (["--steps=3"], "--steps=3 is not a setting: settings are written key=value, without dashes"),
         (["hydra.nosuch=1"], "nosuch"),
-        (["-m", "hydra/launcher=nosuch", "seed=1,2"], "pip install nmt[cluster]"),
-        (["-m", "hydra/sweeper=nosuch", "seed=1,2"], "pip install nmt[search]"),
+        (["-m", "hydra/launcher=nosuch", "seed=1,2"], "pip install nmt-transformer[cluster]"),
+        (["-m", "hydra/sweeper=nosuch", "seed=1,2"], "pip install nmt-transformer[search]"),
         (["-m", "model.dropout=interval(0,1)"], "needs a search"),
     ],
 )

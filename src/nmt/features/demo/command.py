@@ -5,6 +5,7 @@ from pathlib import Path
 
 from nmt.commands.chain import run_chain
 from nmt.config.schema import Config
+from nmt.errors import has_makefile
 from nmt.runs.scores import scores_folder
 from nmt.text.lines import read_lines
 
@@ -53,6 +54,5 @@ def _show_files(config: Config) -> None:
     }
     for name, path in files.items():
         print(f"  {name:<14} {path}")
-    print(
-        '\nTranslate a sentence:  echo "The man has given the girl a red book." | make translate ARGS="experiment=demo"'
-    )
+    translate = 'make translate ARGS="experiment=demo"' if has_makefile() else "nmt translate experiment=demo"
+    print(f'\nTranslate a sentence:  echo "The man has given the girl a red book." | {translate}')

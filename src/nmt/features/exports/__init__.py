@@ -5,6 +5,7 @@ from nmt.feature import COMMON, Choice, Command, Feature, Group
 FEATURE = Feature(
     summary="models for CTranslate2, Hugging Face and as plain weights, and CTranslate2 as an engine",
     page="docs/usage.md#exports",
+    packages=("ctranslate2", "transformers"),
     commands={
         "export": Command(
             "nmt.features.exports.command",

@@ -5,6 +5,7 @@ from nmt.feature import COMMON, Command, Feature, Group
 FEATURE = Feature(
     summary="a server with a page to try models on, and LibreTranslate's API",
     page="docs/serving.md",
+    packages=("starlette", "uvicorn", "python_multipart", "prometheus_client"),
     commands={
         "serve": Command(
             "nmt.features.serving.command",

@@ -1,0 +1,15 @@
+"""What this machine has, and which features are off."""
+
+from nmt.feature import Command, Feature
+
+FEATURE = Feature(
+    summary="what this machine has, and which features are off and why",
+    page="docs/features.md#doctor",
+    commands={
+        "doctor": Command(
+            "nmt.features.doctor.command",
+            "say what this machine has, and which features are off and why; output=json for programs",
+            ("output", "paths"),
+        ),
+    },
+)

@@ -1,0 +1,64 @@
+"""`nmt doctor` against what the machine itself says, and where something is missing or broken."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import main
+from nmt.feature import features
+from nmt.features.doctor import machine
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def test_json_has_what_the_machine_says(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["doctor", "output=json", f"paths.data={tmp_path}/a/b"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["free_disk_gib"][f"{tmp_path}/a/b"] == pytest.approx(shutil.disk_usage(tmp_path).free / 2**30, rel=0.2)
+    assert found["memory_gib"] == pytest.approx(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30)
+    assert {*found["features_on"], *found["features_off"]} == {*features()}
+    assert found["hub"] == "not asked, because HF_HUB_OFFLINE is set"
+
+
+def test_text_says_what_is_missing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler -O3")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    assert "C compiler:  none" in said
+    assert "PyTorch:     cannot be imported" in said
+
+
+@pytest.mark.parametrize("quoted", ["'", '"cc'])
+def test_a_compiler_that_cannot_be_split_is_none(monkeypatch: pytest.MonkeyPatch, quoted: str) -> None:
+    monkeypatch.setenv("CC", quoted)
+    assert machine.compiler() == ""
+
+
+def test_a_hub_that_does_not_answer_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HF_HUB_OFFLINE", "HTTPS_PROXY", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+    def refuse(*_: object) -> None:
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr("socket.create_connection", refuse)
+    assert machine.hub().startswith("not reachable (timed out)")
+
+
+def test_a_password_of_a_proxy_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:secret@proxy:3128")
+    assert machine.hub() == "not asked, because a proxy is set (proxy:3128)"
+
+
+def test_an_output_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "output=page.txt"]) == 2
+    assert "doctor prints text, or JSON" in capsys.readouterr().err

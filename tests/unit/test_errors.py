@@ -1,0 +1,62 @@
+"""Messages name the commands that the user has: targets of make in a clone, and `nmt` where it is installed."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nmt
+from nmt import errors
+from nmt.commands import COMMANDS
+from nmt.config.conf_folder import conf_folder
+
+PACKAGE = Path(nmt.__file__).parent
+
+
+def test_a_clone_has_targets_of_make() -> None:
+    assert errors.has_makefile()
+    assert errors.for_this_installation("`make data` first") == "`make data` first"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("`make train` first (with the same ARGS)", "`nmt train` first (with the same settings)"),
+        ("`make data`, then `make train`", "`nmt data`, then `nmt train`"),
+        ("heads make a model; make data better", "heads make a model; make data better"),
+        ("", ""),
+    ],
+)
+def test_only_commands_of_make_are_renamed(monkeypatch: pytest.MonkeyPatch, text: str, expected: str) -> None:
+    monkeypatch.setattr(errors, "has_makefile", lambda: False)
+    assert errors.for_this_installation(text) == expected
+
+
+def test_every_target_that_the_package_names_is_a_command() -> None:
+    texts = (file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py") if file.name != "errors.py")
+    named = {target for text in texts for target in re.findall(r"`make (\w+)", text)}
+    assert named
+    assert named <= {*COMMANDS}
+
+
+def test_an_installed_package_names_nmt(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    shutil.copytree(PACKAGE, site / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(conf_folder(), site / "nmt" / "conf")
+
+    def said(*words: str, code: int) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "nmt", *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(site)},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
+
+    assert "(`nmt data`)" in said("describe", "experiment=demo", code=0)
+    refused = said("report", "experiment=demo", code=2)
+    assert "`nmt train` first (with the same settings)" in refused
+    assert "make" not in refused
