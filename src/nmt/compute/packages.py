@@ -11,6 +11,7 @@ from nmt.errors import UserError
 
 REQUIREMENTS = {
     "ctranslate2": "ctranslate2>=4.5",
+    "onnx": "onnx>=1.17",
     "prometheus_client": "prometheus-client>=0.21",
     "py3langid": "py3langid>=0.4",
     "python_multipart": "python-multipart>=0.0.20",

@@ -60,6 +60,9 @@ class HuggingFaceExporter:
         check_tokenizer(folder, native.tokenizer, lines)
         return MarianEngine(folder, native.tokenizer, native.config)
 
+    def client(self, folder: Path) -> None:
+        """See `Exporter.client`; its program searches as the export was compared."""
+
     def usage(self, settings: Config, decoding: DecodingConfig) -> str:
         """See `Exporter.usage`."""
         text = example_sentence(settings.data.source_lang)
