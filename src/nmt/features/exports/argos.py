@@ -30,8 +30,8 @@ MODEL, TOKENIZER, SPLITTER = "model", "sentencepiece.model", "minisbd/splitter.o
 """Names in the package that the client expects."""
 CLIENT_SEARCH = {"beam_size": 4, "length_penalty": 0.2, "replace_unknowns": True}
 """The arguments with which the client calls CTranslate2."""
-CLIENT_BATCH_TOKENS = 32
-"""The client's batch."""
+CLIENT_COMPUTE_TYPE = "auto"
+"""The client computes in the number format that is fastest on its machine: int8, even if the weights are float32."""
 LANGUAGE_NAMES = {
     "ar": "Arabic", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "es": "Spanish",
     "et": "Estonian", "fi": "Finnish", "fr": "French", "hi": "Hindi", "hu": "Hungarian", "it": "Italian",
@@ -104,7 +104,7 @@ class ArgosExporter:
         return (
             f"the client searches with beam {CLIENT_SEARCH['beam_size']} and its own length penalty, length^"
             f"{CLIENT_SEARCH['length_penalty']}, and not as nmt does with beam {decoding.beam} and alpha "
-            f"{decoding.alpha:g}. It replaces an unknown word by the source word with the most attention, turns `_` "
+            f"{decoding.alpha:g}. It computes in int8 where that is faster. It replaces an unknown word by the source word with the most attention, turns `_` "
             "into a space, and joins the sentences of a paragraph. The splitter in the package finds sentences by "
             "punctuation and capital letters, so nothing is downloaded"
         )
@@ -121,12 +121,10 @@ def translate_as_client(folder: Path, lines: Sequence[str]) -> list[str]:
         package = _unzip(folder, Path(temporary))
         pieces = sentencepiece.SentencePieceProcessor(model_file=str(package / TOKENIZER))
         translator: Any = import_optional("ctranslate2").Translator(
-            str(package / MODEL), intra_threads=torch.get_num_threads()
+            str(package / MODEL), intra_threads=torch.get_num_threads(), compute_type=CLIENT_COMPUTE_TYPE
         )
-    found = translator.translate_batch(
-        pieces.encode(list(lines), out_type=str), max_batch_size=CLIENT_BATCH_TOKENS, batch_type="tokens",
-        **CLIENT_SEARCH,
-    )  # fmt: skip
+    # one call per line, as the client makes
+    found = [translator.translate_batch([each], **CLIENT_SEARCH)[0] for each in pieces.encode(list(lines), out_type=str)]
     texts = [pieces.decode_pieces(each.hypotheses[0]) for each in found]
     return [text.replace(SPACE_MARK, " ").replace("_", " ").removeprefix(" ") for text in texts]
 
