@@ -15,6 +15,7 @@ CTRANSLATE2 = {
 EXPRESSED = {
     "argos": CTRANSLATE2,
     "ctranslate2": CTRANSLATE2,
+    "onnx": {*CTRANSLATE2, *CHOICES["model.positions"]},
     "huggingface": {"layer", "relu", "gelu", "swish", "sinusoidal", "transformer"},
 }
 

@@ -104,9 +104,9 @@ class ArgosExporter:
         return (
             f"the client searches with beam {CLIENT_SEARCH['beam_size']} and its own length penalty, length^"
             f"{CLIENT_SEARCH['length_penalty']}, and not as nmt does with beam {decoding.beam} and alpha "
-            f"{decoding.alpha:g}. It computes in int8 where that is faster. It replaces an unknown word by the source word with the most attention, turns `_` "
-            "into a space, and joins the sentences of a paragraph. The splitter in the package finds sentences by "
-            "punctuation and capital letters, so nothing is downloaded"
+            f"{decoding.alpha:g}. It computes in int8 where that is faster. It replaces an unknown word by the source "
+            "word with the most attention, turns `_` into a space, and joins the sentences of a paragraph. The "
+            "splitter in the package finds sentences by punctuation and capital letters, so nothing is downloaded"
         )
 
 
@@ -123,8 +123,8 @@ def translate_as_client(folder: Path, lines: Sequence[str]) -> list[str]:
         translator: Any = import_optional("ctranslate2").Translator(
             str(package / MODEL), intra_threads=torch.get_num_threads(), compute_type=CLIENT_COMPUTE_TYPE
         )
-    # one call per line, as the client makes
-    found = [translator.translate_batch([each], **CLIENT_SEARCH)[0] for each in pieces.encode(list(lines), out_type=str)]
+    tokenized = pieces.encode(list(lines), out_type=str)
+    found = [translator.translate_batch([each], **CLIENT_SEARCH)[0] for each in tokenized]  # a call each, as the client
     texts = [pieces.decode_pieces(each.hypotheses[0]) for each in found]
     return [text.replace(SPACE_MARK, " ").replace("_", " ").removeprefix(" ") for text in texts]
 

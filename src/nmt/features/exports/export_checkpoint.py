@@ -160,7 +160,7 @@ def _card_facts(
         filters=_filters(config),
         evaluations=[each for each in evaluations if _is_of(each, record)],
         decoding=trained.decoding,
-        size=sum(file.stat().st_size for file in partial.iterdir()),
+        size=sum(file.stat().st_size for file in partial.rglob("*") if file.is_file()),
         licence=config.of(ExportConfig).licence,
     )
 
