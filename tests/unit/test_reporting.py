@@ -34,7 +34,7 @@ def test_a_run_ends_with_what_to_do_and_pytests_own_line(tmp_path: Path, capsys:
     start = lines.index(language + "--editable '.[language]'")
     assert lines[start + 1] == "2 skipped: there is a GPU"
     assert lines[start + 2] == "run again: .venv/bin/python -m pytest -m '' test_some.py::test_wrong"
-    assert lines[-1].startswith("1 failed, 3 skipped in ")
+    assert lines[-1].startswith("1 failed, 3 skipped")
 
 
 def test_failed_tests_are_named_once_and_quoted_for_the_shell() -> None:

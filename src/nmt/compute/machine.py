@@ -174,8 +174,8 @@ def _check_driver() -> None:
     if torch.version.cuda is not None and (count := torch.cuda.device_count()):
         raise UserError(
             f"this machine has {count} GPUs, but PyTorch cannot use them: their driver is too old for CUDA "
-            f"{torch.version.cuda}, or does not run. Update it, install a build of PyTorch for an older CUDA with "
-            "`make setup TORCH_INDEX=URL`, or use runtime.device=cpu"
+            f"{torch.version.cuda}, or does not run. Update it, install a build of PyTorch for an older CUDA, or use "
+            "runtime.device=cpu"
         )
 
 
@@ -194,8 +194,7 @@ def _check_kernels(device: torch.device) -> None:
         names = ", ".join(f"{each // 10}.{each % 10}" for kind, each in sorted(set(built)) if kind == "sm")
         raise UserError(
             f"{torch.cuda.get_device_name(device)} has compute capability {major}.{minor}, but this build of PyTorch "
-            f"has kernels for {names}: install a build that has them with `make setup TORCH_INDEX=URL`, or use "
-            "runtime.device=cpu"
+            f"has kernels for {names}: install a build for another CUDA, which has them, or use runtime.device=cpu"
         )
 
 

@@ -11,10 +11,13 @@ from nmt.errors import UserError, has_makefile
 
 REQUIREMENTS = {
     "ctranslate2": "ctranslate2>=4.5",
+    "onnx": "onnx>=1.17",
+    "onnxruntime": "onnxruntime>=1.20",
     "prometheus_client": "prometheus-client>=0.21",
     "py3langid": "py3langid>=0.4",
     "python_multipart": "python-multipart>=0.0.20",
     "starlette": "starlette>=0.46",
+    "tokenizers": "tokenizers>=0.21",
     "transformers": "transformers>=5",
     "uvicorn": "uvicorn>=0.34",
 }

@@ -50,7 +50,8 @@ def prefers_onednn(like: Tensor) -> bool:
     fast. On those without, MKL is faster by a twentieth. In bf16, PyTorch itself calls oneDNN.
     """
     is_plain = like.device.type == "cpu" and like.dtype == torch.float32 and like.dim() == 2
-    return is_plain and not torch.compiler.is_compiling() and _is_faster_here()
+    tracing: bool = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    return is_plain and not (tracing or torch.compiler.is_compiling()) and _is_faster_here()
 
 
 @functools.cache

@@ -9,19 +9,13 @@ from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
 from nmt.features.exports.registry import EXPORTERS
 
+CTRANSLATE2 = {
+    "layer", "rms", "relu", "gelu", "swish", "swiglu", "sinusoidal", "learned", "rotary", "transformer",
+}  # fmt: skip
 EXPRESSED = {
-    "ctranslate2": {
-        "layer",
-        "rms",
-        "relu",
-        "gelu",
-        "swish",
-        "swiglu",
-        "sinusoidal",
-        "learned",
-        "rotary",
-        "transformer",
-    },
+    "argos": CTRANSLATE2,
+    "ctranslate2": CTRANSLATE2,
+    "onnx": {*CTRANSLATE2, *CHOICES["model.positions"]},
     "huggingface": {"layer", "relu", "gelu", "swish", "sinusoidal", "transformer"},
 }
 

@@ -3,7 +3,7 @@
 from nmt.feature import COMMON, Choice, Command, Feature, Group
 
 FEATURE = Feature(
-    summary="models for CTranslate2, Hugging Face and as plain weights, and CTranslate2 as an engine",
+    summary="models for CTranslate2, Argos Translate, Hugging Face and ONNX, and CTranslate2 as an engine",
     page="docs/usage.md#exports",
     packages=("ctranslate2", "transformers"),
     commands={
@@ -15,11 +15,14 @@ FEATURE = Feature(
     },
     settings={"export": Group("nmt.features.exports.settings:ExportConfig")},
     check="nmt.features.exports.settings:check",
+    sections=("nmt.features.exports.section:links_section",),
     choices={
         "engine": {"ctranslate2": Choice("nmt.features.exports.engine:CTRANSLATE2", "runs the exported model")},
         "export.target": {
+            "argos": Choice("nmt.features.exports.argos:ArgosExporter", "Argos Translate and LibreTranslate"),
             "ctranslate2": Choice("nmt.features.exports.ctranslate2:CTranslate2Exporter", "a fast engine"),
             "huggingface": Choice("nmt.features.exports.huggingface:HuggingFaceExporter", "Marian's format"),
+            "onnx": Choice("nmt.features.exports.onnx:OnnxExporter", "transformers.js and onnxruntime"),
             "safetensors": Choice("nmt.features.exports.safetensors:SafetensorsExporter", "weights and settings"),
         },
     },

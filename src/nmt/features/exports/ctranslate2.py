@@ -37,7 +37,7 @@ class CTranslate2Exporter:
 
     def check(self, config: ModelConfig) -> None:
         """See `Exporter.check`."""
-        check_expressible("ctranslate2", config, _expressible(config))
+        check_expressible("ctranslate2", config, expressible(config))
 
     def positions(self, config: ModelConfig) -> int:
         """See `Exporter.positions`."""
@@ -57,6 +57,9 @@ class CTranslate2Exporter:
         max_positions = positions(native.models[0].config)
         threads = torch.get_num_threads()
         return CTranslate2Engine(folder, native.config, native.device, threads, max_positions=max_positions)
+
+    def client(self, folder: Path) -> None:
+        """See `Exporter.client`; its program searches as the export was compared."""
 
     def usage(self, settings: Config, decoding: DecodingConfig) -> str:
         """See `Exporter.usage`."""
@@ -86,7 +89,15 @@ def write(
     folder: Path, config: ModelConfig, weights: Mapping[str, Tensor], tokenizer: Tokenizer, quantization: str
 ) -> None:
     """Write model and tokenizer, with the weights as float32 or int8."""
-    check_expressible("ctranslate2", config, _expressible(config))
+    check_expressible("ctranslate2", config, expressible(config))
+    write_model(folder, config, weights, tokenizer, quantization)
+    tokenizer.save(folder)
+
+
+def write_model(
+    folder: Path, config: ModelConfig, weights: Mapping[str, Tensor], tokenizer: Tokenizer, quantization: str
+) -> None:
+    """Write the model with its vocabularies, without the tokenizer."""
     specs = import_optional("ctranslate2.specs")
     spec = specs.TransformerSpec(*_empty_specs(specs, config))
     _fill(spec, config, {name: weight.float() for name, weight in weights.items()})
@@ -100,7 +111,6 @@ def write(
     spec.validate()
     spec.optimize(quantization=None if quantization == "float32" else quantization)
     spec.save(str(folder))
-    tokenizer.save(folder)
 
 
 def positions(config: ModelConfig) -> int:
@@ -108,7 +118,8 @@ def positions(config: ModelConfig) -> int:
     return config.max_positions if config.positions == "learned" else POSITIONS
 
 
-def _expressible(config: ModelConfig) -> Expressible:
+def expressible(config: ModelConfig) -> Expressible:
+    """Return what CTranslate2 can express."""
     return {
         **SIZES_AND_TRAINING,
         "d_k": ANY,

@@ -63,6 +63,8 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
         exported = exporter.open(partial, native, sample.lines)
         verification = verify(native, exported, sample.lines)
         accept(verification, config.of(ExportConfig).quantization)
+        if client := exporter.client(partial):
+            verification = replace(verification, client=client(sample.lines))
         quality = _compare_quality(usual, native, verification, sample, bleu)
         speedup = None
         if trained.quantization == "int8":
@@ -91,7 +93,7 @@ def _compare_quality(
         return None
     same_search = native is usual
     scored = verification.ours if same_search else [each.text for each in usual.translate(sample.lines)]
-    return compare_quality(scored, verification.theirs, sample.references, bleu)
+    return compare_quality(scored, verification.of_users, sample.references, bleu)
 
 
 def _read_sample(config: Config) -> Sample:
@@ -158,7 +160,7 @@ def _card_facts(
         filters=_filters(config),
         evaluations=[each for each in evaluations if _is_of(each, record)],
         decoding=trained.decoding,
-        size=sum(file.stat().st_size for file in partial.iterdir()),
+        size=sum(file.stat().st_size for file in partial.rglob("*") if file.is_file()),
         licence=config.of(ExportConfig).licence,
     )
 

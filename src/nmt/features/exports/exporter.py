@@ -1,6 +1,6 @@
 """The interface of export formats: a check of the model's settings, writing, loading, and lines for the model card."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final, Protocol
@@ -35,6 +35,10 @@ SIZES_AND_TRAINING: Expressible = dict.fromkeys(
 """Settings that every format can express, or that matter in training only."""
 RESOLVED = {"d_k": "key_size", "d_v": "value_size", "kv_heads": "key_value_heads"}
 """Settings whose 0 means the paper's rule, and the property that applies it."""
+
+
+Client = Callable[[Sequence[str]], list[str]]
+"""Translates lines as the program that an export is made for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,10 @@ class Exporter(Protocol):
 
     def open(self, folder: Path, native: TorchEngine, lines: Sequence[str]) -> Engine:
         """Load the export as its users will, to compare it with `native` on `lines`."""
+        ...
+
+    def client(self, folder: Path) -> Client | None:
+        """Return the export with the search of its program; None if `open` already searches like that."""
         ...
 
     def usage(self, settings: Config, decoding: DecodingConfig) -> str:

@@ -24,6 +24,7 @@ from nmt.storage.files import write_json
 from nmt.text.special import BOS, EOS, PAD
 from nmt.text.tokenizer import Tokenizer
 
+CPU = torch.device("cpu")
 Json = Mapping[str, object]
 
 
@@ -43,22 +44,21 @@ class HuggingFaceExporter:
     def write(self, folder: Path, trained: TrainedModel) -> None:
         """See `Exporter.write`."""
         settings = trained.settings
-        search = generation(trained.decoding.beam, _longest(trained))
+        search = generation(trained.decoding.beam, longest(trained, POSITIONS))
         languages = settings.data.source_lang, settings.data.target_lang
         write(folder, settings.model, trained.checkpoint.weights, trained.tokenizer, languages, search)
 
     def native_engine(self, engine: TorchEngine, trained: TrainedModel) -> TorchEngine:
         """See `Exporter.native_engine`; Hugging Face has no GNMT length penalty, and one limit for all sentences."""
-        longest = _longest(trained)
-        search = replace(engine.config, alpha=0.0, extra_length=longest)
-        native = TorchEngine(engine.models, engine.tokenizer, search, engine.device)
-        native.max_target_tokens = min(native.max_target_tokens, longest)
-        return native
+        return searching(engine, beam=trained.decoding.beam, limit=longest(trained, POSITIONS))
 
     def open(self, folder: Path, native: TorchEngine, lines: Sequence[str]) -> Engine:
         """See `Exporter.open`."""
         check_tokenizer(folder, native.tokenizer, lines)
         return MarianEngine(folder, native.tokenizer, native.config)
+
+    def client(self, folder: Path) -> None:
+        """See `Exporter.client`; its program searches as the export was compared."""
 
     def usage(self, settings: Config, decoding: DecodingConfig) -> str:
         """See `Exporter.usage`."""
@@ -91,9 +91,17 @@ def generation(beam: int, longest: int) -> Json:
     return search | ({"length_penalty": 0.0, "early_stopping": True} if beam > 1 else {})
 
 
-def _longest(trained: TrainedModel) -> int:
-    """Return the largest number of word pieces of a translation."""
-    return min(trained.settings.data.max_pieces + 1 + trained.decoding.extra_length, POSITIONS - 1)
+def longest(trained: TrainedModel, positions: int) -> int:
+    """Return the largest number of word pieces of a translation, given the number of positions."""
+    return min(trained.settings.data.max_pieces + 1 + trained.decoding.extra_length, positions - 1)
+
+
+def searching(engine: TorchEngine, *, beam: int, limit: int) -> TorchEngine:
+    """Return an engine that searches as Hugging Face does: without a length penalty, and with one limit for all."""
+    search = replace(engine.config, beam=beam, alpha=0.0, extra_length=limit)
+    native = TorchEngine(engine.models, engine.tokenizer, search, engine.device)
+    native.max_target_tokens = min(native.max_target_tokens, limit)
+    return native
 
 
 def write(
@@ -108,7 +116,7 @@ def write(
     check_expressible("huggingface", config, _expressible(config))
     save_file(dict(convert(config, weights)), folder / "model.safetensors", metadata={"format": "pt"})
     special = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD, "decoder_start_token_id": BOS}
-    write_json(folder / "config.json", {**_settings(config, tokenizer), **special})
+    write_json(folder / "config.json", {**settings_json(config, tokenizer), **special})
     write_json(
         folder / "generation_config.json",
         {**special, "forced_eos_token_id": EOS, "suppress_tokens": [PAD, BOS], **search},
@@ -179,7 +187,8 @@ def _layer(weights: Mapping[str, Tensor], ours: str, order: Tensor) -> Iterator[
     yield from writes("final_layer_norm", "feed_forward_residual.norm")
 
 
-def _settings(config: ModelConfig, tokenizer: Tokenizer) -> Json:
+def settings_json(config: ModelConfig, tokenizer: Tokenizer) -> Json:
+    """Return the fields of config.json that describe a Marian model."""
     stacks = {
         f"{stack}_{name}": value
         for stack, layers in (("encoder", config.encoder_depth), ("decoder", config.decoder_depth))

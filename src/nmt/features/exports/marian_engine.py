@@ -36,7 +36,7 @@ class MarianEngine(Engine):
     def search(self, sources: list[list[int]], constraints: list[Constraints]) -> list[list[Hypothesis]]:
         """See `Engine.search`; searches as the exported generation_config.json says and returns no scores."""
         assert all(each == UNCONSTRAINED for each in constraints)
-        ids, mask = _padded(sources)
+        ids, mask = padded(sources)
         with torch.no_grad():
             found = self.model.generate(input_ids=ids, attention_mask=mask)
         rows = [[piece for piece in row if piece not in (PAD, BOS, EOS)] for row in found.tolist()]
@@ -44,9 +44,9 @@ class MarianEngine(Engine):
 
     def label_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         """See `Engine.label_scores`."""
-        ids, mask = _padded(sources)
-        labels, _ = _padded(targets)
-        begun, _ = _padded([[BOS, *target[:-1]] for target in targets])
+        ids, mask = padded(sources)
+        labels, _ = padded(targets)
+        begun, _ = padded([[BOS, *target[:-1]] for target in targets])
         with torch.no_grad():
             logits = self.model(input_ids=ids, attention_mask=mask, decoder_input_ids=begun).logits
         scores = logits.float().log_softmax(-1).gather(2, labels[:, :, None])[:, :, 0]
@@ -66,7 +66,7 @@ def check_tokenizer(folder: Path, tokenizer: Tokenizer, lines: Sequence[str]) ->
             raise UserError(f"the export was deleted: Hugging Face's tokenizer does not join {line!r} as ours does")
 
 
-def _padded(sentences: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+def padded(sentences: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the sentences padded to one length (B, L), and a mask (B, L) that is 0 on padding."""
     longest = max(map(len, sentences))
     ids = torch.tensor([[*sentence, *[PAD] * (longest - len(sentence))] for sentence in sentences])

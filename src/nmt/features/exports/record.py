@@ -71,7 +71,7 @@ class ExportRecord:
     origin: CheckpointRecord | None = None
     """The model that the run began from; None if it began with random weights."""
     files: tuple[str, ...] = ()
-    """Names of the other files of the export."""
+    """Names of the other files of the export, with `/` after those of folders."""
     sha256: Mapping[str, str] = field(default_factory=dict)
     """Their checksums, but for those of text for people, which may be edited; none in exports of older versions."""
 
@@ -81,12 +81,13 @@ class ExportRecord:
 
     def write(self, folder: Path) -> None:
         """Write export.json into a folder: the names and checksums of its files, and no path of this machine."""
-        files = sorted(folder.iterdir())
+        files = sorted(file for file in folder.rglob("*") if file.is_file())
+        names = {file: file.relative_to(folder).as_posix() for file in files}
         sealed = [file for file in files if file.suffix != FOR_PEOPLE]
         listed = replace(
             self,
-            files=tuple(file.name for file in files),
-            sha256=dict(zip((file.name for file in sealed), checksums(sealed), strict=True)),
+            files=tuple(names.values()),
+            sha256=dict(zip((names[file] for file in sealed), checksums(sealed), strict=True)),
             checkpoint=_without_folder(self.checkpoint),
             origin=self.origin and _without_folder(self.origin),
         )
@@ -97,8 +98,8 @@ class ExportRecord:
         paths = [folder / name for name in self.sha256]
         if missing := [path for path in paths if not path.is_file()]:
             raise UserError(f"{missing[0]} is missing: copy the export again, or run `make export` again")
-        for path, found in zip(paths, checksums(paths), strict=True):
-            if found != self.sha256[path.name]:
+        for path, found, written in zip(paths, checksums(paths), self.sha256.values(), strict=True):
+            if found != written:
                 raise UserError(f"{path} is damaged or was changed: copy the export again, or run `make export` again")
 
     def to_json(self) -> dict[str, object]:
@@ -121,7 +122,7 @@ class ExportRecord:
         """Read the content of export.json; raise KeyError, TypeError or ValueError if it is damaged."""
         source, target = content["languages"]
         files, sha256 = tuple(content.get("files", ())), dict(content.get("sha256", {}))
-        if not all(isinstance(name, str) and is_plain_name(name) for name in (*files, *sha256)):
+        if not all(isinstance(name, str) and _stays_inside(name) for name in (*files, *sha256)):
             raise ValueError("a name leads out of the folder")
         return cls(
             nmt=str(content.get("nmt", "")),
@@ -135,6 +136,11 @@ class ExportRecord:
             files=files,
             sha256=sha256,
         )
+
+
+def _stays_inside(name: str) -> bool:
+    """Return whether a name leads to a file in the folder of the export or in one of its folders."""
+    return all(map(is_plain_name, name.split("/")))
 
 
 def _without_folder(record: CheckpointRecord) -> CheckpointRecord:

@@ -49,6 +49,9 @@ class SafetensorsExporter:
         model, tokenizer = load_model(saved, from_yaml(saved.config_text).model, native.device)
         return TorchEngine([model], tokenizer, native.config, native.device)
 
+    def client(self, folder: Path) -> None:
+        """See `Exporter.client`; its program searches as the export was compared."""
+
     def usage(self, settings: Config, decoding: DecodingConfig) -> str:
         """See `Exporter.usage`."""
         sentence = example_sentence(settings.data.source_lang)

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from nmt.config.schema import Config
 
 
+INT8_TARGETS = ("ctranslate2", "argos", "onnx")
+"""Formats that can store weights as int8."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExportConfig:
     """The format in which a trained model is exported."""
@@ -19,7 +23,7 @@ class ExportConfig:
     target: str = "ctranslate2"
     """Format."""
     quantization: str = "float32"
-    """Number format of the weights: float32, or int8 (ctranslate2 only)."""
+    """Number format of the weights: float32, or int8 (ctranslate2, argos and onnx only)."""
     folder: str = ""
     """Destination; empty is `<paths.outputs>/<name>/export/<target>-<quantization>`."""
     sample: int = 0
@@ -33,8 +37,9 @@ class ExportConfig:
         check_choice("export.target", self.target, CHOICES["export.target"])
         check_choice("export.quantization", self.quantization, ("float32", "int8"))
         check_at_least("export.sample", self.sample, 0)
-        if self.quantization != "float32" and self.target != "ctranslate2":
-            raise ConfigError(f"export.quantization={self.quantization} needs export.target=ctranslate2")
+        if self.quantization != "float32" and self.target not in INT8_TARGETS:
+            targets = " or ".join(INT8_TARGETS)
+            raise ConfigError(f"export.quantization={self.quantization} needs export.target={targets}")
 
 
 def export_folder(config: "Config") -> Path:

@@ -29,6 +29,13 @@ class Verification:
     """The export's translations."""
     difference: float
     """Mean absolute difference between log-probabilities of word pieces."""
+    client: list[str] | None = None
+    """The translations of the program that the export is made for, if it searches in another way."""
+
+    @property
+    def of_users(self) -> list[str]:
+        """The translations that users of the export get."""
+        return self.theirs if self.client is None else self.client
 
     @property
     def sentences(self) -> int:
@@ -48,8 +55,15 @@ class Verification:
     def __str__(self) -> str:
         return (
             f"{self.same:,} of {self.sentences:,} translations identical ({self.same / self.sentences:.1%}), "
-            f"log-probabilities of word pieces differ by {self.difference:.1e}"
+            f"log-probabilities of word pieces differ by {self.difference:.1e}{self._client_in_words}"
         )
+
+    @property
+    def _client_in_words(self) -> str:
+        if self.client is None:
+            return ""
+        same = sum(our == their for our, their in zip(self.ours, self.client, strict=True))
+        return f"; with the client's own search {same:,} identical ({same / self.sentences:.1%})"
 
 
 @dataclass(frozen=True, slots=True)

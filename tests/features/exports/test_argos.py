@@ -1,0 +1,121 @@
+"""Packages for Argos Translate, compared with our own model, and used by the client itself if there is one.
+
+The client has an environment of its own: name a Python that has `argostranslate` by ARGOS_PYTHON.
+"""
+
+import json
+import os
+import subprocess
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.config.saved import to_yaml
+from nmt.config.schema import Config, DecodingConfig
+from nmt.decoding.torch_engine import TorchEngine
+from nmt.errors import ConfigError, UserError
+from nmt.features.exports.argos import CLIENT_SEARCH, ArgosExporter, translate_as_client
+from nmt.features.exports.exporter import TrainedModel
+from nmt.features.exports.settings import ExportConfig
+from nmt.runs.checkpoints import Checkpoints, load
+from tests.unit.small_models import LINES, log_probabilities, make_model, make_tokenizer
+
+pytest.importorskip("ctranslate2", reason="needs the extra argos")
+pytest.importorskip("onnx", reason="needs the extra argos")
+CPU = torch.device("cpu")
+ROOT = "translate-en_de-1_0"
+ARGOS_PYTHON = os.environ.get("ARGOS_PYTHON", "")
+CLIENT = """
+import socket, sys
+def refuse(*_):
+    raise OSError("the test is offline")
+socket.socket.connect = socket.getaddrinfo = refuse
+from argostranslate import package, translate
+package.install_from_path(sys.argv[1])
+for line in sys.stdin.read().splitlines():
+    print(translate.translate(line, "en", "de"))
+"""
+
+
+def trained(folder: Path, joint: bool = True, quantization: str = "float32") -> TrainedModel:
+    tokenizer = make_tokenizer(joint)
+    model = make_model(tokenizer, tie_embeddings=joint, norm_placement="pre", positions="rotary")
+    settings = replace(Config(), name="small", model=model.config)
+    tokenizer.save(folder / "pieces")
+    Checkpoints(folder).save(
+        8, weights=model.state_dict(), trainer={}, config_text=to_yaml(settings), valid={},
+        tokenizer_files=[folder / "pieces" / name for name in tokenizer.file_names],
+    )  # fmt: skip
+    checkpoint = load(folder / "checkpoints" / "step-00000008")
+    return TrainedModel(checkpoint, settings, tokenizer, DecodingConfig(beam=3, extra_length=12), quantization)
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    """Write a package into a folder."""
+    (tmp_path / "pieces").mkdir()
+    (tmp_path / "export").mkdir()
+    ArgosExporter().write(tmp_path / "export", trained(tmp_path))
+    return tmp_path / "export"
+
+
+def test_a_package_has_the_files_that_the_client_reads(exported: Path) -> None:
+    (file,) = exported.iterdir()
+    assert file.name == f"{ROOT}.argosmodel"
+    with zipfile.ZipFile(file) as archive:
+        names = set(archive.namelist())
+        metadata = json.loads(archive.read(f"{ROOT}/metadata.json"))
+    expected = {"metadata.json", "sentencepiece.model", "README.md", "minisbd/splitter.onnx", "model/model.bin"}
+    assert {f"{ROOT}/{name}" for name in expected} <= names
+    assert {name.partition("/")[0] for name in names} == {ROOT}
+    assert metadata == {
+        "package_version": "1.0", "argos_version": "1.11", "from_code": "en", "from_name": "English",
+        "to_code": "de", "to_name": "German", "target_prefix": "",
+    }  # fmt: skip
+
+
+def test_a_package_gives_the_same_scores_and_translations(exported: Path, tmp_path: Path) -> None:
+    tokenizer = make_tokenizer()
+    ours = make_model(tokenizer, norm_placement="pre", positions="rotary")
+    native = TorchEngine([ours], tokenizer, DecodingConfig(beam=3, extra_length=12), CPU)
+    theirs = ArgosExporter().open(exported, native, LINES)
+    assert [each.text for each in theirs.translate(LINES)] == [each.text for each in native.translate(LINES)]
+    for source, target, found in zip(LINES, LINES[::-1], theirs.score(LINES, LINES[::-1]), strict=True):
+        (ids,), (labels,) = tokenizer.encode_source([source]), tokenizer.encode_target([target])
+        expected = log_probabilities(ours, ids, labels).sum().item()
+        assert found.log_probability == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+def test_two_sentencepiece_models_are_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "pieces").mkdir()
+    model = trained(tmp_path, joint=False)
+    (tmp_path / "export").mkdir()
+    with pytest.raises(UserError, match=r"^export.target=argos cannot express tokenizer.joint=false, [^\n]*$"):
+        ArgosExporter().write(tmp_path / "export", model)
+    assert not list((tmp_path / "export").iterdir())
+
+
+def test_only_formats_with_int8_accept_it() -> None:
+    assert ExportConfig(target="argos", quantization="int8").quantization == "int8"
+    with pytest.raises(ConfigError, match=r"needs export.target=ctranslate2 or argos"):
+        ExportConfig(target="safetensors", quantization="int8")
+
+
+def test_the_card_states_what_the_client_decides() -> None:
+    note = ArgosExporter().search_note(DecodingConfig())
+    for fact in (f"length^{CLIENT_SEARCH['length_penalty']}", "unknown word", "`_` into a space", "sentences"):
+        assert fact in note
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not ARGOS_PYTHON, reason="needs ARGOS_PYTHON")
+def test_the_client_translates_offline_as_we_say_it_does(exported: Path, tmp_path: Path) -> None:
+    places = {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("DATA", "CONFIG", "CACHE")}
+    found = subprocess.run(
+        [ARGOS_PYTHON, "-c", CLIENT, exported / f"{ROOT}.argosmodel"], input="\n".join(LINES), text=True,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **places}, capture_output=True, check=True,
+    )  # fmt: skip
+    assert found.stdout.splitlines() == translate_as_client(exported, LINES)
