@@ -69,7 +69,7 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
         speedup = None
         if trained.quantization == "int8":
             fast = TorchEngine([model], tokenizer, trained.decoding, CPU, precision)
-            speedup = compare_speed(fast, exported, sample.lines)
+            speedup = compare_speed(exporter.native_engine(fast, trained), exported, sample.lines)
         record = _record(config, exporter, trained, verification, quality, speedup)
         write_text(partial / SETTINGS, checkpoint.config_text)
         write_text(partial / "README.md", card(_card_facts(partial, config, exporter, trained, record)))
