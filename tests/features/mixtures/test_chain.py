@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from nmt.cli import main
 from nmt.training.checkpointing import CheckpointManager
 from tests.integration.test_training import events
 from tests.integration.toy import call, pairs, succeed
+from tests.quick_processes import Running
 
 
 @pytest.fixture
@@ -45,8 +47,8 @@ def trained(outputs: Path) -> list[dict[str, Any]]:
     ]
 
 
-def killed_at(step: int, command: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
-    """Run a command in a forked process, which is killed when it saves a step; return the signal that ended it."""
+def train_until(step: int, command: list[str]) -> int:
+    """Run a command that is killed when it saves a step."""
     save = CheckpointManager.save
 
     def fatal(self: CheckpointManager, state: Any, valid: Any, *, interim: bool) -> None:
@@ -54,22 +56,16 @@ def killed_at(step: int, command: list[str], monkeypatch: pytest.MonkeyPatch) ->
             os.kill(os.getpid(), signal.SIGKILL)
         save(self, state, valid, interim=interim)
 
-    pid = os.fork()
-    if not pid:
-        monkeypatch.setattr(CheckpointManager, "save", fatal)
-        call(command)
-        os._exit(0)
-    return os.WTERMSIG(os.waitpid(pid, 0)[1])
+    CheckpointManager.save = fatal  # type: ignore[method-assign] # in a process of its own
+    return main(command)
 
 
-def test_killed_mixture_resumes_with_the_same_result(
-    settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_mixture_resumes_with_the_same_result(settings: list[str], tmp_path: Path) -> None:
     succeed(["data", *settings])
     whole, resumed = ([*settings, f"paths.outputs={tmp_path}/{name}"] for name in ("whole", "resumed"))
     succeed(["train", *whole])
     for step in (6, 12):  # in the first and in the second stage
-        assert killed_at(step, ["train", *resumed], monkeypatch) == signal.SIGKILL
+        assert Running(train_until, step, ["train", *resumed]).wait().returncode == -signal.SIGKILL
     succeed(["train", *resumed])
     assert trained(tmp_path / "resumed") == trained(tmp_path / "whole")
     weights = [tmp_path / name / "toy/checkpoints/step-00000021/model.safetensors" for name in ("whole", "resumed")]
