@@ -55,6 +55,8 @@ def make(folder: Path, *words: str, by_environment: str | None = None) -> list[N
     for program in (programs / "python", folder / "scripts" / "lock"):
         note_taker(program, notes)
     shutil.copy(MAKEFILE, folder)
+    (folder / "requirements.lock").touch()  # what `make wheels` reads, and where it writes
+    (folder / ".wheels").mkdir(exist_ok=True)
     command = ["make", *words, f"BIN={programs}", "READY=", f"PYTHON={programs}/python"]
     environment = dict(os.environ) | ({} if by_environment is None else {"ARGS": by_environment})
     subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
