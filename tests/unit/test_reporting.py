@@ -27,14 +27,14 @@ def test_cpu(value): pass
 def test_a_run_ends_with_what_to_do_and_pytests_own_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty.ini").touch()
     (tmp_path / "test_some.py").write_text(FILE)
-    options = ["-q", "-p", "no:cacheprovider", "-c", str(tmp_path / "empty.ini"), str(tmp_path)]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:warnings", "-c", str(tmp_path / "empty.ini"), str(tmp_path)]
     assert pytest.main(options, plugins=[conftest]) == pytest.ExitCode.TESTS_FAILED
     lines = capsys.readouterr().out.splitlines()
     language = "1 skipped: needs the extra language: .venv/bin/python -m pip install --constraint constraints.lock "
     start = lines.index(language + "--editable '.[language]'")
     assert lines[start + 1] == "2 skipped: there is a GPU"
     assert lines[start + 2] == "run again: .venv/bin/python -m pytest -m '' test_some.py::test_wrong"
-    assert lines[-1].startswith("1 failed, 3 skipped")
+    assert lines[-1].startswith("1 failed, 3 skipped in ")
 
 
 def test_failed_tests_are_named_once_and_quoted_for_the_shell() -> None:
