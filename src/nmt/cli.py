@@ -14,7 +14,7 @@ from nmt import __version__
 from nmt.commands import COMMANDS
 from nmt.compute import uptime  # noqa: F401 - imported first because its fallback measures from its own import
 from nmt.errors import CommonError, UserError, for_this_installation, nearest
-from nmt.feature import features, imported, main_process_groups
+from nmt.feature import features, imported, unsearchable_groups
 
 if TYPE_CHECKING:
     from nmt.config.keys import Key
@@ -111,7 +111,7 @@ def _start(name: str, words: list[str]) -> None:
             import_module(command.module).run(line.overrides)
         elif line.is_multirun:
             groups = (*multirun.RUN_GROUPS, "runtime") if command.trains else multirun.RUN_GROUPS
-            searchable = {*groups, *command.settings} - {"name", "paths", *main_process_groups()}
+            searchable = {*groups, *command.settings} - {"name", "paths", *unsearchable_groups()}
             multirun.multirun(partial(_run_composed, name), line.overrides, run_groups=groups, searchable=searchable)
         elif multirun.split(line.overrides)[1]:
             multirun.run_once(line, partial(_run_composed, name))

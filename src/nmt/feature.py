@@ -92,6 +92,8 @@ class Group(NamedTuple):
     """Commands of the core that list a group of the feature's own in their help."""
     main_process_only: bool = False
     """Whether only the main process reads a group of the feature's own, which may differ in other processes."""
+    searchable: bool = True
+    """Whether a search may vary a group of the feature's own, because the result of a run may depend on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +293,11 @@ def groups_listed_by(command: str) -> tuple[str, ...]:
 def main_process_groups() -> tuple[str, ...]:
     """Return the groups of settings of features that only the main process reads."""
     return tuple(name for name, group in _groups() if group.main_process_only)
+
+
+def unsearchable_groups() -> tuple[str, ...]:
+    """Return the groups of settings of features on which the result of no run depends."""
+    return tuple(name for name, group in _groups() if group.main_process_only or not group.searchable)
 
 
 def imported(code: str) -> Any:

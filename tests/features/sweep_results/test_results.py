@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from nmt.cli import main
 from nmt.config.compose import compose
 from nmt.config.multirun import SweptRun, multirun
 from nmt.config.schema import Config
@@ -67,6 +68,18 @@ def test_a_run_without_validations_has_no_result(tmp_path: Path) -> None:
 def test_other_metrics_are_refused(metric: str) -> None:
     with pytest.raises(ConfigError, match="is not one of loss, perplexity, bleu"):
         compose([f"sweep.metric='{metric}'"])
+
+
+@pytest.mark.parametrize("command", ["train", "all"])
+def test_the_help_of_what_trains_explains_the_metric(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "sweep.metric=bleu", "--help"]) == 0
+    assert "* sweep.metric (str, bleu)\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["train", "all"])
+def test_a_search_over_its_own_metric_is_refused(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "-m", "sweep.metric=loss,bleu", "hydra.sweeper._target_=elsewhere.Sweeper"]) == 2
+    assert "a search cannot vary sweep.metric: " in capsys.readouterr().err
 
 
 def swept(folder: Path, number: int = 0, *, searching: bool = True, **values: str) -> SweptRun:

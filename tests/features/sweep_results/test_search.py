@@ -81,15 +81,6 @@ def test_a_search_that_was_interrupted_goes_on_as_if_it_had_not_been(
     assert records(other) == undisturbed
 
 
-@pytest.mark.parametrize("word", ["name=a,b", "paths.data=a,b", "sweep.metric=loss,bleu", "decoding.beam=choice(1,4)"])
-def test_a_search_over_what_does_not_change_the_result_is_refused(
-    word: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["train", "-m", word, "hydra/sweeper=search"]) == 2
-    assert f"a search cannot vary {word.partition('=')[0]}: " in capsys.readouterr().err
-    assert not (here / "outputs").exists()
-
-
 def test_a_search_without_any_result_says_so(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: Config) -> None:
         raise ConfigError("never")

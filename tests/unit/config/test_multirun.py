@@ -57,6 +57,18 @@ def test_words_that_cannot_be_read_are_refused_in_one_line(words: list[str]) -> 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("word", ["name=a,b", "paths.data=a,b", "decoding.beam=1,4"])
+def test_a_search_over_what_does_not_change_the_result_is_refused(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "-m", word, "hydra.sweeper._target_=elsewhere.Sweeper"]) == 2
+    error = capsys.readouterr().err
+    assert f"a search cannot vary {word.partition('=')[0]}: " in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("error", [KeyError("key"), UserError("change it")])
 def test_the_error_of_a_run_is_raised_as_it_is(tmp_path: Path, error: Exception) -> None:
     def fail(_: list[str]) -> None:

@@ -5,7 +5,9 @@ from nmt.feature import Feature, Group
 FEATURE = Feature(
     summary="the results of sweeps: a number for a search, and a table and a plot on the pages of the runs",
     page="docs/usage.md#sweeps",
-    settings={"sweep": Group("nmt.features.sweep_results.settings:SweepConfig")},
+    settings={
+        "sweep": Group("nmt.features.sweep_results.settings:SweepConfig", commands=("train", "all"), searchable=False)
+    },
     watches_runs="nmt.features.sweep_results.watch:watch",
     sections=("nmt.features.sweep_results.section:all_runs",),
 )
