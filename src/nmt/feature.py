@@ -104,8 +104,8 @@ class Feature:
     """A few words for `nmt features`."""
     page: str = ""
     """Where it is documented: a file, or a heading in one, as a link names it."""
-    packages: tuple[str, ...] = ()
-    """Optional packages, as they are imported, without which it or a part of it cannot run."""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """Optional packages without which it or a part of it cannot run: what pip installs, by the name to import."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     """By the word on the command line."""
     settings: Mapping[str, Group] = field(default_factory=dict)

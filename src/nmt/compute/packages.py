@@ -8,20 +8,8 @@ import sys
 from typing import Any
 
 from nmt.errors import UserError, has_makefile
+from nmt.feature import features
 
-REQUIREMENTS = {
-    "ctranslate2": "ctranslate2>=4.5",
-    "onnx": "onnx>=1.17",
-    "onnxruntime": "onnxruntime>=1.20",
-    "prometheus_client": "prometheus-client>=0.21",
-    "py3langid": "py3langid>=0.4",
-    "python_multipart": "python-multipart>=0.0.20",
-    "starlette": "starlette>=0.46",
-    "tokenizers": "tokenizers>=0.21",
-    "transformers": "transformers>=5",
-    "uvicorn": "uvicorn>=0.34",
-}
-"""The requirement of each package, as in the extras of pyproject.toml."""
 INSTALL_COMMAND = "NMT_INSTALL"
 """Environment variable with the command that installs a missing package; make sets it for the targets that may."""
 
@@ -35,11 +23,17 @@ def import_optional(module: str) -> Any:
         if (error.name or "").partition(".")[0] != package:
             raise
         if not os.environ.get(INSTALL_COMMAND):
-            command = f"{sys.executable} -m pip install '{REQUIREMENTS[package]}'"
+            command = f"{sys.executable} -m pip install '{_requirement(package)}'"
             made = "make installs it with this target, or " if has_makefile() else ""
             raise UserError(f"this needs the package {package}: {made}{command}") from error
-    _install(REQUIREMENTS[package])
+    _install(_requirement(package))
     return importlib.import_module(module)
+
+
+def _requirement(package: str) -> str:
+    """Return what pip installs to provide a package, as a feature declares it."""
+    declared = (each.packages.get(package) for each in features().values())
+    return next(filter(None, declared), package)
 
 
 def _install(requirement: str) -> None:

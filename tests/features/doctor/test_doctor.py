@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import main
-from nmt.feature import features
-from nmt.features.doctor import machine
+from nmt.feature import Feature, features
+from nmt.features.doctor import command, machine
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +34,17 @@ def test_text_says_what_is_missing(capsys: pytest.CaptureFixture[str], monkeypat
     said = capsys.readouterr().out
     assert "C compiler:  none" in said
     assert "PyTorch:     cannot be imported" in said
+
+
+def test_a_missing_package_is_named_as_pip_knows_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    incomplete = Feature(summary="a test", packages={"not_there": "another-name>=2", "json": "json>=1"})
+    monkeypatch.setattr(command, "features", lambda: {"incomplete": incomplete, "complete": Feature(summary="whole")})
+    assert main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    assert "1 on, 1 off" in said
+    assert "incomplete: wholly or in part: not_there not installed; pip install 'another-name>=2'\n" in said
 
 
 @pytest.mark.parametrize("quoted", ["'", '"cc'])

@@ -2,9 +2,7 @@
 
 import json
 import re
-import shlex
 import sys
-import tomllib
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,13 +13,11 @@ import sacrebleu
 import torch
 
 from nmt.cli import main
-from nmt.compute import packages
 from nmt.compute.machine import Machine
 from nmt.config.saved import to_yaml
 from nmt.config.schema import Config
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.torch_engine import TorchEngine
-from nmt.errors import UserError
 from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
 from nmt.features.exports.settings import export_folder
 from nmt.model.interface import TranslationModel
@@ -163,35 +159,6 @@ def test_the_hugging_face_export_translates_as_it_was_verified(run: Run, capsys:
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "beam 3, without a length penalty" in card
     assert "GNMT's length penalty 0.6, which Hugging Face does not have" in card
-
-
-def test_a_missing_package_is_installed_with_the_command_in_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(packages.REQUIREMENTS, "not_there_yet", "not_there_yet>=1")
-    with pytest.raises(UserError, match=r"make installs it with this target, or .*pip install 'not_there_yet>=1'"):
-        packages.import_optional("not_there_yet")
-    write = f"import sys, pathlib; pathlib.Path({str(tmp_path)!r}, 'not_there_yet.py').write_text(repr(sys.argv[1:]))"
-    monkeypatch.setenv("NMT_INSTALL", shlex.join([sys.executable, "-c", write, "-q"]))
-    monkeypatch.syspath_prepend(tmp_path)
-    packages.import_optional("not_there_yet")
-    assert (tmp_path / "not_there_yet.py").read_text() == "['-q', 'not_there_yet>=1']"
-    assert "installing not_there_yet>=1" in capsys.readouterr().err
-
-
-def test_a_failed_installation_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(packages.REQUIREMENTS, "nowhere_at_all", "nowhere_at_all")
-    monkeypatch.setenv("NMT_INSTALL", shlex.join([sys.executable, "-c", "raise SystemExit(3)"]))
-    with pytest.raises(UserError, match=r"nowhere_at_all could not be installed \(exit code 3"):
-        packages.import_optional("nowhere_at_all")
-
-
-def test_requirements_equal_those_of_the_extras() -> None:
-    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
-    extras = project["project"]["optional-dependencies"]
-    names = ("argos", "ctranslate2", "huggingface", "language", "onnx", "serve")
-    needed = {requirement for name in names for requirement in extras[name]}
-    assert sorted(needed) == sorted(packages.REQUIREMENTS.values())
 
 
 @pytest.mark.parametrize(("device", "index"), [("cuda:0", 0), ("cuda:3", 3), ("cpu", 0)])

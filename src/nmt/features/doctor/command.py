@@ -1,12 +1,12 @@
 """`nmt doctor`: say what this machine has, and which features are off and why."""
 
 import json
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from nmt import __version__
-from nmt.compute.packages import REQUIREMENTS
 from nmt.config.schema import Config
 from nmt.errors import ConfigError
 from nmt.feature import extensions, features
@@ -45,12 +45,12 @@ def _features_off() -> dict[str, str]:
     off = {}
     for name, feature in features().items():
         if missing := _missing(feature.packages):
-            wanted = " ".join(f"'{REQUIREMENTS.get(each, each)}'" for each in missing)
+            wanted = " ".join(f"'{feature.packages[each]}'" for each in missing)
             off[name] = f"wholly or in part: {', '.join(missing)} not installed; pip install {wanted}"
     return off | {each.name: each.problem for each in extensions() if each.problem}
 
 
-def _missing(packages: tuple[str, ...]) -> list[str]:
+def _missing(packages: Iterable[str]) -> list[str]:
     return [each for each in packages if find_spec(each) is None]
 
 

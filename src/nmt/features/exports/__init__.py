@@ -5,7 +5,13 @@ from nmt.feature import COMMON, Choice, Command, Feature, Group
 FEATURE = Feature(
     summary="models for CTranslate2, Argos Translate, Hugging Face and ONNX, and CTranslate2 as an engine",
     page="docs/usage.md#exports",
-    packages=("ctranslate2", "transformers"),
+    packages={
+        "ctranslate2": "ctranslate2>=4.5",
+        "onnx": "onnx>=1.17",
+        "onnxruntime": "onnxruntime>=1.20",
+        "tokenizers": "tokenizers>=0.21",
+        "transformers": "transformers>=5",
+    },
     commands={
         "export": Command(
             "nmt.features.exports.command",

@@ -5,7 +5,12 @@ from nmt.feature import COMMON, Command, Feature, Group
 FEATURE = Feature(
     summary="a server with a page to try models on, and LibreTranslate's API",
     page="docs/serving.md",
-    packages=("starlette", "uvicorn", "python_multipart", "prometheus_client"),
+    packages={
+        "starlette": "starlette>=0.46",
+        "uvicorn": "uvicorn>=0.34",
+        "prometheus_client": "prometheus-client>=0.21",
+        "python_multipart": "python-multipart>=0.0.20",
+    },
     commands={
         "serve": Command(
             "nmt.features.serving.command",

@@ -5,6 +5,7 @@ from nmt.feature import Feature, Group
 FEATURE = Feature(
     summary="curves, scores and translations for Weights & Biases and TensorBoard",
     page="docs/usage.md#tracking",
+    packages={"tensorboard": "tensorboard>=2.18"},
     settings={
         "tracking": Group(
             "nmt.features.tracking.settings:TrackingConfig", commands=("train", "eval", "all"), main_process_only=True

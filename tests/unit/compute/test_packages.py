@@ -1,0 +1,47 @@
+"""Optional packages: what installs them, and what is said if they are missing."""
+
+import shlex
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from nmt.compute import packages
+from nmt.errors import UserError
+from nmt.feature import Feature, own_features
+
+
+@pytest.fixture
+def _declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    feature = Feature(summary="a test", packages={"not_there_yet": "not-there-yet>=1", "nowhere_at_all": "nowhere"})
+    monkeypatch.setattr(packages, "features", lambda: {"a": Feature(summary="another"), "b": feature})
+
+
+@pytest.mark.usefixtures("_declared")
+def test_a_missing_package_is_installed_with_the_command_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UserError, match=r"make installs it with this target, or .*pip install 'not-there-yet>=1'"):
+        packages.import_optional("not_there_yet")
+    write = f"import sys, pathlib; pathlib.Path({str(tmp_path)!r}, 'not_there_yet.py').write_text(repr(sys.argv[1:]))"
+    monkeypatch.setenv("NMT_INSTALL", shlex.join([sys.executable, "-c", write, "-q"]))
+    monkeypatch.syspath_prepend(tmp_path)
+    packages.import_optional("not_there_yet")
+    assert (tmp_path / "not_there_yet.py").read_text() == "['-q', 'not-there-yet>=1']"
+    assert "installing not-there-yet>=1" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("_declared")
+def test_a_failed_installation_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NMT_INSTALL", shlex.join([sys.executable, "-c", "raise SystemExit(3)"]))
+    with pytest.raises(UserError, match=r"nowhere could not be installed \(exit code 3"):
+        packages.import_optional("nowhere_at_all")
+
+
+def test_the_requirements_of_features_are_those_of_the_extras() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    allowed = {requirement for name, requirements in extras.items() if name != "dev" for requirement in requirements}
+    declared = {each for feature in own_features().values() for each in feature.packages.values()}
+    assert declared <= allowed
