@@ -39,6 +39,22 @@ def test_no_file_is_replaced(project: Path, capsys: pytest.CaptureFixture[str]) 
     assert (project / "Makefile").read_text() == before["Makefile"]
 
 
+def test_the_last_line_is_a_command_that_a_shell_understands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "init.folder='a project'"]) == 0
+    assert capsys.readouterr().out.endswith("\nRun it:  cd 'a project'; nmt all experiment=mine\n")
+
+
+def test_a_folder_that_cannot_be_made_is_named_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main(["init", f"init.folder='{tmp_path}/file/mine'"]) == 2
+    error = capsys.readouterr().err
+    assert f"{tmp_path}/file/mine/conf" in error
+    assert error.count("\n") == 1
+
+
 @pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 def test_the_targets_are_commands(project: Path) -> None:
     def printed(*words: str) -> str:

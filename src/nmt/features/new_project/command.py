@@ -1,5 +1,6 @@
 """`nmt init`: write a small project with an experiment, which runs as it is."""
 
+import shlex
 from pathlib import Path
 
 from nmt.config.schema import Config
@@ -23,9 +24,7 @@ def run(config: Config) -> None:
     if there := [name for name in FILES if (folder / name).exists()]:
         raise UserError(f"{folder / there[0]} exists: give another init.folder=, or move the file away")
     for name, template in FILES.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, (TEMPLATES / template).read_text(encoding="utf-8"))
-        print(path)
-    inside = "" if folder == Path() else f"cd {folder}; "
+        write_text(folder / name, (TEMPLATES / template).read_text(encoding="utf-8"))
+        print(folder / name)
+    inside = "" if folder == Path() else f"cd {shlex.quote(str(folder))}; "
     print(f"Run it:  {inside}nmt all experiment=mine")
