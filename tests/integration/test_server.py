@@ -26,6 +26,7 @@ pytest.importorskip("python_multipart", reason="needs the extra serve")
 import nmt
 from load_test import __main__ as load_test
 from nmt.cli import main
+from shared.processes import is_alive
 from shared.processes import model_processes as processes_of_models
 from tests.integration.toy import environment
 from tests.quick_processes import Running, wait_for
@@ -94,10 +95,10 @@ def translate(server: Server, text: str) -> str:
     return translated
 
 
-def waiting_sentences(server: Server) -> float:
-    """Return how many sentences wait until the processes of the model have done their batches."""
+def figure(server: Server, name: str) -> float:
+    """Return one of the server's figures for Prometheus; 0 if it has none yet."""
     with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as response:
-        found = re.search(r"^nmt_waiting_sentences\{.*\} (\S+)$", response.read().decode(), re.MULTILINE)
+        found = re.search(rf"^{name}\{{.*\}} (\S+)$", response.read().decode(), re.MULTILINE)
     return float(found[1]) if found else 0.0
 
 
@@ -187,6 +188,28 @@ def test_model_processes_that_are_killed_are_replaced(server: Server, expected: 
     assert not model_processes(server) & before
 
 
+@pytest.mark.slow
+def test_killed_server_takes_its_models_along_and_frees_its_port(run_folder: Path, expected: list[str]) -> None:
+    started = start(run_folder, "serve.processes=2")
+    models = model_processes(started)
+    with ThreadPoolExecutor(1) as pool:
+        for each in models:
+            os.kill(each, signal.SIGSTOP)  # as if in the middle of a batch: they do not notice a closed connection
+        open_request = pool.submit(post, started, "/v1/translate", {"text": LINES[0]})
+        wait_for(lambda: figure(started, "nmt_sentences_total") == 1)
+        started.process.kill()
+        with pytest.raises(OSError):  # noqa: PT011 - of one of several kinds
+            open_request.result()
+    wait_for(lambda: not any(map(is_alive, models)))
+    again = start(run_folder, f"serve.port={started.address[1]}")
+    try:
+        assert translate(again, LINES[0]) == expected[0]
+    finally:
+        for server in (started, again):
+            server.process.kill()
+            server.process.communicate()
+
+
 def test_sigterm_finishes_open_requests_and_exits_with_0(server: Server, expected: list[str]) -> None:
     long_text = "\n".join(LINES * 40)
     models = model_processes(server)
@@ -194,7 +217,7 @@ def test_sigterm_finishes_open_requests_and_exits_with_0(server: Server, expecte
         for each in models:
             os.kill(each, signal.SIGSTOP)
         open_request = pool.submit(translate, server, long_text)
-        wait_for(lambda: waiting_sentences(server) > 0)
+        wait_for(lambda: figure(server, "nmt_waiting_sentences") > 0)
         server.process.send_signal(signal.SIGTERM)
         for each in models:
             os.kill(each, signal.SIGCONT)

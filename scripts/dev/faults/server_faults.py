@@ -16,7 +16,7 @@ from pathlib import Path
 from faults.busy_server import COMMAND, RECOVERY_SECONDS, STATUSES, TEXT, Server
 from faults.recovery import LostError, NeverInjectedError, Outcome, Trial, Verdict
 from faults.sandbox import Sandbox
-from shared.processes import memory, state
+from shared.processes import is_alive, memory
 
 FULL_DISK_SECONDS = 5
 LARGE_TEXT = "\n".join([" ".join([TEXT] * 10)] * 50)
@@ -67,7 +67,7 @@ def _signalled(number: signal.Signals, moment: float) -> Callable[[Server, Path]
         time.sleep(moment)
         before = server.model()
         os.kill(before, number)
-        _wait_until(lambda: not _alive(before), "the process was not replaced")
+        _wait_until(lambda: not is_alive(before), "the process was not replaced")
 
     return hurt
 
@@ -78,13 +78,6 @@ def _wait_until(true: Callable[[], bool], otherwise: str) -> None:
         if time.monotonic() > end:
             raise LostError(otherwise)
         time.sleep(0.1)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return state(pid) not in "ZX"
-    except OSError:
-        return False
 
 
 def _killed(moment: float) -> Callable[[Sandbox, Path], Outcome]:
@@ -98,7 +91,7 @@ def _killed(moment: float) -> Callable[[Sandbox, Path], Outcome]:
                 model = server.model()
                 server.process.kill()
                 server.process.wait()
-        _wait_until(lambda: not _alive(model), "the process of the model outlives the server")
+        _wait_until(lambda: not is_alive(model), "the process of the model outlives the server")
         with Server(sandbox, folder, port=server.port) as again:
             again.expect(text)
             again.stop()
@@ -171,7 +164,7 @@ def _without_memory(kibibytes: int) -> Callable[[Server, Path], None]:
             raise LostError(f"large requests got {odd}")
         if not any(status in (500, 503) for status, _ in found):
             raise NeverInjectedError("the largest requests had memory enough")
-        if _alive(pid):
+        if is_alive(pid):
             resource.prlimit(pid, resource.RLIMIT_DATA, before)
 
     return hurt

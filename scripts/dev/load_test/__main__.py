@@ -5,14 +5,17 @@
 It starts `nmt serve` on 127.0.0.1, and prints as JSON:
   translate   sentences per second of `nmt translate` on the same sentences, without the time to load the model, and
               milliseconds of CPU time per sentence
-  load        64 clients, each with a request at a time: sentences per second, their share of the above, p50, p95 and
-              p99 of the latency in seconds, the number of errors, and the milliseconds of CPU time per sentence of the
-              server, of its models and of these clients, which share the machine
+  load        64 clients (or --clients), each with a request at a time: sentences per second, their share of the above,
+              p50, p95 and p99 of the latency in seconds, the number of errors, and the milliseconds of CPU time per
+              sentence of the server, of its models and of these clients, which share the machine
   overload    900 clients that try again at once: several times what the server can do; 429s, latency of accepted
               requests, memory of the server before and after
   bad clients the same load, while one client per hundred (or --hostile of them) attacks the server in all ways in
-              turn: it vanishes, sends and reads slowly, sends junk, halves of requests, wrong lengths and 100,000
-              headers, keeps connections open, and sends the worst cases; the p99 is also given for each attack
+              turn: it vanishes, sends and reads slowly, sends junk, halves of requests, wrong lengths, 100,000 headers
+              and chunks of one byte, keeps connections open, and sends the worst cases; the p99 is also given for
+              each attack, and the memory for each minute
+  recovery    seconds until requests are answered after one process of the model, all of them, or the server was killed;
+              a new server then starts on the same port
   worst cases single requests, each the worst of its kind: status, size and time of the answer, the longest pause of
               /health, and how much more memory the server and its models needed
 """
@@ -29,14 +32,14 @@ import time
 from bisect import bisect
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
-from load_test import hostile, worst_cases
+from load_test import hostile, recovery, worst_cases
 from shared import processes
 
 HOST = "127.0.0.1"
@@ -44,9 +47,10 @@ Requests = Sequence[Sequence[str]]
 """The sentences of each request."""
 CLIENTS = 64
 HOSTILE = max(1, CLIENTS // 100)
+MINUTE = 60.0
 IMPATIENCE_SECONDS = 0.2
 """Seconds after which refused clients try again: sooner than they are asked to."""
-MAX_SECONDS, MAX_CLIENTS = 600, 2000
+MAX_SECONDS, MAX_CLIENTS = 3600, 2000
 """The most that this program asks of a machine."""
 
 
@@ -94,6 +98,8 @@ def main() -> None:
     size = arguments.request_sentences
     requests = [lines[start : start + size] for start in range(0, len(lines), size)]
     asyncio.run(_measure_server(arguments, requests, words, found))
+    if "recovery" in arguments.parts:
+        found["recovery"] = asyncio.run(recovery.measure(lambda port: server(arguments.model, words, port)))
     print(json.dumps(found, indent=2))
 
 
@@ -101,10 +107,10 @@ async def _measure_server(
     arguments: argparse.Namespace, requests: Requests, words: Sequence[str], found: dict[str, Any]
 ) -> None:
     async with server(arguments.model, words) as (port, pid):
-        await load(port, requests, CLIENTS, min(5.0, arguments.seconds))  # the first batches are slower
+        await load(port, requests, arguments.clients, min(5.0, arguments.seconds))  # the first batches are slower
         if "load" in arguments.parts:
             before = cpu_seconds(pid)
-            measured = await load(port, requests, CLIENTS, arguments.seconds)
+            measured = await load(port, requests, arguments.clients, arguments.seconds)
             spent = {who: seconds - before[who] for who, seconds in cpu_seconds(pid).items()}
             per_sentence = {who: round(1000 * seconds / measured.sentences, 2) for who, seconds in spent.items()}
             found["load"] = {**measured.report(), "cpu_ms_per_sentence": per_sentence}
@@ -114,7 +120,9 @@ async def _measure_server(
         if "overload" in arguments.parts:
             found["overload"] = await overload(port, pid, requests, arguments)
         if "bad" in arguments.parts:
-            found["bad clients"] = await with_bad_clients(port, pid, requests, arguments.seconds, arguments.hostile)
+            found["bad clients"] = await with_bad_clients(
+                port, pid, requests, arguments.seconds, arguments.hostile, arguments.clients
+            )
         if "worst" in arguments.parts:
             found["worst cases"] = await worst_cases.measure(port, pid)
 
@@ -147,19 +155,23 @@ def run_of(model: str) -> list[str]:
 
 
 @asynccontextmanager
-async def server(model: str, words: Sequence[str]) -> AsyncIterator[tuple[int, int]]:
-    """Start a server; yield its port and its process id; stop it by SIGTERM, and check its exit code."""
+async def server(model: str, words: Sequence[str], port: int = 0) -> AsyncIterator[tuple[int, int]]:
+    """Start a server; yield its port and its process id; stop it by SIGTERM, and check its exit code.
+
+    A server that was killed meanwhile is not stopped.
+    """
     command = [sys.executable, "-m", "nmt", "serve", *run_of(model), *words]
     process = await asyncio.create_subprocess_exec(
-        *command, f"serve.host={HOST}", "serve.port=0", "serve.read_timeout=2", stdout=asyncio.subprocess.PIPE
+        *command, f"serve.host={HOST}", f"serve.port={port}", "serve.read_timeout=2", stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout
     line = (await process.stdout.readline()).decode()
     try:
         yield int(line.rpartition(":")[2]), process.pid
     finally:
-        process.send_signal(signal.SIGTERM)
-        if code := await process.wait():
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        if (code := await process.wait()) not in (0, -signal.SIGKILL):
             raise SystemExit(f"the server ended with exit code {code}")
 
 
@@ -217,21 +229,29 @@ async def overload(port: int, pid: int, requests: Requests, arguments: argparse.
 
 
 async def with_bad_clients(
-    port: int, pid: int, requests: Requests, seconds: float, hostile_clients: int
+    port: int, pid: int, requests: Requests, seconds: float, hostile_clients: int, clients: int = CLIENTS
 ) -> dict[str, Any]:
     """Load the server while hostile clients attack it without a pause, each in all ways in turn."""
-    before, began = memory(pid), dict[str, float]()
+    sizes, began = list[dict[str, list[int]]](), dict[str, float]()
+    watching = asyncio.ensure_future(_watch_memory(pid, sizes))
     attacking = asyncio.gather(*(hostile.take_turns(port, seconds, number, began) for number in range(hostile_clients)))
-    found = await load(port, requests, CLIENTS, seconds)
+    found = await load(port, requests, clients, seconds)
     await attacking
+    watching.cancel()
     by_attack = {"p99_by_attack": found.p99_from(began)} if hostile_clients == 1 else {}
-    return {**found.report(), **by_attack, "MiB_before": before, "MiB_after": memory(pid)}
+    return {**found.report(), **by_attack, "MiB_by_minute": [*sizes, memory(pid)]}
 
 
-def memory(pid: int) -> dict[str, int]:
-    """Return the resident memory of the server and of its models in MiB."""
-    sizes = {"server": processes.memory(pid), "models": sum(map(processes.memory, processes.model_processes(pid)))}
-    return {who: size >> 20 for who, size in sizes.items()}
+async def _watch_memory(pid: int, sizes: list[dict[str, list[int]]]) -> None:
+    while True:
+        sizes.append(memory(pid))
+        await asyncio.sleep(MINUTE)
+
+
+def memory(pid: int) -> dict[str, list[int]]:
+    """Return the resident memory of the server and of each process of its models in MiB."""
+    groups = {"server": [pid], "models": processes.model_processes(pid)}
+    return {who: [processes.memory(each) >> 20 for each in group] for who, group in groups.items()}
 
 
 def cpu_seconds(pid: int) -> dict[str, float]:
@@ -244,7 +264,7 @@ def _arguments() -> argparse.Namespace:
     assert __doc__
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "parts", nargs="*", default=["translate", "load", "overload", "bad", "worst"], help="measurements"
+        "parts", nargs="*", default=["translate", "load", "overload", "bad", "worst", "recovery"], help="measurements"
     )
     parser.add_argument("--model", required=True, help="folder of a run")
     parser.add_argument("--text", required=True, help="file with a sentence per line")
@@ -253,6 +273,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--setting", action="append", default=[], help="of both, such as engine=ctranslate2")
     parser.add_argument("--request-sentences", type=int, default=1, help="sentences per request (1)")
     parser.add_argument("--overload-clients", type=int, default=900, help="clients that are too many (900)")
+    parser.add_argument("--clients", type=int, default=CLIENTS, help=f"clients of load and bad clients ({CLIENTS})")
     parser.add_argument("--hostile", type=int, default=HOSTILE, help=f"hostile clients at a time ({HOSTILE})")
     arguments = parser.parse_args()
     arguments.seconds = min(arguments.seconds, MAX_SECONDS)

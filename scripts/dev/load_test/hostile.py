@@ -41,7 +41,8 @@ async def take_turns(port: int, seconds: float, first: int, began: dict[str, flo
 
 def attacks() -> dict[str, Attack]:
     """Return all attacks by name, those by whole requests among them."""
-    kinds = [vanish, send_slowly, send_junk, send_half, send_wrong_length, send_headers, read_slowly, stay_idle]
+    odd = [send_junk, send_half, send_wrong_length, send_headers, send_chunks]
+    kinds = [vanish, send_slowly, *odd, read_slowly, stay_idle]
     named = {kind.__name__.replace("_", " "): kind for kind in kinds}
     return {**named, **{name: _asking(route, body) for name, route, body in worst_cases.requests()}}
 
@@ -80,6 +81,11 @@ async def send_headers(port: int) -> None:
     lines = (b"X-%d: y\r\n" % number for number in range(HEADERS))
     parts = iter(lambda: b"".join(itertools.islice(lines, 1000)), b"")
     await _send(port, itertools.chain([b"GET /languages HTTP/1.1\r\nHost: 127.0.0.1\r\n"], parts, [b"\r\n"]))
+
+
+async def send_chunks(port: int) -> None:
+    """Send each byte of a large body in a chunk of its own."""
+    await worst_cases.send_chunks(port)
 
 
 async def read_slowly(port: int) -> None:

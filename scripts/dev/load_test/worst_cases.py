@@ -17,6 +17,8 @@ WATCH_SECONDS = 0.05
 """Seconds between two looks at the server."""
 SETTLE_SECONDS = 5
 """Seconds in which the other processes of a model are usually there as well, after the first one."""
+MAX_BODY = 200_000
+"""The bytes of a body that a server reads by default."""
 MAX_IDLE = 1_100
 """Connections that ask for nothing: more than a server accepts by default."""
 HEALTH = f"GET /health HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode()
@@ -55,6 +57,7 @@ async def measure(port: int, pid: int) -> dict[str, Any]:
     found["idle connections"] = await _watched(port, pid, _stay_idle(port))
     status, _ = await _exchange(port, b"GET /languages HTTP/1.1\r\nHost: attacker.example\r\nConnection: close\r\n\r\n")
     found["a foreign host"] = {"status": status}
+    found["a body in chunks of one byte"] = await _watched(port, pid, send_chunks(port))
     for name, route, body in requests():
         await _until_ready(port)
         found[name] = await _watched(port, pid, ask(port, route, body))
@@ -124,6 +127,15 @@ async def ask(port: int, route: str, body: Mapping[str, Any]) -> tuple[int, int]
     content = json.dumps(body).encode()
     head = f"POST {route} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\nContent-Length: {len(content)}\r\n\r\n"
     return await _exchange(port, head.encode() + content)
+
+
+async def send_chunks(port: int) -> tuple[int, int]:
+    """Send as many bytes as a server reads, each in a chunk of its own; return the status and the bytes of the answer.
+
+    They are no JSON, so that only reading them takes time.
+    """
+    head = f"POST /v1/translate HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return await _exchange(port, head.encode() + b"1\r\n \r\n" * MAX_BODY + b"0\r\n\r\n")
 
 
 async def _exchange(port: int, content: bytes) -> tuple[int, int]:

@@ -32,6 +32,14 @@ def state(pid: int) -> str:
     return _stat(pid)[0]
 
 
+def is_alive(pid: int) -> bool:
+    """Return whether a process has not ended."""
+    try:
+        return state(pid) not in "ZX"
+    except OSError:
+        return False
+
+
 def cpu_seconds(pid: int) -> float:
     """Return the processor time of a process and of its children that have ended."""
     return sum(map(int, _stat(pid)[11:15])) / TICKS

@@ -4,27 +4,25 @@ Threads take turns at Python's lock, so tasks made of many short operations gain
 made by fork: it shares all memory of this process, and starts within milliseconds.
 """
 
-import ctypes
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import TypeVar, cast
 
 import torch
 
+from nmt.compute.processes import end_with_parent
 from nmt.errors import UserError
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-PR_SET_PDEATHSIG = 1
-"""Linux's number of the request to be told of the parent's end."""
 PROGRESS_THREAD = "TMonitor"
 """The class of tqdm's thread, which redraws progress bars: the only thread whose locks a copy never needs."""
 
@@ -79,7 +77,7 @@ def _run_share(
     """Run this copy's share of the tasks, and send their results; exit if the parent process has ended."""
     for number in (signal.SIGINT, signal.SIGTERM):  # the parent handles both
         signal.signal(number, signal.SIG_DFL)
-    _end_with_parent()
+    end_with_parent()  # otherwise this copy would keep the parent's connections to other processes open
     for reader in readers:  # so that writing fails once the parent has ended
         reader.close()
     torch.set_num_threads(1)
@@ -90,15 +88,6 @@ def _run_share(
         os._exit(1)
     except Exception as error:  # any error: it is raised where the results are used
         writer.send(error)
-
-
-def _end_with_parent() -> None:
-    """Let this copy be killed with its parent, whose connections to other processes it would otherwise keep open."""
-    parent = parent_process()
-    if sys.platform == "linux" and parent:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent.pid:  # it has ended meanwhile
-            os._exit(1)
 
 
 def _check_exit(process: BaseProcess) -> None:

@@ -1,7 +1,9 @@
 """Run functions in helper processes, which never outlive the main process."""
 
+import ctypes
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -20,6 +22,8 @@ T = TypeVar("T")
 
 SPAWN = get_context("spawn")
 """Starts fresh processes. Forking a process that has threads, such as Arrow's, can deadlock."""
+PR_SET_PDEATHSIG = 1
+"""Linux's number of the request to be told of the parent's end."""
 
 
 def follow_parent() -> None:
@@ -28,6 +32,18 @@ def follow_parent() -> None:
     parent = parent_process()
     if parent is not None:
         Thread(target=_exit_after, args=(parent,), daemon=True).start()
+
+
+def end_with_parent() -> None:
+    """On Linux, let this process be killed with its parent, whatever it does then, and without another thread.
+
+    Elsewhere, it ends only when it uses a connection to its parent.
+    """
+    parent = parent_process()
+    if sys.platform == "linux" and parent:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent.pid:  # it has ended meanwhile
+            os._exit(1)
 
 
 def _exit_after(parent: BaseProcess) -> None:

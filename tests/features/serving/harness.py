@@ -7,6 +7,11 @@ from threading import Thread
 from typing import Any, TypeVar
 
 import httpx
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra serve")
+pytest.importorskip("prometheus_client", reason="needs the extra serve")
+pytest.importorskip("python_multipart", reason="needs the extra serve")
 
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.features.serving.app import application
@@ -18,6 +23,10 @@ from nmt.features.serving.settings import ServeConfig
 from nmt.features.serving.worker import answer, facts_of
 
 T = TypeVar("T")
+CONFIG = ServeConfig(
+    max_bytes=20_000, max_sentences=20, queue=30, wait_ms=0, timeout=20, read_timeout=0.3, hosts=["test"]
+)
+"""Settings with small limits."""
 
 
 class ThreadRunner:

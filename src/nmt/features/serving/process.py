@@ -11,6 +11,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from nmt.compute.cores import computing_threads
+from nmt.compute.processes import end_with_parent
 from nmt.errors import UserError
 from nmt.features.serving.errors import LostError, log, unavailable
 from nmt.features.serving.metrics import Metrics
@@ -181,6 +182,7 @@ class ModelProcesses:
 
 def _run(connection: Connection, source: ModelSource) -> None:
     """Be the process of a model."""
+    end_with_parent()  # also in the middle of a batch, so that a new server has the memory and the cores
     # the server finishes open requests first, and then ends this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
