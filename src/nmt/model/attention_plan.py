@@ -71,7 +71,7 @@ def plan_attention(spec: AttentionSpec, kind: str = "auto") -> Attend:
         return FusedPaddedAttend(queries, keys, causal=spec.causal, precision=spec.precision)
     if kind == "padded" or not flash or special:
         return PaddedAttend(queries, keys, causal=spec.causal, prefix=spec.prefix, dropout=spec.dropout)
-    short = kind == "short" and works(Fast.SHORT)
+    short = kind == "short" and works(Fast.TRITON) and works(Fast.SHORT)
     if short and queries.longest <= MAX_SHORT_LENGTH and keys.longest <= MAX_SHORT_LENGTH:
         return ShortAttend(queries, keys, causal=spec.causal)
     return FlashAttend(queries, keys, causal=spec.causal)

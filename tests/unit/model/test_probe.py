@@ -218,12 +218,18 @@ def planned(kind: str = "auto", precision: torch.dtype = torch.bfloat16) -> type
         return type(plan_attention(AttentionSpec(stream, stream, True, 64, precision), kind))
 
 
+@pytest.mark.parametrize("failed", [Fast.TRITON, Fast.SHORT])
+def test_flash_attention_takes_the_place_of_short_attention(failed: Fast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "_has_bf16", lambda _: True)
+    assert planned("short") is ShortAttend
+    replaced.record(failed, "wrong")
+    assert planned("short") is FlashAttend
+
+
 def test_plans_avoid_attention_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "_has_bf16", lambda _: True)
     assert planned() is FlashAttend
-    assert planned("short") is ShortAttend
     replaced.record(Fast.SHORT, "wrong")
-    assert planned("short") is FlashAttend
     replaced.record(Fast.FLASH, "wrong")
     assert planned("short") is planned("flash") is planned() is PaddedAttend
     assert planned(precision=torch.float16) is FusedPaddedAttend
