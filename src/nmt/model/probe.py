@@ -77,6 +77,8 @@ def failures(model: ModelConfig, machine: Machine, wanted: Wanted) -> dict[Fast,
         if reason:
             failed[trial.operation] = reason
             _check_alive(machine.device, trial.operation, reason)
+    if Fast.TF32 in failed:
+        torch.set_float32_matmul_precision("highest")
     return failed
 
 

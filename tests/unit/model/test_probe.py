@@ -184,6 +184,14 @@ def test_each_operation_is_tried_and_a_kernel_only_if_any_kernel_runs(monkeypatc
     assert failures(SMALL, Machine(GPU, torch.bfloat16), Wanted()) == {}  # it is not tried, and not reported, again
 
 
+def test_products_without_tf32_take_the_place_of_wrong_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_trials(monkeypatch, (Fast.TF32, lambda: 0.5))
+    chosen = Mock()
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", chosen)
+    failures(SMALL, Machine(GPU, torch.bfloat16), Wanted())
+    chosen.assert_called_once_with("highest")
+
+
 def test_nothing_is_tried_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "trials", Mock(side_effect=AssertionError("tried")))
     assert failures(SMALL, Machine(CPU, torch.bfloat16), Wanted(100)) == {}
