@@ -35,7 +35,7 @@ def test_cpu_is_checked_and_everything_is_in_one_file(tmp_path: Path) -> None:
     precisions = [each["name"] for each in sections["training steps, compared with float64"]["results"]]
     assert precisions == ["fp32", "bf16"]
     operations = sections["operations, compared with float64"]["results"]
-    assert len(operations) == 2 * (2 + 2 * 2)
+    assert len(operations) == 2 * (3 + 2 * 2)
     assert all(0 < each["error"] < each["tolerance"] for each in operations)
     (trained,) = sections["training speed"]["results"]
     assert 0 < trained["milliseconds"] * trained["tokens_per_second"] / 1000 <= 2 * 512

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from check_device import accuracy
 from nmt.config.schema import ModelConfig
+from nmt.model import operation_errors
 from nmt.model.attention import FlashAttend, PaddedAttend
 from nmt.model.attention_choice import plan_for
 from nmt.model.attention_plan import AttentionSpec, plan_attention
@@ -68,7 +69,7 @@ def exact_output_and_gradients(config: ModelConfig) -> list[Tensor]:
 
 def assert_near(found: list[Tensor], exact: list[Tensor], precision: str) -> None:
     for ours, expected in zip(found, exact, strict=True):
-        assert accuracy.relative_error(ours, expected) < accuracy.TOLERANCES[precision]
+        assert operation_errors.relative_error(ours, expected) < accuracy.TOLERANCES[precision]
 
 
 @pytest.mark.gpu
@@ -132,17 +133,17 @@ def test_attention_equals_float64(kind: str, causal: bool, device: str, dtype: t
     if kind == "flash" and (device == "cpu" or dtype == torch.float32):
         pytest.skip("flash attention needs a GPU and bf16")
     with accuracy.matrix_products(tf32=False):
-        error = accuracy.attention_error(kind, torch.device(device), dtype, causal=causal)
-    assert error < accuracy.OPERATION_TOLERANCES[dtype]
+        error = operation_errors.attention_error(accuracy.KINDS[kind], torch.device(device), dtype, causal=causal)
+    assert error < operation_errors.TOLERANCES[dtype]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 @pytest.mark.parametrize("device", DEVICES)
 def test_fused_operations_equal_float64(device: str, dtype: torch.dtype) -> None:
-    tolerance = accuracy.OPERATION_TOLERANCES[dtype]
+    tolerance = operation_errors.TOLERANCES[dtype]
     for probability in (0.0, 0.3):
-        assert accuracy.residual_error(torch.device(device), dtype, probability) < tolerance
-    assert accuracy.softmax_error(torch.device(device), dtype) < tolerance
+        assert operation_errors.residual_error(torch.device(device), dtype, probability) < tolerance
+    assert operation_errors.softmax_error(torch.device(device), dtype) < tolerance
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -150,9 +151,10 @@ def test_wrong_operation_has_a_large_error(device: str) -> None:
     inputs = [torch.ones(3, 2), torch.arange(6.0).view(3, 2)]
     place = torch.device(device)
     assert (
-        accuracy.operation_error(lambda pair: pair[0] * pair[1], lambda pair: pair[0] * pair[1], inputs, place) < 1e-6
+        operation_errors.operation_error(lambda pair: pair[0] * pair[1], lambda pair: pair[0] * pair[1], inputs, place)
+        < 1e-6
     )
-    wrong = accuracy.operation_error(
+    wrong = operation_errors.operation_error(
         lambda pair: pair[0] * pair[1], lambda pair: 1.01 * pair[0] * pair[1], inputs, place
     )
     assert wrong == pytest.approx(0.01 / 1.01, rel=1e-3)

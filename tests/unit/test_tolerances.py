@@ -14,11 +14,11 @@ from check_device.accuracy import (
     LOSS_TOLERANCES,
     TOLERANCES,
     exact_step,
-    relative_error,
     small_run,
     training_step,
 )
 from nmt.compute.machine import Machine
+from nmt.model.operation_errors import relative_error
 
 DROPPED_BITS = 13
 PRODUCTS = {

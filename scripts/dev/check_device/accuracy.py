@@ -1,27 +1,28 @@
-"""Compare a device's results with float64 on the CPU, by relative norm.
+"""Compare a device's results with float64 on the CPU, by relative norm."""
 
-The norm of the difference is divided by the norm of the exact result, because single elements can be near zero. Outputs
-of a LayerNorm are compared under a random linear loss: the sum of their squares is constant, and its gradient noise.
-"""
-
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.keys import with_values
 from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, TrainingConfig
 from nmt.data.synthetic import synthetic_pairs
 from nmt.features.tuning.search import Settings
-from nmt.model.attention import Attend, FlashAttend, PaddedAttend, ShortAttend
-from nmt.model.kernels.residual import dropout_add, dropout_add_norm
-from nmt.model.kernels.softmax import softmax_gradient_
-from nmt.model.packed import Packed
+from nmt.model.attention import FlashAttend, PaddedAttend, ShortAttend
+from nmt.model.operation_errors import TOLERANCES as OPERATION_TOLERANCES
+from nmt.model.operation_errors import (
+    MakesAttend,
+    attention_error,
+    rectifier_error,
+    relative_error,
+    residual_error,
+    softmax_error,
+)
 from nmt.training.new_trainer import new_trainer
 from shared.synthetic import synthetic_batches
 
@@ -34,8 +35,6 @@ the errors grow up to twentyfold: 4e-7 in float32 and 4e-2 in bf16 were measured
 a CPU rounded like TF32's."""
 LOSS_TOLERANCES = {"fp32": 2e-6, "tf32": 1e-3, "bf16": 5e-3}
 """The same for the loss, a mean over tokens, in which most of these errors cancel."""
-OPERATION_TOLERANCES = {torch.float32: 1e-5, torch.bfloat16: 1.5e-2}
-"""Largest relative error of one operation that uses no matrix products, or products without TF32."""
 
 
 class Comparison(NamedTuple):
@@ -48,11 +47,6 @@ class Comparison(NamedTuple):
     """Of the gradient, or the largest of an operation's results and gradients."""
     tolerance: float
     correct: bool
-
-
-def relative_error(found: Tensor, exact: Tensor) -> float:
-    """Return the norm of the difference, divided by the norm of the exact values."""
-    return float((found.detach().double().cpu() - exact.detach()).norm() / exact.detach().norm())
 
 
 class TrainingPath(NamedTuple):
@@ -145,126 +139,23 @@ def matrix_products(*, tf32: bool) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-Tensors = Sequence[Tensor]
-Operation = Callable[[Tensors], Tensor]
-
-
-def operation_error(ours: Operation, exact: Operation, inputs: Tensors, device: torch.device) -> float:
-    """Return the largest relative error of an operation's result and gradients, under a random linear loss.
-
-    Args:
-        ours: The operation to test, on the device, in the precision of the inputs.
-        exact: The same operation in plain PyTorch, which is computed on the CPU in float64.
-        inputs: The tensors that it is differentiated with respect to.
-        device: The device to test.
-    """
-    results = []
-    for operation, place, dtype in ((ours, device, None), (exact, torch.device("cpu"), torch.float64)):
-        leaves = [each.detach().to(place, dtype or each.dtype).requires_grad_() for each in inputs]
-        output = operation(leaves)
-        direction = torch.randn(output.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-        output.backward(direction.to(inputs[0].dtype).to(place, output.dtype))
-        results.append([output, *(leaf.grad for leaf in leaves if leaf.grad is not None)])
-    return max(relative_error(found, expected) for found, expected in zip(*results, strict=True))
-
-
-LENGTHS = ([5, 31, 1, 17, 64], [9, 1, 44, 8, 31])
-"""Lengths of the sentences of both sides, which differ."""
-
-
-def _random(*shape: int, dtype: torch.dtype, seed: int = 1) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
-
-
-def _streams(device: torch.device) -> list[Packed]:
-    sides = [torch.zeros(sum(lengths), dtype=torch.int64) for lengths in LENGTHS]
-    packed = [Packed.from_lengths(each, torch.tensor(lengths)) for each, lengths in zip(sides, LENGTHS, strict=True)]
-    return [each.to(device) for each in packed]
-
-
-def attention_error(kind: str, device: torch.device, dtype: torch.dtype, *, causal: bool, width: int = 64) -> float:
-    """Return the error of one implementation of attention: padded, flash or short."""
-    target, source = _streams(device)
-    keys = target if causal else source
-    inputs = [
-        _random(len(each.tokens), 2, width, dtype=dtype, seed=seed) for seed, each in enumerate((target, keys, keys))
-    ]
-    attend = _attend(kind, target, keys, causal=causal)
-    from_lengths, to_lengths = LENGTHS[0], LENGTHS[0] if causal else LENGTHS[1]
-
-    def exact(tensors: Tensors) -> Tensor:
-        parts = zip(
-            tensors[0].split(from_lengths), tensors[1].split(to_lengths), tensors[2].split(to_lengths), strict=True
-        )
-        return torch.cat([_attend_exactly(*each, causal=causal) for each in parts])
-
-    def ours(tensors: Tensors) -> Tensor:
-        queries, keys, values = tensors
-        return attend(queries, keys, values)
-
-    return operation_error(ours, exact, inputs, device)
-
-
-def _attend(kind: str, queries: Packed, keys: Packed, *, causal: bool) -> Attend:
-    implementations = {"padded": PaddedAttend, "flash": FlashAttend, "short": ShortAttend}
-    attend: Attend = implementations[kind](queries, keys, causal=causal)
-    return attend
-
-
-def _attend_exactly(queries: Tensor, keys: Tensor, values: Tensor, *, causal: bool) -> Tensor:
-    """Return the attention within one sentence, in plain PyTorch."""
-    scores = torch.einsum("qhd,khd->hqk", queries, keys) / math.sqrt(queries.shape[-1])
-    if causal:
-        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
-    return torch.einsum("hqk,khd->qhd", scores.softmax(-1), values).flatten(-2)
-
-
-def residual_error(device: torch.device, dtype: torch.dtype, probability: float) -> float:
-    """Return the error of dropout, addition and norm as one operation; its mask is read from the same operation."""
-    rows, width, site = 100, 512, 3
-    seed = torch.tensor([12345], device=device)
-    inputs = [_random(rows, width, dtype=dtype, seed=each) for each in (1, 2)]
-    inputs += [_random(width, dtype=torch.float32, seed=each) for each in (3, 4)]
-    nothing, ones = torch.zeros(rows, width, device=device), torch.ones(rows, width, device=device)
-    kept = dropout_add(nothing, ones, probability, seed, site).double().cpu()
-
-    def ours(tensors: Tensors) -> Tensor:
-        return dropout_add_norm(*tensors, probability, seed, site)  # type: ignore[call-arg, arg-type]
-
-    def exact(tensors: Tensors) -> Tensor:
-        stream, branch, gain, bias = tensors
-        return F.layer_norm(stream + branch * kept, (width,), gain, bias)
-
-    return operation_error(ours, exact, inputs, device)
-
-
-def softmax_error(device: torch.device, dtype: torch.dtype) -> float:
-    """Return the error of the gradient that replaces the logits of the loss, and of its two sums."""
-    words, smoothing = 5003, 0.1
-    logits, labels = _random(64, words, dtype=dtype).mul_(3), torch.arange(64) * 7
-    replaced = logits.to(device, copy=True)
-    normaliser, label_logit = softmax_gradient_(replaced, labels.to(device), smoothing)
-    exact = logits.double()
-    gradient = torch.softmax(exact, -1) - (1 - smoothing) * F.one_hot(labels, words)
-    expected = gradient, exact.logsumexp(-1), exact.gather(-1, labels[:, None])[:, 0]
-    pairs = zip((replaced, normaliser, label_logit), expected, strict=True)
-    return max(relative_error(ours, each) for ours, each in pairs)
+KINDS: dict[str, MakesAttend] = {"padded": PaddedAttend, "short": ShortAttend, "flash": FlashAttend}
 
 
 def compare_operations(device: torch.device) -> Iterator[Comparison]:
     """Compare each fused operation on a device with float64, in float32 and bf16."""
-    for dtype, tolerance in OPERATION_TOLERANCES.items():
+    for dtype, tolerance in ((each, OPERATION_TOLERANCES[each]) for each in (torch.float32, torch.bfloat16)):
         checks: dict[str, Callable[[], float]] = {
-            "dropout, add and norm": lambda dtype=dtype: residual_error(device, dtype, 0.3),  # type: ignore[misc]
-            "softmax to gradient": lambda dtype=dtype: softmax_error(device, dtype),  # type: ignore[misc]
+            "dropout, add and norm": partial(residual_error, device, dtype, 0.3),
+            "softmax to gradient": partial(softmax_error, device, dtype),
+            "rectifier": partial(rectifier_error, device, dtype),
         }
-        kinds = ("padded", "short", *(("flash",) if device.type == "cuda" and dtype == torch.bfloat16 else ()))
-        for kind in kinds:
+        for kind, attend in KINDS.items():
+            if kind == "flash" and not (device.type == "cuda" and dtype == torch.bfloat16):
+                continue
             for causal in (False, True):
                 name = f"{kind} {'causal' if causal else 'cross'} attention"
-                checks[name] = lambda dtype=dtype, kind=kind, causal=causal: attention_error(  # type: ignore[misc]
-                    kind, device, dtype, causal=causal
-                )
+                checks[name] = partial(attention_error, attend, device, dtype, causal=causal)
         for name, check in checks.items():
             with matrix_products(tf32=False):
                 error = check()

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
-from nmt.model.kernels.backend import _has_bf16
+from nmt.model.kernels import backend
+from nmt.training import new_trainer
 
 HOPPER = (9, 0)
 """The compute capability of an H100."""
@@ -45,10 +46,12 @@ def fake_cuda(memory: float = 80e9, capability: tuple[int, int] = HOPPER) -> Ite
         **dict.fromkeys(NOTHING),
     }
     fakes = {name: mock.Mock(return_value=answer) for name, answer in answers.items()}
-    _has_bf16.cache_clear()
+    backend._has_bf16.cache_clear()
     # autograd runs the backward pass of CUDA tensors in a thread, in which modes of this thread are not active
     with (
         mock.patch.multiple(torch.cuda, **fakes),
+        mock.patch.object(backend, "has_triton", return_value=True),
+        mock.patch.object(new_trainer, "failures", return_value={}),  # nothing is computed that could fail
         mock.patch.object(F, "scaled_dot_product_attention", _efficient_attention),
         torch.autograd.set_multithreading_enabled(False),
         FakeTensorMode(allow_non_fake_inputs=True) as mode,

@@ -10,6 +10,7 @@ import torch
 
 from nmt.compute import distributed
 from nmt.compute.machine import reason_for_precision
+from nmt.compute.replaced import Fast, works
 from nmt.compute.uptime import uptime
 from nmt.config.schema import Config
 from nmt.data.batches import micro_batch_tokens
@@ -108,7 +109,7 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, transforms: Sequenc
         transforms=transforms,
         columns=trainer.columns,
     )
-    return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda")
+    return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda" and works(Fast.PINNED))
 
 
 def _try_cuda_graphs(config: Config, trainer: Trainer, train: Pairs, transforms: Sequence[BatchTransform]) -> None:

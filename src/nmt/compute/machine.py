@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 
 from nmt.compute.cores import computing_threads, usable_cores
+from nmt.compute.replaced import Fast, works
 from nmt.config.schema import RuntimeConfig
 from nmt.errors import CommonError, UserError
 
@@ -62,7 +63,7 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
     device = choose_device(config.device, local_rank)
     if device.type == "cuda":
         torch.cuda.set_device(device)
-        torch.set_float32_matmul_precision("high")
+        torch.set_float32_matmul_precision("high" if works(Fast.TF32) else "highest")
     else:
         keep_memory()
     _check_threads(config.threads)

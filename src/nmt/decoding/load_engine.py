@@ -7,7 +7,9 @@ from pathlib import Path
 
 import torch
 
+from nmt.compute import distributed
 from nmt.compute.machine import Machine, prepare_machine
+from nmt.compute.replaced import replace_all
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, DecodingConfig, RuntimeConfig
 from nmt.decoding.engines import engine_kind, engine_kinds
@@ -16,6 +18,7 @@ from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.errors import UserError
 from nmt.feature import features, imported
 from nmt.model.kernels.c.library import use_operations
+from nmt.model.probe import Wanted, failures
 from nmt.runs import checkpoints
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import AVERAGED, Checkpoint, resolve
@@ -87,6 +90,8 @@ def _load_checkpoints(
     """Load one checkpoint, or several as an ensemble; without `search`, with the search of the first one's run."""
     members = [checkpoints.load(folder) for folder in folders]
     settings = [from_yaml(member.config_text) for member in members]
+    for each in settings:
+        replace_all(failures(each.model, machine, Wanted()), say=distributed.is_main())
     loaded = [load_model(member, each.model, machine.device) for member, each in zip(members, settings, strict=True)]
     models, tokenizers = [model for model, _ in loaded], [tokenizer for _, tokenizer in loaded]
     _check_same_vocabulary(members, tokenizers)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from nmt.compute.replaced import Fast, works
 from nmt.model.attention import (
     Attend,
     AttendInC,
@@ -65,11 +66,13 @@ def plan_attention(spec: AttentionSpec, kind: str = "auto") -> Attend:
     special = spec.biased or spec.prefix is not None or bool(spec.dropout)
     if kind == "auto" and not special and can_train_in_c(queries.tokens.device, spec.precision):
         return AttendInC(queries, keys, causal=spec.causal)
-    if kind == "auto" and not flash and not special and spec.precision == torch.float16:
+    fused = spec.precision == torch.float16 and works(Fast.PADDED)
+    if kind == "auto" and not flash and not special and fused:
         return FusedPaddedAttend(queries, keys, causal=spec.causal, precision=spec.precision)
     if kind == "padded" or not flash or special:
         return PaddedAttend(queries, keys, causal=spec.causal, prefix=spec.prefix, dropout=spec.dropout)
-    if kind == "short" and queries.longest <= MAX_SHORT_LENGTH and keys.longest <= MAX_SHORT_LENGTH:
+    short = kind == "short" and works(Fast.TRITON) and works(Fast.SHORT)
+    if short and queries.longest <= MAX_SHORT_LENGTH and keys.longest <= MAX_SHORT_LENGTH:
         return ShortAttend(queries, keys, causal=spec.causal)
     return FlashAttend(queries, keys, causal=spec.causal)
 

@@ -14,6 +14,7 @@ import torch
 
 from nmt import __version__
 from nmt.compute.cores import cpu_model, usable_cores
+from nmt.compute.replaced import replaced
 from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.model.kernels.c.library import uses_operations
@@ -62,6 +63,8 @@ class Environment:
     """Whether training used the operations in C."""
     devices: list[str] = field(default_factory=list)
     """Names of the GPUs of the machine."""
+    replaced: Mapping[str, str] = field(default_factory=dict)
+    """Operations of the device that failed when they were tried, and were replaced by plain ones; with the reasons."""
     processes: int = 1
     data: DataState | None = None
     """None without prepared data."""
@@ -109,6 +112,7 @@ def environment(config: Config, data_manifest: Path, origin: Mapping[str, Any] |
         threads=torch.get_num_threads(),
         c_operations=uses_operations(),
         devices=_gpus(),
+        replaced=replaced(),
         processes=int(os.environ.get("WORLD_SIZE", "1")),
         data=_data_state(data_manifest),
         origin=origin,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
+from nmt.compute.replaced import Fast, works
 from nmt.config.saved import flatten, to_yaml
 from nmt.config.schema import Config
 from nmt.data.corpora import corpus_splits
@@ -108,10 +109,11 @@ def build_checkpoint_manager(
 ) -> CheckpointManager:
     """Return the checkpoint manager of a run, given the record of the model that it began from."""
     files = [config.data_folder / name for name in data.tokenizer.file_names]
+    copies = machine.device.type == "cuda" and works(Fast.PINNED)
     return CheckpointManager(
         Checkpoints(config.run_folder, config.training.best_by),
         CheckpointContents(files, to_yaml(config), data.fingerprint, origin),
         config.training,
         in_background=machine.device.type != "cpu",
-        copier=HostCopier(machine.device) if machine.device.type == "cuda" and distributed.is_main() else None,
+        copier=HostCopier(machine.device) if copies and distributed.is_main() else None,
     )

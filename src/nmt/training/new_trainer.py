@@ -6,11 +6,13 @@ import torch
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
+from nmt.compute.replaced import Fast, replace_all, works
 from nmt.config.schema import Config
 from nmt.model.attention_choice import plan_for
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.c.library import use_operations
+from nmt.model.probe import Wanted, failures
 from nmt.training.additions import additions_to
 from nmt.training.memory_check import check_model_size
 from nmt.training.trainer import Trainer
@@ -25,6 +27,7 @@ def new_trainer(
 ) -> Trainer:
     """Return a trainer with a new model, seeded by the settings; `begin` may give it other weights."""
     check_model_size(config.model, config.training, source_vocabulary, target_vocabulary, machine)
+    try_operations(config, machine, target_vocabulary)
     torch.manual_seed(config.seed)
     model = build_model(config.model, source_vocabulary, target_vocabulary)
     additions = additions_to(config)
@@ -40,7 +43,7 @@ def new_trainer(
     if runtime.compile:
         from nmt.training.compiled import compile_model  # noqa: PLC0415 - imports much of torch
 
-        compile_model(model, cuda_graphs=bool(runtime.cuda_graphs))
+        compile_model(model, cuda_graphs=bool(runtime.cuda_graphs) and works(Fast.GRAPHS))
     return Trainer(
         model,
         config.training,
@@ -49,4 +52,16 @@ def new_trainer(
         parallel=runtime.parallel,
         loss_rows=runtime.loss_rows,
         additions=additions,
+    )
+
+
+def try_operations(config: Config, machine: Machine, vocabulary: int) -> None:
+    """Replace the operations that fail on the device of any process, in all processes, by plain ones."""
+    if machine.device.type != "cuda":
+        return
+    wanted = Wanted(vocabulary, config.runtime.attention, bool(config.runtime.cuda_graphs))
+    with distributed.together():
+        failed = failures(config.model, machine, wanted)
+    replace_all(
+        {key: each[key] for each in distributed.gather_objects(failed) for key in each}, say=distributed.is_main()
     )

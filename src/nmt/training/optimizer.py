@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.compute import distributed
+from nmt.compute.replaced import Fast, works
 from nmt.config.choices import find
 from nmt.config.schema import TrainingConfig
 from nmt.model.interface import TranslationModel
@@ -59,4 +60,5 @@ def _groups(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> list[
 
 def _settings(config: TrainingConfig) -> dict[str, Any]:
     """Return the settings of AdamW, whose weight decay is decoupled."""
-    return {"lr": 0.0, "betas": (config.adam_beta1, config.adam_beta2), "eps": config.adam_eps, "fused": True}
+    betas = config.adam_beta1, config.adam_beta2
+    return {"lr": 0.0, "betas": betas, "eps": config.adam_eps, "fused": works(Fast.OPTIMIZER)}

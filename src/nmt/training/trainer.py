@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
+from nmt.compute.replaced import Fast, works
 from nmt.compute.signals import Interruptible
 from nmt.compute.threads import run_in_threads
 from nmt.config.schema import TrainingConfig
@@ -268,7 +269,8 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
         distributed.local_optimizer(self.optimizer).found_inf = (~finite).float()  # type: ignore[attr-defined]
-        if self.machine.device.type != "mps" or finite:  # Apple's GPU ignores found_inf, so this must wait for it
+        skips = self.machine.device.type != "mps" and works(Fast.OPTIMIZER)
+        if skips or finite:  # without a fused optimizer that skips by found_inf, this must wait for the device
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nmt.config.schema import ModelConfig
 from nmt.model.build import build_model
+from nmt.model.cpu import dropout
 from nmt.model.cpu.dropout import Dropout, share_seed
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels import backend
@@ -21,7 +22,11 @@ SOURCE, TARGET = Packed.from_sentences([[5, 6, 7], [8, 9]]), Packed.from_sentenc
 
 @pytest.fixture
 def gpu() -> Iterator[None]:
-    with patch.object(torch.Tensor, "is_cuda", True), patch.object(backend, "has_triton", return_value=False):
+    with (
+        patch.object(torch.Tensor, "is_cuda", True),
+        patch.object(backend, "has_triton", return_value=False),
+        patch.object(dropout, "has_fused_residual", return_value=True),
+    ):
         yield
 
 

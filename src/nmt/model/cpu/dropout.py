@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.model.kernels.backend import is_old_gpu
+from nmt.model.kernels.backend import has_fused_residual
 from nmt.model.kernels.c.library import LANES, trains_in_c
 from nmt.model.kernels.c.residual import Draws, add_dropped, add_norm, drop
 from nmt.model.kernels.residual import dropout_add, dropout_add_norm
@@ -66,7 +66,7 @@ class Dropout(nn.Module):
         """Return stream + Dropout(branch), both (..., d), in one pass."""
         if not self.training or not self.probability:
             return stream + branch
-        if _has_kernels(branch):
+        if has_fused_residual(branch.device):
             return dropout_add(stream, branch, *self.draw)
         if not _on_cpu(branch):
             return stream + self.forward(branch)
@@ -77,7 +77,7 @@ class Dropout(nn.Module):
 
     def add_norm(self, stream: Tensor, branch: Tensor, norm: nn.Module) -> Tensor:
         """Return norm(stream + Dropout(branch)), both (..., d), in one pass if that is a LayerNorm."""
-        if isinstance(norm, nn.LayerNorm) and _has_kernels(stream):
+        if isinstance(norm, nn.LayerNorm) and has_fused_residual(stream.device):
             return dropout_add_norm(stream, branch, norm.weight, norm.bias, *self.draw, norm.eps)
         if isinstance(norm, nn.LayerNorm) and self.training and self.probability and _norms_in_c(stream, norm):
             return add_norm(stream, branch, norm, self._draws_for(branch))
@@ -103,11 +103,6 @@ def share_seed(modules: Iterable[nn.Module], device: torch.device) -> Tensor:
     for site, dropout in enumerate(module for module in modules if isinstance(module, Dropout)):
         dropout.seed, dropout.site = seed, site
     return seed
-
-
-def _has_kernels(stream: Tensor) -> bool:
-    """Return whether the fused operations are fast: in plain PyTorch on old GPUs, they take far more operations."""
-    return stream.is_cuda and not is_old_gpu(stream.device)
 
 
 def _on_cpu(stream: Tensor) -> bool:

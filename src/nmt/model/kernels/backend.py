@@ -8,14 +8,15 @@ import torch
 from torch import Tensor
 
 from nmt.compute.machine import HALF_PRECISIONS, has_bf16, is_amd
+from nmt.compute.replaced import Fast, is_proven, works
 
 
-def uses_triton(tensor: Tensor) -> bool:
-    """Return whether Triton's kernels compute on this tensor: on a GPU, or anywhere with Triton's interpreter.
+def uses_triton(tensor: Tensor, operation: Fast = Fast.TRITON) -> bool:
+    """Return whether a kernel of Triton computes an operation on this tensor: on a GPU, or with Triton's interpreter.
 
-    GPUs without bf16 use plain PyTorch: Triton no longer supports all of them.
+    GPUs without bf16 use plain PyTorch: Triton no longer supports all of them. So do operations that have failed.
     """
-    if tensor.dtype == torch.float64 or not has_triton():
+    if tensor.dtype == torch.float64 or not has_triton() or not (works(Fast.TRITON) and works(operation)):
         return False
     if tensor.is_cuda:
         return not is_old_gpu(tensor.device)
@@ -27,14 +28,26 @@ def is_old_gpu(device: torch.device) -> bool:
     return device.type == "cuda" and not _has_bf16(device)
 
 
-def has_flash_attention(device: torch.device, precision: torch.dtype) -> bool:
-    """Return whether a device has flash attention in this precision; one of NVIDIA's GPUs that computes in bf16 does.
+def has_fused_residual(device: torch.device) -> bool:
+    """Return whether the residual connection is one kernel on a GPU: in plain PyTorch it takes far more operations."""
+    fused = has_triton() and works(Fast.TRITON) and works(Fast.RESIDUAL)
+    return device.type == "cuda" and fused and not is_old_gpu(device)
 
-    Some releases for AMD's GPUs do not support windows in `varlen_attn`, which make it causal.
-    """
-    if device.type != "cuda" or precision not in HALF_PRECISIONS or is_amd():
+
+def may_have_flash_attention(device: torch.device, precision: torch.dtype) -> bool:
+    """Return whether flash attention in this precision is worth a trial: on GPUs that multiply in bf16."""
+    if device.type != "cuda" or precision not in HALF_PRECISIONS:
         return False
     return precision == torch.bfloat16 or not is_old_gpu(device)
+
+
+def has_flash_attention(device: torch.device, precision: torch.dtype) -> bool:
+    """Return whether a device has flash attention in this precision.
+
+    Some releases for AMD's GPUs do not support windows in `varlen_attn`, which make it causal, so it must be proven.
+    """
+    usable = is_proven(Fast.FLASH) if is_amd() else works(Fast.FLASH)
+    return usable and may_have_flash_attention(device, precision)
 
 
 def mark_constants() -> None:
@@ -42,7 +55,7 @@ def mark_constants() -> None:
 
     A decorator would import the compiler, which takes a second, into every command.
     """
-    for function in (is_old_gpu, has_flash_attention):
+    for function in (is_old_gpu, has_flash_attention, has_fused_residual):
         torch.compiler.assume_constant_result(function)
 
 

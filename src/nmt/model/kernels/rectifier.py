@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nmt.compute.replaced import Fast
 from nmt.model.kernels.backend import sum_dtype, uses_triton
 from nmt.model.kernels.c import rows
 
@@ -22,7 +23,7 @@ def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Ten
 
 @torch.library.custom_op("nmt::rectifier_gradient", mutates_args=())
 def _rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
-    if uses_triton(gradient):
+    if uses_triton(gradient, Fast.RECTIFIER):
         from nmt.model.kernels import triton_rectifier  # noqa: PLC0415 - imports Triton
 
         return triton_rectifier.rectifier_gradient(gradient, rectified)

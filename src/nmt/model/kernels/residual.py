@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nmt.compute.replaced import Fast
 from nmt.model.kernels.backend import sum_dtype, uses_triton
 from nmt.model.kernels.random_masks import keep_mask
 
@@ -50,7 +51,7 @@ def _dropout_add_norm(
     site: int,
     eps: float,
 ) -> Tensor:
-    if uses_triton(stream):
+    if uses_triton(stream, Fast.RESIDUAL):
         from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
 
         return triton_residual.dropout_add_norm(stream, branch, gain, bias, probability, seed, site, eps)
@@ -70,7 +71,7 @@ def _dropout_add_norm_backward(
     site: int,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    if uses_triton(stream):
+    if uses_triton(stream, Fast.RESIDUAL):
         from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
 
         return triton_residual.dropout_add_norm_backward(gradient, stream, branch, gain, probability, seed, site, eps)
@@ -94,7 +95,7 @@ def _dropout_add_norm_backward(
 
 @torch.library.custom_op("nmt::dropout_add", mutates_args=())
 def _dropout_add(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
-    if uses_triton(stream):
+    if uses_triton(stream, Fast.RESIDUAL):
         from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
 
         return triton_residual.dropout_add(stream, branch, probability, seed, site)
@@ -104,7 +105,7 @@ def _dropout_add(stream: Tensor, branch: Tensor, probability: float, seed: Tenso
 
 @torch.library.custom_op("nmt::dropout_backward", mutates_args=())
 def _dropout_backward(gradient: Tensor, dtype: torch.dtype, probability: float, seed: Tensor, site: int) -> Tensor:
-    if uses_triton(gradient):
+    if uses_triton(gradient, Fast.RESIDUAL):
         from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
 
         return triton_residual.dropout_backward(gradient, dtype, probability, seed, site)

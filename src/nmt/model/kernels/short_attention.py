@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nmt.compute.replaced import Fast
 from nmt.model.kernels.backend import sum_dtype, uses_triton
 
 TILES = (32, 64, 128)
@@ -68,7 +69,7 @@ def _short_attention(
     one_product: bool,
 ) -> Tensor:
     query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
-    if uses_triton(queries):
+    if uses_triton(queries, Fast.SHORT):
         from nmt.model.kernels import triton_attention  # noqa: PLC0415 - imports Triton
 
         return triton_attention.short_attention(
@@ -95,7 +96,7 @@ def _short_attention_backward(
     one_product: bool,
 ) -> list[Tensor]:
     query_tile, key_tile = tile_for(longest_query), tile_for(longest_key)
-    if uses_triton(queries):
+    if uses_triton(queries, Fast.SHORT):
         from nmt.model.kernels import triton_attention  # noqa: PLC0415 - imports Triton
 
         buffers = _gradient_buffers(queries, keys, values, one_product)

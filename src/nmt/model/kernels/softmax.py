@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from nmt.compute.replaced import Fast
 from nmt.model.kernels.backend import sum_dtype, uses_triton
 from nmt.model.kernels.c.library import LANES, buffers, computes_in_c, library
 
@@ -21,7 +22,7 @@ def softmax_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tuple
 
 @torch.library.custom_op("nmt::softmax_gradient_", mutates_args={"logits"})
 def _softmax_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    if uses_triton(logits):
+    if uses_triton(logits, Fast.SOFTMAX):
         from nmt.model.kernels import triton_softmax  # noqa: PLC0415 - imports Triton
 
         return triton_softmax.softmax_gradient_(logits, labels, smoothing)

@@ -14,7 +14,7 @@ from triton.runtime.jit import JITFunction
 from nmt.model.kernels import triton_attention, triton_rectifier, triton_residual, triton_softmax
 from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH, TILES
 
-SHARED_MEMORY = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, "gfx942": 64}
+SHARED_MEMORY = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, "gfx90a": 64, "gfx942": 64}
 """The KiB of shared memory that a program can have, by architecture."""
 
 

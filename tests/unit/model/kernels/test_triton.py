@@ -33,7 +33,7 @@ def test_triton_kernels_pass_the_same_tests() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not TRITON, reason="triton is not installed")
-@pytest.mark.parametrize("target", ["cuda 80", "cuda 89", "cuda 90", "hip gfx942"])
+@pytest.mark.parametrize("target", ["cuda 80", "cuda 86", "cuda 89", "cuda 90", "hip gfx90a", "hip gfx942"])
 def test_kernels_compile_for_gpus_and_fit_into_them(target: str, tmp_path: Path) -> None:
     command = [sys.executable, str(FOLDER / "compile_kernels.py"), *target.split()]
     environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
