@@ -13,7 +13,7 @@ from nmt.features.serving.cost import cost_of
 from nmt.features.serving.errors import RequestError, unavailable
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, Task
-from nmt.features.serving.sentences import Span, join
+from nmt.page.sentences import Span, join
 from nmt.features.serving.settings import ServeConfig
 from nmt.features.serving.splitting import Terms, requests_for, split
 

@@ -10,7 +10,7 @@ from nmt.decoding.detail import all_details
 from nmt.features.serving import fields
 from nmt.features.serving.errors import RequestError
 from nmt.features.serving.requests import Task
-from nmt.features.serving.sentences import MAX_CHARACTERS
+from nmt.page.sentences import MAX_CHARACTERS
 from nmt.features.serving.service import Model, SentenceAnswer, Service, TextAnswer
 from nmt.terms.glossary import words_of
 
