@@ -32,7 +32,7 @@ class Layer(NamedTuple):
 
 
 LIBRARIES = ("nmt.parsing", "nmt.terms", "nmt.paper", "nmt.page")
-"""What several features share: section 6.3, terms in translations, the figures of the paper, and a page to translate."""
+"""What several features share: section 6.3, terms in translations, figures of the paper, and a page to try models."""
 LAYERS = [
     Layer("the package run as a program", ("nmt.__main__",)),
     Layer("the command line: names, help, exit codes", ("nmt.cli",)),

@@ -1,8 +1,8 @@
 """The page on which people try models: static files without a build step, for whatever translates behind it.
 
-The script `api.js` is not among the files: it is how the page reaches the models, and each feature that has a page brings
-its own. It exports `models()`, `translate(request, signal)` and `choices(request, signal)`, and throws a `Problem`
-(`problem.js`) if something goes wrong that the user should know.
+The script `api.js` is not among the files: it is how the page reaches the models, and each feature that has a page
+brings its own. It exports `models()`, `translate(request, signal)` and `choices(request, signal)`, and throws a
+`Problem` (`problem.js`) if something goes wrong that the user should know.
 """
 
 from collections.abc import Iterator
