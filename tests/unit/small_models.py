@@ -5,6 +5,7 @@ import io
 import sentencepiece
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from nmt.config.schema import ModelConfig
 from nmt.model.build import build_model
@@ -48,6 +49,20 @@ def make_model(tokenizer: Tokenizer, **options: object) -> TranslationModel:
         model.projection[EOS].mul_(1.3)
         if config.norm == "layer":
             _make_improbable(model, [PAD, BOS])
+    return model
+
+
+def teach(model: TranslationModel, tokenizer: Tokenizer, steps: int = 60) -> TranslationModel:
+    """Train a model to copy the lines, so that rounding its weights changes little; return it."""
+    ids = tokenizer.encode_source(LINES)
+    source = Packed.from_sentences([[*each, EOS] for each in ids])
+    prefix = Packed.from_sentences([[BOS, *each] for each in ids])
+    labels = torch.tensor([token for each in ids for token in (*each, EOS)])
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        cross_entropy(model.logits(model(source, prefix)), labels).backward()
+        optimizer.step()
     return model
 
 

@@ -21,7 +21,7 @@ def facts(data: DataConfig, **changes: Any) -> CardFacts:
     )  # fmt: skip
     made = CardFacts(
         exporter=EXPORTERS["safetensors"], trained=replace(Config(), data=data), vocabularies=(60, 60), record=record,
-        filters=[], evaluations=[], decoding=DecodingConfig(), size=1, licence="",
+        filters=[], evaluations=[], decoding=DecodingConfig(), size="0.1 MB (model.safetensors 0.1 MB)", licence="",
     )  # fmt: skip
     return replace(made, **changes)
 

@@ -30,7 +30,7 @@ def test_the_settings_accept_exactly_the_registered_targets() -> None:
         ExportConfig(target="marian")
 
 
-@pytest.mark.parametrize("target", ["argos", "ctranslate2", "huggingface", "onnx"])
+@pytest.mark.parametrize("target", ["argos", "ctranslate2", "huggingface", "onnx", "web"])
 @pytest.mark.parametrize(("option", "value"), [("gating", "softmax"), ("experts", 2)])
 def test_an_option_that_a_format_does_not_declare_is_refused(target: str, option: str, value: object) -> None:
     exporter = EXPORTERS[target]

@@ -3,7 +3,7 @@
 from nmt.feature import COMMON, Choice, Command, Feature, Group
 
 FEATURE = Feature(
-    summary="models for CTranslate2, Argos Translate, Hugging Face and ONNX, and CTranslate2 as an engine",
+    summary="models for CTranslate2, Argos Translate, Hugging Face, ONNX and web pages, and CTranslate2 as an engine",
     page="docs/usage.md#exports",
     packages={
         "ctranslate2": "ctranslate2>=4.5",
@@ -30,6 +30,7 @@ FEATURE = Feature(
             "huggingface": Choice("nmt.features.exports.huggingface:HuggingFaceExporter", "Marian's format"),
             "onnx": Choice("nmt.features.exports.onnx:OnnxExporter", "transformers.js and onnxruntime"),
             "safetensors": Choice("nmt.features.exports.safetensors:SafetensorsExporter", "weights and settings"),
+            "web": Choice("nmt.features.exports.web.exporter:WebExporter", "a page that translates in the browser"),
         },
     },
 )

@@ -32,8 +32,8 @@ class CardFacts:
     """The evaluations of the exported checkpoint."""
     decoding: DecodingConfig
     """The search that `eval` uses with the settings of the export."""
-    size: int
-    """Bytes of all files."""
+    size: str
+    """The size of the export and of its large files, in words."""
     licence: str
 
 
@@ -55,7 +55,7 @@ def card(facts: CardFacts) -> str:
         "## Scores\n",
         *_scores(facts),
         "## This export\n",
-        f"- format: {record.target}, {record.quantization}, {facts.size / 1e6:.1f} MB",
+        f"- format: {record.target}, {record.quantization}, {facts.size}",
         f"- from checkpoint {record.checkpoint.name} of step {record.checkpoint.step}, "
         f"weights' SHA-256 {record.checkpoint.sha256}",
         f"- compared with the model: {record.verified.summary}",

@@ -23,6 +23,7 @@ from nmt.features.exports.exporter import Exporter, TrainedModel
 from nmt.features.exports.record import ExportRecord, VerificationRecord
 from nmt.features.exports.registry import EXPORTERS
 from nmt.features.exports.settings import ExportConfig, export_folder
+from nmt.features.exports.sizes import sizes_in_words
 from nmt.features.exports.verify import Quality, Verification, accept, compare_quality, compare_speed, verify
 from nmt.runs.checkpoint_record import CheckpointRecord, origin_of
 from nmt.runs.checkpoints import load, resolve
@@ -55,7 +56,10 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
     settings = from_yaml(checkpoint.config_text)
     exporter.check(settings.model)
     model, tokenizer = load_model(checkpoint, settings.model, CPU)
-    trained = TrainedModel(checkpoint, settings, tokenizer, _beam_search(config), config.of(ExportConfig).quantization)
+    export = config.of(ExportConfig)
+    trained = TrainedModel(
+        checkpoint, settings, tokenizer, _beam_search(config), export.quantization, export.onnxruntime_web
+    )
     usual = TorchEngine([model], tokenizer, trained.decoding, CPU)
     with replacing_folder(export_folder(config)) as partial:
         exporter.write(partial, trained)
@@ -160,7 +164,7 @@ def _card_facts(
         filters=_filters(config),
         evaluations=[each for each in evaluations if _is_of(each, record)],
         decoding=trained.decoding,
-        size=sum(file.stat().st_size for file in partial.rglob("*") if file.is_file()),
+        size=sizes_in_words(partial),
         licence=config.of(ExportConfig).licence,
     )
 

@@ -44,7 +44,7 @@ class OnnxExporter:
 
     def check(self, config: ModelConfig) -> None:
         """See `Exporter.check`."""
-        check_expressible("onnx", config, _expressible(config))
+        check_expressible("onnx", config, expressible(config))
 
     def positions(self, config: ModelConfig) -> int:
         """See `Exporter.positions`."""
@@ -116,7 +116,7 @@ def write(
     write_json(folder / "tokenizer_config.json", tokenizer_config(tokenizer.contents[0], positions))
 
 
-def _expressible(config: ModelConfig) -> Expressible:
+def expressible(config: ModelConfig) -> Expressible:
     """Return what the graphs can express: all that the model computes, with heads as clients expect them."""
     head = (config.d_model // config.heads,)
     return {

@@ -33,6 +33,7 @@ class OnnxEngine(Engine):
         self.encoder, self.decoder = (
             runtime.InferenceSession(folder / f"{name}{ending}.onnx", options) for name in (ENCODER, DECODER)
         )
+        self._present = [each.name for each in self.decoder.get_outputs() if each.name.startswith(PRESENT)]
         self._cache_shapes = {
             each.name: each.shape[1:] for each in self.decoder.get_inputs() if each.name.startswith(PAST)
         }
@@ -84,6 +85,6 @@ class OnnxEngine(Engine):
     ) -> tuple[Any, dict[str, Any]]:
         """Return the scores of the next tokens, and the cache for the next step."""
         feeds = {**encoded, **cache, "input_ids": tokens, "use_cache_branch": np.array([use_cache])}
-        scores, *present = self.decoder.run(None, feeds)
-        names = [each.name.replace(PRESENT, PAST) for each in self.decoder.get_outputs()[1:]]
+        scores, *present = self.decoder.run(["logits", *self._present], feeds)
+        names = [each.replace(PRESENT, PAST) for each in self._present]
         return scores, dict(zip(names, present, strict=True))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nmt.config.schema import Config
 
 
-INT8_TARGETS = ("ctranslate2", "argos", "onnx")
+INT8_TARGETS = ("ctranslate2", "argos", "onnx", "web")
 """Formats that can store weights as int8."""
 
 
@@ -23,7 +23,7 @@ class ExportConfig:
     target: str = "ctranslate2"
     """Format."""
     quantization: str = "float32"
-    """Number format of the weights: float32, or int8 (ctranslate2, argos and onnx only)."""
+    """Number format of the weights: float32, or int8 (ctranslate2, argos, onnx and web only)."""
     folder: str = ""
     """Destination; empty is `<paths.outputs>/<name>/export/<target>-<quantization>`."""
     sample: int = 0
@@ -31,6 +31,9 @@ class ExportConfig:
     because their BLEU decides whether `translate` uses the export."""
     licence: str = ""
     """Licence of the weights, such as cc-by-4.0, which the model card states."""
+
+    onnxruntime_web: str = ""
+    """Folder of the npm package onnxruntime-web, for export.target=web; empty is `node_modules/onnxruntime-web`."""
 
     def __post_init__(self) -> None:
         """Check the values."""

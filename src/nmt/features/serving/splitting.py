@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from nmt.decoding.request import Request
 from nmt.features.serving import markup
 from nmt.features.serving.errors import RequestError
-from nmt.features.serving.sentences import Span, sentences
+from nmt.page.sentences import Span, sentences
 from nmt.terms.glossary import Glossary
 
 Terms = Sequence[tuple[str, str]]

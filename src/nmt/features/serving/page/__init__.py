@@ -1,17 +1,6 @@
-"""The page on which people try models: static files without a build step.
+"""The page of the server. A request only chooses among the paths of `load_page`; it never names a file to open."""
 
-A request only chooses among the paths of `load_page`; it never names a file to open.
-"""
-
-from dataclasses import dataclass
-from importlib.resources import files
-
-MEDIA_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
+from nmt.page import INDEX, StaticFile, read_page
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -23,18 +12,7 @@ HEADERS = {
 """Sent with every file of the page: it loads nothing from other hosts, runs no inline script, and is not framed."""
 
 
-@dataclass(frozen=True, slots=True)
-class StaticFile:
-    """A file of the page."""
-
-    content: bytes
-    media_type: str
-
-
 def load_page() -> dict[str, StaticFile]:
     """Read the files of the page; the keys are the paths that serve them."""
-    found = {
-        f"/{file.name}": StaticFile(file.read_bytes(), MEDIA_TYPES[f".{file.name.rpartition('.')[2]}"])
-        for file in files(__name__).joinpath("static").iterdir()
-    }
-    return {"/": found.pop("/index.html"), **found}
+    found = read_page(__name__, without_script="The API does not: send POST /v1/translate.")
+    return {"/": found.pop(INDEX), **{f"/{name}": file for name, file in found.items()}}

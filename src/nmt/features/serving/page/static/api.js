@@ -1,44 +1,37 @@
 // Requests to the server. Addresses are relative, so that a proxy may serve the page under any path.
 
+import { Problem } from "./problem.js";
+
 const KEY = "nmt-api-key";
-export const ALTERNATIVES = 3;
+const NEEDS_KEY = [401, 403];
+const ALTERNATIVES = 3;
 
-/** An answer that is not a result: its one line for the user, its status, and when to try again. */
-export class ServerError extends Error {
-  constructor(message, status, retryAfter = 0) {
-    super(message);
-    this.status = status;
-    this.retryAfter = retryAfter;
-  }
-
-  get needsKey() {
-    return this.status === 401 || this.status === 403;
-  }
-}
-
-export const setKey = (key) => sessionStorage.setItem(KEY, key);
+const takeKey = (key) => sessionStorage.setItem(KEY, key);
 
 const send = async (path, options) => {
   try {
     return await fetch(path, options);
   } catch (error) {
-    throw error.name === "AbortError" ? error : new ServerError("The server cannot be reached.", 0);
+    throw error.name === "AbortError" ? error : new Problem("The server cannot be reached.");
   }
 };
 
 const request = async (path, options) => {
   const response = await send(path, options);
   const text = await response.text();
-  if (!response.ok) throw errorOf(response, text);
+  if (!response.ok) throw problemOf(response, text);
   return JSON.parse(text);
 };
 
-const errorOf = (response, text) => {
+const problemOf = (response, text) => {
   let message = `The server answered with status ${response.status}.`;
   try {
     message = JSON.parse(text).error ?? message;
   } catch { /* a proxy in between answers with a page of its own */ }
-  return new ServerError(message, response.status, Number(response.headers.get("Retry-After")) || 0);
+  return new Problem(message, {
+    retryAfter: Number(response.headers.get("Retry-After")) || 0,
+    takeKey: NEEDS_KEY.includes(response.status) ? takeKey : null,
+  });
 };
 
 const post = (path, body, signal) => {

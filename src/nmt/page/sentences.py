@@ -68,10 +68,10 @@ def _is_abbreviation(word: str) -> bool:
     """Return whether a word before a period is an abbreviation, an initial or a number in an order, such as 3."""
     if word.isdigit():
         return len(word) <= 2
-    return (word.isalpha() and len(word) == 1) or word.lower() in ABBREVIATIONS or bool(_INITIALS.fullmatch(word))
+    return (word.isalpha() and len(word) == 1) or word.lower() in ABBREVIATIONS or bool(INITIALS.fullmatch(word))
 
 
-_INITIALS = re.compile(r"(?:\w{1,2}\.)+\w{1,2}")
+INITIALS = re.compile(r"(?:\w{1,2}\.)+\w{1,2}")
 """Such as z.B, U.S and a.m."""
 
 

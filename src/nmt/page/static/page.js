@@ -1,11 +1,11 @@
-// The page: what the user does, what is asked of the server, and what is shown.
+// The page: what the user does, what is asked of the models, and what is shown.
 
 import { readAddress, writeAddress } from "./address.js";
 import * as api from "./api.js";
 import { element, find, moveFocus } from "./dom.js";
 import { followWords, stopLooking } from "./looking.js";
 import { openMenu } from "./menu.js";
-import { hideProblem, showProblem } from "./problem.js";
+import { hideProblem, Problem, showProblem } from "./problem.js";
 import { choose, forgetOthers, restore, rowsOf, shownIn, wholeText, wordsIn } from "./rows.js";
 import { drawRows, list, placeOf, redrawRow, wordsOf } from "./sentences.js";
 import { startTheme } from "./theme.js";
@@ -29,7 +29,7 @@ const run = async (task, ...values) => {
     await task(signal, ...values);
   } catch (error) {
     if (signal.aborted) return;
-    if (!(error instanceof api.ServerError)) throw error;
+    if (!(error instanceof Problem)) throw error;
     showProblem(error, () => run(task, ...values));
   }
 };
