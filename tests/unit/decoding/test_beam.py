@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import beam_search, ensemble_scorers, length_penalty, top
+from nmt.decoding.beam import beam_search, ensemble_scorers, length_penalty, most_probable, remaining, top
 from nmt.text.special import BOS, EOS, PAD
-from tests.unit.decoding.toys import WORDS, Prefix, Toy, ToyScorer, exhaustive, found
+from tests.unit.decoding.toys import VOCABULARY, WORDS, Prefix, Toy, ToyScorer, exhaustive, found
 
 
 def plain_search(toy: Toy, max_length: int, beam: int, alpha: float, nbest: int) -> list[tuple[Prefix, float]]:
@@ -80,6 +80,44 @@ def test_stopping_early_saves_calls_and_gives_the_same_result(alpha: float, nbes
         late, limits, beam=6, alpha=alpha, nbest=nbest, stop_early=False
     )
     assert sum(early.calls) < sum(late.calls) if nbest == 1 else sum(early.calls) <= sum(late.calls)
+
+
+def test_a_search_ends_when_open_hypotheses_can_only_equal_the_finished_one() -> None:
+    calls = []
+
+    def ends_or_goes_on(tokens: Tensor, parents: Tensor) -> Tensor:
+        calls.append(len(tokens))
+        scores = torch.full((len(tokens), VOCABULARY), -math.inf)
+        scores[:, [EOS, WORDS[-1]]] = 0.0
+        return scores
+
+    ((result,),) = beam_search(ends_or_goes_on, torch.tensor([9]), beam=2, alpha=0.0)
+    assert result.tokens == []
+    assert calls == [1]
+
+
+@pytest.mark.parametrize(("rows", "beam"), [(1, 4), (3, 3)])
+def test_the_most_probable_continuations_are_twice_the_beam_best_first(rows: int, beam: int) -> None:
+    log_probabilities, open_ = torch.randn(2 * rows, 30).log_softmax(1), torch.randn(2, rows)
+    totals, tokens, parents = most_probable(log_probabilities, open_, torch.arange(2 * rows), beam)
+    for sentence in range(2):
+        everything = [
+            (
+                float(open_[sentence, row] + log_probabilities[sentence * rows + row, token]),
+                token,
+                sentence * rows + row,
+            )
+            for row in range(rows)
+            for token in log_probabilities[sentence * rows + row].topk(beam + 1).indices.tolist()
+        ]
+        expected = sorted(everything, reverse=True)[: 2 * beam]
+        found_ = zip(*(each[sentence].tolist() for each in (totals, tokens, parents)), strict=True)
+        assert list(found_) == [(pytest.approx(total), token, row) for total, token, row in expected]
+
+
+def test_few_of_the_remaining_sentences_are_moved() -> None:
+    done = torch.tensor([False, True, False, True, False, False, True, False])
+    assert remaining(done).tolist() == [0, 5, 2, 7, 4]
 
 
 def test_the_result_of_a_sentence_does_not_depend_on_its_batch() -> None:
