@@ -1,0 +1,24 @@
+"""The settings of models for Marian."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from nmt.config.schema import Config
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarianTraining:
+    """How a translation begins."""
+
+    zero_start: bool = False
+    """Keep the word vector with which translations begin at zero, as Marian's decoder begins with a zero vector."""
+
+
+def check(config: "Config") -> None:
+    """Make sure that the coordinates are pairs and at least two, as Marian's frequencies need."""
+    model = config.model
+    if model.positions == "marian" and (model.d_model % 2 or model.d_model < 4):
+        raise ConfigError(f"model.d_model={model.d_model} must be even and at least 4 for model.positions=marian")
