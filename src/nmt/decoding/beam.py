@@ -213,7 +213,7 @@ class Search:
     def _done(self, stop_early: bool) -> Tensor:
         """Return which sentences (S,) need no further search."""
         best = self.open.amax(1)
-        done = best == NEVER  # also at a sentence's limit, where every token but EOS has this log-probability
+        done = (best == NEVER) | (self.limits <= self.length)
         if self.any_finished:
             done |= self.finished[self.sentences] >= self.beam
             if stop_early:
