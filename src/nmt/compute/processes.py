@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -80,7 +81,8 @@ def _call(sender: Connection, function: Callable[..., Any], args: tuple[Any, ...
         outcome = function(*args, **kwargs)
     except Exception as error:  # any error: it is raised again in the parent
         outcome = error
-    sender.send(outcome)
+    with suppress(BrokenPipeError):  # the parent has ended, and this process is about to follow it
+        sender.send(outcome)
 
 
 class HelperProcesses:

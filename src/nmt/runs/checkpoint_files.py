@@ -258,6 +258,10 @@ def _damaged(file: Path, why: str) -> DamagedError:
     return DamagedError(f"{file} is damaged ({why}): delete {file.parent} or restore it, and use another checkpoint")
 
 
+_SIGNS_OF_DISK_ERRORS = ("PytorchStreamWriter", "unexpected pos", "iostream error")
+"""Parts of the messages of torch's RuntimeErrors when a write or the end of a file fails."""
+
+
 @contextmanager
 def _torch_errors_as_disk_errors() -> Iterator[None]:
     """Convert the errors that torch and safetensors raise on a full disk."""
@@ -266,7 +270,7 @@ def _torch_errors_as_disk_errors() -> Iterator[None]:
     except SafetensorError as error:
         raise OSError(errno.EIO, str(error)) from error
     except RuntimeError as error:
-        if "PytorchStreamWriter" not in str(error) and "unexpected pos" not in str(error):
+        if not any(sign in str(error) for sign in _SIGNS_OF_DISK_ERRORS):
             raise
         raise OSError(errno.EIO, str(error).splitlines()[0]) from error
 

@@ -411,6 +411,27 @@ def test_a_write_error_at_any_call_keeps_the_earlier_checkpoints(
     assert load(resolve(run, "last"), trainer=True).step == 1
 
 
+@pytest.mark.parametrize("message", ["basic_ios::clear: iostream error", "[enforce fail] PytorchStreamWriter failed"])
+def test_a_failure_of_torchs_writer_is_reported_as_one_of_the_disk(
+    run: Path, save: Save, monkeypatch: pytest.MonkeyPatch, message: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError(message)
+
+    monkeypatch.setattr("torch.save", fail)
+    with pytest.raises(UserError, match=rf"cannot write .*step-00000001: {re.escape(message)}"):
+        save(1)
+
+
+def test_other_errors_of_torchs_writer_are_not_hidden(run: Path, save: Save, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("another error")
+
+    monkeypatch.setattr("torch.save", fail)
+    with pytest.raises(RuntimeError, match="another error"):
+        save(1)
+
+
 def test_an_unwritable_folder_is_reported_in_one_line(run: Path, save: Save, tmp_path: Path) -> None:
     run.parent.mkdir()
     run.write_text("a file where a folder should be")
