@@ -1,4 +1,4 @@
-"""A web page that translates by itself: the model, onnxruntime-web, and our own beam search in JavaScript.
+"""A web page that translates without a server: the model, onnxruntime-web, and our own beam search in JavaScript.
 
 The folder `static` has the scripts behind the page (`nmt.page`): `api.js` asks a worker, which loads the files
 (`files.js`), and translates (`translator.js`) with the model (`model.js`), the tokenizer (`tokenizer.js`) and the
