@@ -12,9 +12,8 @@ from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
 from nmt.features.exports import ctranslate2
-from nmt.features.exports.verify import MAX_DIFFERENCE
 from nmt.text.special import EOS
-from tests.unit.small_models import LINES, log_probabilities, make_model, make_tokenizer, teach
+from tests.unit.small_models import LINES, log_probabilities, make_model, make_tokenizer
 
 pytest.importorskip("ctranslate2", reason="needs the extra ctranslate2")
 CPU = torch.device("cpu")
@@ -96,7 +95,7 @@ def test_int8_has_a_quarter_of_the_size_and_similar_scores(tmp_path: Path) -> No
     from nmt.features.exports.ctranslate2_engine import CTranslate2Engine
 
     tokenizer = make_tokenizer()
-    ours = teach(make_model(tokenizer, d_model=128, d_ff=512), tokenizer)
+    ours = make_model(tokenizer, d_model=128, d_ff=512)
     before = {name: weight.clone() for name, weight in ours.state_dict().items()}
     sizes = {}
     for numbers in ("float32", "int8"):
@@ -108,8 +107,7 @@ def test_int8_has_a_quarter_of_the_size_and_similar_scores(tmp_path: Path) -> No
     torch.testing.assert_close(dict(ours.state_dict()), before, rtol=0, atol=0)
     config = DecodingConfig()
     exact, rounded = (CTranslate2Engine(tmp_path / numbers, config, CPU, 1).score(LINES, LINES) for numbers in sizes)
-    gaps = [abs(one.log_probability - two.log_probability) for one, two in zip(exact, rounded, strict=True)]
-    assert sum(gaps) / sum(each.tokens for each in exact) < MAX_DIFFERENCE["int8"]
+    assert [each.log_probability for each in rounded] == pytest.approx([e.log_probability for e in exact], rel=0.05)
     assert rounded != exact
 
 

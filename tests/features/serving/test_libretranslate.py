@@ -18,6 +18,12 @@ from tests.unit.small_models import LINES
 GOOD = {"q": LINES[0], "source": "en", "target": "de"}
 
 
+def test_a_form_is_translated(client: Client) -> None:
+    response = client.post("/translate", data={**GOOD, "format": "text"})
+    assert response.status_code == 200
+    assert "translatedText" in response.json()
+
+
 def test_the_language_of_a_form_is_detected(client: Client) -> None:
     response = client.post("/detect", data={"q": "Hello"})
     assert response.status_code == 200
