@@ -29,9 +29,10 @@ class ExportConfig:
     sample: int = 0
     """Number of sentences whose translations must agree before the export is complete; 0 is 100, or 1,000 for int8,
     because their BLEU decides whether `translate` uses the export."""
+    on_first_use: bool = True
+    """Whether the first `translate` on a CPU makes an int8 export, if CTranslate2 is installed and there is none."""
     licence: str = ""
     """Licence of the weights, such as cc-by-4.0, which the model card states."""
-
     onnxruntime_web: str = ""
     """Folder of the npm package onnxruntime-web, for export.target=web; empty is `node_modules/onnxruntime-web`."""
 
