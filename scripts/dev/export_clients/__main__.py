@@ -4,9 +4,10 @@
     NODE_MODULES=node_modules .venv/bin/python scripts/dev/export_clients --run outputs/multi30k --source test.en
         --reference test.de
 
-Each export in the folder `export` of the run is a row per client: the program itself if it is installed, or the library
-that it uses. Every line is translated alone, on one core. NODE_MODULES names the `node_modules` with onnxruntime-web,
-@huggingface/transformers and @browsermt/bergamot-translator, and ARGOS_PYTHON a Python with argostranslate.
+Each export in the folder `export` of the run is a row per client. The columns say which share of its translations is
+that of nmt with the same search, and that of the client above it. Every line is translated alone, on one core.
+NODE_MODULES names the folder with the npm packages onnxruntime-web, @huggingface/transformers and
+@browsermt/bergamot-translator, and ARGOS_PYTHON a Python with argostranslate.
 """
 
 import argparse
@@ -119,32 +120,34 @@ def rows(arguments: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     usual = settings.decoding
     decoding = DecodingConfig(beam=usual.beam, alpha=usual.alpha, extra_length=usual.extra_length)
     engine = TorchEngine([model], tokenizer, decoding, CPU)
-    answers: dict[DecodingConfig, Answer] = {}
-
-    def native(searching: TorchEngine) -> Answer:
-        if searching.config not in answers:
-            answers[searching.config] = translate(searching, lines)
-        return answers[searching.config]
-
-    def row(name: str, client: str, found: Answer, own: Answer) -> tuple[str, ...]:
-        same = sum(one == other for one, other in zip(found.texts, own.texts, strict=True)) / len(lines)
-        bleu = BLEU().corpus_score(found.texts, [references]).score
-        return name, client, f"{same:.1%}", f"{bleu:.2f}", f"{len(lines) / found.seconds:.1f}"
-
-    yield row("none", f"nmt, beam {decoding.beam}", native(engine), native(engine))
-    shown = {decoding}
+    own: dict[DecodingConfig, Answer] = {}
     for folder in sorted(path.parent for path in (arguments.run / "export").glob(f"*/{EXPORT_RECORD}")):
         record = read_export_record(folder)
+        if arguments.only and record.target not in arguments.only:
+            continue
         exporter = EXPORTERS[record.target]
         trained = TrainedModel(checkpoint, settings, tokenizer, decoding, record.quantization)
         export = Export(folder, record, exporter, exporter.native_engine(engine, trained), lines)
-        own = native(export.native)
-        if export.native.config not in shown:
-            shown.add(export.native.config)
-            yield row("none", f"nmt, beam {export.native.config.beam}", own, own)
+        search = export.native.config
+        if search not in own:
+            own[search] = translate(export.native, lines)
+            yield _row("none", f"nmt, beam {search.beam}", own[search], [], references)
+        compared = [own[search]]
         for name, client in CLIENTS.get(record.target, {}).items():
-            if not arguments.only or record.target in arguments.only:
-                yield row(folder.name, name, client(export), own)
+            answer = client(export)
+            yield _row(folder.name, name, answer, compared, references)
+            compared.append(answer)
+
+
+def _row(
+    export: str, client: str, answer: Answer, compared: Sequence[Answer], references: list[str]
+) -> tuple[str, ...]:
+    """Return a row, given the answers of the model and of the clients above it."""
+    shares = [sum(map(str.__eq__, answer.texts, other.texts)) / len(references) for other in compared]
+    same, above = (f"{share:.1%}" for share in shares), ""
+    bleu = BLEU().corpus_score(answer.texts, [references]).score
+    speed = len(references) / answer.seconds
+    return export, client, next(same, above), next(same, above), f"{bleu:.2f}", f"{speed:.1f}"
 
 
 def main() -> None:
@@ -157,7 +160,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=1000, help="number of lines to translate")
     parser.add_argument("--only", nargs="+", default=[], choices=list(CLIENTS), help="targets to measure; default all")
     torch.set_num_threads(1)
-    print("| export | client | identical | BLEU | sentences/s |\n|---|---|---|---|---|", flush=True)
+    print("| export | client | as nmt | as above | BLEU | sentences/s |\n|---|---|---|---|---|---|", flush=True)
     for each in rows(parser.parse_args()):
         print(f"| {' | '.join(each)} |", flush=True)
 

@@ -71,13 +71,16 @@ def test_a_run_that_is_exported_and_imported_translates_the_same(
     write_tiny_run(tmp_path / "outputs" / "own", model)
     text = tmp_path / "text.en"
     text.write_text("\n".join(LINES) + "\n", encoding="utf-8")
-    paths = [f"paths.outputs={tmp_path / 'outputs'}", f"paths.data={tmp_path / 'data'}"]
-    assert main(["export", "name=own", "export.target=marian", f"input={text}", *paths]) == 0
+    words = [
+        f"paths.outputs={tmp_path / 'outputs'}", f"paths.data={tmp_path / 'data'}", f"input={text}",
+        "decoding.extra_length=4", "runtime.device=cpu", "runtime.precision=fp32", "runtime.threads=1",
+    ]  # fmt: skip
+    assert main(["export", "name=own", "export.target=marian", *words]) == 0
     assert imported(tmp_path / "outputs" / "own" / "export" / "marian-float32", tmp_path) == 0
     capsys.readouterr()
     found = []
     for name in ("own", "again"):
-        assert main(["translate", f"name={name}", f"input={text}", *paths]) == 0
+        assert main(["translate", f"name={name}", *words]) == 0
         found.append(capsys.readouterr().out)
     assert found[0] == found[1]
     assert len(found[0].splitlines()) == len(LINES)
