@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
@@ -26,8 +26,7 @@ SHAPES = [
     {"activation": "swish"},
     {"activation": "swiglu"},
     {"output_bias": True},
-    {"positions": "learned", "max_positions": 64},
-    {"positions": "rotary"},
+    *({"positions": each, "max_positions": 64} for each in ctranslate2.expressible(ModelConfig())["positions"] or ()),
     {"d_k": 16, "d_v": 16},
     {"kv_heads": 2},
     {"encoder_layers": 3, "decoder_layers": 1},

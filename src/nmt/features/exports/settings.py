@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nmt.config.schema import Config
 
 
-INT8_TARGETS = ("ctranslate2", "argos", "onnx", "web")
+INT8_TARGETS = ("ctranslate2", "argos", "marian", "onnx", "web")
 """Formats that can store weights as int8."""
 
 
@@ -23,7 +23,7 @@ class ExportConfig:
     target: str = "ctranslate2"
     """Format."""
     quantization: str = "float32"
-    """Number format of the weights: float32, or int8 (ctranslate2, argos, onnx and web only)."""
+    """Number format of the weights: float32, or int8 (ctranslate2, argos, marian, onnx and web only)."""
     folder: str = ""
     """Destination; empty is `<paths.outputs>/<name>/export/<target>-<quantization>`."""
     sample: int = 0

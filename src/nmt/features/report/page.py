@@ -26,6 +26,7 @@ from nmt.features.report import about, attention, charts, corpus, curves, transl
 from nmt.features.report.attention import EncodedAttention
 from nmt.features.report.run import Evaluated, Run
 from nmt.model.interface import TranslationModel
+from nmt.page import colours
 from nmt.runs.section import Absent, ShownRun, added_sections
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
@@ -261,6 +262,7 @@ def render(template: str, sections: Mapping[str, object], data: PageData) -> str
         "place": place,
         "json": lambda: _script_json(data, specs),
         "file": lambda name: Markup(environment.loader.get_source(environment, name)[0]),  # type: ignore[union-attr]
+        "colours": Markup(colours()),
         "library": lambda: Markup(_library()),
     }
     return environment.get_template(template).render(**sections)
