@@ -24,10 +24,10 @@ from nmt.compute.time_limit import OutOfTimeError, time_limit
 from nmt.config.schema import Config, RuntimeConfig
 from nmt.data.synthetic import synthetic_pairs
 from nmt.errors import UserError
-from nmt.features.tuning.bench import TrainingBench
-from nmt.features.tuning.choices import open_choices
-from nmt.features.tuning.search import Row, Search
-from nmt.features.tuning.table import as_lines
+from nmt.measuring.bench import TrainingBench
+from nmt.measuring.choices import open_choices
+from nmt.measuring.search import Row, Search
+from nmt.measuring.table import as_lines
 from nmt.storage.files import write_json
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`

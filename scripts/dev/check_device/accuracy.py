@@ -12,7 +12,7 @@ from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.keys import with_values
 from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, TrainingConfig
 from nmt.data.synthetic import synthetic_pairs
-from nmt.features.tuning.search import Settings
+from nmt.measuring.search import Settings
 from nmt.model.attention import FlashAttend, PaddedAttend, ShortAttend
 from nmt.model.operation_errors import TOLERANCES as OPERATION_TOLERANCES
 from nmt.model.operation_errors import (

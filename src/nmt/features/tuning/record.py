@@ -16,8 +16,8 @@ from nmt.compute.machine import choose_device
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
-from nmt.features.tuning.choices import TUNABLE
-from nmt.features.tuning.search import Outcome, Value
+from nmt.measuring.choices import TUNABLE
+from nmt.measuring.search import Outcome, Value
 from nmt.storage.files import write_text
 
 MAX_BYTES, MAX_DEPTH = 256 * 1024, 4

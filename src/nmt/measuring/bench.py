@@ -17,8 +17,8 @@ from nmt.data.batches import full_micro_batch_tokens
 from nmt.data.loader import DataPosition, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import Pairs
-from nmt.features.tuning.choices import TUNABLE, Situation
-from nmt.features.tuning.search import Check, Settings, Value
+from nmt.measuring.choices import TUNABLE, Situation
+from nmt.measuring.search import Check, Settings, Value
 from nmt.model.attention_plan import PLAN_PADDED
 from nmt.training.concurrency import concurrency_of
 from nmt.training.new_trainer import new_trainer

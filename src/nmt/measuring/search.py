@@ -1,6 +1,6 @@
 """Choose the fastest settings greedily: one choice after the other, each candidate compared with the best so far.
 
-The candidate and the best so far train in turn, A B A B, on the same batches. So the noise of a shared machine affects
+The candidate and the best so far train in turn, A B A B, on the same batches. So the load of a shared machine affects
 both alike, and the ratio of the times of each pair of steps is steadier than the times themselves.
 """
 
@@ -22,7 +22,7 @@ DEFAULT = "default"
 MAX_NOTE = 120
 """Most characters of a note."""
 MIN_GAIN = 1.02
-"""The least ratio of speeds at which a candidate replaces the best so far: smaller ones are noise."""
+"""The least ratio of speeds at which a candidate replaces the best so far: smaller ones may be chance."""
 MIN_ROUNDS, MAX_ROUNDS = 3, 20
 """Pairs of steps that a comparison needs, and that it makes if there is time."""
 HOPELESS = 4
@@ -86,7 +86,7 @@ class Row:
 
 
 class Outcome(NamedTuple):
-    """The result of tuning."""
+    """The result of a search."""
 
     settings: dict[str, Value]
     """The chosen settings that differ from the defaults."""
@@ -187,7 +187,7 @@ class Search:
         while len(rounds) < MAX_ROUNDS and (len(rounds) < MIN_ROUNDS or self.clock() < end):
             number = len(rounds)
             rounds.append(_Round(best.step(number), contender.step(number), contender.tokens(number)))
-            if number and all(each.candidate > HOPELESS * each.best for each in rounds):  # once may be noise
+            if number and all(each.candidate > HOPELESS * each.best for each in rounds):  # once may be chance
                 return GIVEN_UP
         return ""
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from nmt.compute.time_limit import OutOfTimeError
-from nmt.features.tuning import search
-from nmt.features.tuning.search import MAX_ROUNDS, Check, Outcome, Row, Search, Settings, Value
+from nmt.measuring import search
+from nmt.measuring.search import MAX_ROUNDS, Check, Outcome, Row, Search, Settings, Value
 
 TOKENS = 1000
 
