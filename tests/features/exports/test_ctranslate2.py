@@ -106,7 +106,9 @@ def test_int8_has_a_quarter_of_the_size_and_similar_scores(tmp_path: Path) -> No
     torch.testing.assert_close(dict(ours.state_dict()), before, rtol=0, atol=0)
     config = DecodingConfig()
     exact, rounded = (CTranslate2Engine(tmp_path / numbers, config, CPU, 1).score(LINES, LINES) for numbers in sizes)
-    assert [each.log_probability for each in rounded] == pytest.approx([e.log_probability for e in exact], rel=0.05)
+    gaps = [abs(one.log_probability - other.log_probability) for one, other in zip(exact, rounded, strict=True)]
+    assert sum(gaps) < 0.02 * sum(-each.log_probability for each in exact)
+    assert max(gap / each.tokens for gap, each in zip(gaps, exact, strict=True)) < 0.4  # processors differ in rounding
     assert rounded != exact
 
 
