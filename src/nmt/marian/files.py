@@ -78,7 +78,9 @@ def read_binary(file: Path) -> dict[str, Any]:
 def _items(data: bytes) -> Iterator[Item]:
     _, count = struct.unpack_from("<2Q", data)
     headers = [struct.unpack_from("<4Q", data, 16 + 32 * index) for index in range(count)]
-    place, names, shapes = 16 + 32 * count, [], []
+    place = 16 + 32 * count
+    names: list[str] = []
+    shapes: list[tuple[int, ...]] = []
     for length, *_ in headers:
         names.append(data[place : place + length - 1].decode())
         place += length
