@@ -159,9 +159,10 @@ def main() -> None:
     parser.add_argument("--reference", type=Path, required=True, help="file of its translations")
     parser.add_argument("--sentences", type=int, default=1000, help="number of lines to translate")
     parser.add_argument("--only", nargs="+", default=[], choices=list(CLIENTS), help="targets to measure; default all")
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
     print("| export | client | as nmt | as above | BLEU | sentences/s |\n|---|---|---|---|---|---|", flush=True)
-    for each in rows(parser.parse_args()):
+    for each in rows(arguments):
         print(f"| {' | '.join(each)} |", flush=True)
 
 

@@ -98,7 +98,8 @@ def _item(name: str, array: Any, *, int8: bool) -> Item:
     """Return an array as an item, padded as Marian pads it; the scale of int8 numbers follows them."""
     if not (int8 and _is_matrix(name)):
         return Item(name, FLOAT32, array.shape, _padded(array.astype("<f4").tobytes()))
-    scale = np.float32(LARGEST / max(float(np.abs(array).max()), np.finfo(np.float32).tiny))
+    largest = max(float(np.abs(array).max()), float(np.finfo(np.float32).tiny))
+    scale = np.float32(LARGEST / largest)
     rounded = np.clip(np.rint(array * scale), -LARGEST, LARGEST).astype(np.int8)
     stored = rounded if _is_embedding(name) else rounded.T
     return Item(name, INTGEMM8, array.shape, _padded(stored.tobytes() + scale.astype("<f4").tobytes()))
