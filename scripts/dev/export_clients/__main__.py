@@ -120,7 +120,7 @@ def rows(arguments: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     usual = settings.decoding
     decoding = DecodingConfig(beam=usual.beam, alpha=usual.alpha, extra_length=usual.extra_length)
     engine = TorchEngine([model], tokenizer, decoding, CPU)
-    own: dict[DecodingConfig, Answer] = {}
+    own: dict[int, Answer] = {}
     for folder in sorted(path.parent for path in (arguments.run / "export").glob(f"*/{EXPORT_RECORD}")):
         record = read_export_record(folder)
         if arguments.only and record.target not in arguments.only:
@@ -128,11 +128,11 @@ def rows(arguments: argparse.Namespace) -> Iterator[tuple[str, ...]]:
         exporter = EXPORTERS[record.target]
         trained = TrainedModel(checkpoint, settings, tokenizer, decoding, record.quantization)
         export = Export(folder, record, exporter, exporter.native_engine(engine, trained), lines)
-        search = export.native.config
-        if search not in own:
-            own[search] = translate(export.native, lines)
-            yield _row("none", f"nmt, beam {search.beam}", own[search], [], references)
-        compared = [own[search]]
+        beam = export.native.config.beam
+        if beam not in own:
+            own[beam] = translate(export.native, lines)
+            yield _row("none", f"nmt, beam {beam}", own[beam], [], references)
+        compared = [own[beam]]
         for name, client in CLIENTS.get(record.target, {}).items():
             answer = client(export)
             yield _row(folder.name, name, answer, compared, references)
@@ -159,9 +159,10 @@ def main() -> None:
     parser.add_argument("--reference", type=Path, required=True, help="file of its translations")
     parser.add_argument("--sentences", type=int, default=1000, help="number of lines to translate")
     parser.add_argument("--only", nargs="+", default=[], choices=list(CLIENTS), help="targets to measure; default all")
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
     print("| export | client | as nmt | as above | BLEU | sentences/s |\n|---|---|---|---|---|---|", flush=True)
-    for each in rows(parser.parse_args()):
+    for each in rows(arguments):
         print(f"| {' | '.join(each)} |", flush=True)
 
 

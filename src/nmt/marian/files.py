@@ -78,7 +78,9 @@ def read_binary(file: Path) -> dict[str, Any]:
 def _items(data: bytes) -> Iterator[Item]:
     _, count = struct.unpack_from("<2Q", data)
     headers = [struct.unpack_from("<4Q", data, 16 + 32 * index) for index in range(count)]
-    place, names, shapes = 16 + 32 * count, [], []
+    place = 16 + 32 * count
+    names: list[str] = []
+    shapes: list[tuple[int, ...]] = []
     for length, *_ in headers:
         names.append(data[place : place + length - 1].decode())
         place += length
@@ -96,7 +98,8 @@ def _item(name: str, array: Any, *, int8: bool) -> Item:
     """Return an array as an item, padded as Marian pads it; the scale of int8 numbers follows them."""
     if not (int8 and _is_matrix(name)):
         return Item(name, FLOAT32, array.shape, _padded(array.astype("<f4").tobytes()))
-    scale = np.float32(LARGEST / max(float(np.abs(array).max()), np.finfo(np.float32).tiny))
+    largest = max(float(np.abs(array).max()), float(np.finfo(np.float32).tiny))
+    scale = np.float32(LARGEST / largest)
     rounded = np.clip(np.rint(array * scale), -LARGEST, LARGEST).astype(np.int8)
     stored = rounded if _is_embedding(name) else rounded.T
     return Item(name, INTGEMM8, array.shape, _padded(stored.tobytes() + scale.astype("<f4").tobytes()))

@@ -17,7 +17,7 @@ from tests.unit.small_models import LINES, log_probabilities, make_model, make_t
 
 pytest.importorskip("ctranslate2", reason="needs the extra ctranslate2")
 CPU = torch.device("cpu")
-SHAPES = [
+SHAPES: list[dict[str, object]] = [
     {},
     {"tie_embeddings": False},
     {"norm_placement": "pre"},

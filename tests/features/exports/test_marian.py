@@ -3,6 +3,7 @@
 import struct
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ CPU = torch.device("cpu")
 GREEDY = DecodingConfig(beam=1, alpha=0.0, extra_length=12)
 MARIANS = "marian" if "marian" in CHOICES["model.positions"] else ""
 needs_positions = pytest.mark.skipif(not MARIANS, reason="needs the feature with Marian's positions")
-SHAPES = [
+SHAPES: list[dict[str, object]] = [
     {},
     {"activation": "swish"},
     {"output_bias": True, "decoder_layers": 1},
@@ -52,7 +53,7 @@ def without_start(gradient: torch.Tensor) -> torch.Tensor:
     return gradient.index_fill(0, torch.tensor([BOS]), 0)
 
 
-def arrays_of(model: TranslationModel) -> dict[str, np.ndarray]:
+def arrays_of(model: TranslationModel) -> dict[str, Any]:
     return to_marian(model.config, model.state_dict())
 
 

@@ -128,7 +128,7 @@ def expressible(config: ModelConfig) -> Expressible:
         "norm": ("layer", "rms"),
         "norm_placement": ("post", "pre"),
         "activation": ("relu", "gelu", "swish", "swiglu"),
-        "positions": tuple(filter(_is_table_or_rotates, CHOICES["model.positions"])),
+        "positions": tuple(each for each in CHOICES["model.positions"] if _is_table_or_rotates(each)),
     }
 
 

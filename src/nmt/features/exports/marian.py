@@ -187,7 +187,7 @@ def _expressible(config: ModelConfig) -> Expressible:
         "norm": ("layer",),
         "norm_placement": ("post",),  # Marian's pre-norm leaves keys and values of self-attention as they are
         "activation": ("relu", "swish"),  # Marian's gelu is an approximation, x times the logistic function of 1.702 x
-        "positions": tuple(filter(_adds_marians_sinusoids, CHOICES["model.positions"])),
+        "positions": tuple(each for each in CHOICES["model.positions"] if _adds_marians_sinusoids(each)),
     }
 
 
