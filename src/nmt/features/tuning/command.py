@@ -50,7 +50,7 @@ def run(config: Config) -> None:
     if machine.device.type == "cpu":
         bench.fit_batch(seconds / STEPS_PER_CHOICE, limit=seconds)
     print(
-        f"measuring {', '.join(choices)} on {machine}, at most {seconds:g} s each, "
+        f"measuring {', '.join(choices)} on {machine}, at most {seconds:g} s of steps each, "
         f"with batches of {bench.batch_tokens:,} tokens of {text.origin}",
         flush=True,
     )
