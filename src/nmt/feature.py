@@ -126,6 +126,8 @@ class Feature:
     """By the word before the colon in data.valid and data.test, the `nmt.data.sources.source.Source` of the sets."""
     file_formats: tuple[FileFormat, ...] = ()
     """Further formats of files of parallel text."""
+    addresses: str = ""
+    """A `nmt.storage.addresses.Addresses`, by which names of files may be addresses such as s3://bucket/file."""
     columns: tuple[str, ...] = ()
     """Values beside the two sides of the training text, each a `nmt.data.columns.Column`."""
     filters: tuple[str, ...] = ()

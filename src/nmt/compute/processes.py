@@ -19,7 +19,6 @@ from nmt.errors import UserError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T")
 
 SPAWN = get_context("spawn")
 """Starts fresh processes. Forking a process that has threads, such as Arrow's, can deadlock."""
@@ -86,31 +85,28 @@ def _call(sender: Connection, function: Callable[..., Any], args: tuple[Any, ...
 
 
 class HelperProcesses:
-    """Processes that apply functions to items, in parallel, until they are closed."""
+    """Processes that apply a function to items, in parallel, until they are closed."""
 
-    def __init__(self, count: int, purpose: str, prepare: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Start `count` processes, which call `prepare` with the arguments first; errors say their `purpose`."""
+    def __init__(
+        self, count: int, purpose: str, make: Callable[P, Callable[[Any], Any]], *args: P.args, **kwargs: P.kwargs
+    ) -> None:
+        """Start `count` processes, which call `make` with the arguments to get the function.
+
+        Errors say the `purpose` of the processes.
+        """
         self._count, self._purpose = count, purpose
-        self._pool = ProcessPoolExecutor(count, SPAWN, initializer=_prepare, initargs=(prepare, args, kwargs))
-
-    def __enter__(self) -> "HelperProcesses":
-        """Return this object."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop the processes."""
-        self.close()
+        self._pool = ProcessPoolExecutor(count, SPAWN, initializer=_prepare, initargs=(make, args, kwargs))
 
     def close(self) -> None:
         """Stop the processes."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    def map(self, items: Iterable[Any]) -> Iterator[Any]:
         """Yield the function's result for each item, in order; only a few items are read ahead."""
-        waiting: deque[Future[R]] = deque()
+        waiting: deque[Future[Any]] = deque()
         try:
             for item in items:
-                waiting.append(self._pool.submit(function, item))
+                waiting.append(self._pool.submit(_apply, item))
                 if len(waiting) > 2 * self._count:
                     yield waiting.popleft().result()
             while waiting:
@@ -121,6 +117,14 @@ class HelperProcesses:
             ) from error
 
 
-def _prepare(prepare: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+_function: Callable[[Any], Any]
+
+
+def _prepare(make: Callable[..., Callable[[Any], Any]], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    global _function  # noqa: PLW0603 (a process pool offers no other place for what each worker makes once)
     follow_parent()
-    prepare(*args, **kwargs)
+    _function = make(*args, **kwargs)
+
+
+def _apply(item: Any) -> Any:
+    return _function(item)

@@ -40,6 +40,7 @@ CORE: Mapping[str, Mapping[str, Choice]] = {
         "hub": Choice("nmt.data.sources.hub:SOURCE", "Hugging Face"),
         "files": Choice("nmt.data.sources.files:SOURCE", "your own"),
     },
+    "data.engine": {"processes": Choice("nmt.data.engine:LocalProcesses", "those of this machine")},
     "engine": {"torch": Choice("nmt.decoding.engines:TORCH", "the model itself")},
 }
 """Those of the core alone."""

@@ -1,15 +1,15 @@
 """Encode text files as token ids in parallel processes, which import this module: it must not import torch."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import chain, compress, islice
 from pathlib import Path
 
 import numpy as np
 
-from nmt.compute.processes import HelperProcesses
 from nmt.data.columns import all_columns
+from nmt.data.engine import Engine
 from nmt.data.filters import PIECES
 from nmt.data.layout import CorpusLayout, column_name
 from nmt.data.records import Encoded, EncodedSide
@@ -120,7 +120,7 @@ def encode_split(
     *,
     max_pieces: int,
     columns: Sequence[str],
-    workers: int,
+    engine: Engine,
     advance: Callable[[int], None],
 ) -> Encoded:
     """Encode a split's text files into its store; return the record for the manifest.
@@ -131,7 +131,7 @@ def encode_split(
         languages: The source and the target language.
         max_pieces: Pairs with more word pieces on a side are dropped; 0 keeps all.
         columns: The names of the columns that are prepared beside the two sides.
-        workers: How many processes to use.
+        engine: Where the work is done.
         advance: Called with the number of pairs done since the last call.
     """
     encoder = Encoder(Tokenizer.load(folder), max_pieces, tuple(columns))
@@ -140,7 +140,7 @@ def encode_split(
     texts = CorpusLayout(folder).texts(split, languages)
     chunks = _chunks(*texts, *(folder / column_name(split, name) for name in columns))
     with writing(folder, split, languages, vocabulary, columns) as writer:
-        for chunk in _encode_all(chunks, encoder, folder, workers):
+        for chunk in _encode_all(chunks, encoder, engine):
             sides = chunk.source, chunk.source_lengths, chunk.target, chunk.target_lengths
             writer.append(*sides, *(array for column in chunk.columns for array in column))
             counts.add(chunk)
@@ -150,29 +150,22 @@ def encode_split(
     return counts.record()
 
 
-def _encode_all(chunks: Iterator[Chunk], encoder: Encoder, folder: Path, workers: int) -> Iterator[EncodedChunk]:
-    """Yield the chunks in order; encode in this process if there is one worker or one chunk."""
+def _encode_all(chunks: Iterator[Chunk], encoder: Encoder, engine: Engine) -> Iterator[EncodedChunk]:
+    """Yield the chunks in order; encode in this process if it is alone or if there is one chunk."""
     first = list(islice(chunks, 2))
     chunks = chain(first, chunks)
-    if workers == 1 or len(first) == 1:
+    if engine.is_alone or len(first) == 1:
         yield from map(encoder.encode, chunks)
         return
-    with HelperProcesses(
-        workers, "encodes text", _start_worker, folder, encoder.max_pieces, encoder.columns
-    ) as helpers:
-        yield from helpers.map(_encode_chunk, chunks)
+    models = encoder.tokenizer.models
+    workers = engine.workers("encodes text", _encoding, models, encoder.max_pieces, encoder.columns)
+    with closing(workers):
+        yield from workers.map(chunks)
 
 
-_worker: Encoder
-
-
-def _start_worker(folder: Path, max_pieces: int, columns: tuple[str, ...]) -> None:
-    global _worker  # noqa: PLW0603 (a process pool offers no other place for what each worker loads once)
-    _worker = Encoder(Tokenizer.load(folder), max_pieces, columns)
-
-
-def _encode_chunk(chunk: Chunk) -> EncodedChunk:
-    return _worker.encode(chunk)
+def _encoding(models: tuple[bytes, ...], max_pieces: int, columns: tuple[str, ...]) -> Callable[[Chunk], EncodedChunk]:
+    """Return the function that encodes chunks, given the content of the tokenizer's models."""
+    return Encoder(Tokenizer(*models), max_pieces, columns).encode
 
 
 def _chunks(*paths: Path) -> Iterator[Chunk]:

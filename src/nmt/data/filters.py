@@ -1,16 +1,18 @@
 """The filters of text: registered by name, applied in order, each counted."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import compress
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import DataConfig
-from nmt.data.parallel_filter import Keeps, MakeFilter, ParallelFilter
+from nmt.data.engine import Engine
+from nmt.data.parallel_filter import Keeps, ParallelFilter
 from nmt.data.sources.source import Pair
 from nmt.feature import features, imported
 from nmt.text.blocks import blocks
@@ -22,6 +24,10 @@ MAX_CHUNK_CHARACTERS = 1 << 26
 """The largest number of characters in a chunk."""
 
 
+Digest = Callable[[Sequence[Pair]], npt.NDArray[np.uint64]]
+"""Returns a row of numbers for each pair of a chunk."""
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """A registered filter."""
@@ -30,10 +36,13 @@ class Filter:
     """The name in the manifest and in the tables of counts."""
     setting: str
     """The setting under `data.` that turns the filter on; empty if it is always on, for every split."""
-    make: MakeFilter
-    """Return the filter's function, given the settings."""
+    make: Callable[[DataConfig], Callable[[Any], Sequence[bool]]]
+    """Return the filter's function (`Keeps`), given the settings."""
     slow: bool = False
     """Whether processes share the work of the filter, which must then judge each pair independently of the others."""
+    digest: Callable[[DataConfig], Digest] | None = None
+    """Return a function of each pair alone, given the settings. The filter's function then takes what this one returns,
+    in the order of the pairs, and may judge a pair by earlier ones. Processes share the digest of a slow filter."""
 
 
 def each_pair(keeps: Callable[[str, str], bool]) -> Keeps:
@@ -74,7 +83,7 @@ _BEFORE_ADDED = (
 """Filters that are applied before those of features."""
 _AFTER_ADDED = (
     Filter("score", "score_column", _with_min_score),
-    Filter("duplicates", "deduplicate", lambda _: FirstSeen().keeps),
+    Filter("duplicates", "deduplicate", lambda _: FirstSeen().keeps, digest=lambda _: hashes),
 )
 """Filters that are applied after those of features, because equal pairs may have different scores."""
 
@@ -119,19 +128,29 @@ def setting_of(name: str) -> str:
 class FilterChain:
     """The filters of one split, applied chunk by chunk; `close` it at the end."""
 
-    def __init__(self, filters: Sequence[Filter], config: DataConfig, workers: int = 1) -> None:
-        """Start with nothing dropped; slow filters use up to `workers` processes."""
+    def __init__(self, filters: Sequence[Filter], config: DataConfig, engine: Engine | None = None) -> None:
+        """Start with nothing dropped; an engine's workers share the work, or this process is alone."""
         self._stack = ExitStack()
-        self._filters: list[tuple[str, Keeps]] = []
-        for each in filters:
-            if each.slow:
-                parallel = ParallelFilter(each.make, config, workers)
-                self._stack.callback(parallel.close)
-                self._filters.append((each.name, parallel.keeps))
-            else:
-                self._filters.append((each.name, each.make(config)))
+        self._filters = [(each.name, self._judge(each, config, engine)) for each in filters]
         self.dropped = dict.fromkeys((each.name for each in filters), 0)
         """Pairs that each filter has dropped."""
+
+    def _judge(self, chosen: Filter, config: DataConfig, engine: Engine | None) -> Keeps:
+        """Return the function of a filter that this process applies; workers share the work of a slow one."""
+        pure = chosen.digest or chosen.make
+        if chosen.slow and engine:
+            parallel = self._stack.enter_context(closing(ParallelFilter(pure, config, engine)))
+            judge: Callable[[Sequence[Pair]], Any] = parallel.keeps
+        else:
+            judge = pure(config)
+        if chosen.digest is None:
+            return judge
+        keeps = chosen.make(config)
+        return lambda chunk: keeps(np.asarray(judge(chunk)))
+
+    def apply_all(self, chunks: Iterable[list[Pair]]) -> Iterator[list[Pair]]:
+        """Yield the pairs of each chunk that pass all filters."""
+        return map(self.apply, chunks)
 
     def apply(self, chunk: list[Pair]) -> list[Pair]:
         """Return the pairs of a chunk that pass all filters."""
@@ -142,7 +161,7 @@ class FilterChain:
         return chunk
 
     def close(self) -> None:
-        """Stop the processes of slow filters."""
+        """Stop the processes."""
         self._stack.close()
 
 
@@ -190,16 +209,15 @@ class FirstSeen:
         """Start with nothing seen."""
         self._runs: list[npt.NDArray[np.uint64]] = []
 
-    def keeps(self, chunk: Sequence[Pair]) -> list[bool]:
-        """Return for each pair whether it is seen for the first time."""
-        hashes = np.frombuffer(b"".join(map(_hash, chunk)), np.uint64)
+    def keeps(self, hashes: npt.NDArray[np.uint64]) -> list[bool]:
+        """Return for the hash of each pair whether it is seen for the first time."""
         new, first = np.unique(hashes, return_index=True)
         for run in self._runs:
             nearest = np.minimum(np.searchsorted(run, new), len(run) - 1)
             unseen = run[nearest] != new
             new, first = new[unseen], first[unseen]
         self._remember(new)
-        is_first = np.zeros(len(chunk), dtype=bool)
+        is_first = np.zeros(len(hashes), dtype=bool)
         is_first[first] = True
         return [bool(each) for each in is_first]
 
@@ -209,6 +227,11 @@ class FirstSeen:
             new = np.sort(np.concatenate((self._runs.pop(), new)), kind="stable")
         if len(new):
             self._runs.append(new)
+
+
+def hashes(chunk: Sequence[Pair]) -> npt.NDArray[np.uint64]:
+    """Return a hash of the two sides of each pair."""
+    return np.frombuffer(b"".join(map(_hash, chunk)), np.uint64)
 
 
 def _hash(pair: Pair) -> bytes:

@@ -1,20 +1,21 @@
 """Prepare a corpus, from its source to token ids: collect text, train the tokenizer, encode; each task runs once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from itertools import chain
 
-from nmt.compute.cores import usable_cores
 from nmt.config.schema import Config, DataConfig
 from nmt.data import encode, filters, store
 from nmt.data.annotate import annotate
 from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
+from nmt.data.engine import Engine, open_engine
 from nmt.data.layout import CorpusLayout, column_name, text_names
 from nmt.data.manifest import PreparationTasks, exclusive_corpus
 from nmt.data.prepared import collect_settings, longest_sentence
 from nmt.data.progress import PairProgress
 from nmt.data.records import Collected, JsonObject, Manifest, collect_task, encode_task
+from nmt.data.shared_filters import filter_chain
 from nmt.data.sources import registry
 from nmt.data.sources.source import Fingerprint, Pair
 from nmt.data.tags import TAGS_TASK, check_tags, tags_of
@@ -39,15 +40,15 @@ def prepare(config: Config, say: Say = _print) -> Manifest:
         say: Takes a line of progress.
     """
     folder = config.data_folder
-    with exclusive_corpus(folder, say):
+    with exclusive_corpus(folder, say), open_engine(config) as engine:
         tasks = PreparationTasks(folder, _about(config), say)
         splits = corpus_splits(config.data)
         found = [CollectedSplit(each, _fingerprint(each)) for each in splits]
-        names = [_collect(config, tasks, *each) for each in found]
+        names = [_collect(config, tasks, engine, *each) for each in found]
         names += chain.from_iterable(annotate(config, tasks, *each) for each in found)
         names += chain.from_iterable(each.run(config, tasks, found) for each in text_tasks())
         names.append(make_tokenizer(config, tasks))
-        names += [_encode(config, tasks, each) for each in splits]
+        names += [_encode(config, tasks, engine, each) for each in splits]
         if tags_of(splits):
             names.append(_check_tags(config, tasks, splits))
         return tasks.finish(names)
@@ -58,7 +59,9 @@ def _fingerprint(split: CorpusSplit) -> Fingerprint:
         return registry.fingerprint(split.data, split.split)
 
 
-def _collect(config: Config, tasks: PreparationTasks, split: CorpusSplit, fingerprint: Fingerprint) -> str:
+def _collect(
+    config: Config, tasks: PreparationTasks, engine: Engine, split: CorpusSplit, fingerprint: Fingerprint
+) -> str:
     """Read a split from its source and write its text, filtered, one sentence per line."""
     name = collect_task(split.name)
     with naming_corpus(split.prefix):
@@ -66,7 +69,7 @@ def _collect(config: Config, tasks: PreparationTasks, split: CorpusSplit, finger
             name,
             {"source": fingerprint, **collect_settings(split.data, split.split)},
             [*text_names(split.name, split.languages), *(column_name(split.name, each.name) for each in split.columns)],
-            lambda: asdict(_write_text(config, split)),
+            lambda: asdict(_write_text(config, engine, split)),
         )
     return name
 
@@ -78,30 +81,42 @@ def _filters(data: DataConfig, split: str) -> list[filters.Filter]:
     return filters.sentence_filters() if split in registry.held_out(data) else []
 
 
-def _write_text(config: Config, corpus_split: CorpusSplit) -> Collected:
+def _write_text(config: Config, engine: Engine, corpus_split: CorpusSplit) -> Collected:
     data, split = corpus_split.data, corpus_split.split
-    read = kept = line_breaks = 0
+    kept = 0
     with ExitStack() as stack:
-        chosen = stack.enter_context(closing(filters.FilterChain(_filters(data, split), data, _workers(config))))
+        chosen = stack.enter_context(closing(filter_chain(_filters(data, split), data, engine)))
         paths = list(CorpusLayout(config.data_folder).texts(corpus_split.name, corpus_split.languages))
         paths += [config.data_folder / column_name(corpus_split.name, each.name) for each in corpus_split.columns]
         partials = [stack.enter_context(replacing(path)) for path in paths]
         files = [stack.enter_context(partial.open("wb")) for partial in partials]
         progress = stack.enter_context(PairProgress(collect_task(corpus_split.name)))
-        for cells in filters.chunks(registry.pairs(data, split)):
-            chunk, broken = filters.join_lines(cells)
-            pairs = chosen.apply(chunk)
+        reading = _Reading(filters.chunks(registry.pairs(data, split)), progress.advance)
+        for pairs in chosen.apply_all(reading):
             if not chosen.dropped:
-                _refuse_control_characters(pairs, read, corpus_split.name)
+                _refuse_control_characters(pairs, kept, corpus_split.name)
             for file, lines in zip(files, _columns(pairs, corpus_split), strict=True):
                 file.write("".join(f"{line}\n" for line in lines).encode())
-            read += len(chunk)
             kept += len(pairs)
-            line_breaks += broken
-            progress.advance(len(chunk))
         if not kept:
-            raise UserError(_no_pairs_message(corpus_split, read, chosen.dropped))
-    return Collected(read, kept, chosen.dropped, line_breaks)
+            raise UserError(_no_pairs_message(corpus_split, reading.pairs, chosen.dropped))
+    return Collected(reading.pairs, kept, chosen.dropped, reading.line_breaks)
+
+
+class _Reading:
+    """Chunks of pairs on their way to the filters, with each sentence on one line, and counts of them."""
+
+    def __init__(self, chunks: Iterator[list[Pair]], advance: Callable[[int], None]) -> None:
+        self._chunks, self._advance = chunks, advance
+        self.pairs = self.line_breaks = 0
+
+    def __iter__(self) -> Iterator[list[Pair]]:
+        for cells in self._chunks:
+            chunk, broken = filters.join_lines(cells)
+            self.pairs += len(chunk)
+            self.line_breaks += broken
+            self._advance(len(chunk))
+            yield chunk
 
 
 def _columns(pairs: list[Pair], split: CorpusSplit) -> list[list[str]]:
@@ -112,10 +127,6 @@ def _columns(pairs: list[Pair], split: CorpusSplit) -> list[list[str]]:
     for index, column in enumerate(further, -len(further)):
         columns.append([column.line(pair[index], split.data) for pair in pairs])
     return columns
-
-
-def _workers(config: Config) -> int:
-    return config.runtime.workers or usable_cores()
 
 
 def _refuse_control_characters(pairs: list[Pair], pairs_before: int, split: str) -> None:
@@ -142,7 +153,7 @@ def _check_tags(config: Config, tasks: PreparationTasks, splits: list[CorpusSpli
     return TAGS_TASK
 
 
-def _encode(config: Config, tasks: PreparationTasks, split: CorpusSplit) -> str:
+def _encode(config: Config, tasks: PreparationTasks, engine: Engine, split: CorpusSplit) -> str:
     name = encode_task(split.name)
     max_pieces = longest_sentence(split)
 
@@ -154,7 +165,7 @@ def _encode(config: Config, tasks: PreparationTasks, split: CorpusSplit) -> str:
                 split.languages,
                 max_pieces=max_pieces,
                 columns=[each.name for each in split.columns],
-                workers=_workers(config),
+                engine=engine,
                 advance=progress.advance,
             )
         return asdict(record)

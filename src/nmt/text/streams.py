@@ -3,11 +3,10 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO
 
 from nmt.errors import UserError
-from nmt.storage.files import replacing
+from nmt.storage.addresses import local_file, replacing_named
 from nmt.text.lines import read_lines, read_stream
 
 STANDARD = "-"
@@ -15,12 +14,16 @@ STANDARD = "-"
 
 
 def read_input(name: str, key: str = "input") -> Iterator[str]:
-    """Yield the lines of a file (plain, .gz or .xz) or of standard input; errors call the setting `key`."""
+    """Yield the lines of a file (plain, .gz or .xz), which may be at an address, or of standard input.
+
+    Errors call the setting `key`.
+    """
     if name == STANDARD:
         return read_stream(sys.stdin.buffer if sys.stdin else None, "standard input")
-    if not Path(name).is_file():
+    file = local_file(name, key)
+    if not file.is_file():
         raise UserError(f"{key}={name} does not exist or is not a file: name a file, or - for standard input")
-    return read_lines(Path(name))
+    return read_lines(file)
 
 
 def is_interactive(name: str) -> bool:
@@ -30,14 +33,14 @@ def is_interactive(name: str) -> bool:
 
 @contextmanager
 def open_output(name: str) -> Iterator[BinaryIO]:
-    """Open standard output, or a file that appears under its name only once it is complete."""
+    """Open standard output, or a file that appears under its name or at its address only once it is complete."""
     if name == STANDARD:
         if not sys.stdout:
             raise UserError("standard output is closed: name a file with output=")
         with _explaining_write_errors():
             yield sys.stdout.buffer
         return
-    with replacing(Path(name)) as partial, partial.open("wb") as file:
+    with replacing_named(name, "output") as partial, partial.open("wb") as file:
         yield file
 
 

@@ -68,6 +68,11 @@ class Tokenizer:
         return hashlib.sha256(b"".join(self._models)).hexdigest()
 
     @property
+    def models(self) -> tuple[bytes, ...]:
+        """The content of the one or two models, from which the same tokenizer can be made."""
+        return self._models
+
+    @property
     def contents(self) -> tuple[bytes, bytes]:
         """The source model and the target model; the same one twice if joint."""
         return self._models[0], self._models[-1]

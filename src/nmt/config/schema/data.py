@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from nmt.config.checks import (
+    ADJUSTABLE,
     NOT_OF_THE_TEXT,
     OF_ONE_CORPUS,
     check_at_least,
@@ -27,6 +28,8 @@ class DataConfig:
     """Name of the prepared data, which is stored in `<paths.data>/<corpus>/`."""
     source: str = "hub"
     """Kind of source."""
+    engine: str = field(default="processes", metadata={**NOT_OF_THE_TEXT, **ADJUSTABLE})
+    """Where the text is filtered and encoded, which does not change it."""
     source_lang: str = "en"
     """Language to translate from."""
     target_lang: str = "de"
@@ -77,6 +80,7 @@ class DataConfig:
     def __post_init__(self) -> None:
         """Check the values."""
         check_choice("data.source", self.source, CHOICES["data.source"])
+        check_choice("data.engine", self.engine, CHOICES["data.engine"])
         check_plain_name("data.corpus", self.corpus)
         if not 0 <= self.hold_out < 0.5:
             raise ConfigError(

@@ -10,6 +10,7 @@ from nmt.data.annotations import Annotations
 from nmt.data.sources.formats import format_of, formats, pairs_in, sentences_in, shard_endings
 from nmt.data.sources.source import BY_LANGUAGE, Columns, Fingerprint, Languages, Pair, Source, languages, split_names
 from nmt.errors import UserError
+from nmt.storage.addresses import local_files
 from nmt.storage.files import checksums
 from nmt.text.lines import on_one_line
 
@@ -60,7 +61,7 @@ def annotations(config: DataConfig, split: str) -> Annotations:
 
 def inputs(names: Sequence[str], split: str) -> list[Path]:
     """Return the files of a split, with folders replaced by their shards, after a check that none is missing."""
-    paths = list(chain.from_iterable(_files_of(Path(name).expanduser(), split) for name in names))
+    paths = list(chain.from_iterable(_files_of(name, split) for name in names))
     for path in paths:
         if not path.is_file():
             raise UserError(f"{path} does not exist or is not a file: check data.{split}.")
@@ -80,9 +81,11 @@ def inputs(names: Sequence[str], split: str) -> list[Path]:
     return paths
 
 
-def _files_of(path: Path, split: str) -> list[Path]:
-    if not path.is_dir():
-        return [path]
+def _files_of(name: str, split: str) -> list[Path]:
+    files = [path.expanduser() for path in local_files(name, f"data.{split}")]
+    path = files[0]
+    if len(files) > 1 or not path.is_dir():
+        return files
     found = shards(path, HUB_SPLITS.get(split, (split,)))
     if not found:
         raise UserError(f"{path} holds no shards of {split}, such as {split}-00000-of-00001.parquet.")

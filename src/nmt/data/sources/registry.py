@@ -13,6 +13,7 @@ from nmt.data.columns import all_columns, columns_of
 from nmt.data.sources.source import Fingerprint, Pair, Source
 from nmt.errors import UserError
 from nmt.feature import features, imported
+from nmt.storage.addresses import is_address
 from nmt.text.lines import on_one_line
 
 
@@ -66,7 +67,8 @@ def fingerprint(config: DataConfig, split: str) -> Fingerprint:
 
 def fingerprint_if_here(config: DataConfig, split: str) -> Fingerprint | None:
     """Return the fingerprint of a split; None if its files are gone, or if they might have to be downloaded."""
-    if source_of(config, split).may_download:
+    names: list[str] = getattr(config, "train" if split in held_out(config) else split)
+    if source_of(config, split).may_download or any(map(is_address, names)):
         return None
     try:
         return fingerprint(config, split)

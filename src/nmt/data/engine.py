@@ -1,0 +1,88 @@
+"""Where the work of data preparation is done: `data.engine` names one."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any, ClassVar, Protocol, Self
+
+from nmt.compute.cores import usable_cores
+from nmt.compute.processes import HelperProcesses
+from nmt.config.choices import find
+from nmt.config.schema import Config
+
+
+class Workers(Protocol):
+    """Processes that apply one function to items, in parallel, until they are closed."""
+
+    def map(self, items: Iterable[Any]) -> Iterator[Any]:
+        """Yield the function's result for each item, in order; only a few items are read ahead."""
+
+    def close(self) -> None:
+        """Stop the processes."""
+
+
+class Engine(ABC):
+    """Starts workers. What they compute depends on the items alone, so every engine prepares the same data."""
+
+    shares_quick_work: ClassVar[bool] = False
+    """Whether workers also do what takes little longer than sending the text to them, to relieve this process."""
+
+    def __init__(self, config: Config) -> None:
+        """Take the settings; nothing is started before it is needed."""
+        self.config = config
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this process should do the work itself."""
+        return False
+
+    @abstractmethod
+    def workers(self, purpose: str, make: Callable[..., Callable[[Any], Any]], *args: Any) -> Workers:
+        """Start workers.
+
+        Args:
+            purpose: What they do, for errors.
+            make: A function of a module that returns the function to apply; each worker calls it once.
+            args: Its arguments.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what the engine has started."""
+
+    def __enter__(self) -> Self:
+        """Return this object."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Release what the engine has started."""
+        self.close()
+
+
+class LocalProcesses(Engine):
+    """The processes of this machine."""
+
+    @property
+    def count(self) -> int:
+        """The number of processes."""
+        return self.config.runtime.workers or usable_cores()
+
+    @property
+    def is_alone(self) -> bool:
+        """See `Engine.is_alone`."""
+        return self.count == 1
+
+    def workers(self, purpose: str, make: Callable[..., Callable[[Any], Any]], *args: Any) -> Workers:
+        """See `Engine.workers`."""
+        return HelperProcesses(self.count, purpose, make, *args)
+
+    def close(self) -> None:
+        """Do nothing, because workers are closed by those who start them."""
+
+
+def open_engine(config: Config) -> Engine:
+    """Return the engine that the settings name; close it at the end."""
+    engine: Engine = find("data.engine", config.data.engine)(config)
+    return engine

@@ -1,0 +1,65 @@
+"""Files elsewhere, named by addresses such as s3://bucket/corpus.en.gz: a feature brings them here and back."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+from nmt.errors import UserError
+from nmt.feature import features, imported
+from nmt.storage.files import replacing
+
+
+class Addresses(Protocol):
+    """What a feature does with addresses; errors name the setting that gives one."""
+
+    def fetch(self, address: str, setting: str) -> list[Path]:
+        """Return local copies of the file at an address, or of all files that it matches if it has wildcards.
+
+        The copies stay there while this process runs.
+        """
+
+    def store(self, file: Path, address: str, setting: str) -> None:
+        """Write a file to an address, completely or not at all."""
+
+
+def is_address(name: str) -> bool:
+    """Return whether a name is an address rather than a path."""
+    return bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name))
+
+
+def local_files(name: str, setting: str) -> list[Path]:
+    """Return the files that a name means: the one at a path, or local copies of those at an address."""
+    return _addresses(name, setting).fetch(name, setting) if is_address(name) else [Path(name)]
+
+
+def local_file(name: str, setting: str) -> Path:
+    """Return the one file that a name means."""
+    found = local_files(name, setting)
+    if len(found) != 1:
+        raise UserError(f"{setting}={name} matches {len(found)} files: name one")
+    return found[0]
+
+
+@contextmanager
+def replacing_named(name: str, setting: str) -> Iterator[Path]:
+    """Yield a temporary path to write a file to, which appears at a path or an address if the block succeeds."""
+    if not is_address(name):
+        with replacing(Path(name)) as partial:
+            yield partial
+        return
+    addresses = _addresses(name, setting)
+    with TemporaryDirectory(prefix="nmt-") as folder:
+        file = Path(folder) / "file"
+        yield file
+        addresses.store(file, name, setting)
+
+
+def _addresses(name: str, setting: str) -> Addresses:
+    code = next((each.addresses for each in features().values() if each.addresses), None)
+    if code is None:
+        raise UserError(f"{setting}={name} is an address, and no feature reads addresses: name a local file")
+    found: Addresses = imported(code)
+    return found

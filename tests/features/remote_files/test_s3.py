@@ -1,0 +1,159 @@
+"""Addresses of a server that speaks S3's protocol, behind a proxy that cuts, refuses, slows and shortens answers."""
+
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPResponse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from nmt.errors import UserError
+from nmt.features.remote_files import transfer
+from nmt.text.streams import open_output, read_input
+
+pytestmark = pytest.mark.slow
+CONTENT = b"".join(b"%d %s\n" % (number, b"word " * 20) for number in range(200_000))
+"""About 20 MB: several requests, because each asks for 8 MB and what is read ahead."""
+
+
+class FaultyProxy(BaseHTTPRequestHandler):
+    """Passes requests on; the next GET requests meet the faults of the server object, one each."""
+
+    protocol_version = "HTTP/1.1"
+    target: ClassVar[int]
+    faults: ClassVar[list[str]] = []
+    requests: ClassVar[list[str]] = []
+
+    def pass_on(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        fault = self.faults.pop(0) if self.command == "GET" and "list-type" not in self.path and self.faults else ""
+        self.requests.append(f"{self.command} {self.headers.get('Range', '')} {fault}")
+        if fault == "503":
+            self.send_error(503, "Slow Down")
+            return
+        connection = HTTPConnection("127.0.0.1", self.target, timeout=30)
+        connection.request(self.command, self.path, body, dict(self.headers))
+        self.answer(connection.getresponse(), fault)
+        connection.close()
+
+    def answer(self, answer: HTTPResponse, fault: str) -> None:
+        body = b"" if self.command == "HEAD" else answer.read()
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("transfer-encoding", "connection", "content-length", "date", "server"):
+                self.send_header(name, value)
+        sent = body[: len(body) // 3] if fault in ("cut", "short") else body
+        claimed = len(sent) if fault == "short" else answer.getheader("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(claimed))
+        self.end_headers()
+        parts = [sent] if fault != "slow" else [sent[start : start + 100_000] for start in range(0, len(sent), 100_000)]
+        for part in parts:
+            self.wfile.write(part)
+            time.sleep(0.01 if fault == "slow" else 0)
+        if fault == "cut":
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = pass_on  # noqa: N815 - names of the base class
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Any]:
+    pytest.importorskip("s3fs", reason="needs the extra remote")
+    server = pytest.importorskip("moto.server", reason="needs moto[server]")
+    moto = server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    moto.start()
+    _, FaultyProxy.target = moto.get_host_and_port()
+    proxy = ThreadingHTTPServer(("127.0.0.1", 0), FaultyProxy)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    before = dict(os.environ)
+    endpoint = f"http://127.0.0.1:{proxy.server_port}"
+    os.environ |= {"AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    os.environ |= {"AWS_DEFAULT_REGION": "us-east-1", "NO_PROXY": "127.0.0.1"}
+    import s3fs
+
+    system = s3fs.S3FileSystem()
+    system.mkdir("corpora")
+    system.pipe_file("corpora/big.txt", CONTENT)
+    yield system
+    proxy.shutdown()
+    moto.stop()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture(autouse=True)
+def no_faults() -> Iterator[None]:
+    FaultyProxy.faults.clear()
+    FaultyProxy.requests.clear()
+    yield
+    FaultyProxy.faults.clear()
+
+
+def test_a_file_of_a_bucket_is_read(store: Any) -> None:
+    assert "\n".join(read_input("s3://corpora/big.txt")) + "\n" == CONTENT.decode()
+
+
+@pytest.mark.parametrize("fault", ["cut", "short", "503", "slow"])
+def test_faults_do_not_change_what_is_read(store: Any, fault: str) -> None:
+    FaultyProxy.faults.extend([fault] * 4)
+    assert "\n".join(read_input("s3://corpora/big.txt")) + "\n" == CONTENT.decode()
+    assert len(FaultyProxy.faults) < 4, "a fault must have happened"
+
+
+def test_a_server_that_stays_broken_ends_in_one_line(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "WAITS", (0.0,))  # s3fs tries again, too
+    FaultyProxy.faults.extend(["503"] * 1000)
+    with pytest.raises(UserError, match=r"cannot fetch s3://corpora/big.txt .*: check the network and run the same"):
+        read_input("s3://corpora/big.txt")
+    FaultyProxy.faults.clear()
+    assert "\n".join(read_input("s3://corpora/big.txt")) + "\n" == CONTENT.decode()
+
+
+def test_a_missing_file_and_a_missing_bucket_are_errors_of_one_line(store: Any) -> None:
+    for address in ("s3://corpora/none.txt", "s3://no-such-bucket/x.txt", "s3://no-such-bucket/*.txt"):
+        with pytest.raises(UserError, match=f"input={re.escape(address)} does not exist"):
+            read_input(address)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "complaint"),
+    [(403, "AccessDenied", "access is refused"), (400, "ExpiredToken", "have your credentials expired")],
+)
+def test_refused_and_expired_credentials_are_errors_of_one_line(
+    store: Any, monkeypatch: pytest.MonkeyPatch, status: int, code: str, complaint: str
+) -> None:
+    body = f"<Error><Code>{code}</Code><Message>The provided token has expired or is not allowed.</Message></Error>"
+
+    def refuse(self: FaultyProxy) -> None:
+        self.send_response(status)
+        content = b"" if self.command == "HEAD" else body.encode()
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    monkeypatch.setattr(FaultyProxy, "do_HEAD", refuse)
+    monkeypatch.setattr(FaultyProxy, "do_GET", refuse)
+    monkeypatch.setattr(FaultyProxy, "do_PUT", refuse)
+    with pytest.raises(UserError, match=complaint):
+        read_input("s3://corpora/big.txt")
+    with pytest.raises(UserError, match="access is refused"), open_output("s3://corpora/out.txt") as file:
+        file.write(b"x\n")
+
+
+def test_outputs_are_stored_whole_or_not_at_all(store: Any) -> None:
+    large = np.random.default_rng(1).bytes(12_000_000)
+    with open_output("s3://corpora/out/large.bin") as file:
+        file.write(large)
+    assert store.cat_file("corpora/out/large.bin") == large
+    with pytest.raises(UserError, match="does not exist"), open_output("s3://no-such-bucket/out.txt") as file:
+        file.write(b"x\n")
