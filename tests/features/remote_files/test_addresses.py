@@ -65,11 +65,12 @@ def test_a_copy_is_used_again_until_the_file_changes(memory: Any, cache: Path, m
     assert list(read_input("memory://x.txt")) == ["first"]
     opened: list[str] = []
     original = type(memory)._open
-    monkeypatch.setattr(
-        type(memory),
-        "_open",
-        lambda self, path, *rest, **more: opened.append(path) or original(self, path, *rest, **more),
-    )
+
+    def remembering(self: object, path: str, *rest: object, **more: object) -> object:
+        opened.append(path)
+        return original(self, path, *rest, **more)
+
+    monkeypatch.setattr(type(memory), "_open", remembering)
     new_process(monkeypatch)
     assert list(read_input("memory://x.txt")) == ["first"]
     assert opened == []
@@ -142,7 +143,7 @@ def test_corpora_at_addresses_are_prepared_like_local_ones_and_training_does_not
         memory.pipe_file(f"/toy.{language}", text.encode())
         (tmp_path / f"toy.{language}").write_text(text)
     settings = ["data.source=files", "data.hold_out=0.1", "data.valid=[]", "data.test=[]", "tokenizer.vocab_size=60"]
-    manifests = []
+    manifests: list[dict[str, bytes]] = []
     for place in ("memory://toy", str(tmp_path / "toy")):
         chosen = [*settings, f"data.train=[{place}.en,{place}.de]", f"paths.data={tmp_path / str(len(manifests))}"]
         assert main(["data", *chosen]) == 0

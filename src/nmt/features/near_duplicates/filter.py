@@ -21,7 +21,7 @@ class BandTable:
 
     def __init__(self, slots: int = SLOTS) -> None:
         """Take a number of slots that is a power of two. Memory is occupied as they are used."""
-        self._table = memoryview(np.zeros(slots, np.uint64))
+        self._table = np.zeros(slots, np.uint64).data
         self._mask = np.uint64(slots - 1)
 
     def keeps(self, bands: Numbers) -> list[bool]:

@@ -5,6 +5,7 @@ order of all possible elements, the smallest element of both sets is the same wi
 of several such smallest elements, so similar texts share a band often, and others almost never.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -17,6 +18,8 @@ Numbers = npt.NDArray[np.uint64]
 
 BANDS = 8
 """Bands of a text: it is a near-duplicate if one of them is that of an earlier text."""
+MAX_ROWS = 32
+"""The most smallest elements in a band, because their computation takes time; more than half are found then."""
 SEED = 1
 WORD = re.compile(r"\w+")
 DIGITS = re.compile(r"\d+")
@@ -34,8 +37,8 @@ def rows_per_band(similarity: float) -> int:
     With r elements per band, the probability is 1 - (1 - similarity^r)^BANDS.
     """
     if similarity == 1:
-        return 16
-    return max(1, round(np.log(1 - 0.5 ** (1 / BANDS)) / np.log(similarity)))
+        return MAX_ROWS
+    return min(MAX_ROWS, round(math.log(1 - 0.5 ** (1 / BANDS)) / math.log(similarity)))
 
 
 class MinHash:

@@ -1,6 +1,8 @@
 """Workers that are tasks of Ray, which repeats the tasks of workers and machines that are lost."""
 
 import os
+import re
+import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, cast
@@ -11,6 +13,11 @@ from nmt.data.engine import Engine, Workers
 from nmt.errors import UserError
 from nmt.features.ray_engine.settings import RayData
 from nmt.features.ray_engine.task import Task, run_task, versions
+
+TIMEOUT_SECONDS = 10
+"""The longest wait for an answer of the machine that the address names."""
+RETRIES = 10
+"""How often Ray repeats work whose worker or machine is lost, so that text that always ends its worker has an end."""
 
 
 class RayEngine(Engine):
@@ -36,6 +43,7 @@ class RayEngine(Engine):
 
 def _connect(ray: Any, address: str, workers: int) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reports about its use otherwise
+    _check_reachable(address)
     local = {} if address else {"num_cpus": workers, "include_dashboard": False}
     try:
         ray.init(address or "local", configure_logging=False, log_to_driver=False, **local)
@@ -46,6 +54,18 @@ def _connect(ray: Any, address: str, workers: int) -> None:
         raise UserError(f"cannot connect to {place} ({reason}): {remedy}") from error
 
 
+def _check_reachable(address: str) -> None:
+    """Refuse a machine that does not answer, for which Ray would wait for minutes."""
+    found = re.fullmatch(r"(?:ray://)?([^:/\[\]]+):(\d{1,5})", address)
+    try:
+        if found:
+            socket.create_connection((found[1], int(found[2])), TIMEOUT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(
+            f"cannot connect to data.ray_address={address} ({error}): check the address, and that Ray runs there"
+        ) from error
+
+
 class RayWorkers:
     """Tasks of Ray that apply one function to items; see `nmt.data.engine.Workers`."""
 
@@ -54,7 +74,7 @@ class RayWorkers:
     ) -> None:
         """Give the function to the cluster once."""
         self._ray, self._purpose = ray, purpose
-        self._remote = ray.remote(max_retries=-1, retry_exceptions=False)(run_task)
+        self._remote = ray.remote(max_retries=RETRIES, retry_exceptions=False)(run_task)
         self._task = ray.put(Task(make, args, versions(), purpose))
         self._waiting: deque[Any] = deque()
 

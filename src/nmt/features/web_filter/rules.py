@@ -18,18 +18,21 @@ SEPARATOR = re.compile(r"\s(?:[|»›•·>/]|::)\s")
 """What menus have between their entries."""
 MAX_SEPARATORS = 2
 NOTICES = re.compile(
-    r"""
-    ©|\(c\)\s*(?:19|20)\d\d
-    |all rights reserved|alle rechte vorbehalten|tous droits réservés|todos los derechos reservados
-    |\b(?:uses?|accept|verwendet|akzeptieren|utilise|accepter|utiliza|aceptar)\b.{0,60}\bcookies\b
-    |\bcookie[ -](?:policy|settings|richtlinie|einstellungen)\b
-    |\b(?:enable|activate|aktivieren|activer|habilite|active)\b.{0,40}\bjavascript\b|\bjavascript\b.{0,40}\b(?:aktivieren|enabled)\b
-    |\bclick here\b|\bhier klicken\b|\bklicken sie hier\b|\bcliquez ici\b|\bhaga clic aquí\b
-    |\b(?:privacy policy|terms of (?:use|service)|datenschutzerklärung|mentions légales|aviso legal)\b
-    |\b(?:read more|weiterlesen|lire la suite|leer más)\b\s*[.…»>]*\s*$
-    |\bpowered by\b
-    """,
-    re.IGNORECASE | re.VERBOSE,
+    "|".join(
+        (
+            r"©|\(c\)\s*(?:19|20)\d\d",
+            r"all rights reserved|alle rechte vorbehalten|tous droits réservés|todos los derechos reservados",
+            r"\b(?:uses?|accept|verwendet|akzeptieren|utilise|accepter|utiliza|aceptar)\b.{0,60}\bcookies\b",
+            r"\bcookie[ -](?:policy|settings|richtlinie|einstellungen)\b",
+            r"\b(?:enable|activate|aktivieren|activer|habilite|active)\b.{0,40}\bjavascript\b",
+            r"\bjavascript\b.{0,40}\b(?:aktivieren|enabled)\b",
+            r"\bclick here\b|\bhier klicken\b|\bklicken sie hier\b|\bcliquez ici\b|\bhaga clic aquí\b",
+            r"\b(?:privacy policy|terms of (?:use|service)|datenschutzerklärung|mentions légales|aviso legal)\b",
+            r"\b(?:read more|weiterlesen|lire la suite|leer más)\b\s*[.…»>]*\s*$",
+            r"\bpowered by\b",
+        )
+    ),
+    re.IGNORECASE,
 )
 """Notices of many pages, in four languages."""
 
