@@ -112,7 +112,7 @@ def check_start(weights: Mapping[str, Tensor]) -> None:
     if vectors[BOS].any():
         raise UserError(
             "export.target=marian cannot express a model whose translations do not begin with a zero vector: "
-            "docs/deploy.md says how to train or fine-tune one for Marian"
+            "docs/deploy.md says how to train one for Marian, or adapt one"
         )
 
 
