@@ -17,6 +17,9 @@ PIP_INSTALL := $(VENV_PYTHON) -m pip install -qq --disable-pip-version-check \
 # torch has builds for each kind of GPU and for CPUs alone, each with its own hashes, so only its version is locked. An
 # index of such builds is asked for torch and nothing else, so it cannot replace another package. The packages that all
 # builds need are in requirements.lock.
+# AMD's builds of torch bring a Triton of their own, in the same folder as the other.
+ON_AMD := $(findstring rocm,$(TORCH_INDEX))
+LOCKED := $(if $(ON_AMD),.venv/requirements.txt,requirements.lock)
 TORCH_INSTALL := $(PIP_INSTALL) $(if $(TORCH_INDEX),--index-url "$(TORCH_INDEX)") --constraint constraints.lock torch
 
 LAUNCHED := demo data train batch average eval translate synthesize serve parse score export import report compare attention describe doctor \
@@ -41,7 +44,8 @@ $(READY): requirements.lock constraints.lock pyproject.toml
 	@echo 'setup: creating .venv with $(shell "$(PYTHON)" --version 2>&1)' >&2
 	@"$(PYTHON)" -m venv .venv
 	@echo 'setup: installing the packages of requirements.lock$(if $(WHEELS), from $(WHEELS)); torch may take minutes' >&2
-	@$(PIP_INSTALL) $(if $(WHEELS),-r "$(WHEELS)/requirements.txt",--require-hashes -r requirements.lock)
+	@$(if $(ON_AMD),awk '/^[a-z]/ { kept = !/^triton==/ } kept' requirements.lock > $(LOCKED))
+	@$(PIP_INSTALL) $(if $(WHEELS),-r "$(WHEELS)/requirements.txt",--require-hashes -r $(LOCKED))
 	@$(TORCH_INSTALL)
 	@echo 'setup: installing nmt itself, editable' >&2
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
@@ -81,13 +85,13 @@ parse: ## Print the trees of sentences: ARGS="experiment=parsing/demo parse.form
 score: ## Score given translations: lines of source, tab, translation
 # installs a package that only some settings need, such as that of the export's target
 data export: export NMT_INSTALL = $(PIP_INSTALL) --constraint constraints.lock
-export: ## Export a trained model for CTranslate2, Argos Translate, Hugging Face, ONNX or a web page, and verify it
+export: ## Export a trained model for CTranslate2, Argos Translate, Hugging Face, Marian, ONNX or a web page, and verify it
 import: ## Make a run of a Hugging Face Marian model or of an export: ARGS="source=FOLDER name=NAME"
 report: ## Write an HTML page about a run, or about several: compare=[a,b]
 compare: ## Print how runs differ: compare=[a,b]
 attention: ## Draw the attention weights of a sentence as a PNG
 describe: ## Estimate the size, memory, time and cost of a run
-doctor: ## Say what this machine has, and which features are off and why
+doctor: ## Say what this machine has, and which features are off and why; doctor.gpu=true measures its GPUs
 tune: ## Measure the settings that train fastest on this machine, for later runs of `make train`
 table3: ## Train and score the rows of the paper's Table 3; smaller: ARGS="table3.scale=multi30k" or small
 bench: ## Measure what to expect on this machine; compared with other toolkits: ARGS="setup", "train", or "--help"

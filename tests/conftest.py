@@ -98,6 +98,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> tuple[str, str, str] | None:
+    """Name a test as soon as it fails: a long run may be ended before pytest lists the failed ones."""
+    if not report.failed:
+        return None
+    kind = "failed" if report.when == "call" else "error"
+    return kind, f"\n{kind}: {report.nodeid}\n", kind.upper()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print which parts were skipped and what installs them, and how to run the failed tests again."""

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from check_device import accuracy
 from nmt.config.schema import ModelConfig
+from nmt.measuring import accuracy
 from nmt.model import operation_errors
 from nmt.model.attention import FlashAttend, PaddedAttend
 from nmt.model.attention_choice import plan_for
@@ -100,20 +100,20 @@ def test_model_in_float32_without_tf32_equals_float64(config: ModelConfig, devic
 
 
 @cache
-def exact_step() -> accuracy.Step:
-    return accuracy.exact_step()
+def exact_step(longest: int = accuracy.LONGEST) -> accuracy.Step:
+    return accuracy.exact_step(longest)
 
 
 @pytest.mark.parametrize("path", accuracy.training_paths("cpu", compiled=False), ids=lambda path: path.name)
 def test_training_step_on_a_cpu_equals_float64(path: accuracy.TrainingPath) -> None:
-    assert accuracy.compare_training(path, "cpu", exact_step()).correct
+    assert accuracy.compare_training(path, "cpu", exact_step(path.longest)).correct
 
 
 @pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("path", accuracy.training_paths("cuda", compiled=True), ids=lambda path: path.name)
 def test_training_step_on_a_gpu_equals_float64(path: accuracy.TrainingPath) -> None:
-    assert accuracy.compare_training(path, "cuda", exact_step()).correct
+    assert accuracy.compare_training(path, "cuda", exact_step(path.longest)).correct
 
 
 def test_training_step_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ import nmt
 from nmt.cli import main
 from nmt.decoding.loaded_model import LoadedModel
 from tests.integration.test_server import Server, post, start
-from tests.unit.small_models import LINES
+from tests.unit.small_models import LINES, make_model, make_tokenizer, teach
 from tests.unit.tiny_run import write_tiny_run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="starts servers as the other tests do")
@@ -27,7 +27,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="starts servers 
 @pytest.fixture(scope="module")
 def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exports")
-    run = write_tiny_run(folder / "tiny")
+    tokenizer = make_tokenizer()
+    model = make_model(tokenizer, d_model=64, d_ff=128, positions="sinusoidal")
+    taught = teach(model, tokenizer, 150).eval()  # rounding changes a smaller or random model too much
+    run = write_tiny_run(folder / "tiny", taught)
     (folder / "text").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     words = [f"name={run.name}", f"paths.outputs={folder}", f"input={folder / 'text'}", "runtime.threads=1"]
     assert main(["export", *words, "export.quantization=int8", f"export.folder={folder / 'int8'}"]) == 0

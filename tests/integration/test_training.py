@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from nmt.cli import main
 from nmt.runs.checkpoints import resolve
+from nmt.training import memory_check
 from nmt.training.trainer import Trainer
 from tests.integration.toy import call, refuse, succeed
 from tests.quick_processes import Running, run_together, wait_for
@@ -52,6 +53,20 @@ def test_run_leaves_the_documented_files_and_events(whole: Path) -> None:
         assert line["perplexity"] == pytest.approx(math.exp(line["nll"]))
     assert train[-1]["loss"] < train[0]["loss"] - 0.5
     assert json.loads((folder / "environment.json").read_text())["packages"]["torch"]
+
+
+def test_batches_that_do_not_fit_in_memory_are_divided_as_with_the_setting(
+    settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explicit, chosen = tmp_path / "explicit", tmp_path / "chosen"
+    short = [*settings, "training.steps=3"]
+    succeed(["train", *short, "training.device_tokens=100", f"paths.outputs={explicit}"])
+    monkeypatch.setattr(memory_check, "_fits", lambda _trainer, _store, _batch, tokens: 0 < tokens < 200)
+    done = call(["train", *short, f"paths.outputs={chosen}"])
+    assert done.returncode == 0, done.stderr
+    assert "so this run takes training.device_tokens=100; the global batches are the same" in done.stderr
+    assert losses(chosen) == losses(explicit)
+    assert "device_tokens: 100\n" in (chosen / "toy" / "config.yaml").read_text(encoding="utf-8")
 
 
 def test_finished_run_says_so_and_changes_nothing(settings: list[str], whole: Path) -> None:

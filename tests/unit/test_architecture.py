@@ -31,13 +31,14 @@ class Layer(NamedTuple):
     names: tuple[str, ...]
 
 
-LIBRARIES = ("nmt.parsing", "nmt.terms", "nmt.paper", "nmt.page")
-"""What several features share: section 6.3, terms in translations, figures of the paper, and a page to try models."""
+LIBRARIES = ("nmt.parsing", "nmt.terms", "nmt.paper", "nmt.page", "nmt.marian", "nmt.measuring")
+"""What several features share: section 6.3, terms in translations, figures of the paper, a page to try models, a file
+format, and measurements of a device."""
 LAYERS = [
     Layer("the package run as a program", ("nmt.__main__",)),
     Layer("the command line: names, help, exit codes", ("nmt.cli",)),
     Layer("what can be deleted: a folder per feature, which may import all below", ("nmt.features",)),
-    Layer("libraries of features, which the core does not use: trees, terms, figures, a page", LIBRARIES),
+    Layer("libraries of features, which the core does not use: trees, terms, a page, files, measurements", LIBRARIES),
     Layer("one module per command", ("nmt.commands",)),
     Layer("section 5 of the paper: steps, validation, checkpointing", ("nmt.training",)),
     Layer("scores of translations", ("nmt.evaluation",)),

@@ -12,6 +12,7 @@ import pytest
 from nmt.commands.describe import TYPICAL_LENGTH
 from nmt.config.compose import compose
 from nmt.estimate.hardware import DEVICES, precision_on
+from nmt.estimate.operation import Part
 from nmt.estimate.operations import Batch, step_operations
 from nmt.estimate.parameters import count_parameters
 from tests.unit.test_fake_cuda import SCRIPTS, needs_compiler
@@ -50,6 +51,13 @@ FORMULA = {
 DEVICE_OF = {settings: "v100" if name.startswith("V100") else "h100" for name, settings in FORMULA.items()}
 
 
+PHASES = {
+    Part.FORWARD: ("forward",),
+    Part.LOSS: ("loss",),
+    Part.BACKWARD: ("backward",),
+    Part.OPTIMIZER: ("norm", "optimizer", "other"),
+}
+"""The phases of the counts that the parts of the formula stand for."""
 SETTINGS = [pytest.param(settings, id=name) for name, settings in FORMULA.items()]
 
 PROGRAM = """
@@ -107,6 +115,11 @@ def test_the_formula_of_describe_agrees_with_the_counts(settings: tuple[str, ...
     size = count_parameters(config.model, words, words)
     operations = step_operations(config.model, size, words, batch, micro_batches)
     seconds = sum(device.seconds(each.bytes, each.flops, precision) for each in operations)
+    parts = {part: [each for each in operations if each.part == part] for part in Part}
+    for part, phases in PHASES.items():
+        milliseconds = 1000 * sum(device.seconds(each.bytes, each.flops, precision) for each in parts[part])
+        counted = sum(found["phases"][phase]["milliseconds"] for phase in phases)
+        assert milliseconds == pytest.approx(counted, rel=0.25), part
     assert sum(each.flops for each in operations) == pytest.approx(found["flops"], rel=0.03)
     assert sum(each.bytes for each in operations) == pytest.approx(found["bytes"], rel=0.1)
     assert len(operations) == pytest.approx(found["launches"], rel=0.15)

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +27,31 @@ def test_the_lock_the_constraints_and_the_list_of_components_agree() -> None:
     assert installed < constrained
     assert constrained <= {(each["name"], each["version"]) for each in components}
     assert {"torch", "ctranslate2", "h11"} <= dict(constrained).keys()
+
+
+def kept_by_setup(tmp_path: Path, index: str) -> str:
+    """Return the lock that `make setup` installs from with this index of torch, by the commands that make prints."""
+    (tmp_path / ".venv").mkdir()
+    for name in ("Makefile", "requirements.lock", "constraints.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    words = ["make", "-n", "setup", f"TORCH_INDEX={index}"]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path).stdout.splitlines()
+    for filtering in (line for line in printed if line.startswith("awk")):
+        subprocess.run(filtering, shell=True, check=True, cwd=tmp_path)
+    (installed,) = (line.rpartition(" ")[2] for line in printed if "--require-hashes" in line)
+    return (tmp_path / installed).read_text(encoding="utf-8")
+
+
+def test_setup_leaves_triton_to_builds_of_torch_for_amd(tmp_path: Path) -> None:
+    whole = dict(PIN.findall(text("requirements.lock")))
+    assert "triton" in whole
+    found = kept_by_setup(tmp_path, "https://example.org/whl/rocm6.4")
+    assert dict(PIN.findall(found)) == {name: version for name, version in whole.items() if name != "triton"}
+    assert not re.search("^[^a-z ]", found, re.MULTILINE)
+
+
+def test_setup_installs_the_whole_lock_with_other_builds(tmp_path: Path) -> None:
+    assert kept_by_setup(tmp_path, "https://example.org/whl/cu128") == text("requirements.lock")
 
 
 def test_the_list_of_components_names_no_index() -> None:

@@ -30,6 +30,8 @@ def test_a_run_ends_with_what_to_do_and_pytests_own_line(tmp_path: Path, capsys:
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:warnings", "-c", str(tmp_path / "empty.ini"), str(tmp_path)]
     assert pytest.main(options, plugins=[conftest]) == pytest.ExitCode.TESTS_FAILED
     lines = capsys.readouterr().out.splitlines()
+    end = next(index for index, line in enumerate(lines) if " FAILURES " in line)
+    assert lines.index("failed: test_some.py::test_wrong") < end
     language = "1 skipped: needs the extra language: .venv/bin/python -m pip install --constraint constraints.lock "
     start = lines.index(language + "--editable '.[language]'")
     assert lines[start + 1] == "2 skipped: there is a GPU"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from nmt.config.saved import to_yaml
 from nmt.config.schema import Config, DecodingConfig, PathsConfig
+from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout
 from nmt.storage.files import link
@@ -13,10 +14,13 @@ from tests.unit import small_models as models
 STEP = 8
 
 
-def write_tiny_run(folder: Path) -> Path:
-    """Write a run whose averaged checkpoint is its only one; return its folder. It always has the same weights."""
+def write_tiny_run(folder: Path, model: TranslationModel | None = None) -> Path:
+    """Write a run whose averaged checkpoint is its only one; return its folder. It always has the same weights.
+
+    A given model has the vocabulary of `make_tokenizer`.
+    """
     tokenizer = models.make_tokenizer()
-    model = models.make_model(tokenizer, positions="sinusoidal")
+    model = model or models.make_model(tokenizer, positions="sinusoidal")
     config = Config(
         name=folder.name,
         model=model.config,

@@ -39,6 +39,7 @@ TARGETS = {
     "tokenizer": prepared.tokenizer,
     "checkpoint": prepared.checkpoint,
     "import": imported.marian,
+    "marian": imported.marian_export,
     "mixture": mixtures.plans,
     "overrides": commands.overrides,
     "settings": commands.settings,

@@ -18,7 +18,8 @@ from nmt.config.compose import compose
 from nmt.training.new_trainer import new_trainer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
-from shared.synthetic import SyntheticText, peak_memory
+from nmt.measuring.steps import peak_memory
+from shared.synthetic import SyntheticText
 
 
 def main() -> None:

@@ -25,6 +25,9 @@ REACHED = 0.8
 """The share of these that a reduction of tens of megabytes reaches."""
 LAUNCHES, LAUNCH_SECONDS = 569, 3.7e-6
 """Launches of a micro-batch of base and big, as fake_cuda counts them, and the processor's time for each."""
+CALL_SECONDS = 2.8e-3
+"""The processor's time per micro-batch to call the fused operations in Python, besides their launches: measured by
+host_time on a core of an AMD EPYC."""
 BACKWARD_SHARE = 0.4
 """The share of a step's computation that is the backward pass, with which the reduction overlaps."""
 LAST_BUCKET_BYTES = 26e6
@@ -81,7 +84,7 @@ def speed(config: Config, gpus: int) -> Speed:
     reducing = reduction_seconds(width * figures.parameters.total, gpus)
     last = reduction_seconds(width / 4 * late_bytes(config), gpus)
     exposed = max(last, reducing - BACKWARD_SHARE * computing)
-    return Speed(computing, figures.accumulation * LAUNCHES * LAUNCH_SECONDS, reducing, exposed)
+    return Speed(computing, figures.accumulation * (LAUNCHES * LAUNCH_SECONDS + CALL_SECONDS), reducing, exposed)
 
 
 def table(overrides: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ NOT_RUN = {
         f".venv/bin/python scripts/dev/{tool}": "a tool of the developers that takes minutes or hours"
         for tool in ("fake_cuda", "faults", "full_size", "fuzz", "load_test", "measure_step", "soak", "techniques")
     },
-    "PYTHONPATH=src python scripts/dev/check_device": "takes 10 minutes; tests/integration/test_check_device.py",
+    'make doctor ARGS="doctor.gpu=true': "takes 10 minutes; tests/features/doctor/test_gpu_rehearsal.py",
     ".venv/bin/python -m": "the stage tests runs it",
     'make export ARGS="experiment=': "needs a model that has learned; the stage demo exports one in both ways",
     'make serve ARGS="experiment=multi30k engine=ctranslate2"': "needs such an export",

@@ -18,16 +18,7 @@ from nmt.data.task import task_of
 from nmt.data.training_text import open_training_text
 from nmt.errors import ConfigError, for_this_installation
 from nmt.estimate.cost import passes_per_batch
-from nmt.estimate.hardware import (
-    BANDWIDTH_SHARE,
-    LAUNCH_SECONDS,
-    PRODUCT_SHARE,
-    SUSTAINED,
-    Estimate,
-    estimate,
-    find_device,
-    precision_on,
-)
+from nmt.estimate.hardware import Estimate, find_device, precision_on
 from nmt.estimate.memory import (
     ActivationStorage,
     Memory,
@@ -35,7 +26,7 @@ from nmt.estimate.memory import (
     state_numbers,
     training_memory,
 )
-from nmt.estimate.operations import Batch, extra_operations, step_operations
+from nmt.estimate.named_device import Share, estimate_as_json, estimate_lines, run_estimate
 from nmt.estimate.parameters import ParameterCounts, count_parameters, training_flops
 from nmt.model.kernels.backend import is_old_gpu
 from nmt.training.schedule import warmup_warning
@@ -58,18 +49,6 @@ class EpochFigures:
     """Target tokens per sentence, on average."""
     longest: int
     """Tokens of the longest sentence, source or target."""
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """What each device does in a step."""
-
-    devices: int
-    micro_batches: int
-    tokens: int
-    """Source tokens of a micro-batch, and as many target tokens."""
-    length: int
-    """Typical number of tokens of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +90,7 @@ class RunFigures:
             "accumulation": self.accumulation,
             "data": asdict(self.data) if self.data else None,
             "memory": {"total": self.memory.total, **self.memory._asdict(), "longest_sentences": self.longest_memory},
-            "estimate": self.estimate and _estimate_as_json(config, self.estimate),
+            "estimate": self.estimate and estimate_as_json(config, self.parameters, self.estimate),
         }
 
 
@@ -151,7 +130,7 @@ def describe(config: Config, devices: int) -> RunFigures:
         longest_memory=_memory(
             config, size, devices, device_batch, data.longest if data else config.data.max_pieces + 1
         ).total,
-        estimate=_estimate(config, size, flops, Share(devices, accumulation, device_batch, length)),
+        estimate=run_estimate(config, size, flops, Share(devices, accumulation, device_batch, length)),
     )
 
 
@@ -205,40 +184,6 @@ def _activation_storage(config: Config) -> ActivationStorage:
     return activation_storage(gpu=machine.device.type == "cuda", half=half, fused=fused)
 
 
-def _estimate(config: Config, size: ParameterCounts, flops: int, share: Share) -> Estimate | None:
-    name = config.describe.device
-    if not name:
-        return None
-    device, precision = find_device(name), precision_on(name, config.runtime.precision)
-    tokens = passes_per_batch(config.training) * share.tokens
-    batch = Batch(tokens, tokens, share.length, precision, device.fused)
-    operations = step_operations(config.model, size, config.tokenizer.vocab_size, batch, share.micro_batches)
-    extra = extra_operations(config.model, config.training, size)
-    products = "fp32" if precision == "fp16" else precision  # fp16's range is too small for an update's
-    step = sum(device.seconds(each.bytes, each.flops, precision) for each in operations)
-    step += sum(device.seconds(each.bytes, each.flops, products) for each in extra)
-    return estimate(flops, config.training.steps * step, device.peak(precision), device, share.devices)
-
-
-def _estimate_as_json(config: Config, figures: Estimate) -> dict[str, Any]:
-    name = config.describe.device
-    device, precision = find_device(name), precision_on(name, config.runtime.precision)
-    assumptions = {
-        "sustained": SUSTAINED,
-        "product_share": PRODUCT_SHARE,
-        "bandwidth_share": BANDWIDTH_SHARE,
-        "launch_seconds": LAUNCH_SECONDS,
-        "precision": precision,
-        "peak": device.peak(precision),
-        "bandwidth": device.bandwidth,
-        "memory": device.memory,
-        "watts": device.watts,
-        "price": device.price,
-    }
-    efficiency = figures.floor_hours / figures.hours
-    return {"device": name, **figures._asdict(), "efficiency": efficiency, "assumptions": assumptions}
-
-
 def as_text(config: Config, figures: RunFigures) -> str:
     """Return the figures as text for a terminal."""
     parameters = {**figures.parameters._asdict(), "total": figures.parameters.total}
@@ -252,7 +197,7 @@ def as_text(config: Config, figures: RunFigures) -> str:
         *([f"warning: {warning}"] if (warning := warmup_warning(config.training)) else []),
         _data_line(figures.data),
         *_memory_lines(config, figures),
-        *_estimate_lines(config, figures),
+        *estimate_lines(config, figures.parameters, figures.estimate, figures.devices),
     ]
     return "\n".join(lines)
 
@@ -275,24 +220,3 @@ def _memory_lines(config: Config, figures: RunFigures) -> list[str]:
     if device and longest > (limit := find_device(device).memory):
         lines.append(f"  more than the {limit / 1e9:.0f} GB of one {device}: lower training.device_tokens")
     return lines
-
-
-def _estimate_lines(config: Config, figures: RunFigures) -> list[str]:
-    if figures.estimate is None:
-        return ["time: name a device for an estimate, such as describe.device=h100 describe.gpus=8"]
-    cost, name = figures.estimate, config.describe.device
-    device, precision = find_device(name), precision_on(name, config.runtime.precision)
-    return [
-        f"estimate for {figures.devices} x {name}: {_duration(cost.hours)}, "
-        f"{cost.kilowatt_hours:.1f} kWh, {cost.dollars:,.2f} dollars; at least {_duration(cost.floor_hours)}",
-        f"  assuming that each operation takes the larger of its FLOPs at {PRODUCT_SHARE:.0%} of "
-        f"{device.peak(precision) / 1e12:g} TFLOP/s in {precision} and its bytes at {BANDWIDTH_SHARE:.0%}",
-        f"  of {device.bandwidth / 1e12:g} TB/s, and at least {1e6 * LAUNCH_SECONDS:g} microseconds; "
-        f"the minimum time is that of all FLOPs at {SUSTAINED:.0%};",
-        f"  {device.watts:.0f} W and {device.price:.2f} dollars per hour for each device; excluding communication "
-        "between devices, validation, checkpoints and idle hosts",
-    ]
-
-
-def _duration(hours: float) -> str:
-    return f"{60 * hours:.0f} minutes" if hours < 1.5 else f"{hours:.1f} hours"

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,7 +28,7 @@ from nmt.storage.lock import exclusive_folder
 from nmt.training.beginning import find_beginning, origin_record
 from nmt.training.build import build_checkpoint_manager, build_state, open_data, shared_files, shared_settings
 from nmt.training.loop import Ending, Loop
-from nmt.training.memory_check import check_memory
+from nmt.training.memory_check import tokens_that_fit
 from nmt.training.preparation import prepare_training
 from nmt.training.resume import find_checkpoint, finished_message
 from nmt.training.schedule import warmup_warning
@@ -59,15 +60,13 @@ def run(config: Config) -> None:
         transforms = transforms_for(config, data.tokenizer)
         state = build_state(config, machine, data.tokenizer, checkpoint, beginning)
         trainer, begun_from = state.trainer, origin_record(checkpoint, beginning)
+        _print_summary(config, trainer, data.train)
+        config = _fit_in_memory(config, trainer, data.train, transforms)
         with (
             closing(build_checkpoint_manager(config, machine, data, begun_from)) as checkpoint_manager,
             _tracker(config, trainer.step, begun_from) as tracker,
         ):
             tracker.log("start", trainer.step)
-            _print_summary(config, trainer, data.train)
-            if config.runtime.cuda_graphs:
-                _try_cuda_graphs(config, trainer, data.train, transforms)
-            check_memory(trainer, data.train, longest_sentence=config.data.max_pieces + 1, changed=bool(transforms))
             validation = partial(validate, trainer, config, data.valid, data.tokenizer)
             loop = Loop(state, tracker, validation, checkpoint_manager)
             with _batches(config, trainer, data.train, transforms) as batches:
@@ -110,6 +109,28 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, transforms: Sequenc
         columns=trainer.columns,
     )
     return Prefetcher(stream, pin_memory=trainer.machine.device.type == "cuda" and works(Fast.PINNED))
+
+
+def _fit_in_memory(config: Config, trainer: Trainer, train: Pairs, transforms: Sequence[BatchTransform]) -> Config:
+    """Try CUDA graphs and the largest batches; return the settings, with smaller micro-batches if these do not fit."""
+    if config.runtime.cuda_graphs:
+        _try_cuda_graphs(config, trainer, train, transforms)
+    given = config.training.device_tokens
+    tokens = tokens_that_fit(trainer, train, longest_sentence=config.data.max_pieces + 1, changed=bool(transforms))
+    if tokens == given:
+        return config
+    if distributed.is_main():
+        print(
+            f"warning: the largest micro-batch does not fit in the memory of {trainer.machine}, so this run takes "
+            f"training.device_tokens={tokens}; the global batches are the same",
+            file=sys.stderr,
+            flush=True,
+        )
+    trainer.config = replace(config.training, device_tokens=tokens)
+    config = replace(config, training=trainer.config)
+    if config.runtime.cuda_graphs:  # several micro-batches may rule them out
+        _try_cuda_graphs(config, trainer, train, transforms)
+    return config
 
 
 def _try_cuda_graphs(config: Config, trainer: Trainer, train: Pairs, transforms: Sequence[BatchTransform]) -> None:

@@ -24,7 +24,7 @@ def run(config: Config) -> None:
     """Write a translation per line, in the order of the input; each block of lines is written as soon as it is done."""
     machine = prepare_machine(config.runtime)
     config = with_details_of_files(config)
-    engine = load_engine(choose_engine(config, machine.device), machine).engine
+    engine = load_engine(choose_engine(config, machine), machine).engine
     window, no_bar = (1, True) if is_interactive(config.input) else (WINDOW_LINES, None)
     sources, lines = tee(read_input(config.input))
     with (

@@ -39,6 +39,13 @@ def computing_threads() -> int:
     return max(1, min(fast or usable_cores(), usable_cores()))
 
 
+def bind_near(pci_address: str) -> None:
+    """Let this process run only on the cores that are near a device, if Linux says which ones these are."""
+    near = _numbers(" ".join(_lines(SYSTEM / "bus" / "pci" / "devices" / pci_address / "local_cpulist")))
+    if hasattr(os, "sched_setaffinity") and near & _usable_numbers():
+        os.sched_setaffinity(0, near & _usable_numbers())
+
+
 def cpu_model() -> str:
     """Return the name of the processor."""
     return _cpuinfo("model name") or platform.processor() or platform.machine()

@@ -5,11 +5,11 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
-from nmt.compute.cores import computing_threads, usable_cores
+from nmt.compute.cores import bind_near, computing_threads, cpu_model, usable_cores
 from nmt.compute.replaced import Fast, works
 from nmt.config.schema import RuntimeConfig
 from nmt.errors import CommonError, UserError
@@ -68,6 +68,8 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
         keep_memory()
     _check_threads(config.threads)
     torch.set_num_threads(config.threads or max(1, computing_threads() // local_processes))
+    if device.type == "cuda" and local_processes > 1:
+        bind_near(_pci_address(device))
     if device.type == "mps" and config.compile:
         raise CommonError("runtime.compile=true is not supported on Apple's GPU: leave it out")
     if config.precision == "bf16":
@@ -132,6 +134,12 @@ def _check_bf16(device: torch.device) -> None:
     raise UserError(
         f"runtime.precision=bf16, but {name} has {lacks}: set it to fp16 or fp32, or to auto, which chooses {fast}"
     )
+
+
+def _pci_address(device: torch.device) -> str:
+    """Return the address of a GPU as Linux writes it."""
+    found: Any = torch.cuda.get_device_properties(device)  # whose type lacks these attributes
+    return f"{found.pci_domain_id:04x}:{found.pci_bus_id:02x}:{found.pci_device_id:02x}.0"
 
 
 def _check_threads(threads: int) -> None:
@@ -204,6 +212,11 @@ def _cpu_has_fast_bf16() -> bool:
     if limit in INSTRUCTIONS_WITHOUT_BF16:
         return False
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+def device_name(device: torch.device) -> str:
+    """Return the name that a device gives itself."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_model()
 
 
 def memory_of(device: torch.device) -> int:

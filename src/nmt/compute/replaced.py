@@ -19,6 +19,7 @@ class Fast(StrEnum):
     TF32 = "products in TF32"
     GRAPHS = "CUDA graphs"
     PINNED = "copies from page-locked memory"
+    COMPILED = "compiled attention"
 
 
 _reasons: dict[Fast, str] = {}

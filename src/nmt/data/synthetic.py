@@ -20,11 +20,12 @@ def synthetic_pairs(
     pairs: int = PAIRS,
     seed: int = 1,
     ratio_sigma: float = RATIO_SIGMA,
+    median_length: int = MEDIAN_LENGTH,
     max_length: int = MAX_LENGTH,
 ) -> PairStore:
     """Return a training text of random words in memory; with `ratio_sigma=0` both sides have equal lengths."""
     random = np.random.default_rng(seed)
-    source_lengths = _whole(random.lognormal(np.log(MEDIAN_LENGTH), LENGTH_SIGMA, pairs), max_length)
+    source_lengths = _whole(random.lognormal(np.log(median_length), LENGTH_SIGMA, pairs), max_length)
     source_tokens = random.integers(EOS + 1, source_words, int(source_lengths.sum()), dtype=np.uint32)
     target_lengths = _whole(source_lengths * random.lognormal(0, ratio_sigma, pairs), max_length)
     target_tokens = random.integers(EOS + 1, target_words, int(target_lengths.sum()), dtype=np.uint32)

@@ -11,8 +11,6 @@ from nmt.config.choices import CHOICES, find
 from nmt.config.schema import Config
 
 if TYPE_CHECKING:
-    import torch
-
     from nmt.compute.machine import Machine
     from nmt.decoding.loaded_model import LoadedModel
 
@@ -31,7 +29,7 @@ class EngineKind:
         """Load the model in a folder, with the search of its run; None if it is no model for this engine."""
         return None
 
-    def preferred(self, config: Config, device: "torch.device") -> Config | None:
+    def preferred(self, config: Config, machine: "Machine") -> Config | None:
         """Return the settings with which this engine translates faster than torch and as well, or None; say so."""
         return None
 
@@ -64,9 +62,9 @@ def engine_kinds() -> list[EngineKind]:
     return [find("engine", name) for name in CHOICES["engine"]]
 
 
-def choose_engine(config: Config, device: "torch.device") -> Config:
+def choose_engine(config: Config, machine: "Machine") -> Config:
     """Return the settings with `engine=auto` decided."""
     if config.engine != "auto":
         return config
-    chosen = (kind.preferred(config, device) for kind in engine_kinds())
+    chosen = (kind.preferred(config, machine) for kind in engine_kinds())
     return next(filter(None, chosen), replace(config, engine="torch"))

@@ -1,5 +1,6 @@
 """What a run would take on devices that are not here: hours, energy and money, from stated assumptions."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from nmt.compute.machine import BF16_CAPABILITY, precision_of_gpu
@@ -73,6 +74,14 @@ class Estimate(NamedTuple):
     hours: float
     kilowatt_hours: float
     dollars: float
+
+
+def known_device(full_name: str, memory: float) -> str:
+    """Return the name here of a GPU that calls itself `NVIDIA H100 80GB HBM3`, for example; empty if there is none."""
+    words = full_name.lower().replace("-", " ").split()
+    spellings = {*words, *map("".join, pairwise(words))}
+    fitting = [name for name in DEVICES if name.partition("-")[0] in spellings and "laptop" not in words]
+    return min(fitting, key=lambda name: abs(DEVICES[name].memory - memory), default="")
 
 
 def find_device(name: str) -> Device:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.estimate.cost import costs
-from nmt.estimate.operation import FLOAT32_BYTES, LAUNCH, Operation, passes
+from nmt.estimate.operation import FLOAT32_BYTES, LAUNCH, Operation, Part, backward, in_part, passes
 from nmt.estimate.parameters import ParameterCounts
 from nmt.model.activations import activation_of
 from nmt.model.build import architecture_of
@@ -55,13 +55,17 @@ def step_operations(
     parameters = size.total
     operations = micro_batches * list(_micro_batch(config, vocabulary, batch))
     operations += (micro_batches - 1) * _gradient_sums(config, parameters)
-    operations.append(Operation(FLOAT32_BYTES * parameters))  # the norm of the gradient
-    operations.append(Operation(8 * FLOAT32_BYTES * parameters))  # Adam: weights, gradients and two averages
+    return operations + list(in_part(Part.OPTIMIZER, _update(parameters, batch)))
+
+
+def _update(parameters: int, batch: Batch) -> Iterator[Operation]:
+    yield Operation(FLOAT32_BYTES * parameters)  # the norm of the gradient
+    yield Operation(8 * FLOAT32_BYTES * parameters)  # Adam: weights, gradients and two averages
     if not batch.exact:
-        operations.append(Operation((FLOAT32_BYTES + batch.width) * parameters))  # copies for matrix products
+        yield Operation((FLOAT32_BYTES + batch.width) * parameters)  # copies for matrix products
     if batch.precision == "fp16":
-        operations += [Operation(2 * FLOAT32_BYTES * parameters), *(12 * [LAUNCH])]  # loss scaling
-    return operations + 20 * [LAUNCH]  # whether the gradient is finite, the sums of losses
+        yield from [Operation(2 * FLOAT32_BYTES * parameters), *(12 * [LAUNCH])]  # loss scaling
+    yield from 20 * [LAUNCH]  # whether the gradient is finite, the sums of losses
 
 
 def extra_operations(config: ModelConfig, training: TrainingConfig, size: ParameterCounts) -> list[Operation]:
@@ -71,7 +75,7 @@ def extra_operations(config: ModelConfig, training: TrainingConfig, size: Parame
     for stack in architecture_of(config).stacks(config) if updates else ():
         for sides in _matrices(config, stack):
             operations += stack.layers * [each for update in updates for each in update(min(sides), max(sides))]
-    return operations
+    return list(in_part(Part.OPTIMIZER, operations))
 
 
 def _matrices(config: ModelConfig, stack: Stack) -> Iterator[tuple[int, int]]:
@@ -89,19 +93,20 @@ def _gradient_sums(config: ModelConfig, parameters: int) -> list[Operation]:
     tensors = 1  # word vectors, then two tensors for each linear layer and norm
     for stack in architecture_of(config).stacks(config):
         tensors += stack.layers * (20 if stack.cross_attention else 12)
-    return tensors * [Operation(3 * FLOAT32_BYTES * parameters / tensors)]
+    return tensors * list(backward(parameters / tensors, FLOAT32_BYTES, 3))
 
 
 def _micro_batch(config: ModelConfig, vocabulary: int, batch: Batch) -> Iterator[Operation]:
     stacks = architecture_of(config).stacks(config)
-    yield from 12 * [LAUNCH]  # copies of the batch to the device, the seed of dropout
+    yield from in_part(Part.OPTIMIZER, 12 * [LAUNCH])  # copies of the batch to the device, the seed of dropout
     for stack in stacks:
         yield from _embedding(config, vocabulary, batch, batch.tokens(stack))
         for _ in range(stack.layers):
             yield from _layer(config, stack, batch)
     yield from _loss(config.d_model, vocabulary, batch)
     shared = 1 + len(stacks) if config.tie_embeddings else 1
-    yield from (shared - 1) * [Operation(3 * FLOAT32_BYTES * vocabulary * config.d_model)]  # sums of their gradients
+    # sums of their gradients
+    yield from backward(vocabulary * config.d_model, FLOAT32_BYTES, *((shared - 1) * [3]))
 
 
 def _embedding(config: ModelConfig, vocabulary: int, batch: Batch, tokens: int) -> Iterator[Operation]:
@@ -109,11 +114,17 @@ def _embedding(config: ModelConfig, vocabulary: int, batch: Batch, tokens: int) 
     numbers = tokens * config.d_model
     yield from passes(numbers, batch.width, 2, 2, 2, 3)
     if config.dropout:
-        yield from 2 * [Operation(numbers * (2 * batch.width + 1))]  # a byte per mask
-    yield from passes(numbers, batch.width, 2)
+        yield from _mask_passes(numbers, batch)
+    yield from backward(numbers, batch.width, 2)
     if not batch.exact:
-        yield Operation(numbers * (batch.width + FLOAT32_BYTES))
-    yield Operation(FLOAT32_BYTES * (numbers + vocabulary * config.d_model))
+        yield from backward(numbers, 1, batch.width + FLOAT32_BYTES)
+    yield from backward(numbers + vocabulary * config.d_model, FLOAT32_BYTES, 1)
+
+
+def _mask_passes(numbers: float, batch: Batch) -> Iterator[Operation]:
+    """Yield the operations of dropout with a stored mask, which has a byte per number."""
+    yield from passes(numbers, 1, 2 * batch.width + 1)
+    yield from backward(numbers, 1, 2 * batch.width + 1)
 
 
 def _layer(config: ModelConfig, stack: Stack, batch: Batch) -> Iterator[Operation]:
@@ -121,15 +132,15 @@ def _layer(config: ModelConfig, stack: Stack, batch: Batch) -> Iterator[Operatio
     queries, keys, values = _head_widths(config)
     yield from _linear(tokens, d_model, queries + keys + values, batch.width)
     yield from _attention(config, tokens, tokens, batch)
-    yield from passes(tokens * (queries + keys + values), batch.width, 2)  # their gradients become one tensor
+    yield from backward(tokens * (queries + keys + values), batch.width, 2)  # their gradients become one tensor
     yield from _linear(tokens, config.heads * config.value_size, d_model, batch.width)
     yield from _residual(config, tokens, batch)
     if stack.cross_attention:
         yield from _linear(tokens, d_model, queries, batch.width)
         yield from _linear(batch.source_tokens, d_model, keys + values, batch.width)
         yield from _attention(config, tokens, batch.source_tokens, batch)
-        yield from passes(batch.source_tokens * (keys + values), batch.width, 2)
-        yield from passes(batch.source_tokens * d_model, batch.width, 3)  # the encoder output's gradient adds up
+        yield from backward(batch.source_tokens * (keys + values), batch.width, 2)
+        yield from backward(batch.source_tokens * d_model, batch.width, 3)  # the encoder output's gradient adds up
         yield from _linear(tokens, config.heads * config.value_size, d_model, batch.width)
         yield from _residual(config, tokens, batch)
     yield from _feed_forward(config, tokens, batch)
@@ -148,9 +159,10 @@ def _head_widths(config: ModelConfig) -> tuple[int, int, int]:
 def _linear(tokens: int, inputs: int, outputs: int, width: int, *, bias_passes: int = 1) -> Iterator[Operation]:
     """Yield a product with weights, its two products backward, and the sum over the bias's gradient."""
     rows, flops = tokens * (inputs + outputs) * width, 2 * tokens * inputs * outputs
-    yield from 2 * [Operation(rows + inputs * outputs * width, flops)]
-    yield Operation(rows + inputs * outputs * FLOAT32_BYTES, flops)
-    yield from passes(tokens * outputs, width, bias_passes)
+    yield Operation(rows + inputs * outputs * width, flops)
+    yield Operation(rows + inputs * outputs * width, flops, Part.BACKWARD)
+    yield Operation(rows + inputs * outputs * FLOAT32_BYTES, flops, Part.BACKWARD)
+    yield from backward(tokens * outputs, width, bias_passes)
 
 
 def _attention(config: ModelConfig, queries: int, keys: int, batch: Batch) -> Iterator[Operation]:
@@ -159,46 +171,60 @@ def _attention(config: ModelConfig, queries: int, keys: int, batch: Batch) -> It
     pairs = queries * batch.length * width
     streams = (queries + keys) * width * batch.width
     if not batch.exact:
-        yield from (Operation(streams, 2 * pairs), Operation(2 * streams, 5 * pairs), LAUNCH, LAUNCH)
+        yield from (Operation(streams, 2 * pairs), LAUNCH)
+        yield from in_part(Part.BACKWARD, (Operation(2 * streams, 5 * pairs), LAUNCH))
     if batch.exact or not batch.fused:
-        yield from 2 * 4 * 2 * [Operation(2 * streams / 4)]  # pads and unpads four tensors in two passes, and backward
+        for part in (Part.FORWARD, Part.BACKWARD):
+            yield from in_part(part, 4 * 2 * [Operation(2 * streams / 4)])  # pads and unpads four tensors in two passes
     if not batch.exact:
         return
     scores = queries * batch.length * config.heads
-    yield from 6 * [Operation(streams / 2 + scores * batch.width, pairs)]  # products
-    yield from passes(scores, batch.width, 2, 2, 2, 2, 3, 1, 2, 3, 2)  # scale, mask, softmax, and backward
+    product = Operation(streams / 2 + scores * batch.width, pairs)
+    yield from 2 * [product]
+    yield from in_part(Part.BACKWARD, 4 * [product])
+    yield from passes(scores, batch.width, 2, 2, 2, 2)  # scale, mask, softmax
+    yield from backward(scores, batch.width, 3, 1, 2, 3, 2)
 
 
 def _residual(config: ModelConfig, tokens: int, batch: Batch) -> Iterator[Operation]:
     """Add a sub-layer's output to the stream, with dropout and norm; backward, add the gradients of both uses."""
-    counts = [3]
     if batch.fused and config.norm_placement == "post" and norm_of(config) is LAYER:
-        counts += [3, 5]  # one operation
+        first, last = [3], [3, 5]  # one operation
     else:
-        counts += [3, 2] if batch.fused else [3]
-        counts += (2, 3) if batch.exact else (3, 4, 3, 3, 6, 3)  # with casts to float32 and back
+        first, last = [3], [3, 2] if batch.fused else [3]
+        first += [2] if batch.exact else [3, 4, 3]  # with casts to float32 and back
+        last += [3] if batch.exact else [3, 6, 3]
     numbers = tokens * config.d_model
-    yield from passes(numbers, batch.width, *counts)
+    yield from passes(numbers, batch.width, *first)
+    yield from backward(numbers, batch.width, *last)
     if config.dropout and not batch.fused:
-        yield from 2 * [Operation(numbers * (2 * batch.width + 1))]  # a byte per mask
+        yield from _mask_passes(numbers, batch)
 
 
 def _feed_forward(config: ModelConfig, tokens: int, batch: Batch) -> Iterator[Operation]:
     activation, inner, width = activation_of(config), tokens * config.d_ff, batch.width
     if activation.gated:
         yield from _linear(tokens, config.d_model, 2 * config.d_ff, width)
-        yield from passes(inner, width, 2, 3, 3, 3, 3, 4)
+        yield from passes(inner, width, 2, 3)
+        yield from backward(inner, width, 3, 3, 3, 4)
     else:
         # in 16 bits the rectifier is part of the product, and fused with the sum over the bias's gradient
         rectified = activation.saved_tensors == 1 and not batch.exact
         fused = rectified and batch.fused
         yield from _linear(tokens, config.d_model, config.d_ff, width, bias_passes=3 if fused else 1)
-        yield from passes(inner, width, *(() if fused else (3,) if rectified else (2, 3)))
+        yield from passes(inner, width, *(() if rectified else (2,)))
+        yield from backward(inner, width, *(() if fused else (3,)))
     yield from _linear(tokens, config.d_ff, config.d_model, width)
 
 
 def _loss(d_model: int, vocabulary: int, batch: Batch) -> Iterator[Operation]:
-    """Yield the loss with its gradient, chunk by chunk."""
+    """Yield the loss with its gradient; the backward pass only multiplies that."""
+    yield from in_part(Part.LOSS, _loss_in_chunks(d_model, vocabulary, batch))
+    yield from backward(vocabulary * d_model, FLOAT32_BYTES, 2)
+    yield from backward(batch.target_tokens * d_model, batch.width, 2)
+
+
+def _loss_in_chunks(d_model: int, vocabulary: int, batch: Batch) -> Iterator[Operation]:
     tokens, width, matrix = batch.target_tokens, batch.width, vocabulary * d_model
     chunks = math.ceil(tokens * vocabulary / LOGITS_PER_CHUNK)
     rows = tokens / chunks
@@ -212,8 +238,8 @@ def _loss(d_model: int, vocabulary: int, batch: Batch) -> Iterator[Operation]:
         yield from passes(rows * d_model, width, 2)
         yield from 3 * [LAUNCH]
     yield from 12 * [LAUNCH]
-    yield from passes(matrix, FLOAT32_BYTES, 1, 1, 2, 2)  # mean word, zeros, its share, and scaling
-    yield from passes(tokens * d_model, width, 2, 2, 2, 3, 3, 2, 2)
+    yield from passes(matrix, FLOAT32_BYTES, 1, 1, 2)  # mean word, zeros, its share
+    yield from passes(tokens * d_model, width, 2, 2, 2, 3, 3, 2)
 
 
 def _softmax_bytes(batch: Batch) -> list[int]:

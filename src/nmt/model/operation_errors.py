@@ -89,9 +89,10 @@ def attention_error(
         dtype: The precision of queries, keys and values.
         causal: Whether no query sees later keys.
         widths: The widths of a head's keys and of its values.
-        longest: The number of tokens to which sentences are cut.
+        longest: The number of tokens of the longest sentence: longer ones are cut, or one as long is added.
     """
-    sides = [[min(length, longest) for length in lengths] for lengths in LENGTHS]
+    added = [longest] if longest > max(map(max, LENGTHS)) else []
+    sides = [[*(min(length, longest) for length in lengths), *added] for lengths in LENGTHS]
     to_lengths = sides[0] if causal else sides[1]
     queries, keys = (_stream(lengths).to(device) for lengths in (sides[0], to_lengths))
     implementation = attend(queries, queries if causal else keys, causal=causal)

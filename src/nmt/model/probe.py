@@ -11,15 +11,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.compute.machine import HALF_PRECISIONS, Machine
+from nmt.compute.machine import HALF_PRECISIONS, Machine, is_amd
 from nmt.compute.replaced import Fast, record, works
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
 from nmt.model.activations import activation_of
-from nmt.model.attention import FlashAttend, ShortAttend
+from nmt.model.attention import Attend, FlashAttend, PaddedAttend, ShortAttend
 from nmt.model.attention_choice import flash_obstacle
 from nmt.model.fused_attention import FusedPaddedAttend
-from nmt.model.kernels.backend import has_triton, is_old_gpu, may_have_flash_attention
+from nmt.model.kernels.backend import has_flash_attention, has_triton, is_old_gpu, may_have_flash_attention
 from nmt.model.kernels.short_attention import TILES
 from nmt.model.norms import LAYER, norm_of
 from nmt.model.operation_errors import (
@@ -32,6 +32,7 @@ from nmt.model.operation_errors import (
     residual_error,
     softmax_error,
 )
+from nmt.model.packed import Packed
 
 TF32_TOLERANCE = 1.5e-3
 """Largest relative error of a product in TF32, which keeps 11 bits: 4e-4 is usual, and bf16 would have 2.4e-3."""
@@ -59,6 +60,8 @@ class Wanted(NamedTuple):
     """`runtime.attention`."""
     graphs: bool = False
     """Whether CUDA graphs are asked for."""
+    compiled: bool = False
+    """Whether the model is to be compiled."""
 
 
 def failures(model: ModelConfig, machine: Machine, wanted: Wanted) -> dict[Fast, str]:
@@ -108,6 +111,8 @@ def trials(model: ModelConfig, machine: Machine, wanted: Wanted) -> Iterator[Tri
         error = partial(residual_error, device, precision, DROPOUT, width=model.d_model, norm=fused_norm)
         yield Trial(Fast.RESIDUAL, error, tolerance)
     yield from _attention_trials(model, machine, wanted.attention)
+    if wanted.compiled and is_amd():
+        yield Trial(Fast.COMPILED, partial(compiled_attention_error, model, machine), tolerance)
     yield Trial(Fast.TF32, partial(product_error, device), TF32_TOLERANCE)
     yield Trial(Fast.PINNED, partial(copy_error, device), 0.0)
     if not wanted.vocabulary:
@@ -136,6 +141,19 @@ def _attention_trials(model: ModelConfig, machine: Machine, kind: str) -> Iterat
         yield Trial(Fast.PADDED, partial(error, partial(FusedPaddedAttend, precision=precision)), tolerance)
     if kind == "short":
         yield Trial(Fast.SHORT, lambda: largest(error(ShortAttend, tile) for tile in TILES), tolerance)
+
+
+def compiled_attention_error(model: ModelConfig, machine: Machine) -> float:
+    """Return the error of compiled attention: what the compiler takes flash attention to return, AMD's may not."""
+    device, precision = machine
+    kind = FlashAttend if has_flash_attention(device, precision) and not flash_obstacle(model) else PaddedAttend
+
+    def attend(queries: Packed, keys: Packed, *, causal: bool) -> Attend:
+        compiled: Attend = torch.compile(kind(queries, keys, causal=causal).__call__, dynamic=True)
+        return compiled
+
+    widths = (model.key_size, model.value_size)
+    return largest(attention_error(attend, device, precision, causal=each, widths=widths) for each in (False, True))
 
 
 def product_error(device: torch.device) -> float:

@@ -16,7 +16,7 @@ MEDIA_TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-INDEX = "index.html"
+INDEX, COLOURS = "index.html", "colours.css"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,11 @@ def read_page(package: str, *, without_script: str, head: str = "") -> dict[str,
     found = dict(sorted([*_static_files(__name__), *_static_files(package)]))
     page = Template(found[INDEX].content.decode()).substitute(without_script=without_script, head=head)
     return {**found, INDEX: StaticFile(page.encode(), found[INDEX].media_type)}
+
+
+def colours() -> str:
+    """Return the style sheet with the colours that all pages share."""
+    return files(__name__).joinpath("static", COLOURS).read_text(encoding="utf-8")
 
 
 def _static_files(package: str) -> Iterator[tuple[str, StaticFile]]:

@@ -35,10 +35,10 @@ def check_model_size(
         )
 
 
-def check_memory(trainer: Trainer, store: Pairs, longest_sentence: int, *, changed: bool = False) -> None:
-    """Try the largest batches; if they do not fit, raise an error that says how many tokens would.
+def tokens_that_fit(trainer: Trainer, store: Pairs, longest_sentence: int, *, changed: bool = False) -> int:
+    """Try the largest batches, and return `training.device_tokens`, or a smaller value for which they fit in memory.
 
-    All processes must call this, and all raise the same error.
+    All processes must call this, and all return the same value, or raise the same error if no value fits.
 
     Args:
         trainer: The trainer, which is left unchanged.
@@ -48,18 +48,18 @@ def check_memory(trainer: Trainer, store: Pairs, longest_sentence: int, *, chang
     """
     config = trainer.config
     planned = with_room_to_grow(config.batch_tokens) if changed else config.batch_tokens
-    tokens = micro_batch_tokens(config.batch_tokens, config.device_tokens, distributed.world_size())
     if _fits(trainer, store, planned, config.device_tokens):
-        return
+        return config.device_tokens
+    tokens = micro_batch_tokens(config.batch_tokens, config.device_tokens, distributed.world_size())
     smaller = tokens // 2
-    while smaller >= longest_sentence and not _fits(trainer, store, planned, smaller):
+    while smaller >= longest_sentence:
+        if _fits(trainer, store, planned, smaller):
+            return smaller
         smaller //= 2
-    remedy = (
-        f"training.device_tokens={smaller} would fit, and leaves the global batches unchanged"
-        if smaller >= longest_sentence
-        else "far fewer do not fit either: choose a smaller model, or lower data.max_pieces"
+    raise CommonError(
+        f"{tokens:,} tokens per side do not fit in the memory of {trainer.machine}; far fewer do not fit either: "
+        "choose a smaller model, or lower data.max_pieces"
     )
-    raise CommonError(f"{tokens:,} tokens per side do not fit in the memory of {trainer.machine}; {remedy}")
 
 
 def _fits(trainer: Trainer, store: Pairs, batch_tokens: int, device_tokens: int) -> bool:

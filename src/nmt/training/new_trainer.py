@@ -5,8 +5,8 @@ from collections.abc import Callable
 import torch
 
 from nmt.compute import distributed
-from nmt.compute.machine import Machine
-from nmt.compute.replaced import Fast, replace_all, works
+from nmt.compute.machine import Machine, is_amd
+from nmt.compute.replaced import Fast, is_proven, replace_all, works
 from nmt.config.schema import Config
 from nmt.model.attention_choice import plan_for
 from nmt.model.build import build_model
@@ -40,7 +40,7 @@ def new_trainer(
     model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
     use_operations(config.runtime.c_operations and machine.device.type == "cpu")
     runtime = config.runtime
-    if runtime.compile:
+    if runtime.compile and (is_proven(Fast.COMPILED) or not is_amd()):
         from nmt.training.compiled import compile_model  # noqa: PLC0415 - imports much of torch
 
         compile_model(model, cuda_graphs=bool(runtime.cuda_graphs) and works(Fast.GRAPHS))
@@ -59,7 +59,8 @@ def try_operations(config: Config, machine: Machine, vocabulary: int) -> None:
     """Replace the operations that fail on the device of any process, in all processes, by plain ones."""
     if machine.device.type != "cuda":
         return
-    wanted = Wanted(vocabulary, config.runtime.attention, bool(config.runtime.cuda_graphs))
+    runtime = config.runtime
+    wanted = Wanted(vocabulary, runtime.attention, bool(runtime.cuda_graphs), bool(runtime.compile))
     with distributed.together():
         failed = failures(config.model, machine, wanted)
     replace_all(

@@ -1,11 +1,6 @@
-"""Packages for Argos Translate, compared with our own model, and used by the client itself if there is one.
-
-The client has an environment of its own: name a Python that has `argostranslate` by ARGOS_PYTHON.
-"""
+"""Packages for Argos Translate, compared with our own model, and used by the client itself if there is one."""
 
 import json
-import os
-import subprocess
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -21,23 +16,13 @@ from nmt.features.exports.argos import CLIENT_SEARCH, ArgosExporter, translate_a
 from nmt.features.exports.exporter import TrainedModel
 from nmt.features.exports.settings import ExportConfig
 from nmt.runs.checkpoints import Checkpoints, load
+from tests.features.exports.clients import argos, needs_argos
 from tests.unit.small_models import LINES, log_probabilities, make_model, make_tokenizer
 
 pytest.importorskip("ctranslate2", reason="needs the extra argos")
 pytest.importorskip("onnx", reason="needs the extra argos")
 CPU = torch.device("cpu")
 ROOT = "translate-en_de-1_0"
-ARGOS_PYTHON = os.environ.get("ARGOS_PYTHON", "")
-CLIENT = """
-import socket, sys
-def refuse(*_):
-    raise OSError("the test is offline")
-socket.socket.connect = socket.getaddrinfo = refuse
-from argostranslate import package, translate
-package.install_from_path(sys.argv[1])
-for line in sys.stdin.read().splitlines():
-    print(translate.translate(line, "en", "de"))
-"""
 
 
 def trained(folder: Path, joint: bool = True, quantization: str = "float32") -> TrainedModel:
@@ -111,11 +96,7 @@ def test_the_card_states_what_the_client_decides() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not ARGOS_PYTHON, reason="needs ARGOS_PYTHON")
+@needs_argos
 def test_the_client_translates_offline_as_we_say_it_does(exported: Path, tmp_path: Path) -> None:
-    places = {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("DATA", "CONFIG", "CACHE")}
-    found = subprocess.run(
-        [ARGOS_PYTHON, "-c", CLIENT, exported / f"{ROOT}.argosmodel"], input="\n".join(LINES), text=True,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **places}, capture_output=True, check=True,
-    )  # fmt: skip
-    assert found.stdout.splitlines() == translate_as_client(exported, LINES)
+    found = argos(exported / f"{ROOT}.argosmodel", ("en", "de"), LINES, tmp_path)["found"]
+    assert found == translate_as_client(exported, LINES)

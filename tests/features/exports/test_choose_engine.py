@@ -1,27 +1,35 @@
 """engine=auto: when the int8 export of a checkpoint translates instead of the checkpoint."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from nmt.compute.machine import Machine
+from nmt.config.keys import with_values
 from nmt.config.saved import to_yaml
 from nmt.config.schema import Config, DecodingConfig, PathsConfig
 from nmt.decoding.engines import choose_engine
+from nmt.errors import UserError
 from nmt.features.exports import choose_engine as module
+from nmt.features.exports import first_use
 from nmt.features.exports.settings import export_folder
-from nmt.runs.checkpoints import Checkpoints
+from nmt.runs.checkpoint_files import read_meta
+from nmt.runs.checkpoints import Checkpoints, resolve
 from nmt.storage.files import write_json
 
-CPU = torch.device("cpu")
+CPU = Machine(torch.device("cpu"), torch.float32)
 
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     """Make a run whose checkpoint has an int8 export that is faster and loses 0.1 BLEU."""
-    config = Config(name="tiny", checkpoint="last", paths=PathsConfig(outputs=str(tmp_path)))
+    config = Config(
+        name="tiny", checkpoint="last", paths=PathsConfig(data=str(tmp_path / "data"), outputs=str(tmp_path))
+    )
     (tmp_path / "tokenizer.model").write_bytes(b"pieces")
     path = Checkpoints(config.run_folder).save(
         7, weights={"w": torch.ones(2)}, trainer={}, tokenizer_files=[tmp_path / "tokenizer.model"],
@@ -37,7 +45,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
         },
     )  # fmt: skip
     monkeypatch.setattr(module, "find_spec", lambda name: object())
-    return config
+    return with_values(config, {"export.on_first_use": False})
 
 
 def change(config: Config, **verified: object) -> None:
@@ -105,7 +113,7 @@ def test_the_model_translates_where_the_export_would_search_differently(
 
 
 def test_the_model_translates_on_a_gpu_and_without_the_package(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert choose_engine(config, torch.device("cuda")).engine == "torch"
+    assert choose_engine(config, CPU._replace(device=torch.device("cuda"))).engine == "torch"
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     assert choose_engine(config, CPU).engine == "torch"
 
@@ -114,3 +122,93 @@ def test_the_model_translates_on_a_gpu_and_without_the_package(config: Config, m
 def test_an_engine_that_the_user_names_stays(config: Config, engine: str) -> None:
     named = replace(config, engine=engine)
     assert choose_engine(named, CPU) is named
+
+
+class FakeExport:
+    """Writes the record of an export that loses as much BLEU as `loss` says, or refuses the model."""
+
+    def __init__(self) -> None:
+        self.loss, self.refusal, self.inputs = 0.1, "", list[str]()
+
+    def __call__(self, config: Config, precision: torch.dtype) -> None:
+        self.inputs.append(config.input)
+        if self.refusal:
+            raise UserError(self.refusal)
+        path = resolve(config.run_folder, config.checkpoint)
+        quality = {"model_bleu": 30.0, "export_bleu": 30.0 - self.loss}
+        record = {
+            "target": "ctranslate2", "quantization": "int8", "languages": ["en", "de"], "positions": 99,
+            "checkpoint": {"name": path.name, "step": 7, "sha256": read_meta(path).files["model.safetensors"]},
+            "verified": {"quality": quality, "speedup": 3.0, "said": "as compared"},
+        }  # fmt: skip
+        write_json(export_folder(config) / "export.json", record)
+
+
+@pytest.fixture
+def export() -> FakeExport:
+    """Return the stand-in for the export."""
+    return FakeExport()
+
+
+@pytest.fixture
+def unexported(config: Config, export: FakeExport, monkeypatch: pytest.MonkeyPatch) -> Config:
+    """Let the first use make an export; the run has none, and a development set."""
+    shutil.rmtree(config.run_folder / "export")
+    config.data_folder.mkdir(parents=True)
+    for language in ("en", "de"):
+        (config.data_folder / f"valid.{language}").write_text("a\n")
+    monkeypatch.setattr(first_use, "export_checkpoint", export)
+    return with_values(config, {"export.on_first_use": True})
+
+
+def test_the_first_use_makes_an_export_once_and_says_so(
+    unexported: Config, export: FakeExport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = replace(unexported, input="text of the user")
+    for _ in range(2):
+        assert export_folder(choose_engine(asked, CPU)).name == "first-use-int8"
+    assert export.inputs == ["-"]  # compared on the development set, not on what is to be translated
+    said = capsys.readouterr().err
+    assert said.count("making an int8 export once") == 1
+
+
+def test_an_export_of_the_first_use_that_loses_too_much_is_kept_as_proof_and_not_used(
+    unexported: Config, export: FakeExport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    export.loss = 0.3
+    assert [choose_engine(unexported, CPU).engine for _ in range(2)] == ["torch", "torch"]
+    assert capsys.readouterr().err.count("translating with the model, which is better or as fast (as compared)") == 1
+    assert len(export.inputs) == 1
+
+
+def test_a_refused_export_is_not_tried_again_until_the_weights_change(
+    unexported: Config, export: FakeExport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    export.refusal = "this model has no export"
+    assert [choose_engine(unexported, CPU).engine for _ in range(2)] == ["torch", "torch"]
+    assert capsys.readouterr().err.count("translating with the model: this model has no export") == 1
+    assert len(export.inputs) == 1
+    Checkpoints(unexported.run_folder).save(
+        8, weights={"w": torch.zeros(2)}, trainer={},
+        tokenizer_files=[Path(unexported.paths.outputs) / "tokenizer.model"], config_text=to_yaml(unexported), valid={},
+    )  # fmt: skip
+    export.refusal = ""
+    assert choose_engine(unexported, CPU).engine == "ctranslate2"
+
+
+def test_the_export_of_the_user_comes_before_that_of_the_first_use(unexported: Config, export: FakeExport) -> None:
+    choose_engine(unexported, CPU)
+    export(with_values(unexported, module.INT8), torch.float32)
+    assert export_folder(choose_engine(unexported, CPU)).name == "ctranslate2-int8"
+
+
+@pytest.mark.parametrize("changed", [{"export.on_first_use": False}, {"decoding.alignments": True}], ids=str)
+def test_no_export_is_made_unasked_for(unexported: Config, export: FakeExport, changed: dict[str, object]) -> None:
+    assert choose_engine(with_values(unexported, changed), CPU).engine == "torch"
+    assert not export.inputs
+
+
+def test_no_export_is_made_without_references(unexported: Config, export: FakeExport) -> None:
+    (unexported.data_folder / "valid.de").unlink()
+    assert choose_engine(unexported, CPU).engine == "torch"
+    assert not export.inputs

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.errors import UserError
@@ -17,7 +17,7 @@ from tests.unit.small_models import LINES, log_probabilities, make_model, make_t
 
 pytest.importorskip("ctranslate2", reason="needs the extra ctranslate2")
 CPU = torch.device("cpu")
-SHAPES = [
+SHAPES: list[dict[str, object]] = [
     {},
     {"tie_embeddings": False},
     {"norm_placement": "pre"},
@@ -26,8 +26,7 @@ SHAPES = [
     {"activation": "swish"},
     {"activation": "swiglu"},
     {"output_bias": True},
-    {"positions": "learned", "max_positions": 64},
-    {"positions": "rotary"},
+    *({"positions": each, "max_positions": 64} for each in ctranslate2.expressible(ModelConfig())["positions"] or ()),
     {"d_k": 16, "d_v": 16},
     {"kv_heads": 2},
     {"encoder_layers": 3, "decoder_layers": 1},
@@ -107,7 +106,9 @@ def test_int8_has_a_quarter_of_the_size_and_similar_scores(tmp_path: Path) -> No
     torch.testing.assert_close(dict(ours.state_dict()), before, rtol=0, atol=0)
     config = DecodingConfig()
     exact, rounded = (CTranslate2Engine(tmp_path / numbers, config, CPU, 1).score(LINES, LINES) for numbers in sizes)
-    assert [each.log_probability for each in rounded] == pytest.approx([e.log_probability for e in exact], rel=0.05)
+    gaps = [abs(one.log_probability - other.log_probability) for one, other in zip(exact, rounded, strict=True)]
+    assert sum(gaps) < 0.02 * sum(-each.log_probability for each in exact)
+    assert max(gap / each.tokens for gap, each in zip(gaps, exact, strict=True)) < 0.4  # processors differ in rounding
     assert rounded != exact
 
 

@@ -27,7 +27,7 @@ def test_the_settings_accept_exactly_the_registered_targets() -> None:
     for target in EXPORTERS:
         assert ExportConfig(target=target).target == target
     with pytest.raises(ConfigError, match=", ".join(EXPORTERS)):
-        ExportConfig(target="marian")
+        ExportConfig(target="marain")
 
 
 @pytest.mark.parametrize("target", ["argos", "ctranslate2", "huggingface", "onnx", "web"])

@@ -1,12 +1,9 @@
 """Exports to ONNX, run with onnxruntime and compared with our own model, tokenizer and greedy search."""
 
-import json
-import os
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,7 +13,7 @@ from nmt.errors import UserError
 from nmt.features.exports import onnx
 from nmt.features.exports.onnx import OnnxExporter
 from nmt.features.exports.onnx_engine import OnnxEngine
-from nmt.features.exports.onnx_graphs import quantize, write_graphs
+from nmt.features.exports.onnx_graphs import DECODER, ENCODER, OPSET, quantize, write_graphs
 from nmt.features.exports.tokenizer_json import (
     check_tokenizer_is_expressible,
     check_tokenizer_json,
@@ -25,6 +22,7 @@ from nmt.features.exports.tokenizer_json import (
 from nmt.storage.files import write_json
 from nmt.text.tokenizer import Tokenizer
 from nmt.text.train_tokenizer import train
+from tests.features.exports.clients import TRANSFORMERS_JS, needs_package, transformers_js
 from tests.unit.small_models import LINES, log_probabilities, make_model, make_tokenizer
 
 pytest.importorskip("onnx", reason="needs the extra onnx")
@@ -32,21 +30,6 @@ runtime = pytest.importorskip("onnxruntime", reason="needs the extra onnx")
 CPU = torch.device("cpu")
 GREEDY = DecodingConfig(beam=1, alpha=0.0, extra_length=12)
 POSITIONS = 64
-NODE_MODULES = os.environ.get("NODE_MODULES", "")
-CLIENT = """
-import { readFileSync } from "node:fs";
-import { AutoModelForSeq2SeqLM, AutoTokenizer, env } from "@huggingface/transformers";
-globalThis.fetch = () => { throw new Error("the test is offline"); };
-env.allowRemoteModels = false;
-env.localModelPath = process.argv[2];
-const tokenizer = await AutoTokenizer.from_pretrained("own");
-const model = await AutoModelForSeq2SeqLM.from_pretrained("own", { dtype: process.argv[3] });
-for (const line of readFileSync(0, "utf8").split("\\n")) {
-  const input = tokenizer(line);
-  const found = await model.generate({ ...input, max_length: input.input_ids.dims[1] + 13 });
-  console.log(JSON.stringify([Array.from(input.input_ids.data, Number), Array.from(found[0].data, Number)]));
-}
-"""
 SHAPES = [
     {},
     {"norm_placement": "pre", "norm": "rms", "activation": "swiglu"},
@@ -111,6 +94,25 @@ def test_quantized_graphs_are_smaller_and_nearly_the_same(tmp_path: Path) -> Non
     assert 0 < sum(differences) < 0.25 * sum(map(abs, exact))
 
 
+def test_large_products_of_quantized_numbers_are_not_cut_off(tmp_path: Path) -> None:
+    onnx_library = pytest.importorskip("onnx")
+    helper, kind = onnx_library.helper, onnx_library.TensorProto.FLOAT
+    weights = np.ones((64, 8), np.float32)
+    weights[0] = -1
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "product",
+        [helper.make_tensor_value_info("x", kind, [1, 64])], [helper.make_tensor_value_info("y", kind, [1, 8])],
+        [onnx_library.numpy_helper.from_array(weights, "w")],
+    )  # fmt: skip
+    versions = {"opset_imports": [helper.make_opsetid("", OPSET)], "ir_version": 8}
+    for name in (ENCODER, DECODER):
+        onnx_library.save(helper.make_model(graph, **versions), tmp_path / f"{name}.onnx")
+    quantize(tmp_path)
+    session = runtime.InferenceSession(tmp_path / f"{ENCODER}_quantized.onnx")
+    (found,) = session.run(None, {"x": np.ones((1, 64), np.float32)})
+    assert found == pytest.approx(62, abs=0.5)
+
+
 def test_tokenizer_json_splits_and_joins_as_our_tokenizer(tmp_path: Path) -> None:
     pytest.importorskip("tokenizers", reason="needs the extra onnx")
     tokenizer = make_plain_tokenizer()
@@ -152,23 +154,17 @@ def test_heads_of_other_widths_are_refused_by_name(option: str, value: int) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not NODE_MODULES, reason="needs NODE_MODULES")
+@needs_package(TRANSFORMERS_JS)
 @pytest.mark.parametrize(("ending", "kind"), [("", "fp32"), ("_quantized", "q8")])
 def test_transformers_js_translates_offline_as_onnxruntime(tmp_path: Path, ending: str, kind: str) -> None:
     tokenizer = make_plain_tokenizer()
     ours = make_model(tokenizer, norm_placement="pre", positions="rotary")
-    folder = tmp_path / "models" / "own"
-    folder.mkdir(parents=True)
+    folder = tmp_path / "own"
+    folder.mkdir()
     onnx.write(folder, ours, tokenizer, POSITIONS, POSITIONS - 1, "int8")
     theirs = OnnxEngine(folder / "onnx", tokenizer, GREEDY, POSITIONS, ending)
-    (tmp_path / "node_modules").symlink_to(Path(NODE_MODULES).resolve())
-    (tmp_path / "client.mjs").write_text(CLIENT)
-    found = subprocess.run(
-        [shutil.which("node") or "node", "client.mjs", tmp_path / "models", kind], cwd=tmp_path,
-        input="\n".join(LINES), text=True, capture_output=True, check=True,
-    )  # fmt: skip
-    rows = [json.loads(line) for line in found.stdout.splitlines() if line.startswith("[[")]
-    assert [source[:-1] for source, _ in rows] == tokenizer.encode_source(LINES)
-    assert [[piece for piece in target if piece > 3] for _, target in rows] == [
+    found = transformers_js(folder, kind, LINES, GREEDY.extra_length, tmp_path)["found"]
+    assert [each["source"][:-1] for each in found] == tokenizer.encode_source(LINES)
+    assert [[piece for piece in each["target"] if piece > 3] for each in found] == [
         [piece for piece in translated(theirs, [line])[0] if piece > 3] for line in LINES
     ]  # line by line, because numbers in int8 depend on the other sentences of a batch

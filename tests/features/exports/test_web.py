@@ -25,11 +25,11 @@ from nmt.features.exports.web.files import PACKAGE, runtime_files
 from nmt.page.sentences import sentences
 from nmt.text.special import BOS, EOS
 from nmt.text.word_pieces import group_pieces
+from tests.features.exports.clients import needs_node
 from tests.features.exports.test_onnx import make_plain_tokenizer
 from tests.features.exports.web_folder import (
     DECODING,
     ask,
-    needs_node,
     needs_runtime,
     stand_ins,
     write_export,

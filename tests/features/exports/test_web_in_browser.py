@@ -15,7 +15,14 @@ import torch
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.features.exports.web.engine import WebEngine
 from nmt.features.exports.web.exporter import MODEL
-from tests.browser import Browser, console_messages, needs_browser, wait
+from tests.browser import (
+    Browser,
+    console_messages,
+    needs_browser,
+    point_at_second_word,
+    replace_second_word,
+    wait,
+)
 from tests.features.exports.test_onnx import make_plain_tokenizer
 from tests.features.exports.test_web import POSITIONS, sentences_of_words
 from tests.features.exports.web_folder import DECODING, needs_runtime, write_export
@@ -34,7 +41,6 @@ TYPE = (
     "const field = document.querySelector('#text'); field.value = arguments[0];"
     "field.dispatchEvent(new Event('input', { bubbles: true }))"
 )
-WORDS = "[...document.querySelectorAll('li:first-child [data-word]')]"
 
 
 @contextmanager
@@ -116,17 +122,10 @@ def test_words_can_be_pointed_at_and_replaced(browser: Browser, tmp_path: Path) 
         browser.get(address)
         wait(browser, IS_READY)
         browser.execute_script(TYPE, "the small cat sees a dog")
-        wait(browser, f"return {WORDS}.length > 1")
+        point_at_second_word(browser)
         assert browser.execute_script("return document.querySelector('#source-name').textContent") == "English"
-        browser.execute_script(f"{WORDS}[1].focus()")
-        wait(browser, "return document.querySelector('#look').textContent.includes('attends to')")
-        browser.execute_script(f"{WORDS}[1].click()")
-        wait(browser, "return document.querySelectorAll('#choices:popover-open button').length > 1")
-        chosen = browser.execute_script("return document.querySelector('#choices button:last-child').dataset.choice")
-        before = browser.execute_script(f"return {WORDS}[0].textContent")
-        browser.find_element("css selector", "#choices button:last-child").click()
-        wait(browser, "return document.querySelector('.restore')")
-        assert browser.execute_script(f"return {WORDS}.slice(0, 2).map(each => each.textContent)") == [before, chosen]
+        expected, shown = replace_second_word(browser)
+        assert shown == expected
         assert console_messages(browser) == []
 
 

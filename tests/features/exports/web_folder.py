@@ -1,13 +1,7 @@
-"""Web exports for tests, and Node, which runs their scripts."""
+"""Web exports for tests, and their scripts under Node."""
 
-import json
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from nmt.config.saved import to_yaml
 from nmt.config.schema import Config, DecodingConfig
@@ -19,14 +13,11 @@ from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoints, load
 from nmt.storage.files import write_json
 from nmt.text.tokenizer import Tokenizer
+from tests.features.exports import clients
+from tests.features.exports.clients import NODE_MODULES, needs_package
 
 CLIENT = Path(__file__).with_name("web_client.mjs")
-NODE = shutil.which("node")
-NODE_MODULES = os.environ.get("NODE_MODULES", "")
-needs_node = pytest.mark.skipif(not NODE, reason="needs Node")
-needs_runtime = pytest.mark.skipif(
-    not (NODE_MODULES and (Path(NODE_MODULES) / PACKAGE).is_dir()), reason=f"needs NODE_MODULES with {PACKAGE}"
-)
+needs_runtime = needs_package(PACKAGE)
 DECODING = DecodingConfig(beam=4, alpha=0.6, extra_length=12)
 
 
@@ -75,9 +66,4 @@ def stand_ins(tmp_path: Path) -> dict[str, Path]:
 def ask(folder: Path, kind: str, **question: object) -> Any:
     """Return what a script of the page answers under Node."""
     (folder.parent / "package.json").write_text('{"type": "module"}')
-    found = subprocess.run(
-        [NODE or "node", CLIENT, folder], input=json.dumps({"kind": kind, **question}), text=True,
-        capture_output=True, check=False,
-    )  # fmt: skip
-    assert found.returncode == 0, found.stderr
-    return json.loads(found.stdout)
+    return clients.ask(CLIENT, [folder], {"kind": kind, **question}, folder)

@@ -116,6 +116,7 @@ def test_each_missing_section_gives_its_reason(first: Config, tmp_path: Path) ->
     html = run_report(bare)
     assert "No scores yet: run <code>make eval</code>" in html
     assert html.count("Not shown: ") == 4
+    assert html.count("no split has been translated yet: run <code>make eval</code>") == 2
     for reason in ("nothing was logged yet", "no split has been translated yet", "no environment.json"):
         assert reason in html
     shutil.rmtree(bare.run_folder)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nmt.features.tuning.search import MIN_GAIN
+from nmt.measuring.search import MIN_GAIN
 from tests.integration.toy import call
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,10 @@ from nmt.config.keys import value_of, with_values
 from nmt.config.schema import Config, ModelConfig, PathsConfig, RuntimeConfig
 from nmt.errors import ConfigError, UserError
 from nmt.features.tuning.apply import FILE, has_begun, take_tuned
-from nmt.features.tuning.choices import CHOICES, TUNABLE, Situation, open_choices
+from nmt.features.tuning.command import wanted_choices
 from nmt.features.tuning.record import fingerprint, read_tuned, tuned_file, write_tuned
-from nmt.features.tuning.search import Outcome, Row, Value
+from nmt.measuring.choices import CHOICES, TUNABLE, Situation, open_choices
+from nmt.measuring.search import Outcome, Row, Value
 from nmt.runs.layout import RunLayout
 
 CHOSEN: dict[str, Value] = {"runtime.precision": "fp32", "runtime.parallel": 1, "runtime.compile": True}
@@ -213,10 +214,10 @@ def test_only_settings_that_are_left_open_are_chosen(config: Config) -> None:
 
 def test_named_choices_are_made_alone(config: Config) -> None:
     named = with_values(config, {"tune.choices": ["runtime.parallel"]})
-    assert [choice.setting for choice in open_choices(named, "cpu")] == ["runtime.parallel"]
+    assert [choice.setting for choice in open_choices(named, "cpu", wanted_choices(named))] == ["runtime.parallel"]
     wrong = with_values(config, {"tune.choices": ["runtime.paralel"]})
     with pytest.raises(ConfigError, match=r"did you mean runtime\.parallel\?"):
-        open_choices(wrong, "cpu")
+        wanted_choices(wrong)
 
 
 def test_device_without_choices_has_none(config: Config) -> None:

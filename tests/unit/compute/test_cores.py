@@ -118,3 +118,22 @@ def test_only_the_cores_module_counts_cores() -> None:
     files = [*(PROJECT / "src").rglob("*.py"), *scripts]
     counting = [path.name for path in files if any(way in path.read_text(encoding="utf-8") for way in ways)]
     assert counting == ["cores.py"]
+
+
+ADDRESS = "0000:3b:00.0"
+
+
+@pytest.mark.parametrize(
+    ("near", "bound"),
+    [("0-2,6", {0, 1, 2, 6}), ("6-20", {6, 7}), ("8-15", None), ("", None), (None, None)],
+    ids=["near", "partly usable", "not usable", "empty", "not there"],
+)
+def test_a_process_is_bound_to_the_usable_cores_near_its_device(
+    near: str | None, bound: set[int] | None, system: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen: list[set[int]] = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, numbers: chosen.append(numbers), raising=False)
+    if near is not None:
+        write(system / "bus/pci/devices" / ADDRESS / "local_cpulist", near)
+    cores.bind_near(ADDRESS)
+    assert chosen == ([] if bound is None else [bound])

@@ -1,6 +1,7 @@
 """The device of a process is chosen by what PyTorch finds; what a device cannot do is refused in one line."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -262,3 +263,16 @@ def test_apples_gpu_skips_a_step_whose_gradient_is_not_finite(
         parameter.grad = torch.ones_like(parameter)
     ours._step_optimizer(torch.tensor(True))
     assert not all(torch.equal(value, before[name]) for name, value in weights(ours).items())
+
+
+@pytest.mark.parametrize(("processes", "bound"), [(1, []), (2, ["0000:3b:00.0"])])
+def test_one_of_several_processes_is_bound_to_cores_near_its_gpu(
+    processes: int, bound: list[str], found: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found(gpus=2)
+    address = SimpleNamespace(pci_domain_id=0, pci_bus_id=0x3B, pci_device_id=0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: address)
+    asked: list[str] = []
+    monkeypatch.setattr(module, "bind_near", asked.append)
+    prepare_machine(RuntimeConfig(device="cuda"), local_rank=1, local_processes=processes)
+    assert asked == bound

@@ -260,3 +260,45 @@ def test_residual_connections_are_in_parts_without_their_kernel(failed: Fast, mo
     assert backend.has_fused_residual(GPU)
     replaced.record(failed, "wrong")
     assert not backend.has_fused_residual(GPU)
+
+
+@pytest.mark.parametrize("fault", [pytest.param(None, marks=pytest.mark.slow), "raises", "wrong numbers"])
+def test_amds_gpus_compile_only_if_compiled_attention_passes(
+    fault: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "is_amd", lambda: True)
+    wanted = Wanted(vocabulary=101, compiled=True)
+    found = {each.operation: each for each in trials(SMALL, Machine(CPU, torch.float32), wanted)}
+    compiled = torch.compile
+
+    def broken(function: Callable[..., Any], **_: Any) -> Callable[..., Any]:
+        return FAULTS[fault][0](function) if fault else compiled(function, backend="eager")
+
+    monkeypatch.setattr(torch, "compile", broken)
+    assert reason_of_failure(found[Fast.COMPILED]).startswith(FAULTS[fault][1] if fault else "")
+    assert bool(reason_of_failure(found[Fast.COMPILED])) is bool(fault)
+
+
+def test_other_gpus_compile_without_a_trial() -> None:
+    assert Fast.COMPILED not in {
+        each.operation for each in trials(SMALL, Machine(CPU, torch.float32), Wanted(compiled=True))
+    }
+
+
+@pytest.mark.parametrize(
+    ("amd", "reason", "expected"), [(False, None, 1), (True, None, 0), (True, "no", 0), (True, "", 1)]
+)
+def test_a_model_is_compiled_where_that_is_proven_or_needs_no_proof(
+    amd: bool, reason: str | None, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nmt.config.schema import Config, RuntimeConfig
+    from nmt.training import compiled, new_trainer
+
+    compiling = Mock()
+    monkeypatch.setattr(compiled, "compile_model", compiling)
+    monkeypatch.setattr(new_trainer, "is_amd", lambda: amd)
+    if reason is not None:
+        replaced.record(Fast.COMPILED, reason)
+    config = Config(model=SMALL, runtime=RuntimeConfig(device="cpu", compile=True))
+    new_trainer.new_trainer(config, Machine(CPU, torch.float32), 101, 101)
+    assert compiling.call_count == expected

@@ -19,7 +19,7 @@ from nmt.data.store import PairStore
 from nmt.errors import CommonError
 from nmt.model.build import build_model
 from nmt.training import memory_check
-from nmt.training.memory_check import check_memory, check_model_size
+from nmt.training.memory_check import check_model_size, tokens_that_fit
 from nmt.training.trainer import Trainer
 
 WORDS = 40
@@ -57,7 +57,7 @@ def test_the_memory_check_changes_neither_weights_nor_random_state() -> None:
     config, text = TrainingConfig(batch_tokens=300, warmup_steps=2), store()
     tried, untried = trainer(config), trainer(config)
     before = torch.random.get_rng_state()
-    check_memory(tried, text, longest_sentence=31)
+    tokens_that_fit(tried, text, longest_sentence=31)
     assert torch.equal(torch.random.get_rng_state(), before)
     assert all(parameter.grad is None for parameter in tried.model.parameters())
     for each in (tried, untried):
@@ -112,17 +112,19 @@ class SmallMemoryTrainer:
 
 
 @pytest.mark.parametrize(
-    ("max_tokens", "device_tokens", "message"),
-    [
-        (160, 0, "300 tokens per side do not fit in the memory of cpu in fp32; training.device_tokens=150 would"),
-        (80, 200, "200 tokens per side do not fit in the memory of cpu in fp32; training.device_tokens=50 would"),
-        (5, 0, "far fewer do not fit either: choose a smaller model, or lower data.max_pieces"),
-    ],
+    ("max_tokens", "device_tokens", "fitting"), [(1000, 0, 0), (1000, 200, 200), (160, 0, 150), (80, 200, 50)]
 )
-def test_the_memory_error_names_a_batch_size_that_fits(max_tokens: int, device_tokens: int, message: str) -> None:
+def test_micro_batches_are_halved_until_they_fit(max_tokens: int, device_tokens: int, fitting: int) -> None:
     config = TrainingConfig(batch_tokens=300, device_tokens=device_tokens)
+    tried = cast(Trainer, SmallMemoryTrainer(max_tokens, config))
+    assert tokens_that_fit(tried, store(), longest_sentence=31) == fitting
+
+
+def test_memory_without_room_for_the_longest_sentence_is_an_error() -> None:
+    tried = cast(Trainer, SmallMemoryTrainer(5, TrainingConfig(batch_tokens=300)))
+    message = "300 tokens per side do not fit in the memory of cpu in fp32; far fewer do not fit either"
     with pytest.raises(CommonError, match=message):
-        check_memory(cast(Trainer, SmallMemoryTrainer(max_tokens, config)), store(), longest_sentence=31)
+        tokens_that_fit(tried, store(), longest_sentence=31)
 
 
 def test_errors_other_than_out_of_memory_are_raised_unchanged() -> None:
@@ -132,7 +134,7 @@ def test_errors_other_than_out_of_memory_are_raised_unchanged() -> None:
     broken = trainer(TrainingConfig(batch_tokens=300))
     broken.try_out = fail  # type: ignore[assignment,method-assign]
     with pytest.raises(RuntimeError, match="something else"):
-        check_memory(broken, store(), longest_sentence=31)
+        tokens_that_fit(broken, store(), longest_sentence=31)
 
 
 def test_a_batch_estimated_above_the_machines_memory_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +145,7 @@ def test_a_batch_estimated_above_the_machines_memory_is_not_tried(monkeypatch: p
     beyond.try_out = fail  # type: ignore[assignment,method-assign]
     monkeypatch.setattr(memory_check, "memory_of", lambda _: 100_000_000)  # less than the process takes alone
     with pytest.raises(CommonError, match="300 tokens per side do not fit"):
-        check_memory(beyond, store(), longest_sentence=31)
+        tokens_that_fit(beyond, store(), longest_sentence=31)
 
 
 @pytest.mark.parametrize("size", ["d_model", "d_ff", "layers", "heads", "max_positions"])

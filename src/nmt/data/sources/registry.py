@@ -67,7 +67,8 @@ def fingerprint(config: DataConfig, split: str) -> Fingerprint:
 
 def fingerprint_if_here(config: DataConfig, split: str) -> Fingerprint | None:
     """Return the fingerprint of a split; None if its files are gone, or if they might have to be downloaded."""
-    names: list[str] = getattr(config, "train" if split in held_out(config) else split)
+    read_from = "train" if split in held_out(config) else split
+    names = {"train": config.train, "valid": config.valid, "test": config.test}.get(read_from, [])
     if source_of(config, split).may_download or any(map(is_address, names)):
         return None
     try:

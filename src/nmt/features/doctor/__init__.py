@@ -1,15 +1,16 @@
-"""What this machine has, and which features are off."""
+"""What this machine has, which features are off, and what its GPUs compute and how fast."""
 
-from nmt.feature import Command, Feature
+from nmt.feature import Command, Feature, Group
 
 FEATURE = Feature(
-    summary="what this machine has, and which features are off and why",
+    summary="what this machine has, which features are off and why, and what its GPUs compute and how fast",
     page="docs/features.md#doctor",
     commands={
         "doctor": Command(
             "nmt.features.doctor.command",
-            "say what this machine has, and which features are off and why; output=json for programs",
-            ("output", "paths"),
+            "say what this machine has, and which features are off and why; doctor.gpu=true measures its GPUs",
+            ("doctor", "output", "training.batch_tokens", "training.device_tokens", "paths", "runtime"),
         ),
     },
+    settings={"doctor": Group("nmt.features.doctor.settings:DoctorConfig")},
 )

@@ -3,7 +3,7 @@
 from nmt.feature import COMMON, Choice, Command, Feature, Group
 
 FEATURE = Feature(
-    summary="models for CTranslate2, Argos Translate, Hugging Face, ONNX and web pages, and CTranslate2 as an engine",
+    summary="models for CTranslate2, Argos Translate, Hugging Face, Marian, ONNX and web pages, and one engine",
     page="docs/usage.md#exports",
     packages={
         "ctranslate2": "ctranslate2>=4.5",
@@ -27,7 +27,8 @@ FEATURE = Feature(
         "export.target": {
             "argos": Choice("nmt.features.exports.argos:ArgosExporter", "Argos Translate and LibreTranslate"),
             "ctranslate2": Choice("nmt.features.exports.ctranslate2:CTranslate2Exporter", "a fast engine"),
-            "huggingface": Choice("nmt.features.exports.huggingface:HuggingFaceExporter", "Marian's format"),
+            "huggingface": Choice("nmt.features.exports.huggingface:HuggingFaceExporter", "MarianMTModel"),
+            "marian": Choice("nmt.features.exports.marian:MarianExporter", "Marian and bergamot"),
             "onnx": Choice("nmt.features.exports.onnx:OnnxExporter", "transformers.js and onnxruntime"),
             "safetensors": Choice("nmt.features.exports.safetensors:SafetensorsExporter", "weights and settings"),
             "web": Choice("nmt.features.exports.web.exporter:WebExporter", "a page that translates in the browser"),

@@ -1,16 +1,15 @@
 """engine=auto: translate with the int8 export of a model where that is faster and about as good."""
 
 import math
-import sys
 from importlib.util import find_spec
+from typing import NamedTuple
 
-import torch
-from tqdm import tqdm
-
+from nmt.compute.machine import Machine
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
+from nmt.features.exports.first_use import folder_of_first_use, make_on_first_use, say
 from nmt.features.exports.record import EXPORT_RECORD, VerificationRecord, read_export_record
-from nmt.features.exports.settings import export_folder
+from nmt.features.exports.settings import ExportConfig, export_folder
 from nmt.runs.checkpoint_files import read_meta
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import WEIGHTS
@@ -21,19 +20,31 @@ MAX_BLEU_LOSS = 0.2
 """How many points of BLEU an int8 export may lose and still be used unasked."""
 
 
-def fast_export(config: Config, device: torch.device) -> Config | None:
-    """Return the settings that use the int8 export, and say so on standard error; None if torch is to translate."""
-    if device.type != "cpu" or not _searches_alike(config):
+class Comparison(NamedTuple):
+    """An int8 export of the weights in question."""
+
+    config: Config
+    """The settings that use it."""
+    verified: VerificationRecord
+    """How it compares with the model."""
+
+
+def fast_export(config: Config, machine: Machine) -> Config | None:
+    """Return the settings that use an int8 export, and say so on standard error; None if torch is to translate.
+
+    If there is none of these weights yet, it is made.
+    """
+    if machine.device.type != "cpu" or not _searches_alike(config) or find_spec("ctranslate2") is None:
         return None
-    int8 = with_values(config, INT8)
-    verified = _verified(int8)
-    if verified is None or not _is_better(verified):
+    weights = read_meta(resolve(config.run_folder, config.checkpoint)).files[WEIGHTS]
+    by_user = with_values(config, INT8)
+    by_first_use = with_values(config, INT8 | {"export.folder": str(folder_of_first_use(config))})
+    found = _compared(by_user, weights) or _compared(by_first_use, weights) or _made(by_first_use, weights, machine)
+    if found is None or not _is_better(found.verified):
         return None
-    tqdm.write(
-        f"translating with the int8 export in {export_folder(int8)} ({verified.summary}); engine=torch for the model",
-        file=sys.stderr,
-    )
-    return int8
+    say(f"translating with the int8 export in {export_folder(found.config)} ({found.verified.summary}); "
+        "engine=torch for the model")  # fmt: skip
+    return found.config
 
 
 def _searches_alike(config: Config) -> bool:
@@ -42,14 +53,23 @@ def _searches_alike(config: Config) -> bool:
     return decoding.strategy == "beam" and not (decoding.torch_only or config.translate.prefix)
 
 
-def _verified(config: Config) -> VerificationRecord | None:
-    """Return how the int8 export of the checkpoint compares with the model; None if there is no export to use."""
-    if find_spec("ctranslate2") is None or not (export_folder(config) / EXPORT_RECORD).is_file():
+def _compared(config: Config, weights: str) -> Comparison | None:
+    """Return the export that the settings name; None if there is none of weights with this checksum."""
+    if not (export_folder(config) / EXPORT_RECORD).is_file():
         return None
     record = read_export_record(export_folder(config))
-    weights = read_meta(resolve(config.run_folder, config.checkpoint)).files[WEIGHTS]
     exported = record.target, record.quantization, record.checkpoint.sha256
-    return record.verified if exported == ("ctranslate2", "int8", weights) else None
+    return Comparison(config, record.verified) if exported == ("ctranslate2", "int8", weights) else None
+
+
+def _made(config: Config, weights: str, machine: Machine) -> Comparison | None:
+    """Make the export that the settings name, and say if it will not be used; None if it cannot be made."""
+    if not (config.of(ExportConfig).on_first_use and make_on_first_use(config, weights, machine)):
+        return None
+    made = _compared(config, weights)
+    if made and not _is_better(made.verified):
+        say(f"translating with the model, which is better or as fast ({made.verified.summary})")
+    return made
 
 
 def _is_better(verified: VerificationRecord) -> bool:

@@ -21,13 +21,13 @@ from nmt.features.exports.exporter import (
     check_expressible,
     example_sentence,
 )
+from nmt.features.exports.fixed_positions import fixed_table
 from nmt.model.positions.base import Positions
-from nmt.model.positions.sinusoidal import sinusoids
 from nmt.text.special import BOS, EOS, UNK
 from nmt.text.tokenizer import Tokenizer
 
 POSITIONS = 2048
-"""The number of sinusoidal positions to write: the length of the longest sentence, in word pieces."""
+"""The number of positions to write that are not learned: the length of the longest sentence, in word pieces."""
 
 
 class CTranslate2Exporter:
@@ -128,8 +128,14 @@ def expressible(config: ModelConfig) -> Expressible:
         "norm": ("layer", "rms"),
         "norm_placement": ("post", "pre"),
         "activation": ("relu", "gelu", "swish", "swiglu"),
-        "positions": ("sinusoidal", "learned", *filter(_rotates, CHOICES["model.positions"])),
+        "positions": tuple(each for each in CHOICES["model.positions"] if _is_table_or_rotates(each)),
     }
+
+
+def _is_table_or_rotates(positions: str) -> bool:
+    """Return whether positions of this name add the vectors of a table, or rotate queries and keys."""
+    fixed = fixed_table(ModelConfig(d_model=16, heads=1, positions=positions), 1) is not None
+    return positions == "learned" or fixed or _rotates(positions)
 
 
 def _rotates(positions: str) -> bool:
@@ -175,7 +181,7 @@ def _fill(spec: Any, config: ModelConfig, weights: Mapping[str, Tensor]) -> None
         embeddings.weight = _array(weights[f"vectors.{language}"] if shared is None else shared)
         if not _rotates(config.positions):
             learned = config.positions == "learned"
-            table = weights[f"{language}_positions"] if learned else sinusoids(POSITIONS, config.d_model).float()
+            table = weights[f"{language}_positions"] if learned else fixed_table(config, POSITIONS)
             stack.position_encodings.encodings = _array(table)
     spec.decoder.projection.weight = _array(weights["vectors.projection"] if shared is None else shared)
     if config.output_bias:
@@ -218,5 +224,5 @@ def _fill_norm(norm: Any, weights: Mapping[str, Tensor], name: str) -> None:
         norm.beta = _array(weights[f"{name}.bias"])
 
 
-def _array(tensor: Tensor) -> Any:
+def _array(tensor: Any) -> Any:
     return tensor.contiguous().numpy().copy()  # a copy, because int8 quantization scales it in place

@@ -8,8 +8,6 @@ from nmt.decoding.engines import EngineKind
 from nmt.features.exports.settings import export_folder, exports_of
 
 if TYPE_CHECKING:
-    import torch
-
     from nmt.compute.machine import Machine
     from nmt.decoding.loaded_model import LoadedModel
 
@@ -31,11 +29,11 @@ class CTranslate2(EngineKind):
 
         return load_export(folder, machine) if is_export(folder) else None
 
-    def preferred(self, config: Config, device: "torch.device") -> Config | None:
+    def preferred(self, config: Config, machine: "Machine") -> Config | None:
         """See `EngineKind.preferred`."""
         from nmt.features.exports.choose_engine import fast_export  # noqa: PLC0415
 
-        return fast_export(config, device)
+        return fast_export(config, machine)
 
     def model_name(self, config: Config) -> str:
         """See `EngineKind.model_name`."""

@@ -108,7 +108,7 @@ def check_expressible(target: str, config: ModelConfig, expressible: Expressible
         value = getattr(config, RESOLVED.get(field.name, field.name) if declared else field.name)
         allowed = expressible[field.name] if declared else (getattr(defaults, field.name),)
         if allowed is not ANY and value not in allowed:
-            known = " or ".join(map(str, allowed))
+            known = " or ".join(map(str, allowed)) or "none of those that are installed"
             raise UserError(
                 f"export.target={target} cannot express model.{field.name}={value}, only {known}: "
                 "choose another export.target, or train a model with a value that it can express"

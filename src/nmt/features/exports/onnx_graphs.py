@@ -239,9 +239,10 @@ def _exp2(graph: Any, exponents: Any) -> Any:
 
 
 def quantize(folder: Path) -> None:
-    """Write versions of both graphs with int8 weights, named `_quantized`.
+    """Write versions of both graphs with weights of 8 bits, named `_quantized`.
 
-    Of the tables, only word vectors are quantized: sinusoids in int8 would be too coarse.
+    The weights are unsigned: without VNNI, onnxruntime adds products of unsigned and signed numbers in 16 bits, where
+    large sums are cut off. Of the tables, only word vectors are quantized: sinusoids in int8 would be too coarse.
     """
     onnx, tools = import_optional("onnx"), import_optional("onnxruntime.quantization")
     for name in (ENCODER, DECODER):
@@ -251,7 +252,7 @@ def quantize(folder: Path) -> None:
         try:
             tools.quantize_dynamic(
                 folder / f"{name}.onnx", folder / f"{name}_quantized.onnx", op_types_to_quantize=["MatMul", "Gather"],
-                per_channel=True, weight_type=tools.QuantType.QInt8, nodes_to_exclude=kept,
+                per_channel=True, weight_type=tools.QuantType.QUInt8, nodes_to_exclude=kept,
             )  # fmt: skip
         finally:
             logging.disable(logging.NOTSET)

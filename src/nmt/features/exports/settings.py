@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nmt.config.schema import Config
 
 
-INT8_TARGETS = ("ctranslate2", "argos", "onnx", "web")
+INT8_TARGETS = ("ctranslate2", "argos", "marian", "onnx", "web")
 """Formats that can store weights as int8."""
 
 
@@ -23,15 +23,16 @@ class ExportConfig:
     target: str = "ctranslate2"
     """Format."""
     quantization: str = "float32"
-    """Number format of the weights: float32, or int8 (ctranslate2, argos, onnx and web only)."""
+    """Number format of the weights: float32, or int8 (ctranslate2, argos, marian, onnx and web only)."""
     folder: str = ""
     """Destination; empty is `<paths.outputs>/<name>/export/<target>-<quantization>`."""
     sample: int = 0
     """Number of sentences whose translations must agree before the export is complete; 0 is 100, or 1,000 for int8,
     because their BLEU decides whether `translate` uses the export."""
+    on_first_use: bool = True
+    """Whether the first `translate` on a CPU makes an int8 export, if CTranslate2 is installed and there is none."""
     licence: str = ""
     """Licence of the weights, such as cc-by-4.0, which the model card states."""
-
     onnxruntime_web: str = ""
     """Folder of the npm package onnxruntime-web, for export.target=web; empty is `node_modules/onnxruntime-web`."""
 

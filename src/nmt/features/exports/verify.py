@@ -6,6 +6,7 @@ from time import perf_counter
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
+from tqdm import tqdm
 
 from nmt.decoding.engine import Engine
 from nmt.errors import UserError
@@ -85,10 +86,16 @@ class Quality:
 
 def verify(model: Engine, export: Engine, lines: Sequence[str]) -> Verification:
     """Translate lines with both, and score the model's translations with both."""
-    ours, theirs = ([each.text for each in engine.translate(lines)] for engine in (model, export))
+    ours, theirs = (_translate(engine, lines, who) for engine, who in ((model, "the model"), (export, "the export")))
     scored = zip(model.score(lines, ours), export.score(lines, ours), strict=True)
     gaps = [(abs(one.log_probability - other.log_probability), one.tokens) for one, other in scored]
     return Verification(ours, theirs, difference=sum(gap for gap, _ in gaps) / sum(tokens for _, tokens in gaps))
+
+
+def _translate(engine: Engine, lines: Sequence[str], who: str) -> list[str]:
+    """Return translations, with a progress bar on a terminal."""
+    with tqdm(total=len(lines), desc=f"verifying: {who}", unit=" sentences", leave=False, disable=None) as bar:
+        return [each.text for each in engine.translate(lines, done=bar.update)]
 
 
 def accept(found: Verification, quantization: str) -> None:

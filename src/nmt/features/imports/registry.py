@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from nmt.features.imports.huggingface import HuggingFaceImporter
 from nmt.features.imports.importer import Importer
+from nmt.features.imports.marian import MarianImporter
 from nmt.features.imports.safetensors import SafetensorsImporter
 
-IMPORTERS: Sequence[Importer] = (SafetensorsImporter(), HuggingFaceImporter())
+IMPORTERS: Sequence[Importer] = (SafetensorsImporter(), HuggingFaceImporter(), MarianImporter())

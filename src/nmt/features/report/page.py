@@ -1,6 +1,7 @@
 """Write the report of a run as one self-contained HTML file."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
@@ -8,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from nmt import __version__
 from nmt.config.choices import is_text
@@ -25,10 +26,13 @@ from nmt.features.report import about, attention, charts, corpus, curves, transl
 from nmt.features.report.attention import EncodedAttention
 from nmt.features.report.run import Evaluated, Run
 from nmt.model.interface import TranslationModel
+from nmt.page import colours
 from nmt.runs.section import Absent, ShownRun, added_sections
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
 T = TypeVar("T")
+BACKTICKS = re.compile("`([^`]+)`")
+"""A command in a message, as a terminal shows it."""
 TitledChart = tuple[str, charts.Spec]
 """The title of a chart, and the chart."""
 LoadModel = Callable[[], tuple[TranslationModel, Tokenizer]]
@@ -244,6 +248,7 @@ def render(template: str, sections: Mapping[str, object], data: PageData) -> str
         "written": _written,
         "piece": lambda piece: piece.replace(SPACE_MARK, "·"),
         "signature": lambda text: Markup("|<wbr>").join(text.split("|")),  # allows a line break after each bar
+        "commands": lambda text: Markup(BACKTICKS.sub(r"<code>\1</code>", str(escape(text)))),
     }
     environment.tests["absent"] = lambda value: isinstance(value, Absent)
 
@@ -257,6 +262,7 @@ def render(template: str, sections: Mapping[str, object], data: PageData) -> str
         "place": place,
         "json": lambda: _script_json(data, specs),
         "file": lambda name: Markup(environment.loader.get_source(environment, name)[0]),  # type: ignore[union-attr]
+        "colours": Markup(colours()),
         "library": lambda: Markup(_library()),
     }
     return environment.get_template(template).render(**sections)

@@ -10,9 +10,9 @@ from functools import partial
 from nmt.config.keys import value_of, with_values, written
 from nmt.config.schema import Config
 from nmt.errors import CommonError, UserError
-from nmt.features.tuning.choices import TUNABLE
 from nmt.features.tuning.record import Tuned, fingerprint, first_difference, read_tuned, tuned_file
 from nmt.features.tuning.settings import TunedRuntime
+from nmt.measuring.choices import TUNABLE
 from nmt.runs.layout import RunLayout, step_of_folder_name
 from nmt.storage.files import remove, write_text
 from nmt.training.preparation import Prepared

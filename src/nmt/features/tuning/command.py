@@ -11,13 +11,13 @@ from nmt.data.manifest import read_manifest
 from nmt.data.store import Pairs
 from nmt.data.synthetic import MAX_LENGTH, synthetic_pairs
 from nmt.data.training_text import open_training_text
-from nmt.errors import UserError
-from nmt.features.tuning.bench import TrainingBench
-from nmt.features.tuning.choices import open_choices
+from nmt.errors import ConfigError, UserError, nearest
 from nmt.features.tuning.record import fingerprint, tuned_file, write_tuned
-from nmt.features.tuning.search import Outcome, Row, Search
 from nmt.features.tuning.settings import TuneConfig
-from nmt.features.tuning.table import as_lines, as_text
+from nmt.measuring.bench import TrainingBench
+from nmt.measuring.choices import TUNABLE, open_choices
+from nmt.measuring.search import Outcome, Row, Search
+from nmt.measuring.table import as_lines, as_text
 from nmt.text.tokenizer import Tokenizer
 
 SECONDS = {"cuda": 120.0, "cpu": 30.0}
@@ -37,7 +37,8 @@ class Text(NamedTuple):
 def run(config: Config) -> None:
     """Measure each choice, print the table, and write the file that training takes its settings from."""
     machine = prepare_machine(config.runtime)
-    choices = [choice.setting for choice in open_choices(config, machine.device.type)]
+    wanted = wanted_choices(config)
+    choices = [choice.setting for choice in open_choices(config, machine.device.type, wanted)]
     if not choices:
         raise UserError(
             f"these settings leave nothing open that is measured on this {machine.device.type}: "
@@ -49,12 +50,21 @@ def run(config: Config) -> None:
     if machine.device.type == "cpu":
         bench.fit_batch(seconds / STEPS_PER_CHOICE, limit=seconds)
     print(
-        f"measuring {', '.join(choices)} on {machine}, at most {seconds:g} s each, "
+        f"measuring {', '.join(choices)} on {machine}, at most {seconds:g} s of steps each, "
         f"with batches of {bench.batch_tokens:,} tokens of {text.origin}",
         flush=True,
     )
     outcome = _search(bench, seconds, choices)
     _finish(config, devices, outcome, bench.batch_tokens)
+
+
+def wanted_choices(config: Config) -> list[str]:
+    """Return the settings that `tune.choices` names; refuse one that is not measured."""
+    wanted = config.of(TuneConfig).choices
+    for setting in wanted:
+        if setting not in TUNABLE:
+            raise ConfigError(f"tune.choices names {setting}, which is not measured; {nearest(setting, TUNABLE)}")
+    return wanted
 
 
 def _search(bench: TrainingBench, seconds: float, choices: list[str]) -> Outcome:

@@ -11,13 +11,13 @@ import torch
 import yaml
 
 from nmt import __version__
-from nmt.compute.cores import cpu_model, usable_cores
-from nmt.compute.machine import choose_device
+from nmt.compute.cores import usable_cores
+from nmt.compute.machine import choose_device, device_name
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
-from nmt.features.tuning.choices import TUNABLE
-from nmt.features.tuning.search import Outcome, Value
+from nmt.measuring.choices import TUNABLE
+from nmt.measuring.search import Outcome, Value
 from nmt.storage.files import write_text
 
 MAX_BYTES, MAX_DEPTH = 256 * 1024, 4
@@ -45,7 +45,7 @@ def fingerprint(config: Config, devices: int) -> Fingerprint:
     device = choose_device(config.runtime.device)
     machine: Fingerprint = {
         "type": device.type,
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_model(),
+        "device": device_name(device),
         "cores": usable_cores() if device.type == "cpu" else 0,
         "devices": devices,
         "torch": str(torch.__version__),

@@ -25,7 +25,7 @@ class TuneConfig:
     choices: list[str] = field(default_factory=list)
     """Settings to choose, such as runtime.threads; empty is all that the run leaves open on this device."""
     seconds: float = 0.0
-    """Most seconds per setting; 0 is 120 on a GPU and 30 on a CPU."""
+    """Most seconds of steps per setting, besides the time to warm up and to compile; 0 is 120 on a GPU, 30 on a CPU."""
     devices: int = 0
     """Devices that the run will use, each with its share of the batch; 0 is all GPUs of this machine, or one CPU."""
 

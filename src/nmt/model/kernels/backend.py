@@ -50,6 +50,14 @@ def has_flash_attention(device: torch.device, precision: torch.dtype) -> bool:
     return usable and may_have_flash_attention(device, precision)
 
 
+def is_traced() -> bool:
+    """Return whether a compiler, or a mode that counts or imitates operations, must see a call as one operation.
+
+    Otherwise kernels are launched directly: a custom operation of PyTorch costs the processor several times as much.
+    """
+    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+
+
 def mark_constants() -> None:
     """Tell torch.compile that what a device can do never changes.
 

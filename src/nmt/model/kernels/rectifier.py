@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nmt.compute.replaced import Fast
-from nmt.model.kernels.backend import sum_dtype, uses_triton
+from nmt.model.kernels.backend import is_traced, sum_dtype, uses_triton
 from nmt.model.kernels.c import rows
 
 
@@ -17,18 +17,21 @@ def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Ten
     """
     if rows.computes_on_rows_in_c(gradient):
         return rows.rectifier_gradient(gradient, rectified)
-    masked, total = torch.ops.nmt.rectifier_gradient(gradient, rectified)
+    call = torch.ops.nmt.rectifier_gradient if is_traced() else _compute_gradient
+    masked, total = call(gradient, rectified)
     return masked, total
 
 
-@torch.library.custom_op("nmt::rectifier_gradient", mutates_args=())
-def _rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
+def _compute_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
     if uses_triton(gradient, Fast.RECTIFIER):
         from nmt.model.kernels import triton_rectifier  # noqa: PLC0415 - imports Triton
 
         return triton_rectifier.rectifier_gradient(gradient, rectified)
     masked = torch.ops.aten.threshold_backward(gradient, rectified, 0)
     return masked, masked.sum(0, dtype=sum_dtype(gradient))
+
+
+_rectifier_gradient = torch.library.custom_op("nmt::rectifier_gradient", _compute_gradient, mutates_args=())
 
 
 @_rectifier_gradient.register_fake

@@ -5,13 +5,14 @@ writes its result once. The dropout mask is computed again in the backward pass 
 normalised sum: both inputs exist anyway, so that storing the sum or its statistics would only write more.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from nmt.compute.replaced import Fast
-from nmt.model.kernels.backend import sum_dtype, uses_triton
+from nmt.model.kernels.backend import is_traced, sum_dtype, uses_triton
 from nmt.model.kernels.random_masks import keep_mask
 
 
@@ -30,18 +31,19 @@ def dropout_add_norm(
     `seed` is an int64 tensor (1,) on the same device, and `site` tells one dropout of the model from the others. A
     probability of 0 means no dropout.
     """
-    normed: Tensor = torch.ops.nmt.dropout_add_norm(stream, branch, gain, bias, probability, seed, site, eps)
+    call: Callable[..., Tensor] = torch.ops.nmt.dropout_add_norm if is_traced() else _DropoutAddNorm.apply
+    normed: Tensor = call(stream, branch, gain, bias, probability, seed, site, eps)
     return normed
 
 
 def dropout_add(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
     """Return stream + Dropout(branch), both (..., d), in the stream's precision; see `dropout_add_norm`."""
-    added: Tensor = torch.ops.nmt.dropout_add(stream, branch, probability, seed, site)
+    call: Callable[..., Tensor] = torch.ops.nmt.dropout_add if is_traced() else _DropoutAdd.apply
+    added: Tensor = call(stream, branch, probability, seed, site)
     return added
 
 
-@torch.library.custom_op("nmt::dropout_add_norm", mutates_args=())
-def _dropout_add_norm(
+def _compute_norm(
     stream: Tensor,
     branch: Tensor,
     gain: Tensor,
@@ -60,8 +62,7 @@ def _dropout_add_norm(
     return torch.layer_norm(added, gain.shape, gain.to(exact), bias.to(exact), eps).to(stream.dtype)
 
 
-@torch.library.custom_op("nmt::dropout_add_norm_backward", mutates_args=())
-def _dropout_add_norm_backward(
+def _compute_norm_backward(
     gradient: Tensor,
     stream: Tensor,
     branch: Tensor,
@@ -93,8 +94,7 @@ def _dropout_add_norm_backward(
     )
 
 
-@torch.library.custom_op("nmt::dropout_add", mutates_args=())
-def _dropout_add(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
+def _compute_add(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
     if uses_triton(stream, Fast.RESIDUAL):
         from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
 
@@ -103,13 +103,22 @@ def _dropout_add(stream: Tensor, branch: Tensor, probability: float, seed: Tenso
     return _add(stream.to(exact), branch.to(exact), probability, seed, site).to(stream.dtype)
 
 
-@torch.library.custom_op("nmt::dropout_backward", mutates_args=())
-def _dropout_backward(gradient: Tensor, dtype: torch.dtype, probability: float, seed: Tensor, site: int) -> Tensor:
+def _compute_dropout_backward(
+    gradient: Tensor, dtype: torch.dtype, probability: float, seed: Tensor, site: int
+) -> Tensor:
     if uses_triton(gradient, Fast.RESIDUAL):
         from nmt.model.kernels import triton_residual  # noqa: PLC0415 - imports Triton
 
         return triton_residual.dropout_backward(gradient, dtype, probability, seed, site)
     return _dropped(gradient.to(sum_dtype(gradient)), probability, seed, site).to(dtype, copy=True)
+
+
+_dropout_add_norm = torch.library.custom_op("nmt::dropout_add_norm", _compute_norm, mutates_args=())
+_dropout_add_norm_backward = torch.library.custom_op(
+    "nmt::dropout_add_norm_backward", _compute_norm_backward, mutates_args=()
+)
+_dropout_add = torch.library.custom_op("nmt::dropout_add", _compute_add, mutates_args=())
+_dropout_backward = torch.library.custom_op("nmt::dropout_backward", _compute_dropout_backward, mutates_args=())
 
 
 @_dropout_add_norm.register_fake
@@ -146,9 +155,8 @@ def _save_for_norm(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _norm_gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     stream, branch, gain, seed = ctx.saved_tensors
-    gradients = torch.ops.nmt.dropout_add_norm_backward(
-        gradient, stream, branch, gain, ctx.probability, seed, ctx.site, ctx.eps
-    )
+    call = torch.ops.nmt.dropout_add_norm_backward if is_traced() else _compute_norm_backward
+    gradients = call(gradient, stream, branch, gain, ctx.probability, seed, ctx.site, ctx.eps)
     return *gradients, None, None, None, None
 
 
@@ -162,8 +170,37 @@ def _add_gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     (seed,) = ctx.saved_tensors
     if not ctx.probability:
         return gradient, gradient.to(ctx.branch_dtype), None, None, None
-    grad_branch = torch.ops.nmt.dropout_backward(gradient, ctx.branch_dtype, ctx.probability, seed, ctx.site)
+    call = torch.ops.nmt.dropout_backward if is_traced() else _compute_dropout_backward
+    grad_branch = call(gradient, ctx.branch_dtype, ctx.probability, seed, ctx.site)
     return gradient, grad_branch, None, None, None
+
+
+class _DropoutAddNorm(torch.autograd.Function):
+    """The operation, launched directly."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        output = _compute_norm(*inputs)
+        _save_for_norm(ctx, inputs, output)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return _norm_gradients(ctx, gradient)
+
+
+class _DropoutAdd(torch.autograd.Function):
+    """The operation, launched directly."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        output = _compute_add(*inputs)
+        _save_for_add(ctx, inputs, output)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return _add_gradients(ctx, gradient)
 
 
 _dropout_add_norm.register_autograd(_norm_gradients, setup_context=_save_for_norm)

@@ -6,13 +6,14 @@ computes the scores again from queries and keys, so the forward pass stores noth
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from nmt.compute.replaced import Fast
-from nmt.model.kernels.backend import sum_dtype, uses_triton
+from nmt.model.kernels.backend import is_traced, sum_dtype, uses_triton
 
 TILES = (32, 64, 128)
 """Numbers of tokens that a tile can have."""
@@ -50,14 +51,14 @@ def short_attention(
     first part. So products that compute several of them can take their gradient without copying it
     (`split_product`).
     """
-    attended: Tensor = torch.ops.nmt.short_attention(
+    call: Callable[..., Tensor] = torch.ops.nmt.short_attention if is_traced() else _ShortAttention.apply
+    attended: Tensor = call(
         queries, keys, values, query_offsets, key_offsets, longest_query, longest_key, causal, one_product
     )
     return attended
 
 
-@torch.library.custom_op("nmt::short_attention", mutates_args=())
-def _short_attention(
+def _compute(
     queries: Tensor,
     keys: Tensor,
     values: Tensor,
@@ -82,8 +83,7 @@ def _short_attention(
     return from_rows.join(attended, len(queries))
 
 
-@torch.library.custom_op("nmt::short_attention_backward", mutates_args=())
-def _short_attention_backward(
+def _compute_backward(
     gradient: Tensor,
     queries: Tensor,
     keys: Tensor,
@@ -124,6 +124,10 @@ def _short_attention_backward(
     return [torch.cat(parts, 1)] if one_product else [parts[0], torch.cat(parts[1:], 1)]
 
 
+_short_attention = torch.library.custom_op("nmt::short_attention", _compute, mutates_args=())
+_short_attention_backward = torch.library.custom_op("nmt::short_attention_backward", _compute_backward, mutates_args=())
+
+
 @_short_attention.register_fake
 def _(queries: Tensor, keys: Tensor, values: Tensor, *_others: Any) -> Tensor:
     return queries.new_empty(*queries.shape[:2], values.shape[2])
@@ -158,8 +162,23 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    buffers = torch.ops.nmt.short_attention_backward(gradient, *ctx.saved_tensors, *ctx.options)
+    call = torch.ops.nmt.short_attention_backward if is_traced() else _compute_backward
+    buffers = call(gradient, *ctx.saved_tensors, *ctx.options)
     return *_parts(buffers, *ctx.saved_tensors[:3]), None, None, None, None, None, None
+
+
+class _ShortAttention(torch.autograd.Function):
+    """The operation, launched directly."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        output = _compute(*inputs)
+        _save(ctx, inputs, output)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return _gradients(ctx, gradient)
 
 
 _short_attention.register_autograd(_gradients, setup_context=_save)

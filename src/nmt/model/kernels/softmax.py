@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from nmt.compute.replaced import Fast
-from nmt.model.kernels.backend import sum_dtype, uses_triton
+from nmt.model.kernels.backend import is_traced, sum_dtype, uses_triton
 from nmt.model.kernels.c.library import LANES, buffers, computes_in_c, library
 
 LOGITS_IN_CACHE = 256 * 1024
@@ -16,12 +16,12 @@ def softmax_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tuple
 
     Return the log-sum-exp of each row and the label's logit, both (T,) in float32 or more.
     """
-    normaliser, label_logit = torch.ops.nmt.softmax_gradient_(logits, labels, smoothing)
+    call = torch.ops.nmt.softmax_gradient_ if is_traced() else _compute_gradient_
+    normaliser, label_logit = call(logits, labels, smoothing)
     return normaliser, label_logit
 
 
-@torch.library.custom_op("nmt::softmax_gradient_", mutates_args={"logits"})
-def _softmax_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+def _compute_gradient_(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
     if uses_triton(logits, Fast.SOFTMAX):
         from nmt.model.kernels import triton_softmax  # noqa: PLC0415 - imports Triton
 
@@ -51,6 +51,9 @@ def _in_c(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
     )  # fmt: skip
     normaliser: Tensor = largest + total.log()
     return normaliser
+
+
+_softmax_gradient_ = torch.library.custom_op("nmt::softmax_gradient_", _compute_gradient_, mutates_args={"logits"})
 
 
 @_softmax_gradient_.register_fake

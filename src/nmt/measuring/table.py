@@ -1,9 +1,9 @@
-"""The table of what tuning measured, as text."""
+"""The table of what a search measured, as text."""
 
 from collections.abc import Sequence
 
 from nmt.config.keys import written
-from nmt.features.tuning.search import Outcome, Row, Settings
+from nmt.measuring.search import Outcome, Row, Settings
 
 HEAD = f"{'choice':<24}{'candidate':<12}{'tokens/s':>12}{'ratio':>8}  note"
 

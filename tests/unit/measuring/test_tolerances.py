@@ -1,4 +1,4 @@
-"""The tolerances of scripts/dev/check_device accept what a correct GPU computes, and nothing much worse.
+"""The tolerances of nmt.measuring.accuracy accept what a correct GPU computes, and nothing much worse.
 
 TF32 is emulated on the CPU: the inputs of float32 products lose 13 bits of mantissa, as in a GPU's tensor cores.
 """
@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from check_device.accuracy import (
+from nmt.compute.machine import Machine
+from nmt.measuring.accuracy import (
     LOSS_TOLERANCES,
     TOLERANCES,
     exact_step,
     small_run,
     training_step,
 )
-from nmt.compute.machine import Machine
 from nmt.model.operation_errors import relative_error
 
 DROPPED_BITS = 13

@@ -1,6 +1,6 @@
 """Choose the fastest settings greedily: one choice after the other, each candidate compared with the best so far.
 
-The candidate and the best so far train in turn, A B A B, on the same batches. So the noise of a shared machine affects
+The candidate and the best so far train in turn, A B A B, on the same batches. So the load of a shared machine affects
 both alike, and the ratio of the times of each pair of steps is steadier than the times themselves.
 """
 
@@ -22,13 +22,15 @@ DEFAULT = "default"
 MAX_NOTE = 120
 """Most characters of a note."""
 MIN_GAIN = 1.02
-"""The least ratio of speeds at which a candidate replaces the best so far: smaller ones are noise."""
+"""The least ratio of speeds at which a candidate replaces the best so far: smaller ones may be chance."""
 MIN_ROUNDS, MAX_ROUNDS = 3, 20
 """Pairs of steps that a comparison needs, and that it makes if there is time."""
 HOPELESS = 4
 """A candidate that takes this many times as long as the best so far, to open or for a step, is given up."""
 MIN_PATIENCE_SECONDS = 5.0
 """The least time that a candidate gets to open: small models open in less, whatever the settings."""
+MAX_SECONDS_TO_OPEN = 300.0
+"""The most time to build a trainer, to warm it up and, if it is compiled, to compile it."""
 GIVEN_UP = f"given up: more than {HOPELESS} times as slow as the best"
 RELATIVE_TOLERANCES = {"fp32": (1e-4, 1e-3), "fp16": (1e-3, 1e-2), "bf16": (5e-3, 5e-2)}
 """How far loss and gradient norm may differ from those of the reference, by the lower of the two precisions.
@@ -86,7 +88,7 @@ class Row:
 
 
 class Outcome(NamedTuple):
-    """The result of tuning."""
+    """The result of a search."""
 
     settings: dict[str, Value]
     """The chosen settings that differ from the defaults."""
@@ -107,9 +109,11 @@ class Search:
 
     bench: Workbench
     seconds_per_choice: float
+    """Time for the steps of a choice. It begins after the warm-up, which may compile."""
     report: Callable[[Row], None] = lambda _: None
     """Called with each row of the table as soon as it is known."""
     clock: Callable[[], float] = time.perf_counter
+    max_seconds_to_open: float = MAX_SECONDS_TO_OPEN
     _table: list[Row] = field(default_factory=list)
     _settings: dict[str, Value] = field(default_factory=dict)
     _best: Contender | None = None
@@ -133,9 +137,10 @@ class Search:
         """Open and time the default settings; if they fail, the first candidate that works is the reference."""
         contender, seconds, start = None, list[float](), self.clock()
         try:
-            with time_limit(self.seconds_per_choice):
+            with time_limit(self.max_seconds_to_open):
                 contender = self.bench.open({})
-                self._seconds_to_open = self.clock() - start
+            self._seconds_to_open = self.clock() - start
+            with time_limit(self.seconds_per_choice):
                 seconds.extend(contender.step(0) for _ in range(MIN_ROUNDS))
         except Exception as error:
             self._add(Row(DEFAULT, None, note=_failure(error)))
@@ -147,39 +152,45 @@ class Search:
 
     def _choose(self, setting: str) -> None:
         """Compare the candidates of one setting; those that remain share the time that remains."""
-        end = self.clock() + self.seconds_per_choice
+        left = self.seconds_per_choice
         candidates = self.bench.candidates(setting, self._settings)
         for done, candidate in enumerate(candidates):
-            now = self.clock()
-            self._try(setting, candidate, now + (end - now) / (len(candidates) - done))
+            left -= self._try(setting, candidate, left / (len(candidates) - done))
 
-    def _try(self, setting: str, candidate: Value, end: float) -> None:
-        """Open and time one candidate, and keep the faster of it and the best so far."""
+    def _try(self, setting: str, candidate: Value, seconds: float) -> float:
+        """Open and time one candidate, keep the faster of it and the best so far, and return the seconds of the steps.
+
+        Opening has a limit of its own, because compiling takes longer than the steps that it makes faster.
+        """
         contender, rounds, note = None, list[_Round](), ""
         settings = {**self._settings, setting: candidate}
-        left, patience = end - self.clock(), self._patience(settings)
+        patience, start = self._patience(settings), self.clock()
         try:
-            with time_limit(left):
-                with time_limit(min(left, patience)):
-                    contender = self.bench.open(settings)
+            with time_limit(patience):
+                contender = self.bench.open(settings)
+            start = self.clock()
+            with time_limit(seconds):
+                end = start + seconds
                 note = _difference(contender.check, self._reference) or self._alternate(contender, end, rounds)
         except Exception as error:
-            if _is_out_of_time(error) and contender is None and patience < left:
+            if _is_out_of_time(error) and contender is None and patience < self.max_seconds_to_open:
                 note = GIVEN_UP
             elif not (_is_out_of_time(error) and len(rounds) >= MIN_ROUNDS):
                 note = _failure(error)
+        taken = self.clock() - start if contender else 0.0
         if contender is None or note:
             self._add(Row(setting, candidate, note=note))
         elif self._keeps(setting, candidate, contender, rounds):
-            return
+            return taken
         if contender is not None:
             contender.close()
+        return taken
 
     def _patience(self, settings: Settings) -> float:
         """Return how long a candidate may take to open; compilation takes much longer than what it speeds up."""
         if settings.get("runtime.compile"):
-            return math.inf
-        return max(MIN_PATIENCE_SECONDS, HOPELESS * self._seconds_to_open)
+            return self.max_seconds_to_open
+        return min(self.max_seconds_to_open, max(MIN_PATIENCE_SECONDS, HOPELESS * self._seconds_to_open))
 
     def _alternate(self, contender: Contender, end: float, rounds: list[_Round]) -> str:
         """Add the times of steps of the best so far and of the candidate, in turn; return why it is given up, if so."""
@@ -187,7 +198,7 @@ class Search:
         while len(rounds) < MAX_ROUNDS and (len(rounds) < MIN_ROUNDS or self.clock() < end):
             number = len(rounds)
             rounds.append(_Round(best.step(number), contender.step(number), contender.tokens(number)))
-            if number and all(each.candidate > HOPELESS * each.best for each in rounds):  # once may be noise
+            if number and all(each.candidate > HOPELESS * each.best for each in rounds):  # once may be chance
                 return GIVEN_UP
         return ""
 

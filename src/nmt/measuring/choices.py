@@ -5,15 +5,13 @@ A new choice is one line in `CHOICES`.
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from nmt.compute.threads import MAX_WORKERS
 from nmt.config.keys import all_keys, value_of
 from nmt.config.schema import Config
-from nmt.errors import ConfigError, nearest
-from nmt.features.tuning.search import Value
-from nmt.features.tuning.settings import TuneConfig
+from nmt.measuring.search import Value
 
 SMALLEST_SHARE = 2048
 """The fewest tokens per micro-batch that are tried on a GPU, which needs more to be busy."""
@@ -35,7 +33,7 @@ class Situation(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A setting that tuning may choose."""
+    """A setting that a search may choose."""
 
     setting: str
     candidates: Callable[[Situation], Sequence[Value]]
@@ -118,12 +116,8 @@ TUNABLE = {choice.setting: choice for choices in CHOICES.values() for choice in 
 """Every choice by its setting."""
 
 
-def open_choices(config: Config, device: str) -> list[Choice]:
-    """Return the choices that a run on this type of device leaves open, or those of them that `tune.choices` names."""
-    wanted = config.of(TuneConfig).choices
-    for setting in wanted:
-        if setting not in TUNABLE:
-            raise ConfigError(f"tune.choices names {setting}, which is not measured; {nearest(setting, TUNABLE)}")
+def open_choices(config: Config, device: str, wanted: Collection[str] = ()) -> list[Choice]:
+    """Return the choices that a run on this type of device leaves open, or only the `wanted` ones among them."""
     return [
         choice
         for choice in CHOICES.get(device, ())

@@ -1,6 +1,5 @@
 """Train with candidate settings, to time them and to compare what they compute."""
 
-import gc
 import time
 from collections.abc import Sequence
 from itertools import islice
@@ -17,8 +16,9 @@ from nmt.data.batches import full_micro_batch_tokens
 from nmt.data.loader import DataPosition, GlobalBatch, global_batches
 from nmt.data.shapes import Shapes
 from nmt.data.store import Pairs
-from nmt.features.tuning.choices import TUNABLE, Situation
-from nmt.features.tuning.search import Check, Settings, Value
+from nmt.measuring.choices import TUNABLE, Situation
+from nmt.measuring.search import Check, Settings, Value
+from nmt.measuring.steps import free_memory, update, wait
 from nmt.model.attention_plan import PLAN_PADDED
 from nmt.training.concurrency import concurrency_of
 from nmt.training.new_trainer import new_trainer
@@ -79,7 +79,7 @@ class TrainingBench:
 
     def open(self, settings: Settings) -> "TrainingContender":
         """See `Workbench`."""
-        _free_memory()
+        free_memory()
         if settings.get("runtime.compile"):
             torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT
         return TrainingContender(self, with_values(self.config, settings))
@@ -121,9 +121,7 @@ class TrainingContender:
         without = with_values(config, dict.fromkeys([*compared, *dropped], 0.0))
         trainer = new_trainer(without, self._machine, *bench.vocabularies)
         batch = bench.batches(trainer, min(CHECK_TOKENS, bench.batch_tokens))[0]
-        trainer.update(batch)
-        while trainer.loss_scale is not None and float(trainer.loss_scale.scale) < float(trainer.loss_scale.last_scale):
-            trainer.update(batch)  # nothing was changed but the scale
+        update(trainer, batch)
         return Check(trainer.take_statistics().loss, float(trainer.gradient_norm), self._machine.precision_name)
 
     def step(self, round_: int) -> float:
@@ -131,10 +129,10 @@ class TrainingContender:
         assert self._trainer is not None
         torch.set_num_threads(self._threads)
         batch = self._batches[round_ % len(self._batches)]
-        self._wait()
+        wait(self._machine.device)
         started = time.perf_counter()
         self._trainer.update(batch)
-        self._wait()
+        wait(self._machine.device)
         return time.perf_counter() - started
 
     def tokens(self, round_: int) -> int:
@@ -144,14 +142,4 @@ class TrainingContender:
     def close(self) -> None:
         """See `Contender`."""
         self._trainer = None
-        _free_memory()
-
-    def _wait(self) -> None:
-        if self._machine.device.type == "cuda":
-            torch.cuda.synchronize(self._machine.device)
-
-
-def _free_memory() -> None:
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+        free_memory()

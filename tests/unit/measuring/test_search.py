@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from nmt.compute.time_limit import OutOfTimeError
-from nmt.features.tuning import search
-from nmt.features.tuning.search import MAX_ROUNDS, Check, Outcome, Row, Search, Settings, Value
+from nmt.measuring import search
+from nmt.measuring.search import MAX_ROUNDS, Check, Outcome, Row, Search, Settings, Value
 
 TOKENS = 1000
 
@@ -152,13 +152,18 @@ def test_tolerance_of_bf16_is_not_that_of_float32() -> None:
     assert outcome.settings == {}
 
 
-def test_time_limit_of_a_choice_holds() -> None:
-    """Opening takes 5 s and a step 1 s: 40 s have room for one comparison per candidate, not for all rounds."""
-    bench = FakeBench({"a": {1: 1.0, 2: 1.0}}, seconds_to_open=5.0)
+def test_time_limit_of_a_choice_holds_without_the_warm_up() -> None:
+    """Opening takes 100 s and a step 1 s: of 40 s, each of two candidates has 20, or ten rounds of two steps."""
+    bench = FakeBench({"a": {1: 1.0, 2: 1.0}}, seconds_to_open=100.0)
     outcome = tune(bench, seconds=40.0)
-    opening_default = 5 + 3
-    assert bench.clock.now <= opening_default + 40 + 2  # the last round may pass the limit
+    assert bench.clock.now == 3 * 100 + 3 + 40
     assert [each.note for each in outcome.table] == ["", "", ""]
+
+
+def test_time_that_a_candidate_does_not_need_belongs_to_the_next() -> None:
+    bench = FakeBench({"a": {1: RuntimeError("fails"), 2: 1.0}}, seconds_to_open=100.0)
+    tune(bench, seconds=30.0)
+    assert bench.clock.now == 3 * 100 + 3 + 30  # a failing one fails before any time has passed
 
 
 def test_enough_time_does_not_mean_endless_rounds() -> None:
@@ -167,11 +172,18 @@ def test_enough_time_does_not_mean_endless_rounds() -> None:
     assert bench.steps == 3 + 2 * MAX_ROUNDS
 
 
-def test_candidate_without_time_is_a_row() -> None:
-    bench = FakeBench({"a": {1: 0.5, 2: 0.5}}, seconds_to_open=50.0)
-    outcome = tune(bench, seconds=20.0)
-    assert row(outcome, 2).note == "failed: no time left"
-    assert outcome.settings == {"a": 1}, "opened late, it is still compared"
+def test_candidate_that_compiles_for_longer_than_allowed_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float] = []
+
+    @contextmanager
+    def time_limit(seconds: float) -> Iterator[None]:
+        limits.append(seconds)
+        yield
+
+    monkeypatch.setattr(search, "time_limit", time_limit)
+    outcome = tune(FakeBench({"runtime.compile": {True: OutOfTimeError()}}), seconds=20.0)
+    assert row(outcome, True).note == "failed: no time left"
+    assert limits == [search.MAX_SECONDS_TO_OPEN, 20.0, search.MAX_SECONDS_TO_OPEN]
 
 
 def test_end_of_the_time_inside_a_compiler_is_named_as_such() -> None:

@@ -6,9 +6,9 @@ import torch
 from nmt.config.keys import with_values
 from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, TrainingConfig
 from nmt.data.synthetic import synthetic_pairs
-from nmt.features.tuning import search
-from nmt.features.tuning.bench import BATCHES, TrainingBench, TrainingContender
-from nmt.features.tuning.search import Search, Settings
+from nmt.measuring import search
+from nmt.measuring.bench import BATCHES, TrainingBench, TrainingContender
+from nmt.measuring.search import Search, Settings
 
 WORDS = 120
 CONFIG = Config(

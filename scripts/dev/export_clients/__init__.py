@@ -1,0 +1,1 @@
+"""Compare exports with the programs that they are for."""

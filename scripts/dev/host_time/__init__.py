@@ -1,0 +1,1 @@
+"""What the processor needs to call the fused operations of a step."""

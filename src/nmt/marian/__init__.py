@@ -1,0 +1,1 @@
+"""Marian's files of a model, which one feature writes and another reads."""

@@ -1,0 +1,188 @@
+"""Compare a device's results with float64 on the CPU, by relative norm."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmt.compute.machine import Machine, prepare_machine
+from nmt.config.keys import with_values
+from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, TrainingConfig
+from nmt.data.store import PairStore
+from nmt.data.synthetic import synthetic_pairs
+from nmt.measuring.search import Settings
+from nmt.measuring.steps import synthetic_batches, update
+from nmt.model.attention import FlashAttend, PaddedAttend, ShortAttend
+from nmt.model.kernels.backend import may_have_flash_attention
+from nmt.model.kernels.short_attention import TILES
+from nmt.model.operation_errors import TOLERANCES as OPERATION_TOLERANCES
+from nmt.model.operation_errors import (
+    MakesAttend,
+    attention_error,
+    rectifier_error,
+    relative_error,
+    residual_error,
+    softmax_error,
+)
+from nmt.training.new_trainer import new_trainer
+
+WORDS = 1000
+LONGEST, LONGEST_OF_LONG = 60, 200
+"""Tokens of the longest sentence of the usual text, and of a text whose sentences exceed the largest tile."""
+TOLERANCES = {"fp32": 2e-5, "tf32": 3e-2, "fp16": 3e-2, "bf16": 8e-2}
+"""Largest relative error of the gradient of a small model, by the precision of matrix products.
+
+float32 keeps 24 bits, TF32 and fp16 11 and bf16 8, so that a product is off by 6e-8, 5e-4 and 4e-3. Through the layers
+and back the errors grow up to twentyfold: 4e-7 in float32 and 4e-2 in bf16 were measured on a CPU, and 9e-3 with the
+products of a CPU rounded like TF32's."""
+LOSS_TOLERANCES = {"fp32": 2e-6, "tf32": 1e-3, "fp16": 1e-3, "bf16": 5e-3}
+"""The same for the loss, a mean over tokens, in which most of these errors cancel."""
+
+
+class Comparison(NamedTuple):
+    """How far the results of a device are from float64."""
+
+    name: str
+    loss_error: float | None
+    """None for a single operation, which has no loss."""
+    error: float
+    """Of the gradient, or the largest of an operation's results and gradients."""
+    tolerance: float
+    correct: bool
+
+
+class TrainingPath(NamedTuple):
+    """A way to compute a training step."""
+
+    name: str
+    settings: Settings
+    precision: str
+    """A key of TOLERANCES."""
+    tf32: bool = True
+    """Whether float32 matrix products may use TF32, which only GPUs have."""
+    longest: int = LONGEST
+    """Tokens of the longest sentence."""
+
+
+def training_paths(device: str, half: str = "bf16", *, compiled: bool) -> list[TrainingPath]:
+    """Return the paths that a device should be able to compute, in float32 and in its precision of 16 bits."""
+    on_gpu = device == "cuda"
+    kinds = {"bf16": ("padded", "flash", "short"), "fp16": ("padded",)}.get(half, ()) if on_gpu else ()
+    products = {"fp32": "tf32" if on_gpu else "fp32"}
+    plain = {
+        name: TrainingPath(name, {"runtime.precision": name}, products.get(name, name))
+        for name in dict.fromkeys(("fp32", half))
+    }
+    paths = list(plain.values())
+    if on_gpu:
+        paths.append(plain["fp32"]._replace(name="fp32 without TF32", precision="fp32", tf32=False))
+    paths += [_with(plain[half], kind, {"runtime.attention": kind}) for kind in kinds]
+    if compiled:
+        paths += [_with(each, "compiled", {"runtime.compile": True}) for each in plain.values()]
+    return [*paths, plain[half]._replace(name=f"{half}, long sentences", longest=LONGEST_OF_LONG)]
+
+
+def _with(path: TrainingPath, name: str, settings: Settings) -> TrainingPath:
+    return path._replace(name=f"{path.name} {name}", settings={**path.settings, **settings})
+
+
+def small_run(device: str, longest: int = LONGEST) -> Config:
+    """Return the settings of a small model without dropout."""
+    return Config(
+        model=ModelConfig(layers=2, d_model=128, d_ff=512, heads=2, dropout=0.0),
+        training=TrainingConfig(batch_tokens=10 * longest),
+        data=DataConfig(max_pieces=longest),
+        runtime=RuntimeConfig(device=device, threads=1),
+    )
+
+
+class Step(NamedTuple):
+    """The loss of a step and its gradient with respect to all weights."""
+
+    loss: float
+    gradient: Tensor
+
+
+def training_step(config: Config, machine: Machine) -> Step:
+    """Make one update with the real trainer, and return what it computed."""
+    trainer = new_trainer(config, machine, WORDS, WORDS)
+    if machine.precision == torch.float64:
+        trainer.model.double()
+    gradients = list[Tensor]()
+
+    def keep(*_: object) -> None:
+        gradients[:] = (each.grad.detach().double().cpu().flatten() for each in parameters if each.grad is not None)
+
+    parameters = list(trainer.model.parameters())
+    trainer.optimizer.register_step_pre_hook(keep)
+    update(trainer, next(synthetic_batches(trainer, _text(config.data.max_pieces))))
+    return Step(trainer.take_statistics().loss, torch.cat(gradients))
+
+
+def _text(longest: int) -> PairStore:
+    """Return a text with sentences of about that length if that is long."""
+    if longest == LONGEST_OF_LONG:
+        return synthetic_pairs(WORDS, WORDS, pairs=500, median_length=3 * longest // 4, max_length=longest)
+    return synthetic_pairs(WORDS, WORDS, pairs=500, max_length=longest)
+
+
+def exact_step(longest: int = LONGEST) -> Step:
+    """Return the step in float64 on the CPU."""
+    return training_step(small_run("cpu", longest), Machine(torch.device("cpu"), torch.float64))
+
+
+def compare_training(path: TrainingPath, device: str, exact: Step) -> Comparison:
+    """Compare a training step on a device with the exact one, of the same text."""
+    config = with_values(small_run(device, path.longest), path.settings)
+    machine = prepare_machine(config.runtime)
+    with matrix_products(tf32=path.tf32):
+        step = training_step(config, machine)
+    loss_error, error = abs(step.loss / exact.loss - 1), relative_error(step.gradient, exact.gradient)
+    tolerance = TOLERANCES[path.precision]
+    correct = loss_error < LOSS_TOLERANCES[path.precision] and error < tolerance
+    return Comparison(path.name, loss_error, error, tolerance, correct)
+
+
+@contextmanager
+def matrix_products(*, tf32: bool) -> Iterator[None]:
+    """Let float32 matrix products use TF32 in this block if the process does, or never."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(before if tf32 else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+KINDS: dict[str, MakesAttend] = {"padded": PaddedAttend, "short": ShortAttend, "flash": FlashAttend}
+
+
+def compare_operations(device: torch.device, half: torch.dtype) -> Iterator[Comparison]:
+    """Compare each fused operation on a device with float64, in float32 and in its precision of 16 bits."""
+    for dtype in dict.fromkeys((torch.float32, half)):
+        tolerance = OPERATION_TOLERANCES[dtype]
+        for name, check in [*_fused_operations(device, dtype), *_attentions(device, dtype)]:
+            with matrix_products(tf32=False):
+                error = check()
+            precision = str(dtype).removeprefix("torch.")
+            yield Comparison(f"{name} in {precision}", None, error, tolerance, error < tolerance)
+
+
+def _fused_operations(device: torch.device, dtype: torch.dtype) -> Iterator[tuple[str, Callable[[], float]]]:
+    yield "dropout, add and norm", partial(residual_error, device, dtype, 0.3)
+    yield "softmax to gradient", partial(softmax_error, device, dtype)
+    yield "rectifier", partial(rectifier_error, device, dtype)
+
+
+def _attentions(device: torch.device, dtype: torch.dtype) -> Iterator[tuple[str, Callable[[], float]]]:
+    """Yield each attention that the device has, for the sentences of the largest tile and for longer ones."""
+    for kind, attend in KINDS.items():
+        if kind == "flash" and not may_have_flash_attention(device, dtype):
+            continue
+        for longest in (TILES[-1], LONGEST_OF_LONG)[: 1 if kind == "short" else 2]:
+            for causal in (False, True):
+                name = f"{kind} {'causal' if causal else 'cross'} attention, {longest} tokens"
+                yield name, partial(attention_error, attend, device, dtype, causal=causal, longest=longest)

@@ -1,0 +1,54 @@
+"""Training steps on synthetic text: batches, updates that count, waiting for the device, and peak memory."""
+
+import gc
+import resource
+from collections.abc import Iterator
+
+import torch
+
+from nmt.compute import distributed
+from nmt.data.loader import DataPosition, GlobalBatch, global_batches
+from nmt.data.store import PairStore
+from nmt.training.trainer import Trainer
+
+
+def synthetic_batches(trainer: Trainer, pairs: PairStore) -> Iterator[GlobalBatch]:
+    """Yield global batches of a text for this process of those that train together."""
+    return global_batches(
+        pairs,
+        batch_tokens=trainer.config.batch_tokens,
+        device_tokens=trainer.config.device_tokens,
+        seed=1,
+        start=DataPosition(),
+        rank=distributed.rank(),
+        devices=distributed.world_size(),
+        threads=trainer.concurrency,
+        shapes=trainer.shapes(trainer.config.device_tokens),
+    )
+
+
+def peak_memory(device: torch.device) -> int:
+    """Return the peak memory of this process in bytes: on the GPU, or of the whole process on a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_reserved(device)
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def update(trainer: Trainer, batch: GlobalBatch) -> None:
+    """Train on a batch; in fp16, repeat the step until the gradient of the scaled loss does not overflow."""
+    trainer.update(batch)
+    while trainer.loss_scale is not None and float(trainer.loss_scale.scale) < float(trainer.loss_scale.last_scale):
+        trainer.update(batch)  # nothing was changed but the scale
+
+
+def free_memory() -> None:
+    """Return the memory of what is no longer used to the GPU."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def wait(device: torch.device) -> None:
+    """Wait until the device has done what it was asked to do."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
