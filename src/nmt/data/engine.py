@@ -2,8 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol
 
 from nmt.compute.cores import usable_cores
 from nmt.compute.processes import HelperProcesses
@@ -49,16 +48,6 @@ class Engine(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release what the engine has started."""
-
-    def __enter__(self) -> Self:
-        """Return this object."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Release what the engine has started."""
-        self.close()
 
 
 class LocalProcesses(Engine):

@@ -40,7 +40,7 @@ def prepare(config: Config, say: Say = _print) -> Manifest:
         say: Takes a line of progress.
     """
     folder = config.data_folder
-    with exclusive_corpus(folder, say), open_engine(config) as engine:
+    with exclusive_corpus(folder, say), closing(open_engine(config)) as engine:
         tasks = PreparationTasks(folder, _about(config), say)
         splits = corpus_splits(config.data)
         found = [CollectedSplit(each, _fingerprint(each)) for each in splits]

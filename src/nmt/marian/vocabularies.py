@@ -11,8 +11,8 @@ JOINT, SEPARATE = ("vocab.spm",), ("vocab.source.spm", "vocab.target.spm")
 
 def write_vocabularies(folder: Path, tokenizer: Tokenizer) -> tuple[str, str]:
     """Write the models of a tokenizer; return the names of the files for the source and the target."""
-    names = JOINT if len(tokenizer.file_names) == 1 else SEPARATE
-    for name, content in zip(names, tokenizer.contents, strict=False):
+    names = JOINT if len(tokenizer.models) == 1 else SEPARATE
+    for name, content in zip(names, tokenizer.models, strict=True):
         (folder / name).write_bytes(content)
     return names[0], names[-1]
 

@@ -61,7 +61,7 @@ class Wanted(NamedTuple):
     graphs: bool = False
     """Whether CUDA graphs are asked for."""
     compiled: bool = False
-    """Whether the model is to be compiled."""
+    """Whether to compile the model."""
 
 
 def failures(model: ModelConfig, machine: Machine, wanted: Wanted) -> dict[Fast, str]:

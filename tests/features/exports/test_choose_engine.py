@@ -167,7 +167,7 @@ def test_the_first_use_makes_an_export_once_and_says_so(
     asked = replace(unexported, input="text of the user")
     for _ in range(2):
         assert export_folder(choose_engine(asked, CPU)).name == "first-use-int8"
-    assert export.inputs == ["-"]  # compared on the development set, not on what is to be translated
+    assert export.inputs == ["-"]  # compared on the development set, not on the text of the user
     said = capsys.readouterr().err
     assert said.count("making an int8 export once") == 1
 

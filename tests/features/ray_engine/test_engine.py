@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ def test_the_prepared_folder_is_the_same_to_the_byte(settings: list[str], worker
 @needs_ray
 @pytest.mark.slow
 def test_results_are_in_order_whoever_finishes_first_and_errors_come_back() -> None:
-    with RayEngine(compose(["data.engine=ray", "runtime.workers=2"])) as engine:
+    with closing(RayEngine(compose(["data.engine=ray", "runtime.workers=2"]))) as engine:
         workers = engine.workers("sleeps", sleeping, 0.05)
         assert list(workers.map(range(12))) == list(range(12))
         with pytest.raises(UserError, match=r"^seven$"):
@@ -118,7 +119,7 @@ def test_results_are_in_order_whoever_finishes_first_and_errors_come_back() -> N
 @needs_ray
 @pytest.mark.slow
 def test_the_work_of_a_killed_worker_is_done_by_another_one(tmp_path: Path) -> None:
-    with RayEngine(compose(["data.engine=ray", "runtime.workers=2"])) as engine:
+    with closing(RayEngine(compose(["data.engine=ray", "runtime.workers=2"]))) as engine:
         workers = engine.workers("dies", dying, tmp_path / "died")
         assert list(workers.map(range(12))) == list(range(12))
     assert (tmp_path / "died").exists()
@@ -128,7 +129,7 @@ def test_the_work_of_a_killed_worker_is_done_by_another_one(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_a_cluster_that_is_not_there_is_an_error_of_one_line() -> None:
     with (
-        RayEngine(compose(["data.engine=ray", "data.ray_address=127.0.0.1:1"])) as engine,
+        closing(RayEngine(compose(["data.engine=ray", "data.ray_address=127.0.0.1:1"]))) as engine,
         pytest.raises(UserError, match=r"cannot connect to data.ray_address=127.0.0.1:1 ") as error,
     ):
         engine.workers("sleeps", sleeping, 0)

@@ -44,6 +44,20 @@ class FakeContender:
         self.bench.open_now -= 1
 
 
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the limits of time that a search sets, which do not end anything."""
+    found: list[float] = []
+
+    @contextmanager
+    def time_limit(seconds: float) -> Iterator[None]:
+        found.append(seconds)
+        yield
+
+    monkeypatch.setattr(search, "time_limit", time_limit)
+    return found
+
+
 @dataclass
 class FakeBench:
     """Each value of a setting multiplies the seconds of a step; an exception is raised when it is opened."""
@@ -172,15 +186,7 @@ def test_enough_time_does_not_mean_endless_rounds() -> None:
     assert bench.steps == 3 + 2 * MAX_ROUNDS
 
 
-def test_candidate_that_compiles_for_longer_than_allowed_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits: list[float] = []
-
-    @contextmanager
-    def time_limit(seconds: float) -> Iterator[None]:
-        limits.append(seconds)
-        yield
-
-    monkeypatch.setattr(search, "time_limit", time_limit)
+def test_candidate_that_compiles_for_longer_than_allowed_is_a_row(limits: list[float]) -> None:
     outcome = tune(FakeBench({"runtime.compile": {True: OutOfTimeError()}}), seconds=20.0)
     assert row(outcome, True).note == "failed: no time left"
     assert limits == [search.MAX_SECONDS_TO_OPEN, 20.0, search.MAX_SECONDS_TO_OPEN]
@@ -200,15 +206,7 @@ def test_a_candidate_that_is_much_slower_is_given_up() -> None:
     assert bench.clock.now < 2 * 51 + 100  # two steps, and not one per round
 
 
-def test_a_candidate_that_opens_much_more_slowly_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits: list[float] = []
-
-    @contextmanager
-    def time_limit(seconds: float) -> Iterator[None]:
-        limits.append(seconds)
-        yield
-
-    monkeypatch.setattr(search, "time_limit", time_limit)
+def test_a_candidate_that_opens_much_more_slowly_is_given_up(limits: list[float]) -> None:
     outcome = tune(FakeBench({"a": {1: OutOfTimeError(), 2: 0.5}}, seconds_to_open=10.0))
     assert row(outcome, 1).note == "given up: more than 4 times as slow as the best"
     assert limits[2] == 40.0

@@ -93,7 +93,7 @@ def _finish(report: dict[str, Any], file: Path) -> None:
     write_text(file.with_suffix(".html"), page.as_html(report, lines))
     print("\nlines of the documents that these results would replace:")
     print(*(f"{each.document}: {each.old} ...\n  {each.new}" for each in lines), sep="\n")
-    print(f"\nwritten to {file} and {file.with_suffix('.html').name} beside it; `nmt describe` uses the ratios")
+    print(f"\nwritten to {file} and {file.with_suffix('.html').name}; `nmt describe` uses the ratios")
     if wrong := problems(report):
         raise UserError(f"{'; '.join(wrong)}: see {file}")
     print("all results are correct")

@@ -30,7 +30,7 @@ class Comparison(NamedTuple):
 
 
 def fast_export(config: Config, machine: Machine) -> Config | None:
-    """Return the settings that use an int8 export, and say so on standard error; None if torch is to translate.
+    """Return the settings that use an int8 export, and say so on standard error; None if torch translates.
 
     If there is none of these weights yet, it is made.
     """

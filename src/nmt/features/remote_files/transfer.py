@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from nmt.errors import UserError
 from nmt.features.remote_files.remote import UNKNOWN_SIZE, Remote, Version, reason
+from nmt.storage.files import checksum
 
 T = TypeVar("T")
 WAITS = (1.0, 5.0, 20.0, 60.0)
@@ -89,10 +90,10 @@ def _empty(file: BinaryIO) -> None:
 
 def _verified(remote: Remote, version: Version, file: Path) -> str:
     """Return the SHA-256 of a file; refuse and remove the file if the server's checksum is another one."""
-    sha256 = _digest(file, "sha256")
+    sha256 = checksum(file)
     md5 = version.marks.get("md5Hash") or version.marks.get("Content-MD5")
     differs = version.marks.get("sha256", sha256) != sha256
-    if differs or (md5 and base64.b64decode(md5).hex() != _digest(file, "md5")):
+    if differs or (md5 and base64.b64decode(md5).hex() != _md5(file)):
         file.unlink()
         raise UserError(
             f"{remote.address} arrived damaged: its checksum is not the server's; run the same command again"
@@ -100,9 +101,9 @@ def _verified(remote: Remote, version: Version, file: Path) -> str:
     return sha256
 
 
-def _digest(path: Path, kind: str) -> str:
+def _md5(path: Path) -> str:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, kind).hexdigest()
+        return hashlib.file_digest(file, "md5").hexdigest()
 
 
 def upload(file: Path, remote: Remote) -> None:

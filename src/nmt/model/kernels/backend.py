@@ -3,6 +3,8 @@
 import functools
 import importlib.util
 import os
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -56,6 +58,34 @@ def is_traced() -> bool:
     Otherwise kernels are launched directly: a custom operation of PyTorch costs the processor several times as much.
     """
     return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+
+
+def launched_directly(
+    compute: Callable[..., Tensor],
+    save: Callable[[Any, tuple[Any, ...], Tensor], None],
+    gradients: Callable[[Any, Tensor], tuple[Tensor | None, ...]],
+) -> Callable[..., Tensor]:
+    """Return an operation with gradients that is no custom operation, for calls that nobody traces.
+
+    Args:
+        compute: Returns the result.
+        save: Takes the context, the inputs and the result, and keeps what the gradients need.
+        gradients: Returns those of the inputs, given the context and the gradient of the result.
+    """
+
+    class Launched(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> Tensor:
+            output = compute(*inputs)
+            save(ctx, inputs, output)
+            return output
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+            return gradients(ctx, gradient)
+
+    launch: Callable[..., Tensor] = Launched.apply
+    return launch
 
 
 def mark_constants() -> None:

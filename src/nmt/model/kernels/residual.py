@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nmt.compute.replaced import Fast
-from nmt.model.kernels.backend import is_traced, sum_dtype, uses_triton
+from nmt.model.kernels.backend import is_traced, launched_directly, sum_dtype, uses_triton
 from nmt.model.kernels.random_masks import keep_mask
 
 
@@ -31,14 +31,14 @@ def dropout_add_norm(
     `seed` is an int64 tensor (1,) on the same device, and `site` tells one dropout of the model from the others. A
     probability of 0 means no dropout.
     """
-    call: Callable[..., Tensor] = torch.ops.nmt.dropout_add_norm if is_traced() else _DropoutAddNorm.apply
+    call: Callable[..., Tensor] = torch.ops.nmt.dropout_add_norm if is_traced() else _launch_dropout_add_norm
     normed: Tensor = call(stream, branch, gain, bias, probability, seed, site, eps)
     return normed
 
 
 def dropout_add(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:
     """Return stream + Dropout(branch), both (..., d), in the stream's precision; see `dropout_add_norm`."""
-    call: Callable[..., Tensor] = torch.ops.nmt.dropout_add if is_traced() else _DropoutAdd.apply
+    call: Callable[..., Tensor] = torch.ops.nmt.dropout_add if is_traced() else _launch_dropout_add
     added: Tensor = call(stream, branch, probability, seed, site)
     return added
 
@@ -175,36 +175,10 @@ def _add_gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     return gradient, grad_branch, None, None, None
 
 
-class _DropoutAddNorm(torch.autograd.Function):
-    """The operation, launched directly."""
-
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
-        output = _compute_norm(*inputs)
-        _save_for_norm(ctx, inputs, output)
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        return _norm_gradients(ctx, gradient)
-
-
-class _DropoutAdd(torch.autograd.Function):
-    """The operation, launched directly."""
-
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
-        output = _compute_add(*inputs)
-        _save_for_add(ctx, inputs, output)
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        return _add_gradients(ctx, gradient)
-
-
 _dropout_add_norm.register_autograd(_norm_gradients, setup_context=_save_for_norm)
 _dropout_add.register_autograd(_add_gradients, setup_context=_save_for_add)
+_launch_dropout_add_norm = launched_directly(_compute_norm, _save_for_norm, _norm_gradients)
+_launch_dropout_add = launched_directly(_compute_add, _save_for_add, _add_gradients)
 
 
 def _add(stream: Tensor, branch: Tensor, probability: float, seed: Tensor, site: int) -> Tensor:

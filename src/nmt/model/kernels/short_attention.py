@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nmt.compute.replaced import Fast
-from nmt.model.kernels.backend import is_traced, sum_dtype, uses_triton
+from nmt.model.kernels.backend import is_traced, launched_directly, sum_dtype, uses_triton
 
 TILES = (32, 64, 128)
 """Numbers of tokens that a tile can have."""
@@ -51,7 +51,7 @@ def short_attention(
     first part. So products that compute several of them can take their gradient without copying it
     (`split_product`).
     """
-    call: Callable[..., Tensor] = torch.ops.nmt.short_attention if is_traced() else _ShortAttention.apply
+    call: Callable[..., Tensor] = torch.ops.nmt.short_attention if is_traced() else _launch_short_attention
     attended: Tensor = call(
         queries, keys, values, query_offsets, key_offsets, longest_query, longest_key, causal, one_product
     )
@@ -167,21 +167,8 @@ def _gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     return *_parts(buffers, *ctx.saved_tensors[:3]), None, None, None, None, None, None
 
 
-class _ShortAttention(torch.autograd.Function):
-    """The operation, launched directly."""
-
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
-        output = _compute(*inputs)
-        _save(ctx, inputs, output)
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        return _gradients(ctx, gradient)
-
-
 _short_attention.register_autograd(_gradients, setup_context=_save)
+_launch_short_attention = launched_directly(_compute, _save, _gradients)
 
 
 class _Tiles:
