@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from nmt import __version__
 from nmt.commands import COMMANDS
 from nmt.compute import uptime  # noqa: F401 - imported first because its fallback measures from its own import
+from nmt.discovery import features, imported, unsearchable_groups
 from nmt.errors import CommonError, UserError, for_this_installation, nearest
-from nmt.feature import features, imported, unsearchable_groups
 
 if TYPE_CHECKING:
     from nmt.config.keys import Key

@@ -10,7 +10,7 @@ import pytest
 
 import nmt
 from nmt.config.conf_folder import conf_folder
-from nmt.feature import features
+from nmt.discovery import features
 
 SOURCE = Path(nmt.__file__).parent
 DELETED = {**{name: [name] for name in features()}, "all": list(features())}

@@ -16,7 +16,8 @@ import pytest
 
 import nmt
 from nmt.config.choices import CHOICES
-from nmt.feature import Feature, features, imported
+from nmt.discovery import features, imported
+from nmt.feature import Feature
 
 SOURCE = Path(nmt.__file__).parent
 DOCUMENT = Path(__file__).parents[2] / "ARCHITECTURE.md"
@@ -52,7 +53,8 @@ LAYERS = [
     Layer("devices, processes, threads and signals", ("nmt.compute",)),
     Layer("whole files and locked folders", ("nmt.storage",)),
     Layer("settings: all of Hydra and OmegaConf", ("nmt.config",)),
-    Layer("what a feature declares, and which there are", ("nmt.feature",)),
+    Layer("which features there are", ("nmt.discovery",)),
+    Layer("what a feature declares", ("nmt.feature",)),
     Layer("whether an extension was made for this version", ("nmt.versions",)),
     Layer("messages to the user", ("nmt.errors",)),
 ]
@@ -304,7 +306,7 @@ def test_slow_packages_are_imported_inside_functions_only() -> None:
 
 def test_schema_imports_only_the_standard_library() -> None:
     config = ("nmt.config.schema", "nmt.config.capabilities", "nmt.config.checks", "nmt.config.choices")
-    core = (*config, "nmt.feature", "nmt.features", "nmt.errors")
+    core = (*config, "nmt.discovery", "nmt.feature", "nmt.features", "nmt.errors")
     groups = [group.code.partition(":")[0] for each in features().values() for group in each.settings.values()]
     inside = (*core, *groups)
     imported = {found.imported for found in ALL if found.importer in inside or within(found.importer, core[0])}

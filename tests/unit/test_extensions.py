@@ -49,7 +49,7 @@ def test_an_extension_is_listed_and_its_settings_have_help(tmp_path: Path) -> No
 def test_listing_the_features_does_not_import_torch(tmp_path: Path) -> None:
     install(tmp_path)
     assert run(
-        tmp_path, "-c", "import nmt.feature, sys; nmt.feature.features(); print('torch' in sys.modules)"
+        tmp_path, "-c", "import nmt.discovery, sys; nmt.discovery.features(); print('torch' in sys.modules)"
     ).stdout == ("False\n")
 
 
@@ -91,6 +91,12 @@ def test_two_extensions_with_the_same_setting_leave_the_first(tmp_path: Path) ->
         ("settings.py", "confidence_penalty", "z_loss", "setting training.z_loss"),
         ("settings.py", "import dataclass\n", "import absent\n", "ImportError: cannot import name 'absent'"),
         ("settings.py", ": float = 0.0", ": float = -1", "training.confidence_penalty=-1 must be"),
+        (
+            "__init__.py",
+            "summary",
+            "packages=('numpy',), summary",
+            "TypeError: packages of a Feature is a Mapping, not",
+        ),
         ("__init__.py", '"numbers": Choice', '"files": Choice', "there is another setting data.source=files"),
         ("__init__.py", "summary", "commands={'train': Command('', '', ())}, summary", "another command train"),
     ],

@@ -18,8 +18,8 @@ from nmt.config.compose import compose
 from nmt.config.conf_folder import conf_folder
 from nmt.config.schema import AveragingConfig, Config
 from nmt.config.schema.extend import _extended
+from nmt.discovery import features, imported
 from nmt.errors import ConfigError
-from nmt.feature import features, imported
 from nmt.features.serving.settings import ServeConfig
 from tests.unit.test_documentation import anchors
 

@@ -4,8 +4,9 @@ A new command is a module with a function `run(config)`, and an entry in `COMMAN
 checks read it there. The modules are imported only when they run, because torch and Hydra are slow to import.
 """
 
+from nmt.discovery import extensions, features, groups_listed_by, learned_groups
 from nmt.errors import ConfigError
-from nmt.feature import COMMON, Command, extensions, features, groups_listed_by, learned_groups
+from nmt.feature import COMMON, Command
 
 _CORE = {
     "data": Command("nmt.commands.data", "fetch, filter and tokenise a corpus", ("data", "tokenizer", *COMMON)),

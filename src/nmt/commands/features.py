@@ -3,7 +3,8 @@
 from dataclasses import fields
 
 from nmt.config.schema.config import Config
-from nmt.feature import Feature, features, imported
+from nmt.discovery import features, imported
+from nmt.feature import Feature
 
 
 def run(overrides: list[str]) -> None:

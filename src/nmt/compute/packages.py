@@ -7,8 +7,8 @@ import subprocess
 import sys
 from typing import Any
 
+from nmt.discovery import features
 from nmt.errors import UserError, has_makefile
-from nmt.feature import features
 
 INSTALL_COMMAND = "NMT_INSTALL"
 """Environment variable with the command that installs a missing package; make sets it for the targets that may."""

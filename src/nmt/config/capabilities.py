@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from nmt.discovery import features, imported
 from nmt.errors import ConfigError
-from nmt.feature import features, imported
 
 if TYPE_CHECKING:
     from nmt.config.schema.config import Config

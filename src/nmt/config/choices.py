@@ -8,7 +8,8 @@ without importing torch.
 from collections.abc import Mapping
 from typing import Any
 
-from nmt.feature import TASKS, Choice, features, imported
+from nmt.discovery import features, imported
+from nmt.feature import TASKS, Choice
 
 CORE: Mapping[str, Mapping[str, Choice]] = {
     "model.architecture": {

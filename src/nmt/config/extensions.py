@@ -10,8 +10,9 @@ from dataclasses import fields
 from typing import Any
 
 from nmt.config.schema import Config
+from nmt.discovery import Extension, extensions, imported
 from nmt.errors import ConfigError
-from nmt.feature import Extension, Feature, extensions, imported
+from nmt.feature import Feature
 
 _LINE = "# made with the extension {name}: {package} {version}\n"
 _WRITTEN = re.compile(r"^# made with the extension (\S+): (\S+) (\S+)$", re.MULTILINE)

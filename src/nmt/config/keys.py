@@ -12,7 +12,7 @@ from typing import Any
 from nmt.config import choices
 from nmt.config.checks import ADJUSTABLE
 from nmt.config.schema import Config
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 
 _TYPES_IN_WORDS = {
     "int": "a whole number",

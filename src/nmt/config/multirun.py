@@ -29,8 +29,8 @@ from nmt.config.messages import one_line_errors, unknown_setting
 from nmt.config.plain_names import settings_name
 from nmt.config.renamed import rename_overrides
 from nmt.config.schema import Config
+from nmt.discovery import features, imported, learned_groups
 from nmt.errors import ConfigError, UserError
-from nmt.feature import features, imported, learned_groups
 
 RUN_GROUPS = ("data", "tokenizer", "model", *learned_groups(), "training", "seed")
 """Groups of settings that decide what a run learns. All commands name a run by them, so that they find it again."""

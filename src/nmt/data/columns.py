@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from nmt.config.schema import DataConfig
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 
 if TYPE_CHECKING:  # training imports torch, preparation does not
     import torch

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.config.schema import Config
+from nmt.discovery import features, imported
 from nmt.errors import UserError
-from nmt.feature import features, imported
 from nmt.text.tokenizer import Tokenizer
 
 

@@ -14,7 +14,7 @@ from nmt.config.schema import DataConfig
 from nmt.data.engine import Engine
 from nmt.data.parallel_filter import Keeps, ParallelFilter
 from nmt.data.sources.source import Pair
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 from nmt.text.blocks import blocks
 from nmt.text.lines import on_one_line
 

@@ -26,7 +26,7 @@ from nmt.data.columns import PackedColumn, PackSentences, all_columns
 from nmt.data.shapes import Shapes
 from nmt.data.store import SOURCE, TARGET, Ids, Pairs
 from nmt.data.transform import BatchTransform, transformed
-from nmt.feature import imported
+from nmt.discovery import imported
 from nmt.model.packed import Packed
 from nmt.text.special import BOS, EOS, PAD
 

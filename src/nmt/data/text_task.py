@@ -9,7 +9,7 @@ from nmt.data.corpora import CorpusSplit
 from nmt.data.manifest import PreparationTasks
 from nmt.data.records import Manifest
 from nmt.data.sources.source import Fingerprint
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 
 
 class CollectedSplit(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Protocol
 from nmt.config.schema import DataConfig
 from nmt.data.corpora import training_splits
 from nmt.data.store import Pairs, PairStore
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 
 LinesOf = Callable[[], Iterable[str]]
 

@@ -8,7 +8,7 @@ import numpy as np
 from nmt.config.schema import Config
 from nmt.data.batches import IntArray
 from nmt.data.store import Pairs
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 from nmt.text.tokenizer import Tokenizer
 
 

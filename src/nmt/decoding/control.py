@@ -12,7 +12,7 @@ from nmt.config.schema import DecodingConfig
 from nmt.decoding.beam import Choose, Hypothesis, NextTokenScorer, beam_search
 from nmt.decoding.constraints import Constraints
 from nmt.decoding.request import Request
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 from nmt.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from nmt.config.schema import Config, DecodingConfig, TranslateConfig
 from nmt.decoding.request import Request
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 
 if TYPE_CHECKING:  # the server has no torch
     from nmt.decoding.beam import Hypothesis

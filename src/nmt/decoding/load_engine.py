@@ -15,8 +15,8 @@ from nmt.config.schema import Config, DecodingConfig, RuntimeConfig
 from nmt.decoding.engines import engine_kind, engine_kinds
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.torch_engine import TorchEngine, load_model
+from nmt.discovery import features, imported
 from nmt.errors import UserError
-from nmt.feature import features, imported
 from nmt.model.kernels.c.library import use_operations
 from nmt.model.probe import Wanted, failures
 from nmt.runs import checkpoints

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from nmt.config.schema import TrainingConfig
+from nmt.discovery import features, imported
 from nmt.estimate.operation import Operation
-from nmt.feature import features, imported
 
 
 class Cost(NamedTuple):

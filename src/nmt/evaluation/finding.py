@@ -7,8 +7,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from nmt.config.schema import DecodingConfig, EvaluationConfig
 from nmt.decoding.engine import Engine
+from nmt.discovery import features, imported
 from nmt.evaluation.split import Split
-from nmt.feature import features, imported
 
 T = TypeVar("T")
 

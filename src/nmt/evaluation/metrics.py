@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from nmt.config.choices import task_name
 from nmt.config.schema import EvaluationConfig
+from nmt.discovery import features, imported
 from nmt.errors import UserError
 from nmt.evaluation.bleu import bleu_tokenizer, make_bleu
 from nmt.evaluation.metric import Metric, Score, Translated, from_sacrebleu
 from nmt.evaluation.paper_bleu import paper_bleu
-from nmt.feature import features, imported
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as SacrebleuMetric

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 
 RunLayer = Callable[..., Tensor]
 """Returns a layer's output (T, d_model), given the layer, its stream (T, d_model) and its further inputs."""

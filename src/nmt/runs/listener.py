@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from nmt.config.schema import Config
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nmt.config.schema import Config
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from nmt.discovery import features, imported
 from nmt.errors import UserError
-from nmt.feature import features, imported
 from nmt.storage.files import replacing
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nmt.config.schema import Config
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 from nmt.training.hook import TrainingHook
 from nmt.training.objective import Term, WordLoss
 

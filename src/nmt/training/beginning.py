@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nmt.config.schema import Config
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoint
 from nmt.text.tokenizer import Tokenizer

@@ -15,7 +15,7 @@ from nmt.data.prepared import require_prepared, verify_task
 from nmt.data.records import TOKENIZER_TASK, collect_task
 from nmt.data.store import Pairs, PairStore
 from nmt.data.training_text import open_training_text
-from nmt.feature import main_process_groups
+from nmt.discovery import main_process_groups
 from nmt.model.interface import TranslationModel
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, check_weights
 from nmt.text.tokenizer import Tokenizer

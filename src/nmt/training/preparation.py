@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from nmt.compute import distributed
 from nmt.config.schema import Config
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 
 
 class Prepared(NamedTuple):

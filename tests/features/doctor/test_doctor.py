@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import main
-from nmt.feature import Feature, features
+from nmt.discovery import features
+from nmt.feature import Feature
 from nmt.features.doctor import command, machine
 
 

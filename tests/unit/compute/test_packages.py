@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from nmt.compute import packages
+from nmt.discovery import own_features
 from nmt.errors import UserError
-from nmt.feature import Feature, own_features
+from nmt.feature import Feature
 
 
 @pytest.fixture

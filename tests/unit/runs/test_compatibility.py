@@ -10,8 +10,8 @@ from nmt.config.choices import CHOICES
 from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config, TrainingConfig
 from nmt.config.schema.training import TrainingConfig as CoreTrainingConfig
+from nmt.discovery import learned_groups
 from nmt.errors import UserError
-from nmt.feature import learned_groups
 from nmt.runs.compatibility import SCHEDULES_WITH_AN_END, check_resumable
 from nmt.training.schedule import learning_rate
 

@@ -17,8 +17,8 @@ from nmt.config.schema.decoding import DecodingConfig, EvaluationConfig
 from nmt.config.schema.model import ModelConfig
 from nmt.config.schema.runtime import PathsConfig, RuntimeConfig
 from nmt.config.schema.training import AveragingConfig, TrainingConfig
+from nmt.discovery import features, imported
 from nmt.errors import ConfigError
-from nmt.feature import features, imported
 
 Settings = TypeVar("Settings")
 

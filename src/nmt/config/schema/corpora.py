@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nmt.feature import features, imported
+from nmt.discovery import features, imported
 
 if TYPE_CHECKING:
     from nmt.config.schema.data import DataConfig

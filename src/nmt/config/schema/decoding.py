@@ -15,8 +15,8 @@ from nmt.config.checks import (
     marked,
 )
 from nmt.config.choices import CHOICES
+from nmt.discovery import features, imported
 from nmt.errors import ConfigError
-from nmt.feature import features, imported
 
 BLEU_TOKENIZERS = (
     "auto", "13a", "zh", "ja-mecab", "ko-mecab", "intl", "char", "none", "spm", "flores101", "flores200", "spBLEU-1K",

@@ -8,7 +8,8 @@ from typing import Any
 from nmt.config.checks import ADJUSTABLE
 from nmt.config.schema.config import Config
 from nmt.config.schema.unusable import turn_off_unusable
-from nmt.feature import Group, features, imported
+from nmt.discovery import features, imported
+from nmt.feature import Group
 
 HOME = {"__module__": "nmt.config.schema"}
 """Where pickle finds the classes."""

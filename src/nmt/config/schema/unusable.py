@@ -5,8 +5,9 @@ from dataclasses import fields, is_dataclass, make_dataclass
 
 from nmt.config.choices import CORE, renew
 from nmt.config.schema.config import Config
+from nmt.discovery import extensions, imported, own_features, turn_off
 from nmt.errors import ConfigError
-from nmt.feature import Feature, extensions, imported, own_features, turn_off
+from nmt.feature import Feature
 
 
 def turn_off_unusable() -> None:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.data.sources.source import Columns, Languages, Pair
+from nmt.discovery import features, imported
 from nmt.errors import UserError
-from nmt.feature import FileFormat, features, imported
+from nmt.feature import FileFormat
 from nmt.text.lines import read_lines
 
 COMPRESSED = (".gz", ".xz")

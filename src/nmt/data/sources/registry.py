@@ -11,8 +11,8 @@ from nmt.config.schema import DataConfig
 from nmt.data.annotations import Annotations
 from nmt.data.columns import all_columns, columns_of
 from nmt.data.sources.source import Fingerprint, Pair, Source
+from nmt.discovery import features, imported
 from nmt.errors import UserError
-from nmt.feature import features, imported
 from nmt.storage.addresses import is_address
 from nmt.text.lines import on_one_line
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from nmt import __version__
 from nmt.config.schema import Config
+from nmt.discovery import extensions, features
 from nmt.errors import ConfigError
-from nmt.feature import extensions, features
 from nmt.features.doctor import machine
 from nmt.features.doctor.settings import DoctorConfig
 

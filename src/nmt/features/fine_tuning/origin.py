@@ -5,8 +5,8 @@ from pathlib import Path
 
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
+from nmt.discovery import features
 from nmt.errors import UserError, nearest
-from nmt.feature import features
 from nmt.features.fine_tuning.settings import FineTuning
 from nmt.runs.checkpoints import AVERAGED, Checkpoints, resolve
 from nmt.runs.layout import BEST, LAST, META, SETTINGS, RunLayout

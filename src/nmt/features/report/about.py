@@ -7,10 +7,10 @@ from itertools import chain
 
 from nmt.config.saved import flatten
 from nmt.config.schema import Config
+from nmt.discovery import imported
 from nmt.estimate.parameters import count_parameters, describe_depth, training_flops
 from nmt.evaluation.metrics import all_metrics, title
 from nmt.evaluation.record import EvaluationRecord
-from nmt.feature import imported
 from nmt.features.report.run import Run
 from nmt.paper.figures import paper_perplexity
 from nmt.runs.checkpoint_record import CheckpointRecord
