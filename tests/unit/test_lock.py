@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +28,14 @@ def test_the_lock_the_constraints_and_the_list_of_components_agree() -> None:
     assert installed < constrained
     assert constrained <= {(each["name"], each["version"]) for each in components}
     assert {"torch", "ctranslate2", "h11"} <= dict(constrained).keys()
+
+
+def test_the_constraints_have_each_optional_package_but_those_for_an_environment_of_their_own() -> None:
+    optional = tomllib.loads(text("pyproject.toml"))["project"]["optional-dependencies"]
+    assert optional.pop("comet"), "its packages conflict with others"
+    named = {re.match(r"[A-Za-z0-9-]+", each)[0] for each in sum(optional.values(), [])}  # type: ignore[index]
+    assert len(named) > 20
+    assert {name.lower() for name in named} - dict(PIN.findall(text("constraints.lock"))).keys() == set()
 
 
 def kept_by_setup(tmp_path: Path, index: str) -> str:
