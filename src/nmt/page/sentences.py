@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 LINE = re.compile("[^\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]+")
 WIDE_STOPS = "。！？"
@@ -10,6 +11,8 @@ TOKEN = re.compile(f"[^\\s{WIDE_STOPS}]*[{WIDE_STOPS}]+[”’」』）]*|[^\\s{
 """A word with its punctuation. Chinese and Japanese have no spaces, so the marks at the end of a sentence end it."""
 STOPS = (".", "!", "?", "…")
 OPENING, CLOSING = "\"'“”„‚‘’«»‹›([{¿¡", "\"'“”’«»‹›)]}」』）"
+MAY_END = frozenset("".join(STOPS) + WIDE_STOPS + CLOSING)
+"""The last characters of tokens after which a sentence may end."""
 _ABBREVIATIONS = """
 mr mrs ms dr prof st jr sr vs etc inc ltd co corp no vol fig approx dept est gen col capt lt sgt rev hon
 hr fr nr bzw usw ca vgl evtl ggf inkl zzgl tel str abs art bd hrsg jh mio mrd
@@ -32,30 +35,30 @@ class Span:
 def sentences(text: str) -> Iterator[Span]:
     """Yield the sentences of a text, without the white space around them; no sentence continues on another line."""
     for line in LINE.finditer(text):
-        yield from _sentences_of_line(text, [Span(*token.span()) for token in _tokens(text, line.span())])
+        yield from _sentences_of_line(text, [token.span() for token in TOKEN.finditer(text, *line.span())])
 
 
-def _tokens(text: str, line: tuple[int, int]) -> Iterator[re.Match[str]]:
-    yield from TOKEN.finditer(text, *line)
-
-
-def _sentences_of_line(text: str, tokens: Sequence[Span]) -> Iterator[Span]:
+def _sentences_of_line(text: str, tokens: Sequence[tuple[int, int]]) -> Iterator[Span]:
+    """Yield the sentences that the tokens of a line make up; tokens are pairs of numbers, because there may be many."""
     start: int | None = None
-    for index, token in enumerate(tokens):
-        start = token.start if start is None else start
-        following = tokens[index + 1] if index + 1 < len(tokens) else None
-        if following and not _ends(text, token, following) and following.end - start <= MAX_CHARACTERS:
+    for token, following in zip_longest(tokens, tokens[1:]):
+        begin, end = token
+        start = begin if start is None else start
+        if following and following[1] - start <= MAX_CHARACTERS and not _ends(text, token, following):
             continue
-        yield from (Span(at, min(at + MAX_CHARACTERS, token.end)) for at in range(start, token.end, MAX_CHARACTERS))
+        yield from (Span(at, min(at + MAX_CHARACTERS, end)) for at in range(start, end, MAX_CHARACTERS))
         start = None
 
 
-def _ends(text: str, token: Span, following: Span) -> bool:
+def _ends(text: str, token: tuple[int, int], following: tuple[int, int]) -> bool:
     """Return whether a sentence ends between two tokens."""
-    word = text[token.start : token.end].rstrip(CLOSING)
+    begin, end = token
+    if text[end - 1] not in MAY_END:
+        return False
+    word = text[begin:end].rstrip(CLOSING)
     if word.endswith(tuple(WIDE_STOPS)):
         return True
-    if not word.endswith(STOPS) or _begins_in_lower_case(text[following.start : following.end]):
+    if not word.endswith(STOPS) or _begins_in_lower_case(text[slice(*following)]):
         return False
     return not (word.endswith(".") and _is_abbreviation(word[:-1].lstrip(OPENING)))
 

@@ -19,6 +19,26 @@ class _Node:
     target: str | None = None
 
 
+class _Reached(dict[str, "_Reached"]):
+    """The nodes that some words of a line lead to, by each next word; what a word leads to is computed only once."""
+
+    def __init__(self, nodes: Sequence[_Node]) -> None:
+        super().__init__()
+        self._nodes = nodes
+        self.target = next((node.target for node in nodes if node.target is not None), None)
+
+    def __missing__(self, word: str) -> "_Reached":
+        """Compute what a word leads to, and keep it unless that is nothing, because most words of a line are such."""
+        nodes = [following for node in self._nodes for following in _following(node, word)]
+        if not nodes:
+            return _NOTHING
+        reached = self[word] = _Reached(nodes)
+        return reached
+
+
+_NOTHING = _Reached(())
+
+
 class Glossary:
     """Terms of the source language and how they must be translated."""
 
@@ -31,6 +51,7 @@ class Glossary:
                 node = node.following.setdefault(word, _Node())
             if node.target is None:  # terms that differ only in spaces are the same, and the first counts
                 node.target = target
+        self._start = _Reached([self._beginnings])
         self.targets = list(terms.values())
         """The translations of all terms."""
 
@@ -70,14 +91,13 @@ class Glossary:
     def _longest(self, words: Sequence[str], start: int) -> tuple[int, str | None]:
         """Return the number of words of the longest term that begins at a place, and its translation."""
         found: tuple[int, str | None] = 0, None
-        nodes = [self._beginnings]
+        reached = self._start
         for place in range(start, len(words)):
-            nodes = [following for node in nodes for following in _following(node, words[place])]
-            if not nodes:
+            reached = reached[words[place]]
+            if reached is _NOTHING:
                 break
-            target = next((node.target for node in nodes if node.target is not None), None)
-            if target is not None:
-                found = place + 1 - start, target
+            if reached.target is not None:
+                found = place + 1 - start, reached.target
         return found
 
 

@@ -59,7 +59,7 @@ def test_requests_without_fields_are_refused(client: Client, path: str) -> None:
         ({"target": None}, "missing target parameter"),
         ({"source": "xx"}, "source language is not supported"),
         ({"target": "xx"}, "target language is not available"),
-        ({"q": "A dog. " * 21}, "more than the 20"),
+        ({"q": "A dog. " * 21}, "more than 20"),
     ],
 )  # fmt: skip
 def test_bad_fields_are_refused_with_400(client: Client, changes: dict[str, Any], error: str) -> None:

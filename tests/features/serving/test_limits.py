@@ -25,9 +25,9 @@ from tests.unit.small_models import LINES
     [
         ("/v1/translate", {"text": "a " * 299, "details": True, "nbest": 10}, "costs"),
         ("/v1/translate", {"text": "dog " * 2000, "beam": 16}, "costs"),
-        ("/v1/translate", {"text": [""] * 21}, "more than the 20"),
-        ("/v1/translate", {"text": ["", "A dog."] * 10 + ["a"]}, "more than the 20"),
-        ("/v1/translate", {"text": ["A dog. A cat.", *[""] * 19]}, "more than the 20"),
+        ("/v1/translate", {"text": [""] * 21}, "more than 20"),
+        ("/v1/translate", {"text": ["", "A dog."] * 10 + ["a"]}, "more than 20"),
+        ("/v1/translate", {"text": ["A dog. A cat.", *[""] * 19]}, "more than 20"),
         ("/v1/translate", {"text": "a", "terms": [["#" * 21, "x"]]}, "at most 20 words"),
         ("/v1/translate", {"text": "a", "terms": [["x", "a " * 21]]}, "at most 20 words"),
         ("/v1/choices", {"text": "a" * 601}, "at most 600"),

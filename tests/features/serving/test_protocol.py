@@ -1,6 +1,7 @@
 """Connections of clients that send their requests in odd ways."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,7 +13,9 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
 from uvicorn.server import ServerState
 
-from nmt.features.serving import server
+from nmt.features.serving import protocol, server
+from nmt.features.serving.guard import Guard
+from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.settings import ServeConfig
 
 CHUNKS = 20_000
@@ -23,8 +26,8 @@ async def exchange(app: Callable[..., Any], content: bytes) -> bytes:
     config = server._uvicorn_config(app, ServeConfig())
     config.load()
 
-    protocol = partial(config.http_protocol_class, config=config, server_state=ServerState(), app_state={})
-    listening = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
+    made = partial(config.http_protocol_class, config=config, server_state=ServerState(), app_state={})
+    listening = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
     try:
         reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
         writer.write(content)
@@ -35,20 +38,66 @@ async def exchange(app: Callable[..., Any], content: bytes) -> bytes:
         listening.close()
 
 
-def test_others_have_their_turn_while_a_body_comes_in_many_small_chunks() -> None:
-    parts: list[bytes] = []
+class Parts:
+    """An application that notes the parts in which the bodies of requests come."""
 
-    async def app(_: Any, receive: Any, send: Any) -> None:
+    def __init__(self) -> None:
+        self.bodies: list[list[bytes]] = []
+
+    async def __call__(self, _: Any, receive: Any, send: Any) -> None:
+        parts: list[bytes] = []
+        self.bodies.append(parts)
         more = True
         while more:
             message = await receive()
             parts.append(message["body"])
             more = message["more_body"]
-        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
 
-    head = b"POST / HTTP/1.1\r\nHost: test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
-    answer = asyncio.run(exchange(app, head + b"1\r\nx\r\n" * CHUNKS + b"0\r\n\r\n"))
+
+CHUNKED = b"POST / HTTP/1.1\r\nHost: test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+SINGLE = b"1\r\nx\r\n" * CHUNKS + b"0\r\n\r\n"
+"""A body in chunks of one byte."""
+
+
+def test_others_have_their_turn_while_a_body_comes_in_many_small_chunks() -> None:
+    app = Parts()
+    answer = asyncio.run(exchange(app, CHUNKED + SINGLE))
     assert answer.startswith(b"HTTP/1.1 200")
+    (parts,) = app.bodies
     assert b"".join(parts) == b"x" * CHUNKS
     assert max(map(len, parts)) < CHUNKS / 20  # the application had its turn after each small part
+
+
+def test_a_body_of_known_length_is_read_in_large_parts_and_what_follows_it_in_small_ones() -> None:
+    app, body = Parts(), b"x" * 200_000
+    head = b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: %d\r\n\r\n" % len(body)
+    answer = asyncio.run(exchange(app, head + body + CHUNKED + SINGLE))
+    assert answer.count(b"HTTP/1.1 200") == 2
+    large, small = app.bodies
+    assert b"".join(large) == body
+    assert len(large) <= 2 * len(body) / protocol.MAX_READ_BYTES  # in parts of READ_BYTES there would be 200
+    assert b"".join(small) == b"x" * CHUNKS
+    assert max(map(len, small)) <= protocol.READ_BYTES
+
+
+def test_a_length_beside_chunks_does_not_count() -> None:
+    app = Parts()
+    head = CHUNKED.replace(b"Host", b"Content-Length: 100000\r\nHost")
+    assert asyncio.run(exchange(app, head + SINGLE)).startswith(b"HTTP/1.1 200")
+    assert max(map(len, app.bodies[0])) <= protocol.READ_BYTES
+
+
+def test_a_body_in_too_many_chunks_is_refused_before_it_has_been_read() -> None:
+    app = Parts()
+    guard = Guard(app, ServeConfig(hosts=["*"]), Metrics(), frozenset())
+    with_head = protocol.READ_BYTES // 6  # the chunks that come with the head are not counted
+    answer = asyncio.run(exchange(guard, CHUNKED + b"1\r\nx\r\n" * (1_001 + with_head)))  # and does not end
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 413")
+    assert "at most 1000 chunks" in json.loads(body)["error"]
+    assert app.bodies == []
+    few = b"%x\r\n%s\r\n" % (200, b"x\n" * 100)
+    answer = asyncio.run(exchange(guard, CHUNKED + few * 15 + b"0\r\n\r\n"))
+    assert answer.startswith(b"HTTP/1.1 200")

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 RESTART_SECONDS = 5
 """Seconds that clients are asked to wait while the process of a model is replaced."""
+CLOSE = {"Connection": "close"}
+"""The header after which a connection is closed: the rest of the request is not read."""
 
 
 class RequestError(Exception):
@@ -24,6 +26,11 @@ class LostError(Exception):
 def unavailable() -> RequestError:
     """Return the error for clients whose model has no process at the moment."""
     return RequestError(503, "the model is being restarted: try again", {"Retry-After": str(RESTART_SECONDS)})
+
+
+def too_many_sentences(most: int) -> RequestError:
+    """Return the error for a request of more sentences than it may have."""
+    return RequestError(413, f"a request may not have more than {most} sentences; a text without any counts as one")
 
 
 def report_error(error: BaseException) -> None:

@@ -1,19 +1,25 @@
 """Read the fields of a request; whatever is wrong becomes an error of one line that quotes nothing of the request."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
-from starlette.datastructures import FormData
 from starlette.requests import Request
 
 from nmt.config.checks import is_utf8
-from nmt.features.serving.errors import RequestError
+from nmt.features.serving.errors import RequestError, too_many_sentences
 from nmt.features.serving.keys import check_key
 
-FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
+MULTIPART = "multipart/form-data"
+FORM_TYPES = ("application/x-www-form-urlencoded", MULTIPART)
 MAX_FIELDS = 50
 """The largest number of fields in a form."""
+MAX_PART_BYTES = 100_000_000
+"""The largest field of a multipart form: as large as any body may be."""
+MAX_QUICK_BYTES = 10_000
+"""The longest forms that are read immediately; others, which may be escaped letter by letter, are read in a thread."""
 
 
 async def read_json(request: Request) -> dict[str, Any]:
@@ -28,7 +34,7 @@ async def read_values(request: Request) -> dict[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     values = await _read_json(request) if kind == "application/json" else dict(request.query_params)
     if kind in FORM_TYPES:
-        values |= {name: value for name, value in (await _read_form(request)).items() if isinstance(value, str)}
+        values |= {name: value for name, value in (await _read_form(request, kind)).items() if isinstance(value, str)}
     check_key(request, values)
     return values
 
@@ -43,8 +49,22 @@ async def _read_json(request: Request) -> dict[str, Any]:
     return found
 
 
-async def _read_form(request: Request) -> FormData:
-    return await request.form(max_files=0, max_fields=MAX_FIELDS, max_part_size=100_000_000)  # the body is limited
+async def _read_form(request: Request, kind: str) -> Mapping[str, Any]:
+    if kind == MULTIPART:
+        return dict(await request.form(max_files=0, max_fields=MAX_FIELDS, max_part_size=MAX_PART_BYTES))
+    body = await request.body()
+    if len(body) <= MAX_QUICK_BYTES:
+        return _parse_form(body)
+    return await asyncio.to_thread(_parse_form, body)
+
+
+def _parse_form(body: bytes) -> dict[str, str]:
+    """Return the fields of a form, the last one of each name. The parser of multipart forms needs ten times as long."""
+    try:
+        pairs = parse_qsl(body.decode("latin-1"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except ValueError as error:
+        raise RequestError(400, f"a form may have at most {MAX_FIELDS} fields") from error
+    return dict(pairs)
 
 
 def text(values: Mapping[str, Any], name: str, default: str | None = None) -> str:
@@ -68,10 +88,15 @@ def missing(name: str) -> RequestError:
     return RequestError(400, f"Invalid request: missing {name} parameter")
 
 
-def texts(values: Mapping[str, Any], name: str) -> tuple[list[str], bool]:
-    """Return a field that holds a text or a list of texts, and whether it was a list."""
+def texts(values: Mapping[str, Any], name: str, most: int) -> tuple[list[str], bool]:
+    """Return a field that holds a text or a list of texts, and whether it was a list; refuse more than `most` texts.
+
+    They are counted before they are checked, because 45,000 empty ones would hold up all other clients.
+    """
     value = values.get(name)
     if isinstance(value, list):
+        if len(value) > most:
+            raise too_many_sentences(most)
         return [_checked(name, each) for each in value], True
     return [_checked(name, value)], False
 

@@ -7,15 +7,14 @@ from collections.abc import AsyncIterator
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.features.serving.errors import RequestError, report_error
+from nmt.features.serving.errors import CLOSE, RequestError, report_error
 from nmt.features.serving.hosts import accepted_hosts, is_accepted
 from nmt.features.serving.metrics import Metrics
+from nmt.features.serving.protocol import check_chunks
 from nmt.features.serving.settings import ServeConfig
 
 CLIENT_GONE = 499
 """The status that is counted for clients that did not wait for the answer."""
-CLOSE = {"Connection": "close"}
-"""The header after which a connection is closed: the rest of the request is not read."""
 HEADERS = {b"x-content-type-options": b"nosniff", b"cache-control": b"no-store"}
 """Headers of every answer, unless it has its own."""
 
@@ -89,6 +88,7 @@ class Guard:
             async with asyncio.timeout(self.config.read_timeout):
                 async for part in _parts(receive):
                     body += part
+                    check_chunks(scope)
                     if len(body) > self.config.max_bytes:
                         raise too_large
         except TimeoutError as error:

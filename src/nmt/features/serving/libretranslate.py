@@ -30,7 +30,7 @@ def routes(service: Service, detector: Detector | None) -> list[Route]:
 
     async def translate(request: Request) -> JSONResponse:
         values = await fields.read_values(request)
-        texts, is_list = _texts(values)
+        texts, is_list = _texts(service, values)
         source, target = (fields.filled_text(values, name) for name in ("source", "target"))
         kind = fields.text(values, "format", "text") or "text"
         if kind not in ("text", "html"):
@@ -42,7 +42,7 @@ def routes(service: Service, detector: Detector | None) -> list[Route]:
         return JSONResponse(_answer(found, languages, alternatives, is_list=is_list))
 
     async def detect(request: Request) -> JSONResponse:
-        texts, _ = _texts(await fields.read_values(request))
+        texts, _ = _texts(service, await fields.read_values(request))
         return JSONResponse(detected(detector, texts, [model.facts.source for model in service.models], 501))
 
     async def suggest(_: Request) -> JSONResponse:
@@ -81,9 +81,9 @@ def _with_its_codes(answer: Answering) -> Answering:
     return answered
 
 
-def _texts(values: Mapping[str, Any]) -> tuple[list[str], bool]:
+def _texts(service: Service, values: Mapping[str, Any]) -> tuple[list[str], bool]:
     """Return the texts, and whether they were a list; an empty one, which LibreTranslate takes as none, is refused."""
-    texts, is_list = fields.texts(values, "q")
+    texts, is_list = fields.texts(values, "q", service.config.max_sentences)
     if not texts or (texts == [""] and not is_list):
         raise fields.missing("q")
     return texts, is_list

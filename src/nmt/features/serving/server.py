@@ -5,11 +5,11 @@ import contextlib
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt.config.schema import Config
 from nmt.errors import UserError
@@ -19,6 +19,7 @@ from nmt.features.serving.errors import log
 from nmt.features.serving.keys import read_keys
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.process import ModelProcesses
+from nmt.features.serving.protocol import timed_protocol
 from nmt.features.serving.requests import ModelSource
 from nmt.features.serving.service import Model, Service
 from nmt.features.serving.settings import ServeConfig
@@ -28,9 +29,9 @@ MAX_HEADER_BYTES = 16_384
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 BACKLOG = 1024
 """The most connections that wait to be accepted."""
-READ_BYTES = 1_024
-"""The most bytes that are read from a connection before others have their turn. A chunk of one byte, which takes six,
-costs about 25 microseconds; asyncio's own limit of 256 KiB would hold 43,000 of them."""
+THREAD_SECONDS = 0.0005
+"""Seconds for which a thread, such as one that splits a long text, may keep Python's lock while the event loop waits
+for it. With Python's own 5 ms, every answer of others would wait several times that long."""
 KEEP_ALIVE_SECONDS = 15
 """Seconds for which a connection stays open after an answer."""
 
@@ -50,6 +51,7 @@ async def _serve_until_signal(config: Config) -> None:
 
 
 async def _serve(config: Config) -> None:
+    sys.setswitchinterval(THREAD_SECONDS)
     for name in ("uvicorn", "python_multipart", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # messages may quote requests; the guard reports errors
     metrics, keys = Metrics(), read_keys(config.of(ServeConfig).key_file)
@@ -106,7 +108,7 @@ def _address(listening: socket.socket) -> str:
 def _uvicorn_config(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=_protocol(config.read_timeout, config.connections),
+        http=timed_protocol(config.read_timeout, config.connections),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -140,74 +142,3 @@ class _Server(uvicorn.Server):
         elif not self.should_exit:
             log("finishing open requests")
         self.should_exit = True
-
-
-def _protocol(seconds: float, connections: int) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol, but with limits for clients that send headers, or read answers, too slowly.
-
-    A connection more than there may be takes the place of the one that has waited longest for a request.
-    """
-
-    class TimedProtocol(H11Protocol, asyncio.BufferedProtocol):
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            super().connection_made(transport)
-            self.buffer = bytearray(READ_BYTES)
-            self.head_limit: asyncio.TimerHandle | None = None
-            self.read_limit: asyncio.TimerHandle | None = None
-            self.replaced, self.heard = False, self.loop.time()
-            self._limit_head()
-            if len(self.connections) >= connections:
-                self._replace_idle()
-
-        def get_buffer(self, sizehint: int) -> bytearray:
-            return self.buffer
-
-        def buffer_updated(self, nbytes: int) -> None:
-            self.data_received(bytes(self.buffer[:nbytes]))
-
-        def data_received(self, data: bytes) -> None:
-            self.heard = self.loop.time()
-            if self._waits_for_head():
-                self._limit_head()
-            super().data_received(data)
-            if not self._waits_for_head() and self.head_limit:
-                self.head_limit.cancel()
-                self.head_limit = None
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            for limit in (self.head_limit, self.read_limit):
-                if limit:
-                    limit.cancel()
-            super().connection_lost(exc)
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self.read_limit = self.loop.call_later(seconds, self.transport.abort)
-
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            if self.read_limit:
-                self.read_limit.cancel()
-
-        def timeout_keep_alive_handler(self) -> None:
-            super().timeout_keep_alive_handler()
-            self.loop.call_later(seconds, self.transport.abort)  # in case the client does not read the last answer
-
-        def _replace_idle(self) -> None:
-            idle = [each for each in self.connections if each is not self and each.is_idle()]
-            if idle:
-                oldest = min(idle, key=lambda each: each.heard)
-                oldest.replaced = True  # it leaves `connections` only when the loop comes to it
-                oldest.transport.abort()
-
-        def is_idle(self) -> bool:
-            return self._waits_for_head() and not self.replaced
-
-        def _waits_for_head(self) -> bool:
-            return self.cycle is None or self.cycle.response_complete
-
-        def _limit_head(self) -> None:
-            if self.head_limit is None:
-                self.head_limit = self.loop.call_later(seconds, self.transport.abort)
-
-    return TimedProtocol

@@ -127,11 +127,9 @@ class Service:
         for name in sorted(task.options):
             _check_offered(model, all_details()[name].refusal, asked=True, offered=name in model.facts.options)
         _check_offered(model, "cannot require terms", asked=bool(terms), offered=model.facts.terms)
-        self._check_sentences(len(texts))
 
         def prepare() -> tuple[list[list[Span]], list[Request]]:
-            spans = split(texts, html=html)
-            self._check_sentences(sum(max(1, len(each)) for each in spans))
+            spans = split(texts, self.config.max_sentences, html=html)
             return spans, requests_for(texts, spans, beginnings, terms, html=html)
 
         quick = sum(map(len, texts)) * (1 + len(terms)) <= MAX_QUICK_CHARACTERS
@@ -148,14 +146,6 @@ class Service:
         (found,) = await model.ask(Task(choices=count), [Request(sentence, beginning)])
         choices: list[Answer] = found["choices"]
         return choices
-
-    def _check_sentences(self, count: int) -> None:
-        if count > self.config.max_sentences:
-            raise RequestError(
-                413,
-                f"{count} sentences are more than the {self.config.max_sentences} of a request; "
-                "a text without any counts as one",
-            )
 
 
 def _check_offered(model: Model, refusal: str, *, asked: bool, offered: bool) -> None:

@@ -1,10 +1,11 @@
 """Split the texts of a request into sentences, and find the terms in them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from nmt.decoding.request import Request
 from nmt.features.serving import markup
-from nmt.features.serving.errors import RequestError
+from nmt.features.serving.errors import RequestError, too_many_sentences
 from nmt.page.sentences import Span, sentences
 from nmt.terms.glossary import Glossary
 
@@ -12,9 +13,19 @@ Terms = Sequence[tuple[str, str]]
 """Terms of the source language, each with the one that must translate it."""
 
 
-def split(texts: Sequence[str], *, html: bool) -> list[list[Span]]:
-    """Return the sentences of each text."""
-    return [_html_sentences(text) if html else list(sentences(text)) for text in texts]
+def split(texts: Sequence[str], most: int, *, html: bool) -> list[list[Span]]:
+    """Return the sentences of each text; refuse more than `most`, of which the others are not looked for any more.
+
+    A text without sentences counts as one.
+    """
+    found, left = list[list[Span]](), most
+    for text in texts:
+        places = list(islice(_html_sentences(text) if html else sentences(text), left + 1))
+        left -= max(1, len(places))
+        if left < 0:
+            raise too_many_sentences(most)
+        found.append(places)
+    return found
 
 
 def requests_for(
@@ -38,9 +49,7 @@ def requests_for(
     return requests
 
 
-def _html_sentences(html: str) -> list[Span]:
-    found = []
+def _html_sentences(html: str) -> Iterator[Span]:
     for span in markup.texts_between_tags(html):
-        inside = sentences(html[span.start : span.end])
-        found += [Span(span.start + each.start, span.start + each.end) for each in inside]
-    return found
+        for inside in sentences(html[span.start : span.end]):
+            yield Span(span.start + inside.start, span.start + inside.end)

@@ -29,7 +29,7 @@ def routes(service: Service) -> list[Route]:
 
     async def translate(request: Request) -> JSONResponse:
         values = await fields.read_json(request)
-        texts, _ = fields.texts(values, "text")
+        texts, _ = fields.texts(values, "text", service.config.max_sentences)
         model = _model(service, values)
         nbest = fields.number(values, "nbest", 1, range(1, MAX_NBEST + 1))
         beam = fields.number(values, "beam", 0, range(nbest, MAX_BEAM + 1)) or None
@@ -81,9 +81,9 @@ def _beginnings(values: dict[str, Any], texts: int) -> list[str] | None:
     """Return the beginning of each text's translation, or None."""
     if values.get("beginnings") is None:
         return None
-    found, _ = fields.texts(values, "beginnings")
-    if len(found) != texts:
+    if len(values["beginnings"] if isinstance(values["beginnings"], list) else [""]) != texts:
         raise RequestError(400, "beginnings must have one text for each text, which may be empty")
+    found, _ = fields.texts(values, "beginnings", texts)
     for each in found:
         _check_beginning("beginnings", each)
     return found

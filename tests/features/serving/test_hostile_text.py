@@ -1,0 +1,104 @@
+"""Texts that cost much to read, sent by a real client to the server's own protocol."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
+from nmt.decoding.loaded_model import LoadedModel
+from nmt.features.serving import fields, splitting
+from nmt.features.serving.settings import ServeConfig
+from nmt.page.sentences import sentences
+from tests.features.serving.harness import CONFIG, Client, ThreadRunner, running
+from tests.features.serving.test_protocol import exchange
+
+LANGUAGES = b"source=en&target=de&q="
+
+
+@pytest.fixture
+def client(model: LoadedModel) -> Iterator[Client]:
+    """Return the client of a server that reads as much as by default, but accepts few sentences."""
+    limits = replace(CONFIG, max_bytes=ServeConfig().max_bytes, read_timeout=10)
+    with running(Client({"tiny": ThreadRunner(model)}, limits)) as found:
+        yield found
+
+
+def post(client: Client, content: bytes) -> tuple[int, bytes]:
+    """Send a form on a connection of its own; return the status and the body of the answer."""
+    kind = "application/x-www-form-urlencoded"
+    head = f"POST /translate HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Type: {kind}\r\n"
+    answer = client.run(exchange(client.app, f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content))
+    return int(answer.split()[1]), answer.partition(b"\r\n\r\n")[2]
+
+
+@pytest.mark.parametrize(("letters", "in_loop"), [(10, True), (60_000, False)])
+def test_a_form_of_many_escaped_letters_is_read_in_a_thread(
+    client: Client, monkeypatch: pytest.MonkeyPatch, letters: int, in_loop: bool
+) -> None:
+    threads, parse = [], fields._parse_form
+
+    def noted(body: bytes) -> dict[str, str]:
+        threads.append(threading.current_thread())
+        return parse(body)
+
+    monkeypatch.setattr(fields, "_parse_form", noted)
+    status, answer = post(client, LANGUAGES + b"%41" * letters)
+    assert (threads == [client.thread]) == in_loop
+    assert status == (200 if in_loop else 400)
+    assert in_loop or b"may not have more than 20 sentences" in answer  # of 600 letters each
+
+
+def test_a_form_of_many_fields_is_refused_before_it_is_read(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    unescaped: list[str] = []
+
+    def unquote(text: str, **_: str) -> str:
+        unescaped.append(text)
+        return text
+
+    monkeypatch.setattr("urllib.parse.unquote", unquote)
+    for content in (b"&" * 190_000, b"a&" * 95_000, b"%41=%41&" * 20_000):
+        status, answer = post(client, content)
+        assert (status, b"at most 50 fields" in answer) == (400, True)
+    assert unescaped == []
+
+
+def test_fields_of_a_form_are_read_as_browsers_write_them(client: Client) -> None:
+    assert fields._parse_form(b"a=1+2%26&b&c=%C3%A9&a=\xe9%E9") == {"a": "\u00e9\ufffd", "b": "", "c": "\u00e9"}
+
+
+@pytest.mark.parametrize(
+    "markup", ["<a " * 60_000, "<a " + "x" * 180_000, "<p>a" * 45_000, "a\n" * 90_000, '<a ="' * 36_000]
+)  # fmt: skip
+def test_no_more_sentences_are_looked_for_than_a_request_may_have(
+    client: Client, monkeypatch: pytest.MonkeyPatch, markup: str
+) -> None:
+    found, threads = [], set[Any]()
+
+    def counted(text: str) -> Iterator[Any]:
+        threads.add(threading.current_thread())
+        for span in sentences(text):
+            found.append(span)
+            yield span
+
+    monkeypatch.setattr(splitting, "sentences", counted)
+    status, _ = post(client, LANGUAGES + markup.encode() + b"&format=html")
+    assert status == 400  # LibreTranslate's code for too much text
+    assert len(found) == CONFIG.max_sentences + 1
+    assert client.thread not in threads
+
+
+def test_texts_are_counted_before_they_are_checked(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[object] = []
+
+    def check(_: str, value: object) -> str:
+        checked.append(value)
+        return ""
+
+    monkeypatch.setattr(fields, "_checked", check)
+    for path, name in (("/v1/translate", "text"), ("/translate", "q"), ("/detect", "q")):
+        assert client.post(path, json={name: [""] * 45_000}).status_code in (400, 413)
+    assert checked == []
