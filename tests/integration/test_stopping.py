@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from nmt.compute.machine import Machine
 from nmt.compute.signals import Interruptible
 from nmt.config.schema import Config
 from nmt.data.loader import MicroBatch
+from nmt.model.interface import TranslationModel
 from nmt.model.transformer import Transformer
 from nmt.text.tokenizer import Tokenizer
 from nmt.training import validation
 from nmt.training.loss import Losses
 from nmt.training.objective import Objective
-from nmt.training.trainer import Trainer
 from tests.integration.test_training import events, losses
 from tests.integration.toy import call, succeed
 
@@ -55,13 +56,21 @@ def in_a_decode(monkeypatch: pytest.MonkeyPatch) -> None:
 def in_the_last_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     decode = validation.decoded_bleu
 
+    validations: list[str] = []
+
     def slow(
-        trainer: Trainer, config: Config, tokenizer: Tokenizer, interruptible_together: Interruptible, name: str
+        model: TranslationModel,
+        machine: Machine,
+        config: Config,
+        tokenizer: Tokenizer,
+        interruptible_together: Interruptible,
+        name: str,
     ) -> float:
-        if trainer.step == config.training.steps:
+        validations.append(name)
+        if len(validations) == -(-config.training.steps // config.training.valid_every):
             with interruptible_together():
                 stop_here()
-        return decode(trainer, config, tokenizer, interruptible_together, name)
+        return decode(model, machine, config, tokenizer, interruptible_together, name)
 
     monkeypatch.setattr(validation, "decoded_bleu", slow)
 

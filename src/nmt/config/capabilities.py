@@ -24,6 +24,7 @@ class Capability(Enum):
     ONE_PASS = "computes every batch twice"
     WORDS_AS_WRITTEN = "changes the words"
     UNCOMPILED_MODEL = "compiles the model"
+    WHOLE_WEIGHTS = "divides the weights between processes"
     OWN_TOKENIZER = "may have the tokenizer of another model"
 
 

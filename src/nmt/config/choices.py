@@ -36,6 +36,7 @@ CORE: Mapping[str, Mapping[str, Choice]] = {
         "constant": Choice("nmt.training.schedule:constant", "stays at the peak"),
         "wsd": Choice("nmt.training.schedule:wsd", "constant, then linear to zero over the last decay_steps"),
     },
+    "runtime.shard": {"none": Choice("nmt.training.replicas:Replicas", "each process keeps all weights")},
     "training.optimizer": {"adam": Choice("nmt.training.optimizer:adam", "the paper's")},
     "data.source": {
         "hub": Choice("nmt.data.sources.hub:SOURCE", "Hugging Face"),

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nmt.compute.machine import HALF_PRECISIONS
 from nmt.model import products
 from nmt.model.kernels.c.library import trains_in_c
 from nmt.model.kernels.c.rows import computes_on_rows_in_c, sum_rows
@@ -117,6 +118,8 @@ def joined(parts: Sequence[Tensor]) -> Tensor:
 
 def look_up(tokens: Tensor, matrix: Tensor, copy: Tensor | None) -> Tensor:
     """Return the rows of `matrix` (V, d) for tokens (T,), taken from a copy in another precision if there is one."""
+    if copy is None and matrix.dtype in HALF_PRECISIONS and matrix.requires_grad and torch.is_grad_enabled():
+        copy = matrix
     if copy is None:
         return F.embedding(tokens, matrix)
     return cast(Tensor, _LookUp.apply(tokens, matrix, copy))  # type: ignore[no-untyped-call]
@@ -128,7 +131,7 @@ class _LookUp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, tokens: Tensor, matrix: Tensor, copy: Tensor) -> Tensor:
         ctx.save_for_backward(tokens)
-        ctx.words, ctx.dtype = len(matrix), matrix.dtype
+        ctx.words, ctx.dtype = len(matrix), torch.promote_types(matrix.dtype, torch.float32)
         return F.embedding(tokens, copy)
 
     @staticmethod

@@ -63,11 +63,11 @@ class CheckpointManager:
             valid: The figures of this step's validation; empty if it was not validated.
             interim: Whether the checkpoint is saved only because the run is interrupted.
         """
-        saved = state.to_save()
+        saved, weights = state.to_save(), state.trainer.weights()
         if not distributed.is_main():
             return
         self._wait_for_writer()
-        step, weights = state.trainer.step, state.trainer.weights()
+        step = state.trainer.step
         if self._writer is None:
             self._write(step, weights, saved, valid, interim)
         else:

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from nmt.model.interface import TranslationModel
-from nmt.model.working_weights import WorkingWeights
+from nmt.training.replicas import Replicas
 
 
 class TrainingHook:
@@ -16,8 +16,8 @@ class TrainingHook:
     def prepare(self, model: TranslationModel) -> None:
         """Change a new model, or a restored one, before it is on its device and has an optimizer."""
 
-    def begin(self, weights: WorkingWeights) -> None:
-        """Receive the weights on their device, before the first step; they stay there."""
+    def begin(self, replicas: Replicas) -> None:
+        """Receive the model on its device, before the first step; the weights in `replicas.trained` stay there."""
 
     def after_step(self, step: int, finite: Tensor) -> None:
         """Act after a step, which has changed nothing if its gradient was not `finite`."""
@@ -27,7 +27,7 @@ class TrainingHook:
         return nullcontext()
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Return, by name, the weights that a checkpoint stores instead of the model's."""
+        """Return, by name, the weights that a checkpoint stores instead of the model's. All processes call this."""
         return {}
 
     @property
@@ -36,7 +36,7 @@ class TrainingHook:
         return 0
 
     def to_save(self) -> Mapping[str, Any]:
-        """Return the state of the hook for a checkpoint, under keys that nothing else has."""
+        """Return the state of the hook for a checkpoint, under keys that nothing else has. All processes call this."""
         return {}
 
     def restore(self, saved: Mapping[str, Any]) -> None:

@@ -278,7 +278,8 @@ class Loop:
     def _check_ranks(self) -> None:
         """Make sure that all processes have the same weights before one of them is validated or saved."""
         step = self.trainer.step
-        if distributed.world_size() == 1 or self._checked_step == step:
+        divided = self.trainer.replicas.divides_weights  # then no process has what another one has
+        if distributed.world_size() == 1 or divided or self._checked_step == step:
             return
         first, *others = distributed.gather_objects(weights_hash(self.trainer.objective))
         for rank, theirs in enumerate(others, start=1):

@@ -9,7 +9,7 @@ from nmt.data.batches import micro_batch_tokens, with_room_to_grow
 from nmt.data.largest_batches import largest_micro_batches
 from nmt.data.loader import MicroBatch
 from nmt.data.store import Pairs
-from nmt.errors import CommonError
+from nmt.errors import CommonError, UserError
 from nmt.estimate.cost import passes_per_batch
 from nmt.estimate.memory import activation_storage, state_numbers, training_memory
 from nmt.estimate.operation import FLOAT32_BYTES
@@ -21,16 +21,22 @@ HALF_COPY_BYTES = 2
 
 
 def check_model_size(
-    model: ModelConfig, training: TrainingConfig, source_vocabulary: int, target_vocabulary: int, machine: Machine
+    model: ModelConfig,
+    training: TrainingConfig,
+    source_vocabulary: int,
+    target_vocabulary: int,
+    machine: Machine,
+    shards: int = 1,
 ) -> None:
-    """Refuse a model that exceeds the memory of the machine, before it is built."""
+    """Refuse a model of which a process's share exceeds the memory of the machine, before it is built."""
     size, memory = count_parameters(model, source_vocabulary, target_vocabulary), memory_of(machine.device)
     parameters, copy_bytes = size.total, HALF_COPY_BYTES if machine.precision in HALF_PRECISIONS else 0
     weights_and_gradients = (2 * FLOAT32_BYTES + copy_bytes) * parameters
-    needed = weights_and_gradients + FLOAT32_BYTES * state_numbers(training, size)
+    needed = (weights_and_gradients + FLOAT32_BYTES * state_numbers(training, size)) // shards
     if needed > memory:
+        each = " per process" if shards > 1 else ""
         raise CommonError(
-            f"a model of {parameters:,} parameters takes {needed // 10**9:,} GB to train, but {machine} "
+            f"a model of {parameters:,} parameters takes {needed // 10**9:,} GB{each} to train, but {machine} "
             f"has a memory of {memory // 10**9:,} GB: lower model.layers, model.d_model, model.d_ff or model.heads"
         )
 
@@ -82,6 +88,11 @@ def _fits(trainer: Trainer, store: Pairs, batch_tokens: int, device_tokens: int)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
+        if trainer.replicas.divides_weights:  # the others wait for this process, so it cannot try another size
+            raise UserError(
+                f"the largest micro-batch does not fit in the memory of {trainer.machine}: lower "
+                "training.device_tokens, or start more processes, between which the weights are divided"
+            ) from error
         out_of_memory = 1
     if out_of_memory:
         gc.collect()
@@ -95,9 +106,10 @@ def _exceeds_memory(trainer: Trainer, batch: MicroBatch) -> bool:
         return False
     model, projection = trainer.model, trainer.model.projection
     passes = passes_per_batch(trainer.config)
+    shards = distributed.world_size() if trainer.replicas.divides_weights else 1
     estimate = training_memory(
         model.config,
-        sum(parameter.numel() for parameter in model.parameters()),
+        sum(parameter.numel() for parameter in model.parameters()) // shards,
         len(projection),
         passes * len(batch.source.tokens),
         passes * len(batch.target.tokens),

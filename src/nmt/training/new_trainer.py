@@ -7,6 +7,7 @@ import torch
 from nmt.compute import distributed
 from nmt.compute.machine import Machine, is_amd
 from nmt.compute.replaced import Fast, is_proven, replace_all, works
+from nmt.config.choices import find
 from nmt.config.schema import Config
 from nmt.model.attention_choice import plan_for
 from nmt.model.build import build_model
@@ -15,6 +16,7 @@ from nmt.model.kernels.c.library import use_operations
 from nmt.model.probe import Wanted, failures
 from nmt.training.additions import additions_to
 from nmt.training.memory_check import check_model_size
+from nmt.training.replicas import Replicas
 from nmt.training.trainer import Trainer
 
 
@@ -26,7 +28,9 @@ def new_trainer(
     begin: Callable[[TranslationModel], None] | None = None,
 ) -> Trainer:
     """Return a trainer with a new model, seeded by the settings; `begin` may give it other weights."""
-    check_model_size(config.model, config.training, source_vocabulary, target_vocabulary, machine)
+    replicas: type[Replicas] = find("runtime.shard", config.runtime.shard)
+    shards = distributed.world_size() if replicas.divides_weights else 1
+    check_model_size(config.model, config.training, source_vocabulary, target_vocabulary, machine, shards)
     try_operations(config, machine, target_vocabulary)
     torch.manual_seed(config.seed)
     model = build_model(config.model, source_vocabulary, target_vocabulary)
@@ -36,7 +40,6 @@ def new_trainer(
             begin(model)
         for hook in additions.hooks:
             hook.prepare(model)
-    model.to(machine.device)
     model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
     use_operations(config.runtime.c_operations and machine.device.type == "cpu")
     runtime = config.runtime
@@ -52,6 +55,7 @@ def new_trainer(
         parallel=runtime.parallel,
         loss_rows=runtime.loss_rows,
         additions=additions,
+        replicas=replicas,
     )
 
 

@@ -98,7 +98,7 @@ class TrainingState:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Continue from a checkpoint, including its weights."""
         saved = saved_state(checkpoint)
-        self.trainer.model.load_state_dict(checkpoint.weights)
+        self.trainer.replicas.load(checkpoint.weights)
         self.trainer.restore(saved["trainer"])
         loop = saved["loop"]
         self.best = saved_best(checkpoint, self.best.by)
@@ -112,7 +112,7 @@ class TrainingState:
         trainer = self.trainer
         step, data_position, corpora = trainer.step, trainer.data_position, trainer.corpora
         self.take_statistics()
-        trainer.model.load_state_dict(checkpoint.weights)
+        trainer.replicas.load(checkpoint.weights)
         trainer.restore(saved_state(checkpoint)["trainer"])
         trainer.step, trainer.data_position, trainer.corpora = step, data_position, corpora
         trainer.take_statistics()  # drop the sums that the checkpoint contains

@@ -17,7 +17,6 @@ from nmt.compute.threads import run_in_threads
 from nmt.config.schema import TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.data.shapes import Shapes, micro_batch_shapes
-from nmt.decoding.limits import MAX_TARGET_TOKENS
 from nmt.model.cpu.dropout import seed_thread_dropout, share_seed
 from nmt.model.interface import TranslationModel
 from nmt.model.parameters import trainable
@@ -28,7 +27,8 @@ from nmt.training.embedding_gradient import embedding_gradient
 from nmt.training.loss import Losses
 from nmt.training.loss_scale import LossScale, SavedLossScale
 from nmt.training.objective import Objective
-from nmt.training.optimizer import build_optimizer, state_tensors
+from nmt.training.optimizer import state_tensors
+from nmt.training.replicas import Replicas
 from nmt.training.schedule import learning_rate
 from nmt.training.statistics import LossSums, Statistics
 
@@ -62,26 +62,27 @@ class Trainer:
         parallel: int = 0,
         loss_rows: int = 0,
         additions: Additions = Additions(),  # noqa: B008 - immutable
+        replicas: type[Replicas] = Replicas,
     ) -> None:
         """Train `model`; see `runtime.parallel` and `runtime.loss_rows`. `additions` has features' terms and hooks."""
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
         objective = Objective(
             model, config.label_smoothing, loss_rows, word_loss=additions.word_loss, terms=additions.terms
         )
-        self.objective = distributed.parallel(objective, rounded=config.reduce_precision == "bf16")
-        self.working_weights = WorkingWeights(model, machine.precision)
-        with self.working_weights.active():
-            model.build_position_tables(MAX_TARGET_TOKENS)
+        self.replicas = replicas(objective, machine, config)
+        self.objective, self.working_weights = self.replicas.objective, self.replicas.working_weights
         self.columns = sorted({name for term in additions.terms for name in term.columns})
         """The further columns of the training text that micro-batches must have."""
         self._hooks = additions.hooks
         for hook in self._hooks:
-            hook.begin(self.working_weights)
+            hook.begin(self.replicas)
         self.loss_scale = LossScale(machine.device) if machine.precision == torch.float16 else None
         self.dropout_seed = share_seed(model.modules(), machine.device)
-        self.optimizer = build_optimizer(model, config, machine.precision)
-        self._embedding_gradient = embedding_gradient(model)  # after the optimizer, which may move the weights
-        self.optimizer.register_step_post_hook(lambda *_: self.working_weights.outdate())
+        self.optimizer = self.replicas.optimizer()
+        whole = not self.replicas.divides_weights
+        # after the optimizer, which may move the weights
+        self._embedding_gradient = embedding_gradient(model) if whole else None
+        self.optimizer.register_step_post_hook(lambda *_: self.replicas.outdate())
         self.concurrency = concurrency_of(config, machine, parallel)
         """The number of micro-batches computed in parallel."""
         self.step = 0
@@ -123,7 +124,7 @@ class Trainer:
             with torch.random.fork_rng(devices), self.working_weights.active():
                 self._use_memory(batch.to(self.machine.device))
         finally:
-            self.optimizer.zero_grad(set_to_none=True)
+            self._drop_gradients()
             if self._embedding_gradient is not None:
                 self._embedding_gradient.drop()
             state.clear()
@@ -135,7 +136,7 @@ class Trainer:
             return
         # inside the wrapper for several processes: if this compiles the model, the graph is split where gradients
         # are reduced
-        with distributed.last_only(self.objective, last=False), self._embeddings_apart():
+        with self.replicas.last_only(last=False), self._embeddings_apart():
             losses: Losses = self.objective(batch)
         losses.smoothed.backward()
 
@@ -157,16 +158,16 @@ class Trainer:
         return statistics
 
     @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """Give the model, in this block, the weights to validate and save, if hooks keep others than those trained."""
+    def evaluating(self) -> Iterator[WorkingWeights]:
+        """Provide, in this block, a model with the weights to validate, if hooks keep others than those trained."""
         with ExitStack() as stack:
             for hook in self._hooks:
                 stack.enter_context(hook.evaluating())
-            yield
+            yield stack.enter_context(self.replicas.evaluated())
 
     def weights(self) -> dict[str, Tensor]:
-        """Return the weights for a checkpoint."""
-        weights = self.model.state_dict()
+        """Return the weights for a checkpoint. All processes must call this, and the main one gets them."""
+        weights = self.replicas.weights()
         for hook in self._hooks:
             weights |= hook.weights()
         return weights
@@ -176,7 +177,7 @@ class Trainer:
         saved: SavedTrainer = {
             "step": self.step,
             "place": self.data_position.to_list(),
-            "optimizer": distributed.whole_state(self.optimizer),
+            "optimizer": self.replicas.optimizer_state(self.optimizer),
             "window": self._sums.total(),
             "corpora": dict(self.corpora),
         }
@@ -195,7 +196,7 @@ class Trainer:
         self.corpora = saved.get("corpora", {})
         if self.loss_scale is not None and "loss_scale" in saved:
             self.loss_scale.restore(saved["loss_scale"])
-        distributed.load_whole_state(self.optimizer, saved["optimizer"])
+        self.replicas.load_optimizer_state(self.optimizer, saved["optimizer"])
         if distributed.is_main():  # the saved sums are those of all processes together
             self._sums.sums += saved["window"].to(self._sums.sums.dtype).to(self._sums.sums.device)
 
@@ -237,7 +238,7 @@ class Trainer:
         torch.manual_seed(seed)
         self.dropout_seed.fill_(seed - (1 << 63))  # signed
         last = index == len(batch.micro_batches) - 1
-        with distributed.last_only(self.objective, last=last):
+        with self.replicas.last_only(last=last):
             losses = self.objective(batch.micro_batches[index].to(self.machine.device))
         # gradients are averaged over the processes, but the loss of the global batch is a sum over them
         self._scaled(losses.smoothed * (distributed.world_size() / batch.target_tokens)).backward()
@@ -253,12 +254,13 @@ class Trainer:
 
     def _clip_gradient(self) -> Tensor:
         """Measure the gradient's norm, clip it if the settings say so, and return whether it is finite."""
-        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        gradients = self.replicas.gradients()
         if self.loss_scale is not None:
             self.loss_scale.unscale(gradients)
-        self.gradient_norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+        self.gradient_norm = self.replicas.norm(gradients)
         if self.config.clip_norm:
-            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.config.clip_norm, self.gradient_norm)
+            trained = self.replicas.trained.values()
+            torch.nn.utils.clip_grads_with_norm_(trained, self.config.clip_norm, self.gradient_norm)
         finite = self.gradient_norm.isfinite()
         if self.loss_scale is not None:
             self.loss_scale.update(finite)
@@ -272,7 +274,11 @@ class Trainer:
         skips = self.machine.device.type != "mps" and works(Fast.OPTIMIZER)
         if skips or finite:  # without a fused optimizer that skips by found_inf, this must wait for the device
             self.optimizer.step()
+        self._drop_gradients()
+
+    def _drop_gradients(self) -> None:
         self.optimizer.zero_grad(set_to_none=True)
+        self.replicas.drop_gradients()
 
 
 def _accumulate(gradients: list[Tensor], parameters: list[nn.Parameter]) -> None:

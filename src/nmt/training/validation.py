@@ -18,6 +18,7 @@ from nmt.evaluation.evaluate import translate_together
 from nmt.evaluation.metric import Translated
 from nmt.evaluation.metrics import all_metrics
 from nmt.evaluation.split import read_split
+from nmt.model.interface import TranslationModel
 from nmt.model.working_weights import WorkingWeights
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.statistics import Statistics, held_out_loss
@@ -35,27 +36,33 @@ def validate(
 
     The figures of further corpora have names such as loss/crawled.
     """
-    weights = trainer.working_weights
     figures: dict[str, float] = {}
-    with trainer.evaluating():
+    with trainer.evaluating() as weights:
         for name, store in valid.items():
             statistics = development_loss(weights, store, config.training, trainer.machine, interruptible_together)
             of_corpus = {"loss": statistics.loss, "nll": statistics.nll, "perplexity": statistics.perplexity}
             if config.training.valid_sentences:
-                of_corpus["bleu"] = decoded_bleu(trainer, config, tokenizer, interruptible_together, name)
+                of_corpus["bleu"] = decoded_bleu(
+                    weights.model, trainer.machine, config, tokenizer, interruptible_together, name
+                )
             corpus = name.rpartition(".")[0]
             figures |= {f"{key}/{corpus}" if corpus else key: value for key, value in of_corpus.items()}
     return figures
 
 
 def decoded_bleu(
-    trainer: Trainer, config: Config, tokenizer: Tokenizer, interruptible_together: Interruptible, name: str = "valid"
+    model: TranslationModel,
+    machine: Machine,
+    config: Config,
+    tokenizer: Tokenizer,
+    interruptible_together: Interruptible,
+    name: str = "valid",
 ) -> float:
     """Return the BLEU, computed as `nmt eval` does, of the first sentences of the development set of this name."""
     languages = split_languages(config.data, name)
     split = read_split(config.data_folder, name, languages)
     count = config.training.valid_sentences
-    engine = TorchEngine([trainer.model], tokenizer, config.decoding, *trainer.machine)
+    engine = TorchEngine([model], tokenizer, config.decoding, *machine)
     hypotheses = translate_together(engine, split.sources[:count], interruptible_together=interruptible_together)
     text = Translated(hypotheses, [split.references[:count]], languages[1], settings=config.evaluation)
     return all_metrics()["bleu"].score(text).score

@@ -6,13 +6,15 @@ import pytest
 import torch
 
 from nmt.cli import main
-from nmt.config.schema import ModelConfig
+from nmt.compute.machine import Machine
+from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.features.marian_training.positions import MarianSinusoids
 from nmt.features.marian_training.zero_start import ZeroStart
 from nmt.model.build import build_model
 from nmt.model.positions.base import Places
-from nmt.model.working_weights import WorkingWeights
 from nmt.text.special import BOS
+from nmt.training.objective import Objective
+from nmt.training.replicas import Replicas
 
 WORDS = 12
 
@@ -36,7 +38,7 @@ def test_translations_begin_with_a_zero_vector_before_training_and_after_a_step(
     hook.prepare(model)
     table = dict(model.named_parameters())["vectors.shared" if tied else "vectors.target"]
     assert not table[BOS].any()
-    hook.begin(WorkingWeights(model, torch.float32))
+    hook.begin(Replicas(Objective(model, 0.1), Machine(torch.device("cpu"), torch.float32), TrainingConfig()))
     with torch.no_grad():
         table.add_(1)
     before = table.clone()

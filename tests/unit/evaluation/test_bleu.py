@@ -1,14 +1,15 @@
 """BLEU's tokenizer follows the target language, as sacreBLEU's own does, or the settings."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from urllib.error import URLError
 
 import pytest
 import sacrebleu
+import torch
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.tokenizers import tokenizer_ja_mecab, tokenizer_ko_mecab, tokenizer_spm
 
+from nmt.compute.machine import Machine
 from nmt.config.schema import Config, DataConfig, EvaluationConfig, TrainingConfig
 from nmt.config.schema.decoding import BLEU_TOKENIZERS
 from nmt.errors import ConfigError, UserError
@@ -61,8 +62,8 @@ def test_validation_has_the_tokenizer_of_eval(monkeypatch: pytest.MonkeyPatch, s
         training=TrainingConfig(valid_sentences=2),
         evaluation=EvaluationConfig(bleu_tokenizer=setting),
     )
-    trainer = SimpleNamespace(model=None, machine=())
-    found = validation.decoded_bleu(trainer, config, None, None)  # type: ignore[arg-type]
+    machine = Machine(torch.device("cpu"), torch.float32)
+    found = validation.decoded_bleu(None, machine, config, None, None)  # type: ignore[arg-type]
     expected = Translated(HYPOTHESES, [REFERENCES], "zh", settings=config.evaluation)
     assert found == score_text(expected)["bleu"].score
 

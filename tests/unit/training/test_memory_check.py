@@ -20,6 +20,7 @@ from nmt.errors import CommonError
 from nmt.model.build import build_model
 from nmt.training import memory_check
 from nmt.training.memory_check import check_model_size, tokens_that_fit
+from nmt.training.replicas import Replicas
 from nmt.training.trainer import Trainer
 
 WORDS = 40
@@ -98,6 +99,7 @@ class SmallMemoryTrainer:
 
     concurrency = 1
     state_bytes = 0
+    replicas: type[Replicas] = Replicas
 
     def __init__(self, max_tokens: int, config: TrainingConfig) -> None:
         self.max_tokens, self.config, self.seed = max_tokens, config, 1

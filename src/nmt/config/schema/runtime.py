@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from nmt.config.checks import check_between, check_choice
+from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
 
 
@@ -32,6 +33,8 @@ class RuntimeConfig:
     c_operations: bool = True
     """Train on a CPU, and translate there in fp32, with operations in C, if a C compiler is installed: faster, and
     equal but for rounding."""
+    shard: str = "none"
+    """What several processes divide among them."""
     loss_rows: int = 0
     """Tokens whose scores of all words the loss holds in memory at a time; 0 is as many as suit the device."""
     workers: int = 0
@@ -44,6 +47,7 @@ class RuntimeConfig:
         check_choice("runtime.device", self.device, ("auto", "cpu", "cuda", "mps"))
         check_choice("runtime.precision", self.precision, ("auto", "fp32", "bf16", "fp16"))
         check_choice("runtime.attention", self.attention, ("auto", "padded", "flash", "short"))
+        check_choice("runtime.shard", self.shard, CHOICES["runtime.shard"])
         if self.cuda_graphs and not self.compile:
             raise ConfigError("runtime.cuda_graphs=true needs runtime.compile=true")
         check_between("runtime.threads", self.threads, 0, 1024)

@@ -10,5 +10,6 @@ FEATURE = Feature(
     },
     settings={"training": Group("nmt.features.marian_training.settings:MarianTraining")},
     check="nmt.features.marian_training.settings:check",
+    uses="nmt.features.marian_training.settings:uses",
     hook="nmt.features.marian_training.zero_start:zero_start",
 )

@@ -1,8 +1,10 @@
 """The settings of models for Marian."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nmt.config.capabilities import Capability, Use
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,3 +24,9 @@ def check(config: "Config") -> None:
     model = config.model
     if model.positions == "marian" and (model.d_model % 2 or model.d_model < 4):
         raise ConfigError(f"model.d_model={model.d_model} must be even and at least 4 for model.positions=marian")
+
+
+def uses(config: "Config") -> Iterator[Use]:
+    """Say that a row of a matrix is set to zero after each step."""
+    if config.of(MarianTraining).zero_start:
+        yield Use("training.zero_start=true", needs=frozenset({Capability.WHOLE_WEIGHTS}))

@@ -6,9 +6,9 @@ from torch import Tensor
 from nmt.config.schema import Config
 from nmt.features.marian_training.settings import MarianTraining
 from nmt.model.interface import TranslationModel
-from nmt.model.working_weights import WorkingWeights
 from nmt.text.special import BOS
 from nmt.training.hook import TrainingHook
+from nmt.training.replicas import Replicas
 
 EMBEDDINGS = ("vectors.shared", "vectors.target")
 """The parameters, one of which every model has, whose row BOS is the first input of the decoder."""
@@ -24,20 +24,20 @@ class ZeroStart(TrainingHook):
 
     def __init__(self) -> None:
         """See `training.zero_start`."""
-        self._weights: WorkingWeights
+        self._replicas: Replicas
 
     def prepare(self, model: TranslationModel) -> None:
         """See `TrainingHook.prepare`."""
         _set_to_zero(model)
 
-    def begin(self, weights: WorkingWeights) -> None:
+    def begin(self, replicas: Replicas) -> None:
         """See `TrainingHook.begin`."""
-        self._weights = weights
+        self._replicas = replicas
 
     def after_step(self, step: int, finite: Tensor) -> None:
         """See `TrainingHook.after_step`."""
-        _set_to_zero(self._weights.model)
-        self._weights.outdate()
+        _set_to_zero(self._replicas.model)
+        self._replicas.outdate()
 
 
 @torch.no_grad()

@@ -10,8 +10,8 @@ from torch import Tensor
 from nmt.config.schema import Config, TrainingConfig
 from nmt.estimate.cost import Cost
 from nmt.features.moving_average.settings import AveragedTraining
-from nmt.model.working_weights import WorkingWeights
 from nmt.training.hook import TrainingHook
+from nmt.training.replicas import Replicas
 
 
 def moving_average(config: Config) -> "MovingAverage | None":
@@ -31,14 +31,13 @@ class MovingAverage(TrainingHook):
     def __init__(self, decay: float) -> None:
         """See `training.ema`."""
         self._decay = decay
-        self._working_weights: WorkingWeights
+        self._replicas: Replicas
         self._trained: dict[str, Tensor] = {}
         self._averages: dict[str, Tensor] = {}
 
-    def begin(self, weights: WorkingWeights) -> None:
+    def begin(self, replicas: Replicas) -> None:
         """Begin with the current weights."""
-        self._working_weights = weights
-        self._trained = {name: each for name, each in weights.model.named_parameters() if each.requires_grad}
+        self._replicas, self._trained = replicas, dict(replicas.trained)
         self._averages = {name: each.detach().clone() for name, each in self._trained.items()}
 
     @torch.no_grad()
@@ -65,7 +64,7 @@ class MovingAverage(TrainingHook):
 
     def weights(self) -> Mapping[str, Tensor]:
         """Return the averages."""
-        return self._averages
+        return self._replicas.whole(self._averages)
 
     @property
     def state_bytes(self) -> int:
@@ -74,13 +73,13 @@ class MovingAverage(TrainingHook):
 
     def to_save(self) -> Mapping[str, Any]:
         """Return the weights that training continues with, as the checkpoint has their averages."""
-        return {"weights": self._working_weights.model.state_dict()}
+        return {"weights": self._replicas.weights()}
 
     @torch.no_grad()
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Take the weights of the checkpoint, which the model has, as the averages."""
         torch._foreach_copy_(list(self._averages.values()), list(self._trained.values()))
-        self._working_weights.model.load_state_dict(saved["weights"])
+        self._replicas.load(saved["weights"])
 
     @torch.no_grad()
     def _exchange(self) -> None:
@@ -89,4 +88,4 @@ class MovingAverage(TrainingHook):
         weights = [each.clone() for each in trained]
         torch._foreach_copy_(trained, averages)
         torch._foreach_copy_(averages, weights)
-        self._working_weights.outdate()
+        self._replicas.outdate()

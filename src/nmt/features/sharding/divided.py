@@ -1,0 +1,177 @@
+"""Weights that processes divide among them, by PyTorch's `fully_shard`."""
+
+import copy
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor
+
+from nmt.compute import distributed
+from nmt.compute.machine import HALF_PRECISIONS, Machine
+from nmt.config.schema import TrainingConfig
+from nmt.errors import CommonError
+from nmt.model.interface import TranslationModel
+from nmt.model.working_weights import WorkingWeights
+from nmt.training.objective import Objective
+from nmt.training.optimizer import adam_of
+from nmt.training.replicas import Replicas
+
+
+class DividedWeights(Replicas):
+    """A model of which each process keeps some rows of every weight, of its gradient and of Adam's averages.
+
+    The processes gather a layer's weights before they compute it, forward and backward, and forget them afterwards.
+    The optimizer, hooks and the norm of the gradient see the rows of this process as ordinary tensors.
+    """
+
+    divides_weights: ClassVar[bool] = True
+
+    def __init__(self, objective: Objective, machine: Machine, config: TrainingConfig) -> None:
+        """Divide the weights of an objective's model, layer by layer, so that no GPU has to hold all of them."""
+        processes = distributed.world_size()
+        if processes == 1:
+            raise CommonError(
+                "runtime.shard=weights divides the weights between processes, but there is only one: start several "
+                "with scripts/torchrun, or leave it out"
+            )
+        self.model, self.config, self.precision = objective.model, config, machine.precision
+        self._device = machine.device
+        self._whole = _without_weights(self.model, machine.device)
+        self._no_weights = self._whole.state_dict()
+        self._divide(objective, init_device_mesh(machine.device.type, (processes,)))
+        self.objective = objective
+        self.working_weights = WorkingWeights(self.model, torch.float32)  # the layers gather copies in the precision
+        self._rows: dict[str, nn.Parameter] = {
+            name: nn.Parameter(_rows(each), each.requires_grad) for name, each in self.model.named_parameters()
+        }
+        self.trained = {name: each for name, each in self._rows.items() if each.requires_grad}
+
+    def _divide(self, objective: Objective, mesh: DeviceMesh) -> None:
+        """Divide the weights; those outside of layers stay gathered from the forward to the backward pass."""
+        half = self.precision if self.precision in HALF_PRECISIONS else None
+        sums = torch.bfloat16 if self.config.reduce_precision == "bf16" else torch.float32
+        policy = MixedPrecisionPolicy(
+            param_dtype=half, reduce_dtype=sums if half or sums == torch.bfloat16 else None, cast_forward_inputs=False
+        )
+        for module in self.model.modules():
+            if isinstance(module, nn.ModuleList):
+                for layer in module:
+                    fully_shard(layer, mesh=mesh, mp_policy=policy)
+        fully_shard(objective, mesh=mesh, mp_policy=policy)
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        """See `Replicas.optimizer`; the settings refuse others than Adam."""
+        return adam_of(list(self.trained.values()), self.config)
+
+    def last_only(self, *, last: bool) -> AbstractContextManager[None]:
+        """See `Replicas.last_only`: whole gradients would need too much memory, so each is averaged immediately."""
+        return nullcontext()
+
+    def gradients(self) -> list[Tensor]:
+        """See `Replicas.gradients`."""
+        for name, parameter in self.model.named_parameters():
+            if parameter.requires_grad:
+                self._rows[name].grad = None if parameter.grad is None else _rows(parameter.grad)
+        return super().gradients()
+
+    def norm(self, gradients: list[Tensor]) -> Tensor:
+        """See `Replicas.norm`."""
+        norms: Tensor = torch.linalg.vector_norm(distributed.gather_numbers(super().norm(gradients)))
+        return norms
+
+    def drop_gradients(self) -> None:
+        """See `Replicas.drop_gradients`."""
+        for parameter in self.model.parameters():
+            parameter.grad = None
+
+    def outdate(self) -> None:
+        """See `Replicas.outdate`: the next forward pass gathers the new weights."""
+
+    def whole(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """See `Replicas.whole`. The main process has one whole tensor at a time on its device."""
+        parameters, gathered = dict(self.model.named_parameters()), {}
+        for name, part in parts.items():
+            tensor = _gather(parameters[name], part)
+            if distributed.is_main():
+                gathered[name] = tensor.cpu()
+        return gathered
+
+    def weights(self) -> dict[str, Tensor]:
+        """See `Replicas.weights`."""
+        return self.whole(self._rows)
+
+    @torch.no_grad()
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        """See `Replicas.load`."""
+        for name, rows in self._rows.items():
+            rows.copy_(_share(weights[name]))
+
+    def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """See `Replicas.optimizer_state`."""
+        saved, names = optimizer.state_dict(), self._names(optimizer)
+        state: dict[int, dict[str, Any]] = {}
+        for index, values in saved["state"].items():
+            whole = {key: self.whole({names[index]: each}) for key, each in values.items() if each.dim()}
+            state[index] = {**values, **{key: each.get(names[index]) for key, each in whole.items()}}
+        return {**saved, "state": state} if distributed.is_main() else {}
+
+    def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
+        """See `Replicas.load_optimizer_state`."""
+        parts = {
+            index: {key: _share(each).clone() if each.dim() else each for key, each in values.items()}
+            for index, values in state["state"].items()
+        }
+        optimizer.load_state_dict({**state, "state": parts})
+
+    def _names(self, optimizer: torch.optim.Optimizer) -> list[str]:
+        """Return the names of an optimizer's parameters, in the order in which it numbers them."""
+        names = {id(each): name for name, each in self._rows.items()}
+        return [names[id(each)] for group in optimizer.param_groups for each in group["params"]]
+
+    @contextmanager
+    def evaluated(self) -> Iterator[WorkingWeights]:
+        """See `Replicas.evaluated`: each process gathers all weights, because searches differ in their steps."""
+        parameters = dict(self.model.named_parameters())
+        self._whole.load_state_dict(
+            {name: _gather(parameters[name], each) for name, each in self._rows.items()}, assign=True
+        )
+        try:
+            yield WorkingWeights(cast(TranslationModel, self._whole), self.precision)
+        finally:
+            self._whole.load_state_dict(self._no_weights, assign=True)
+
+
+def _without_weights(model: TranslationModel, device: torch.device) -> nn.Module:
+    """Return a copy of a model whose parameters have shapes but no values."""
+    empty = {id(each): nn.Parameter(each.detach().to("meta"), requires_grad=False) for each in model.parameters()}
+    copied = copy.deepcopy(cast(nn.Module, model), cast(Any, empty))
+    for module in copied.modules():
+        for name, buffer in module.named_buffers(recurse=False):
+            setattr(module, name, buffer.to(device))
+    return copied
+
+
+def _rows(parameter: Tensor) -> Tensor:
+    """Return the rows of a divided tensor that this process keeps; they share memory with it."""
+    return cast(DTensor, parameter.detach()).to_local()
+
+
+def _gather(parameter: Tensor, rows: Tensor) -> Tensor:
+    """Return a whole tensor, given this process's rows of it, which is divided as a parameter is."""
+    divided = cast(DTensor, parameter)
+    shape, stride = divided.shape, divided.stride()
+    mesh, placements = divided.device_mesh, divided.placements
+    return DTensor.from_local(
+        rows.detach(), mesh, placements, run_check=False, shape=shape, stride=stride
+    ).full_tensor()
+
+
+def _share(whole: Tensor) -> Tensor:
+    """Return the rows of a whole tensor that this process keeps: those of `torch.chunk`, of which there may be none."""
+    size = -(-len(whole) // distributed.world_size())
+    return whole[distributed.rank() * size : (distributed.rank() + 1) * size]

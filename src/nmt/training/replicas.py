@@ -1,0 +1,97 @@
+"""The model as processes train it together: each has a whole copy of it, unless `runtime.shard` divides it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from nmt.compute import distributed
+from nmt.compute.machine import Machine
+from nmt.config.schema import TrainingConfig
+from nmt.decoding.limits import MAX_TARGET_TOKENS
+from nmt.model.working_weights import WorkingWeights
+from nmt.training.objective import Objective
+from nmt.training.optimizer import build_optimizer
+
+
+class Replicas:
+    """A whole model in each process, whose gradients are averaged over the processes.
+
+    A subclass may divide the weights between the processes. Whatever changes weights between steps, such as the
+    optimizer, sees only those in `trained`, which are ordinary tensors.
+    """
+
+    divides_weights: ClassVar[bool] = False
+    """Whether each process keeps only a part of the weights, of their gradients and of the optimizer's state."""
+
+    def __init__(self, objective: Objective, machine: Machine, config: TrainingConfig) -> None:
+        """Move the model of an objective to its device, and prepare it for training."""
+        self.model, self.config, self.precision = objective.model, config, machine.precision
+        self.model.to(machine.device)
+        self.objective = distributed.parallel(objective, rounded=config.reduce_precision == "bf16")
+        """Computes losses; the gradients of their backward pass are averaged."""
+        self.working_weights = WorkingWeights(self.model, machine.precision)
+        """The model in the precision of training."""
+        with self.working_weights.active():
+            self.model.build_position_tables(MAX_TARGET_TOKENS)
+        self.trained: Mapping[str, nn.Parameter] = {
+            name: each for name, each in self.model.named_parameters() if each.requires_grad
+        }
+        """The parameters that this process updates, by name: whole ones, or parts of them."""
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        """Return a new optimizer of what this process updates."""
+        return build_optimizer(self.model, self.config, self.precision)
+
+    def last_only(self, *, last: bool) -> AbstractContextManager[None]:
+        """Return a context around a forward pass whose gradients are averaged now only if it is the `last` of a step.
+
+        The gradients of the others are averaged with it, or immediately if they would need too much memory.
+        """
+        return distributed.last_only(self.objective, last=last)
+
+    def gradients(self) -> list[Tensor]:
+        """Return the gradients of what this process updates, after the last backward pass of a step."""
+        return [each.grad for each in self.trained.values() if each.grad is not None]
+
+    def norm(self, gradients: list[Tensor]) -> Tensor:
+        """Return the norm of the whole gradient, given those of this process. All processes must call this."""
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+        return norm
+
+    def drop_gradients(self) -> None:
+        """Forget gradients that the optimizer does not know of."""
+
+    def outdate(self) -> None:
+        """Take note that the weights in `trained` have changed."""
+        self.working_weights.outdate()
+
+    def whole(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return whole tensors for a checkpoint, given this process's parts of them, by the names of parameters.
+
+        All processes must call this; the others than the main one may get an empty dictionary.
+        """
+        return dict(parts)
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return the whole weights for a checkpoint. All processes must call this, see `whole`."""
+        return self.model.state_dict()
+
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        """Take whole weights by name; each process takes its part."""
+        self.model.load_state_dict(weights)
+
+    def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """Return the whole state of an optimizer for a checkpoint. All processes must call this, see `whole`."""
+        return distributed.whole_state(optimizer)
+
+    def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
+        """Give an optimizer what `optimizer_state` returned; each process takes its part."""
+        distributed.load_whole_state(optimizer, state)
+
+    @contextmanager
+    def evaluated(self) -> Iterator[WorkingWeights]:
+        """Provide the whole model in this block, so that each process can run it on its own."""
+        yield self.working_weights

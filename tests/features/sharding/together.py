@@ -1,0 +1,178 @@
+"""What several processes do together in the tests: train with divided weights and with whole ones, and compare."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.compute import distributed
+from nmt.compute.machine import Machine
+from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, TrainingConfig
+from nmt.data.loader import DataPosition, GlobalBatch, assemble, global_batches
+from nmt.features.sharding.divided import DividedWeights
+from nmt.model.build import build_model
+from nmt.runs.checkpoint_files import CheckpointMeta
+from nmt.runs.checkpoints import Checkpoint
+from nmt.training.additions import additions_to
+from nmt.training.checkpointing import copy_to_cpu
+from nmt.training.replicas import Replicas
+from nmt.training.state import TrainingState
+from nmt.training.statistics import held_out_loss
+from nmt.training.trainer import Trainer
+from tests.unit.training.test_memory_check import WORDS, store
+
+MODEL = ModelConfig(layers=1, d_model=18, d_ff=30, heads=2, dropout=0.0)
+"""A model whose matrices do not divide evenly between four processes."""
+TRAINING = TrainingConfig(batch_tokens=300, device_tokens=120, warmup_steps=5, adam_eps=1e-5, clip_norm=0.5)
+STEPS = 4
+BAD_STEP = 3
+"""The step at which one process has a gradient that is not finite."""
+EXACT = torch.float64
+"""The type of the weights in the comparisons of numbers, so that they differ by much less than a mistake would."""
+
+
+def new_trainer(
+    kind: type[Replicas], precision: torch.dtype = EXACT, model: ModelConfig = MODEL, **settings: Any
+) -> Trainer:
+    """Return a trainer with random weights, the same in all processes."""
+    torch.manual_seed(3)
+    training = replace(TRAINING, **settings)
+    built = build_model(model, WORDS, WORDS)
+    machine = Machine(torch.device("cpu"), torch.float32 if precision == EXACT else precision)
+    shown = Config(training=training, model=replace(model, dropout=0.1), data=DataConfig(max_pieces=50))
+    built = built.double() if precision == EXACT else built
+    return Trainer(built, training, machine, seed=1, additions=additions_to(shown), replicas=kind)
+
+
+def batches(start: DataPosition | None = None) -> list[GlobalBatch]:
+    """Return this process's share of a few global batches."""
+    stream = global_batches(
+        store(), batch_tokens=TRAINING.batch_tokens, device_tokens=TRAINING.device_tokens, seed=1,
+        start=start or DataPosition(), rank=distributed.rank(), devices=distributed.world_size(),
+    )  # fmt: skip
+    return [next(stream) for _ in range(STEPS)]
+
+
+def train(ours: Trainer, parts: list[GlobalBatch], *, bad_step: int = 0) -> list[tuple[float, float]]:
+    """Train; return the loss and the norm of the gradient of each step."""
+    found = []
+    for batch in parts:
+        broken = ours.step + 1 == bad_step and distributed.rank() == 1
+        ours.update(batch._replace(target_tokens=float("nan")) if broken else batch)  # type: ignore[arg-type]
+        found.append((ours.take_statistics().loss, float(ours.gradient_norm)))
+    return found
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether nested containers are nearly equal, and of the same shapes and types."""
+    match one:
+        case Tensor():
+            return one.dtype == other.dtype and one.shape == other.shape and torch.allclose(one, other, rtol=1e-8)
+        case Mapping():
+            return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+        case list() | tuple():
+            return len(one) == len(other) and all(same(*both) for both in zip(one, other, strict=True))
+    return bool(one == other)
+
+
+def saved(ours: TrainingState) -> Checkpoint:
+    """Return a checkpoint as every process reads it from the disk."""
+    state, weights = copy_to_cpu(ours.to_save()), copy_to_cpu(ours.trainer.weights())
+    (weights, state, *_) = distributed.gather_objects((weights, state))[0]
+    step = ours.trainer.step
+    return Checkpoint(Path("nowhere"), step, weights, state, "", CheckpointMeta(step=step))
+
+
+def check_the_same_numbers() -> None:
+    """Learn the same, clip, skip bad steps, and save the same, with divided weights as with whole ones."""
+    other = replace(MODEL, tie_embeddings=False, output_bias=True, norm_placement="pre")
+    for model, ema, decay in ((MODEL, 0.0, 0.0), (MODEL, 0.3, 0.0), (other, 0.0, 0.1)):
+        kinds = Replicas, DividedWeights
+        whole, divided = (TrainingState(new_trainer(kind, model=model, ema=ema, weight_decay=decay)) for kind in kinds)
+        expected, found = (train(each.trainer, batches(), bad_step=BAD_STEP) for each in (whole, divided))
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+        assert np.isnan(expected[BAD_STEP - 1]).all()
+        ours = sum(each.numel() for each in divided.trainer.replicas.trained.values())
+        assert ours < 0.7 * sum(each.numel() for each in whole.trainer.replicas.trained.values())
+        one, two = saved(whole), saved(divided)
+        assert same(one.weights, two.weights)
+        assert one.trainer is not None
+        assert two.trainer is not None
+        assert same(one.trainer["trainer"], two.trainer["trainer"])
+        check_evaluation(whole.trainer, divided.trainer)
+
+
+def check_evaluation(whole: Trainer, divided: Trainer) -> None:
+    """Compute the same loss of held-out text, each process on its own, and leave the weights as they were."""
+    text = [assemble(store(), np.arange(10 * (1 + distributed.rank())))]  # more in one process than in the other
+    before = copy_to_cpu(divided.weights())
+    losses = []
+    for each in (whole, divided):
+        with each.evaluating() as weights:
+            losses.append(held_out_loss(weights, text, TRAINING, each.machine.device).loss)
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-10)
+    assert same(copy_to_cpu(divided.weights()), before)
+
+
+def check_resuming() -> None:
+    """Resume from checkpoints of whole and of divided weights, with whole and with divided ones."""
+    undisturbed = TrainingState(new_trainer(Replicas, ema=0.3))
+    train(undisturbed.trainer, batches())
+    rest = batches(undisturbed.trainer.data_position)
+    middle = [TrainingState(new_trainer(kind, ema=0.3)) for kind in (Replicas, DividedWeights)]
+    for state in middle:
+        train(state.trainer, batches())
+    expected = train(undisturbed.trainer, rest)
+    for state in middle:
+        checkpoint = saved(state)
+        for second in (Replicas, DividedWeights):
+            resumed = TrainingState(new_trainer(second, ema=0.3))
+            resumed.restore(deepcopy(checkpoint))  # the optimizer continues in the tensors that it is given
+            np.testing.assert_allclose(train(resumed.trainer, rest), expected, rtol=1e-8)
+            assert same(saved(resumed).weights, saved(undisturbed).weights)
+
+
+def check_precisions() -> None:
+    """Follow whole weights in each precision, and lower the loss scale where fp16 overflows."""
+    for precision, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2), (torch.float16, 4e-3)):
+        whole, divided = (new_trainer(kind, precision, device_tokens=0) for kind in (Replicas, DividedWeights))
+        for each in (whole, divided):
+            if each.loss_scale is not None:
+                each.loss_scale.scale *= 2.0**5  # its gradients overflow in fp16
+        expected, found = (np.array(train(each, batches())) for each in (whole, divided))
+        taken = np.isfinite(found[:, 1]) & np.isfinite(expected[:, 1])
+        assert taken.sum() >= (2 if precision == torch.float16 else STEPS)
+        np.testing.assert_allclose(found[taken, 0], expected[taken, 0], rtol=tolerance)
+        if divided.loss_scale is not None:
+            assert not np.isfinite(found[0, 1])
+            assert float(divided.loss_scale.scale) < 2.0**20
+        assert all(each.dtype == torch.float32 for each in divided.replicas.trained.values())
+    rounded = new_trainer(DividedWeights, torch.float32, reduce_precision="bf16")
+    exact = new_trainer(DividedWeights, torch.float32)
+    one, other = (np.array(train(each, batches())) for each in (exact, rounded))
+    np.testing.assert_allclose(other, one, rtol=2e-2)
+    assert (one[:, 1] != other[:, 1]).all()
+
+
+def check_the_trial_of_the_largest_batch() -> None:
+    """Leave nothing behind after a trial."""
+    tried, untried = (new_trainer(DividedWeights) for _ in range(2))
+    for batch in batches()[0].micro_batches[:1]:
+        tried.try_out(batch)
+    assert all(each.grad is None for each in tried.model.parameters())
+    assert train(tried, batches()) == train(untried, batches())
+
+
+def main() -> int:
+    """Run all checks in this process of a group."""
+    with distributed.session(RuntimeConfig(device="cpu", threads=1, timeout_minutes=1)):
+        check_the_same_numbers()
+        check_resuming()
+        check_precisions()
+        check_the_trial_of_the_largest_batch()
+    return 0
