@@ -61,11 +61,11 @@ def load_engine(config: Config, machine: Machine) -> LoadedModel:
     return engine_kind(config).load(config, machine)
 
 
-def load_checkpoints(config: Config, machine: Machine) -> LoadedModel:
-    """Load what the settings `checkpoint` and `decoding.ensemble` name."""
+def load_checkpoints(config: Config, machine: Machine, engine: type[TorchEngine] = TorchEngine) -> LoadedModel:
+    """Load what the settings `checkpoint` and `decoding.ensemble` name, for the engine or one derived from it."""
     _use_operations(machine, wanted=config.runtime.c_operations)
     folders = [resolve(config.run_folder, name) for name in (config.checkpoint, *config.decoding.ensemble)]
-    return _load_checkpoints(folders, machine, config.decoding, config.seed)
+    return _load_checkpoints(folders, machine, config.decoding, config.seed, engine)
 
 
 def _use_operations(machine: Machine, *, wanted: bool) -> None:
@@ -85,7 +85,11 @@ def check_languages(loaded: LoadedModel, config: Config) -> None:
 
 
 def _load_checkpoints(
-    folders: Sequence[Path], machine: Machine, search: DecodingConfig | None = None, seed: int = 1
+    folders: Sequence[Path],
+    machine: Machine,
+    search: DecodingConfig | None = None,
+    seed: int = 1,
+    engine: type[TorchEngine] = TorchEngine,
 ) -> LoadedModel:
     """Load one checkpoint, or several as an ensemble; without `search`, with the search of the first one's run."""
     members = [checkpoints.load(folder) for folder in folders]
@@ -98,7 +102,7 @@ def _load_checkpoints(
     search = adapted(search or replace(settings[0].decoding.naming_no_file, ensemble=[]), settings[0])
     first, *others = map(CheckpointRecord.of, members)
     return LoadedModel(
-        TorchEngine(models, tokenizers[0], search, *machine, seed=seed),
+        engine(models, tokenizers[0], search, *machine, seed=seed),
         members[0].path,
         (settings[0].data.source_lang, settings[0].data.target_lang),
         members[0].files,

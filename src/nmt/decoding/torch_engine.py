@@ -44,6 +44,8 @@ class TorchEngine(Engine):
     """Translates with a model, or with several as an ensemble."""
 
     name = "torch"
+    prepare_for_cpu = staticmethod(prepare_for_cpu)
+    """Copies a model for decoding on a CPU."""
 
     def __init__(
         self,
@@ -58,7 +60,7 @@ class TorchEngine(Engine):
         """Translate in `precision` with models on `device`; in another precision than theirs, with copies of them."""
         limits = [model.config.max_positions for model in models if model.config.positions == "learned"]
         super().__init__(tokenizer, config, min([MAX_SOURCE_TOKENS, *limits]), min(limits, default=sys.maxsize))
-        prepare = prepare_for_cpu if device.type == "cpu" else in_precision
+        prepare = self.prepare_for_cpu if device.type == "cpu" else in_precision
         self.models = [prepare(model, precision) for model in models]
         self.device = device
         self.attention_shape = models[0].config.decoder_depth, models[0].config.heads

@@ -45,6 +45,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
         },
     )  # fmt: skip
     monkeypatch.setattr(module, "find_spec", lambda name: object())
+    monkeypatch.setattr(first_use, "has_operations", lambda config: False)
     return with_values(config, {"export.on_first_use": False})
 
 

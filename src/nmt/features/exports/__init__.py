@@ -1,9 +1,9 @@
-"""A trained model in the formats of other programs, and CTranslate2 as an engine that translates with it."""
+"""A trained model in the formats of other programs, and engines that translate in int8."""
 
 from nmt.feature import COMMON, Choice, Command, Feature, Group
 
 FEATURE = Feature(
-    summary="models for CTranslate2, Argos Translate, Hugging Face, Marian, ONNX and web pages, and one engine",
+    summary="models for CTranslate2, Argos Translate, Hugging Face, Marian, ONNX and web pages, and two engines",
     page="docs/usage.md#exports",
     packages={
         "ctranslate2": "ctranslate2>=4.5",
@@ -23,7 +23,10 @@ FEATURE = Feature(
     check="nmt.features.exports.settings:check",
     sections=("nmt.features.exports.section:links_section",),
     choices={
-        "engine": {"ctranslate2": Choice("nmt.features.exports.engine:CTRANSLATE2", "runs the exported model")},
+        "engine": {
+            "ctranslate2": Choice("nmt.features.exports.engine:CTRANSLATE2", "runs the exported model"),
+            "int8": Choice("nmt.features.exports.engine:INT8", "the model with its weights in int8, on a CPU"),
+        },
         "export.target": {
             "argos": Choice("nmt.features.exports.argos:ArgosExporter", "Argos Translate and LibreTranslate"),
             "ctranslate2": Choice("nmt.features.exports.ctranslate2:CTranslate2Exporter", "a fast engine"),

@@ -1,21 +1,23 @@
-"""engine=auto: translate with the int8 export of a model where that is faster and about as good."""
+"""engine=auto: translate in int8 if that is faster and about as good: with an export, or with the model itself."""
 
 import math
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import NamedTuple
 
 from nmt.compute.machine import Machine
 from nmt.config.keys import with_values
 from nmt.config.schema import Config
-from nmt.features.exports.first_use import folder_of_first_use, make_on_first_use, say
+from nmt.features.exports.first_use import compare_on_first_use, folder_of_first_use, make_on_first_use, say
 from nmt.features.exports.record import EXPORT_RECORD, VerificationRecord, read_export_record
-from nmt.features.exports.settings import ExportConfig, export_folder
+from nmt.features.exports.settings import export_folder
 from nmt.runs.checkpoint_files import read_meta
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import WEIGHTS
 
 INT8 = {"engine": "ctranslate2", "export.target": "ctranslate2", "export.quantization": "int8"}
 """The settings that use an int8 export."""
+BETTER_MODEL = "translating with the model, which is better or as fast"
 MAX_BLEU_LOSS = 0.2
 """How many points of BLEU an int8 export may lose and still be used unasked."""
 
@@ -36,7 +38,7 @@ def fast_export(config: Config, machine: Machine) -> Config | None:
     """
     if machine.device.type != "cpu" or not _searches_alike(config) or find_spec("ctranslate2") is None:
         return None
-    weights = read_meta(resolve(config.run_folder, config.checkpoint)).files[WEIGHTS]
+    weights = _checksum(config)
     by_user = with_values(config, INT8)
     by_first_use = with_values(config, INT8 | {"export.folder": str(folder_of_first_use(config))})
     found = _compared(by_user, weights) or _compared(by_first_use, weights) or _made(by_first_use, weights, machine)
@@ -45,6 +47,26 @@ def fast_export(config: Config, machine: Machine) -> Config | None:
     say(f"translating with the int8 export in {export_folder(found.config)} ({found.verified.summary}); "
         "engine=torch for the model")  # fmt: skip
     return found.config
+
+
+def rounded_model(config: Config, machine: Machine) -> Config | None:
+    """Return the settings that translate with the model in int8, and say so on standard error; None if torch does."""
+    if machine.device.type != "cpu" or config.decoding.ensemble:
+        return None
+    verified, is_new = compare_on_first_use(config, _checksum(config), machine)
+    if verified is None:
+        return None
+    if not _is_better(verified):
+        if is_new:
+            say(f"{BETTER_MODEL} ({verified.summary})")
+        return None
+    say(f"translating in int8 ({verified.summary}); engine=torch for the model as it is")
+    return replace(config, engine="int8")
+
+
+def _checksum(config: Config) -> str:
+    """Return the checksum of the weights that the settings name."""
+    return read_meta(resolve(config.run_folder, config.checkpoint)).files[WEIGHTS]
 
 
 def _searches_alike(config: Config) -> bool:
@@ -64,11 +86,11 @@ def _compared(config: Config, weights: str) -> Comparison | None:
 
 def _made(config: Config, weights: str, machine: Machine) -> Comparison | None:
     """Make the export that the settings name, and say if it will not be used; None if it cannot be made."""
-    if not (config.of(ExportConfig).on_first_use and make_on_first_use(config, weights, machine)):
+    if not make_on_first_use(config, weights, machine):
         return None
     made = _compared(config, weights)
     if made and not _is_better(made.verified):
-        say(f"translating with the model, which is better or as fast ({made.verified.summary})")
+        say(f"{BETTER_MODEL} ({made.verified.summary})")
     return made
 
 

@@ -1,4 +1,4 @@
-"""CTranslate2 as a choice of `engine`."""
+"""CTranslate2, and the model itself in int8, as choices of `engine`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,4 +42,21 @@ class CTranslate2(EngineKind):
         return path_name(export_folder(config), exports_of(config))
 
 
+class Int8(EngineKind):
+    """Translates with checkpoints, with the weights of matrix products in int8."""
+
+    def load(self, config: Config, machine: "Machine") -> "LoadedModel":
+        """See `EngineKind.load`."""
+        from nmt.features.exports.int8_engine import load_in_int8  # noqa: PLC0415
+
+        return load_in_int8(config, machine)
+
+    def preferred(self, config: Config, machine: "Machine") -> Config | None:
+        """See `EngineKind.preferred`."""
+        from nmt.features.exports.choose_engine import rounded_model  # noqa: PLC0415
+
+        return rounded_model(config, machine)
+
+
 CTRANSLATE2 = CTranslate2()
+INT8 = Int8()

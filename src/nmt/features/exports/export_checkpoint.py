@@ -50,7 +50,7 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
     exporter = EXPORTERS[config.of(ExportConfig).target]
     loaded = load(resolve(config.run_folder, config.checkpoint))
     checkpoint = replace(loaded, config_text=without_folders(loaded.config_text))
-    sample = _read_sample(config)
+    sample = read_sample(config)
     tokenizer_of_bleu = bleu_tokenizer(config.data.target_lang, config.evaluation.bleu_tokenizer)
     bleu = make_bleu(tokenizer_of_bleu) if sample.references else None
     settings = from_yaml(checkpoint.config_text)
@@ -58,7 +58,7 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
     model, tokenizer = load_model(checkpoint, settings.model, CPU)
     export = config.of(ExportConfig)
     trained = TrainedModel(
-        checkpoint, settings, tokenizer, _beam_search(config), export.quantization, export.onnxruntime_web
+        checkpoint, settings, tokenizer, beam_search_of(config), export.quantization, export.onnxruntime_web
     )
     usual = TorchEngine([model], tokenizer, trained.decoding, CPU)
     with replacing_folder(export_folder(config)) as partial:
@@ -81,7 +81,7 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
     return record
 
 
-def _beam_search(config: Config) -> DecodingConfig:
+def beam_search_of(config: Config) -> DecodingConfig:
     """Return the search that `eval` scores with, reduced to what every export can do: one model and a plain beam."""
     usual = config.decoding
     return DecodingConfig(
@@ -100,7 +100,7 @@ def _compare_quality(
     return compare_quality(scored, verification.of_users, sample.references, bleu)
 
 
-def _read_sample(config: Config) -> Sample:
+def read_sample(config: Config) -> Sample:
     """Read the text that `input` names, without references, or else the first pairs of the development set."""
     source = config.data_folder / f"valid.{config.data.source_lang}"
     target = config.data_folder / f"valid.{config.data.target_lang}"
@@ -129,8 +129,6 @@ def _record(
     quality: Quality | None,
     speedup: float | None,
 ) -> ExportRecord:
-    checked = "verified" if trained.quantization == "float32" else f"rounded to {trained.quantization}"
-    faster = f"{speedup:.1f} times as fast with single sentences" if speedup else None
     settings = trained.settings
     return ExportRecord(
         nmt=__version__,
@@ -140,14 +138,23 @@ def _record(
         positions=exporter.positions(settings.model),
         checkpoint=CheckpointRecord.of(trained.checkpoint),
         origin=origin_of(trained.checkpoint.meta),
-        verified=VerificationRecord(
-            sentences=verification.sentences,
-            same=verification.same,
-            log_probability_difference=verification.difference,
-            quality=None if quality is None else asdict(quality),
-            summary="; ".join(str(fact) for fact in (f"{checked}, {verification}", quality, faster) if fact),
-            speedup=speedup,
-        ),
+        verified=record_of(verification, quality, speedup, trained.quantization),
+    )
+
+
+def record_of(
+    verification: Verification, quality: Quality | None, speedup: float | None, quantization: str
+) -> VerificationRecord:
+    """Return what is recorded of a comparison with the model."""
+    checked = "verified" if quantization == "float32" else f"rounded to {quantization}"
+    faster = f"{speedup:.1f} times as fast with single sentences" if speedup else None
+    return VerificationRecord(
+        sentences=verification.sentences,
+        same=verification.same,
+        log_probability_difference=verification.difference,
+        quality=None if quality is None else asdict(quality),
+        summary="; ".join(str(fact) for fact in (f"{checked}, {verification}", quality, faster) if fact),
+        speedup=speedup,
     )
 
 

@@ -1,4 +1,4 @@
-"""Make the int8 export of a checkpoint when it first translates on a CPU, and never try twice."""
+"""Try int8 when a checkpoint first translates on a CPU, as an export or as it is, and never twice."""
 
 import sys
 from collections.abc import Mapping
@@ -13,13 +13,18 @@ from nmt.config.keys import with_values
 from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.features.exports.export_checkpoint import export_checkpoint
-from nmt.features.exports.settings import exports_of
+from nmt.features.exports.int8_engine import compare_with_model, has_operations
+from nmt.features.exports.record import VerificationRecord
+from nmt.features.exports.settings import ExportConfig, exports_of
 from nmt.storage.files import read_json, write_json
 
 FOLDER = "first-use-int8"
 """The folder of this export among those of the run; an export that the user makes has another one."""
 REFUSED = "first-use-int8.json"
 """Says for which weights no export could be made, and why."""
+COMPARED = "own-int8.json"
+"""Says how the model in int8 compares with itself, or why this could not be found out."""
+ONCE = "because it usually translates faster (export.on_first_use=false for the model)"
 
 
 def folder_of_first_use(config: Config) -> Path:
@@ -29,29 +34,56 @@ def folder_of_first_use(config: Config) -> Path:
 
 def make_on_first_use(config: Config, weights: str, machine: Machine) -> bool:
     """Make the export that the settings name, of weights with this checksum; return whether there is one now."""
-    if _was_refused(config, weights) or not _has_development_set(config):
+    if _remembered(config, REFUSED, weights) or not may_try(config):
         return False
-    say("making an int8 export once, because it usually translates faster (export.on_first_use=false for the model)")
+    say(f"making an int8 export once, {ONCE}")
     try:
         export_checkpoint(with_values(config, {"input": "-"}), machine.precision)
     except UserError as error:
-        say(f"translating with the model: {error}")
-        with suppress(UserError):  # of a folder that may only be read
-            write_json(exports_of(config) / REFUSED, {"weights": weights, "reason": str(error)})
+        _refuse(config, REFUSED, weights, error)
         return False
     return True
 
 
-def _was_refused(config: Config, weights: str) -> bool:
-    file = exports_of(config) / REFUSED
-    content: Mapping[str, Any] = read_json(file) if file.is_file() else {}
-    return content.get("weights") == weights
+def compare_on_first_use(config: Config, weights: str, machine: Machine) -> tuple[VerificationRecord | None, bool]:
+    """Return how the model in int8 compares with itself, or None if nobody knows; and whether it was just compared."""
+    if found := _remembered(config, COMPARED, weights):
+        return VerificationRecord.from_json(found["verified"]) if "verified" in found else None, False
+    if not (may_try(config) and has_operations(config)):
+        return None, False
+    say(f"comparing the model in int8 with itself once, {ONCE}")
+    settings = with_values(config, {"input": "-", "export.target": "ctranslate2", "export.quantization": "int8"})
+    try:
+        compared = compare_with_model(settings, machine.precision)
+    except UserError as error:
+        _refuse(config, COMPARED, weights, error)
+        return None, False
+    _remember(config, COMPARED, {"weights": weights, "verified": compared.to_json()})
+    return compared, True
 
 
-def _has_development_set(config: Config) -> bool:
-    """Return whether there are references, without which nobody knows what rounding costs."""
+def may_try(config: Config) -> bool:
+    """Return whether the user allows it, and there are references, without which nobody knows what rounding costs."""
     languages = config.data.source_lang, config.data.target_lang
-    return all((config.data_folder / f"valid.{language}").is_file() for language in languages)
+    has_references = all((config.data_folder / f"valid.{language}").is_file() for language in languages)
+    return config.of(ExportConfig).on_first_use and has_references
+
+
+def _refuse(config: Config, name: str, weights: str, error: UserError) -> None:
+    say(f"translating with the model: {error}")
+    _remember(config, name, {"weights": weights, "reason": str(error)})
+
+
+def _remember(config: Config, name: str, content: Mapping[str, Any]) -> None:
+    with suppress(UserError):  # of a folder that may only be read
+        write_json(exports_of(config) / name, content)
+
+
+def _remembered(config: Config, name: str, weights: str) -> Mapping[str, Any]:
+    """Return what was found out about these weights; empty if nothing."""
+    file = exports_of(config) / name
+    content: Mapping[str, Any] = read_json(file) if file.is_file() else {}
+    return content if content.get("weights") == weights else {}
 
 
 def say(line: str) -> None:

@@ -15,9 +15,11 @@ from nmt.config.schema import ModelConfig
 from nmt.decoding.beam import NextTokenScorer, beam_search, ensemble_scorers
 from nmt.model.base import BaseModel
 from nmt.model.build import build_model
+from nmt.model.cpu import prepared_weights
 from nmt.model.cpu.prepared_weights import prepare_for_cpu
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.c import library
+from nmt.model.kernels.c.compile import compiled
 from nmt.model.kernels.c.highest import finds_highest_in_c, highest_log_probabilities
 from nmt.model.kernels.c.products import PackedMatrix
 from nmt.model.packed import Packed
@@ -48,6 +50,52 @@ def test_a_product_does_not_hide_nan() -> None:
     for rectify in (False, True):
         found = PackedMatrix(torch.randn(40, 16), None).product(stream, rectify=rectify)
         assert found.isnan().all(1).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("rows", [1, 5, 6, 12, 13, 97, 200])
+@pytest.mark.parametrize(("inputs", "outputs"), [(48, 64), (4, 1), (16, 33), (132, 95)])
+@pytest.mark.parametrize("rectify", [False, True])
+def test_a_product_in_int8_is_exact_but_for_the_rounding(rows: int, inputs: int, outputs: int, rectify: bool) -> None:
+    random = torch.Generator().manual_seed(rows)
+    weight, stream = torch.randn(outputs, inputs, generator=random), torch.randn(rows, inputs, generator=random)
+    weight[0], stream[0] = 0, 0
+    bias = torch.randn(outputs, generator=random)
+    expected = F.linear(rounded(stream), rounded(weight), bias.double())
+    found = PackedMatrix(weight, bias, int8=True).product(stream, rectify=rectify)
+    torch.testing.assert_close(found.double(), expected.relu() if rectify else expected, rtol=0, atol=1e-4)
+
+
+def rounded(rows: Tensor) -> Tensor:
+    """Round each row to whole multiples of 1/127 of its largest number."""
+    largest = rows.abs().amax(1, keepdim=True)
+    return (rows * (127 / largest.clamp(min=1e-30))).round().double() * largest.double() / 127
+
+
+def test_a_matrix_whose_width_int8_cannot_have_stays_in_float32() -> None:
+    stream, weight = torch.randn(3, 7), torch.randn(5, 7)
+    found = PackedMatrix(weight, None, int8=True).product(stream)
+    torch.testing.assert_close(found.double(), F.linear(stream.double(), weight.double()), rtol=0, atol=1e-5)
+
+
+def test_a_product_in_int8_does_not_hide_nan_or_infinity() -> None:
+    stream = torch.randn(4, 16)
+    stream[1, 5], stream[2, 7] = torch.nan, -torch.inf
+    found = PackedMatrix(torch.randn(40, 16), None, int8=True).product(stream)
+    assert found.isfinite().all(1).tolist() == [True, False, False, True]
+    assert not found[1:3].isfinite().any()
+
+
+@pytest.mark.parametrize("options", ["-DWITHOUT_VNNI", "-DWITHOUT_VNNI -mno-avx2 -mno-avx512f"])
+@pytest.mark.parametrize("in_c", [1], indirect=True)
+def test_products_in_int8_are_the_same_with_fewer_instructions(options: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, weight, bias = torch.randn(13, 52), torch.randn(70, 52), torch.randn(70)
+    here = PackedMatrix(weight, bias, int8=True).product(stream)
+    fewer = compiled(("-DFLOAT32", *options.split()))
+    if fewer is None:
+        pytest.skip("this compiler has no such options")
+    declared = library._declared(fewer)
+    monkeypatch.setattr("nmt.model.kernels.c.products.library", lambda like: declared)
+    torch.testing.assert_close(PackedMatrix(weight, bias, int8=True).product(stream), here, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("width", [8, 63, 64, 65, 1000, 8003])
@@ -145,6 +193,22 @@ def test_translations_equal_those_of_the_plain_model(config: dict[str, Any], bea
     assert prepared.fused_encoder is not None
     assert prepared.fused_decoder is not None
     assert_same_translations([model], beam)
+
+
+@few_threads
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_layers_in_int8_equal_their_products_one_by_one(
+    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = random_model(**config)
+    target = Packed.from_sentences([[2, 7, 9], [2], [2, 30], [2, 4], [2, 90, 91, 92]])
+    with torch.inference_mode():
+        fused, exact = prepare_for_cpu(model, torch.float32, int8=True), model(SOURCES, target)
+        monkeypatch.setattr(prepared_weights, "fuse", lambda model: None)
+        found = [each(SOURCES, target) for each in (fused, prepare_for_cpu(model, torch.float32, int8=True))]
+    # a sum that differs in its last digit may be rounded to the next integer
+    assert (found[0] - found[1]).abs().mean() < 0.002
+    assert 0 < (found[0] - exact).abs().mean() < 0.1
 
 
 @few_threads

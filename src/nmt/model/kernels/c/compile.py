@@ -16,7 +16,7 @@ from nmt.storage.files import sync
 
 SOURCES = tuple(
     Path(__file__).with_name(name)
-    for name in ("attention.c", "highest.c", "layers.c", "products.c", "threads.c", "tokens.c")
+    for name in ("attention.c", "bytes.c", "highest.c", "layers.c", "products.c", "threads.c", "tokens.c")
 )
 HEADERS = tuple(Path(__file__).with_name(name) for name in ("products.h", "threads.h", "vectors.h"))
 OPTIONS: tuple[str, ...] = ("-O3", "-fno-strict-aliasing", "-shared", "-fPIC", "-Wno-psabi")
@@ -55,8 +55,8 @@ def cache_folder() -> Path | None:
 
 
 def _like_pytorch() -> list[str]:
-    """Leave out AVX-512 if PyTorch does, because the processor lacks it or ATEN_CPU_CAPABILITY=avx2 says so."""
-    return ["-mno-avx512f"] if torch.backends.cpu.get_cpu_capability() == "AVX2" else []
+    """Leave out AVX-512 and VNNI if PyTorch does: the processor lacks it, or ATEN_CPU_CAPABILITY=avx2 says so."""
+    return ["-mno-avx512f", "-DWITHOUT_VNNI"] if torch.backends.cpu.get_cpu_capability() == "AVX2" else []
 
 
 def _identity(compiler: Sequence[str], command: Sequence[str]) -> str:

@@ -40,6 +40,7 @@ typedef struct {
     float *stream, *normed, *projected, *attended;  // (rows, ...)
     float *buffers;                                 // for each thread two rows of slots
     int64_t buffer;
+    void *scratch;  // of products in int8
 } step;
 
 typedef struct {
@@ -228,12 +229,12 @@ static const float *input_of(const step *it, const norm *by) {
 
 // Add the last product of a sub-layer to the stream.
 static void add_output(const step *it, const norm *by, const matrix *output, const float *rows) {
-    multiply(output, rows, it->rows, it->stream, ADD);
+    multiply(output, rows, it->rows, it->stream, ADD, it->scratch);
     if (!it->norms_first) norm_rows(it, by, it->stream);
 }
 
 static void feed_forward(const step *it, const layer *by) {
-    multiply(&by->inner, input_of(it, by->norms + 1), it->rows, it->projected, RECTIFY);
+    multiply(&by->inner, input_of(it, by->norms + 1), it->rows, it->projected, RECTIFY, it->scratch);
     add_output(it, by->norms + 1, &by->outer, it->projected);
 }
 
@@ -242,10 +243,10 @@ void decode(const step *it) {
     for (int64_t index = 0; index < it->depth; index++) {
         const layer *by = it->layers + index;
         part_of_step part = {.it = it, .cached = it->caches + index};
-        multiply(&by->query_key_value, input_of(it, by->norms), it->rows, it->projected, STORE);
+        multiply(&by->query_key_value, input_of(it, by->norms), it->rows, it->projected, STORE, it->scratch);
         divide(attend_self_part, &part, it->rows, 1 + FEW / 16 / it->width);
         add_output(it, by->norms, &by->output, it->attended);
-        multiply(&by->query, input_of(it, by->norms + 2), it->rows, it->projected, STORE);
+        multiply(&by->query, input_of(it, by->norms + 2), it->rows, it->projected, STORE, it->scratch);
         divide(attend_source_part, &part, it->rows, 1 + FEW / 16 / it->width);
         add_output(it, by->norms + 2, &by->source_output, it->attended);
         feed_forward(it, by);
@@ -256,7 +257,7 @@ void decode(const step *it) {
 void encode(const step *it) {
     part_of_step part = {.it = it};
     for (const layer *by = it->layers; by < it->layers + it->depth; by++) {
-        multiply(&by->query_key_value, input_of(it, by->norms), it->rows, it->projected, STORE);
+        multiply(&by->query_key_value, input_of(it, by->norms), it->rows, it->projected, STORE, it->scratch);
         if (it->rotation) divide(rotate_part, &part, it->rows, 1 + FEW / it->width);
         divide(attend_sentence_part, &part, it->rows, 1 + FEW / 16 / it->width);
         add_output(it, by->norms, &by->output, it->attended);

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt.model.kernels.c.library import LANES
-from nmt.model.kernels.c.products import Matrix, PackedMatrix
+from nmt.model.kernels.c.products import Matrix, PackedMatrix, scratch_for
 
 Norm = tuple[Tensor, Tensor]
 """Gain and bias of a LayerNorm."""
@@ -71,6 +71,7 @@ class _Step(Structure):
         *((name, c_void_p) for name in ("mask", "rotation", "sources", "source_lengths")),
         *((name, c_void_p) for name in ("stream", "normed", "projected", "attended", "buffers")),
         ("buffer", c_int64),
+        ("scratch", c_void_p),
     )
 
 
@@ -79,8 +80,9 @@ class Layers:
 
     def __init__(self, layers: Sequence[LayerWeights], shape: Shape) -> None:
         self.layers, self.shape = layers, shape
+        self.matrices = [matrix for layer in layers for matrix in layer.matrices]
         self.structures = (_Layer * len(layers))(*map(_structure, layers))
-        self.library = layers[0].matrices[0].library
+        self.library = self.matrices[0].library
         heads = shape.heads * shape.key_width + shape.key_heads * (shape.key_width + shape.value_width)
         self.widths = shape.width, max(heads, shape.inner_width), shape.heads * shape.value_width
 
@@ -109,13 +111,14 @@ class Layers:
         scratch = [torch.empty(len(stream), width) for width in self.widths]
         step.buffer = -(-longest // LANES) * LANES
         scratch.append(torch.empty(torch.get_num_threads(), 2, step.buffer))
+        scratch.append(scratch_for(self.matrices, len(stream)))
         width, heads, key_heads, key_width, value_width, _, eps, norms_first = self.shape
         step.layers, step.depth, step.rows = ctypes.addressof(self.structures), len(self.layers), len(stream)
         step.width, step.heads, step.key_heads = width, heads, key_heads
         step.key_width, step.value_width, step.eps, step.norms_first = key_width, value_width, eps, norms_first
         step.rotation = None if rotation is None else rotation.data_ptr()
         step.stream = stream.data_ptr()
-        step.normed, step.projected, step.attended, step.buffers = (each.data_ptr() for each in scratch)
+        step.normed, step.projected, step.attended, step.buffers, step.scratch = (each.data_ptr() for each in scratch)
         operation(ctypes.byref(step))
         return stream
 

@@ -152,7 +152,7 @@ def _declared(functions: CDLL) -> CDLL:
         "scaled_difference": [address, address, c_float, address, count, count],
         "sum_rows": [address, address, count, count],
         "rectifier_gradient": [*[address] * 4, count, count],
-        "multiply": [address, address, count, address, c_int32],
+        "multiply": [address, address, count, address, c_int32, address],
         "encode": [address],
         "decode": [address],
         "highest_log_probabilities": [address, count, count, count, address, count, address, address, address],

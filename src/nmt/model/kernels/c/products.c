@@ -98,8 +98,11 @@ static void multiply_part(void *task, int64_t first, int64_t last, int64_t threa
     }
 }
 
-// result = rows W^T + bias, or the ReLU of it, or added to the result, for rows (count, inputs) without gaps
-void multiply(const matrix *by, const float *rows, int64_t count, float *result, int32_t then) {
+void multiply(const matrix *by, const float *rows, int64_t count, float *result, int32_t then, void *scratch) {
+    if (by->bytes) {
+        multiply_bytes(by, rows, count, result, then, scratch);
+        return;
+    }
     int64_t panels = (by->outputs + PANEL - 1) / PANEL, chunks = (count + CHUNK - 1) / CHUNK;
     product task = {*by, rows, count, panels, result, then};
     int64_t few = 1 + FEW * panels * chunks / (1 + count * by->inputs * by->outputs);

@@ -1,6 +1,7 @@
 """Products of rows with a matrix that is stored in the order in which the operation in C reads it."""
 
 import ctypes
+from collections.abc import Sequence
 from ctypes import Structure, c_int64, c_void_p
 
 import torch
@@ -11,34 +12,66 @@ from nmt.model.kernels.c.library import library
 
 STORE, RECTIFY = 0, 1
 """What happens to a product: it is stored, or its ReLU."""
+BYTE_INPUTS = 4
+"""In int8, the number of inputs is a multiple of this."""
+MAX_INTEGER = 127
 
 
 class Matrix(Structure):
     """A packed matrix, as the C code sees it."""
 
-    _fields_ = (("panels", c_void_p), ("bias", c_void_p), ("inputs", c_int64), ("outputs", c_int64))
+    _fields_ = (
+        *((name, c_void_p) for name in ("panels", "bias", "bytes", "scales", "totals")),
+        ("inputs", c_int64),
+        ("outputs", c_int64),
+    )
 
 
 class PackedMatrix:
-    """A matrix (d_out, d_in) and a bias (d_out,) in float32; later changes of them do not affect the copy."""
+    """A matrix (d_out, d_in) and a bias (d_out,) in float32; later changes of them do not affect the copy.
 
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+    In int8, the matrix is rounded to integers with one scale per output, and the rows with one scale per row.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, *, int8: bool = False) -> None:
         self.outputs, self.inputs = weight.shape
+        self.int8 = int8 and self.inputs % BYTE_INPUTS == 0
         self.library = library(weight)
-        columns = c_int64.in_dll(self.library, "panel_columns").value
-        missing = -self.outputs % columns
-        panels = F.pad(weight.detach(), (0, 0, 0, missing)).view(-1, columns, self.inputs)
-        self.panels = panels.transpose(1, 2).contiguous()
-        self.bias = weight.new_zeros(self.outputs + missing)
-        if bias is not None:
-            self.bias[: self.outputs] = bias.detach()
-        self.structure = Matrix(self.panels.data_ptr(), self.bias.data_ptr(), self.inputs, self.outputs)
+        columns = c_int64.in_dll(self.library, "byte_columns" if self.int8 else "panel_columns").value
+        padding = -self.outputs % columns
+        offsets = weight.new_zeros(self.outputs) if bias is None else bias.detach()
+        pack = _bytes if self.int8 else _panels
+        self.parts = {"bias": F.pad(offsets, (0, padding))} | pack(F.pad(weight.detach(), (0, 0, 0, padding)), columns)
+        addresses = {name: part.data_ptr() for name, part in self.parts.items()}
+        self.structure = Matrix(**addresses, inputs=self.inputs, outputs=self.outputs)
 
     def product(self, rows: Tensor, *, rectify: bool = False) -> Tensor:
         """Return x W^T + b, or the ReLU of it, for x (..., d_in) in float32."""
         rows = rows.contiguous()
         result = torch.empty(*rows.shape[:-1], self.outputs)
         count = rows.numel() // self.inputs
+        scratch = scratch_for([self], count)
         then = RECTIFY if rectify else STORE
-        self.library.multiply(ctypes.byref(self.structure), rows.data_ptr(), count, result.data_ptr(), then)
+        addresses = rows.data_ptr(), count, result.data_ptr(), then, scratch.data_ptr()
+        self.library.multiply(ctypes.byref(self.structure), *addresses)
         return result
+
+
+def scratch_for(matrices: Sequence[PackedMatrix], rows: int) -> Tensor:
+    """Return the memory that products of this many rows with any of the matrices need."""
+    widest = max((matrix.inputs for matrix in matrices if matrix.int8), default=0)
+    return torch.empty(rows * (widest + 4) if widest else 0, dtype=torch.uint8)
+
+
+def _panels(weight: Tensor, columns: int) -> dict[str, Tensor]:
+    """Return a matrix (d_out, d_in) in float32 as `products.h` describes it."""
+    return {"panels": weight.view(-1, columns, weight.shape[1]).transpose(1, 2).contiguous()}
+
+
+def _bytes(weight: Tensor, columns: int) -> dict[str, Tensor]:
+    """Return the same in int8."""
+    scales = weight.abs().amax(1) / MAX_INTEGER
+    integers = (weight / scales.clamp(min=torch.finfo(torch.float32).tiny)[:, None]).round().to(torch.int8)
+    groups = integers.view(-1, columns, weight.shape[1] // BYTE_INPUTS, BYTE_INPUTS)
+    totals = integers.sum(1, dtype=torch.int32)
+    return {"bytes": groups.transpose(1, 2).contiguous(), "scales": scales, "totals": totals}

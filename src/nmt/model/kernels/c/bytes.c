@@ -1,0 +1,185 @@
+// Products of rows with a matrix in int8: a quarter of the memory of float32 is read, which is what few rows wait for.
+//
+// Each row and each column has a scale of its own. Sums of products of integers are exact, so results are the same on
+// every processor, with and without VNNI.
+
+#include "products.h"
+
+#include "threads.h"
+#include "vectors.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+// Fewer multiplications than this are not worth a second thread; tests define a smaller one.
+#ifndef FEW
+#define FEW (1 << 17)
+#endif
+
+// VNNI multiplies numbers without a sign by those of the matrix, so it adds SHIFT to the numbers of rows.
+#if defined(WITHOUT_VNNI)
+enum { SUMS = 8, TILE = 5, SHIFT = 0 };
+#elif defined(__AVX512VNNI__)
+enum { SUMS = 16, TILE = 12, SHIFT = 128 };
+#elif defined(__AVXVNNI__)
+enum { SUMS = 8, TILE = 5, SHIFT = 128 };
+#else
+enum { SUMS = 8, TILE = 5, SHIFT = 0 };
+#endif
+enum { GROUP = BYTE_INPUTS, PANEL = 2 * SUMS, CHUNK = 96 };
+
+const int64_t byte_columns = PANEL;
+
+typedef int32_t sums __attribute__((vector_size(4 * SUMS)));
+typedef float scaled __attribute__((vector_size(4 * SUMS)));
+
+typedef struct {
+    matrix by;
+    const float *rows;
+    int64_t count, panels;
+    float *result, *scales;  // of the rows
+    int8_t *digits;
+    int32_t then;
+} product;
+
+static inline sums load_sums(const int32_t *from) {
+    sums values;
+    memcpy(&values, from, sizeof values);
+    return values;
+}
+
+static inline scaled load_scaled(const float *from) {
+    scaled values;
+    memcpy(&values, from, sizeof values);
+    return values;
+}
+
+// Add the products of GROUP numbers of a row with those of SUMS columns.
+static inline sums add_products(sums to, const int8_t *row, const int8_t *weights) {
+    int32_t group;
+    memcpy(&group, row, sizeof group);
+#if defined(__AVX512VNNI__) && !defined(WITHOUT_VNNI)
+    return (sums)_mm512_dpbusd_epi32((__m512i)to, _mm512_set1_epi32(group), _mm512_loadu_si512(weights));
+#elif defined(__AVXVNNI__) && !defined(WITHOUT_VNNI)
+    __m256i columns = _mm256_loadu_si256((const void *)weights);
+    return (sums)_mm256_dpbusd_avx_epi32((__m256i)to, _mm256_set1_epi32(group), columns);
+#elif defined(__AVX2__)
+    // |w| * (x with the sign of w): two such products are at most 2 * 127 * 127, which 16 bits hold
+    __m256i columns = _mm256_loadu_si256((const void *)weights);
+    __m256i signed_row = _mm256_sign_epi8(_mm256_set1_epi32(group), columns);
+    __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(columns), signed_row);
+    return to + (sums)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+#else
+    for (int column = 0; column < SUMS; column++)
+        for (int place = 0; place < GROUP; place++) to[column] += row[place] * weights[column * GROUP + place];
+    return to;
+#endif
+}
+
+// Round rows to integers of at most 127. A row with NaN gets NaN as its scale.
+static void round_rows(void *task, int64_t first, int64_t last, int64_t thread) {
+    const product *it = task;
+    int64_t inputs = it->by.inputs;
+    (void)thread;
+    for (int64_t row = first; row < last; row++) {
+        const float *from = it->rows + row * inputs;
+        int8_t *to = it->digits + row * inputs;
+        int32_t highest = 0;  // the bits of positive numbers are ordered like them, and those of NaN are above
+        for (int64_t input = 0; input < inputs; input++) {
+            int32_t bits = ((const int32_t *)from)[input] & 0x7fffffff;
+            highest = bits > highest ? bits : highest;
+        }
+        float largest;
+        memcpy(&largest, &highest, sizeof largest);
+        float factor = largest > 0 ? 127 / largest : 0;
+        it->scales[row] = largest / 127;
+        // adding and subtracting 1.5 * 2^23 rounds to the nearest integer, ties to even
+        for (int64_t input = 0; input < inputs; input++)
+            to[input] = (int8_t)((int32_t)((from[input] * factor + 12582912.0f) - 12582912.0f) + SHIFT);
+    }
+}
+
+static inline scaled finished(const product *it, scaled values, scaled before) {
+    if (it->then == RECTIFY) values = (scaled)((sums)values & ~(values <= 0));
+    return it->then == ADD ? values + before : values;
+}
+
+// Store SUMS results, or fewer at the end of a matrix.
+static inline void store_results(const product *it, float *to, scaled values, int64_t columns) {
+    if (columns >= SUMS) {
+        scaled results = finished(it, values, load_scaled(to));
+        memcpy(to, &results, sizeof results);
+    } else if (columns > 0) {
+        float before[SUMS] = {0};
+        memcpy(before, to, columns * sizeof *to);
+        scaled results = finished(it, values, load_scaled(before));
+        memcpy(to, &results, columns * sizeof *to);
+    }
+}
+
+// Multiply `count` rows by a panel. The count is a constant in each call, so that all sums are in registers.
+static inline __attribute__((always_inline)) void multiply_tile(const product *it, int64_t row, int64_t panel,
+                                                                const int count) {
+    int64_t inputs = it->by.inputs, outputs = it->by.outputs, column = panel * PANEL;
+    const int8_t *digits = it->digits + row * inputs;
+    const int8_t *weights = it->by.bytes + column * inputs;
+    sums left[TILE], right[TILE];
+#pragma GCC unroll 12
+    for (int each = 0; each < count; each++) {
+        left[each] = load_sums(it->by.totals + column) * -SHIFT;
+        right[each] = load_sums(it->by.totals + column + SUMS) * -SHIFT;
+    }
+    for (int64_t input = 0; input < inputs; input += GROUP, weights += PANEL * GROUP) {
+#pragma GCC unroll 12
+        for (int each = 0; each < count; each++) {
+            left[each] = add_products(left[each], digits + each * inputs + input, weights);
+            right[each] = add_products(right[each], digits + each * inputs + input, weights + SUMS * GROUP);
+        }
+    }
+    scaled first = load_scaled(it->by.scales + column), second = load_scaled(it->by.scales + column + SUMS);
+    float *to = it->result + row * outputs + column;
+#pragma GCC unroll 12
+    for (int each = 0; each < count; each++, to += outputs) {
+        float scale = it->scales[row + each];
+        scaled one = __builtin_convertvector(left[each], scaled) * (first * scale);
+        scaled two = __builtin_convertvector(right[each], scaled) * (second * scale);
+        store_results(it, to, one + load_scaled(it->by.bias + column), outputs - column);
+        store_results(it, to + SUMS, two + load_scaled(it->by.bias + column + SUMS), outputs - column - SUMS);
+    }
+}
+
+#define ROWS(n) \
+    case n: multiply_tile(it, row, panel, n); break;
+
+static void multiply_few(const product *it, int64_t row, int64_t panel, int64_t count) {
+    switch (count) {
+        ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
+#if defined(__AVX512VNNI__) && !defined(WITHOUT_VNNI)
+        ROWS(6) ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12)
+#endif
+    }
+}
+
+static void multiply_part(void *task, int64_t first, int64_t last, int64_t thread) {
+    const product *it = task;
+    (void)thread;
+    for (int64_t item = first; item < last; item++) {
+        int64_t start = item / it->panels * CHUNK, count = it->count - start;
+        if (count > CHUNK) count = CHUNK;
+        int64_t tiles = (count + TILE - 1) / TILE;
+        for (int64_t tile = 0; tile < tiles; tile++) {
+            int64_t from = count * tile / tiles, to = count * (tile + 1) / tiles;
+            multiply_few(it, start + from, item % it->panels, to - from);
+        }
+    }
+}
+
+void multiply_bytes(const matrix *by, const float *rows, int64_t count, float *result, int32_t then, void *scratch) {
+    int64_t panels = (by->outputs + PANEL - 1) / PANEL, chunks = (count + CHUNK - 1) / CHUNK;
+    float *scales = scratch;
+    product task = {*by, rows, count, panels, result, scales, (int8_t *)(scales + count), then};
+    divide(round_rows, &task, count, 1 + FEW / (1 + by->inputs));
+    int64_t few = 1 + FEW * panels * chunks / (1 + count * by->inputs * by->outputs);
+    divide(multiply_part, &task, panels * chunks, few);
+}
