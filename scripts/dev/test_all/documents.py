@@ -54,6 +54,7 @@ FORGET = {
     ".venv/bin/python scripts/torchrun --standalone": ("outputs/wmt14_en_de_big",),
     'make data train average eval ARGS="experiment=multi30k training.steps=14000': ("outputs/multi30k",),
     'make train ARGS="experiment=multi30k training.steps=6000"': ("outputs/multi30k",),
+    'make demo ARGS="training.steps=400"': ("outputs/demo",),
     'make synthesize ARGS="name=own input=': ("data/synthetic/own",),
 }
 """Folders deleted before a command, by its beginning: what another command made, to which it is an alternative."""

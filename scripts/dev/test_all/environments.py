@@ -12,6 +12,7 @@ from pathlib import Path
 from test_all.stages import ROOT, Context, StageError
 
 PIP = ("-m", "pip", "install", "-q", "--disable-pip-version-check")
+THIS_CLONE = ("--no-build-isolation", "--editable")
 LOCK = ROOT / "constraints.lock"
 ALONE = ("dev", "comet")
 """Extras that the other ones are not installed with: .venv has the first, and the second conflicts with them."""
@@ -48,7 +49,7 @@ def _extras() -> Mapping[str, list[str]]:
 
 def _install(context: Context, python: Path, extras: list[str]) -> bool:
     """Install extras of this clone, and return whether that was possible."""
-    words = ["--constraint", str(LOCK), "--no-build-isolation", "--editable", f".[{','.join(extras)}]"]
+    words = ["--constraint", str(LOCK), *THIS_CLONE, f".[{','.join(extras)}]"]
     try:
         context.run(python, *PIP, *words)
     except StageError:
@@ -57,12 +58,13 @@ def _install(context: Context, python: Path, extras: list[str]) -> bool:
 
 
 def _layer(context: Context) -> Path:
-    """Make an environment that adds to the present one without changing it, and return its Python."""
+    """Make an environment with this clone, which adds to the present one without changing it; return its Python."""
     if not EXTRAS_PYTHON.exists():
         context.run(sys.executable, "-m", "venv", "--without-pip", EXTRAS_PYTHON.parents[1])
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         below = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
         (EXTRAS_PYTHON.parents[1] / "lib" / version / "site-packages" / "below.pth").write_text(below)
+        context.run(EXTRAS_PYTHON, *PIP, "--no-deps", *THIS_CLONE, ".")
     return EXTRAS_PYTHON
 
 

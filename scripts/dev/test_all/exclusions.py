@@ -16,9 +16,11 @@ NOT_RUN = {
     'make doctor ARGS="doctor.gpu=true': "takes 10 minutes; tests/features/doctor/test_gpu_rehearsal.py",
     ".venv/bin/python -m": "the stage tests runs it",
     'make export ARGS="experiment=': "needs a model that has learned; the stage demo exports one in both ways",
+    'make export ARGS="name=marian export=marian"': "needs a post-norm model; tests/features/exports",
     'make serve ARGS="experiment=multi30k engine=ctranslate2"': "needs such an export",
     ".venv/bin/nmt train -m experiment=demo hydra/sweeper=search": "trains for minutes; "
         "tests/features/sweep_results/test_search.py",
+    'make data train average eval ARGS="data.test=[sacrebleu:': "downloads; tests/features/sacrebleu_sets",
     "sbatch": "needs Slurm; tests/unit/test_slurm.py runs the script with a substitute",
     ".venv/bin/python scripts/torchrun --nnodes": "needs two machines; tests/integration/test_ranks.py",
     'make eval ARGS="experiment=demo decoding.strategy=mbr decoding.epsilon=0.02 decoding.utility=comet':
