@@ -108,6 +108,7 @@ def _start(name: str, words: list[str]) -> None:
             if os.environ.get("RANK", "0") == "0":
                 multirun.show(line)
         elif command.composes:
+            _refuse_addresses(name, line.overrides)
             import_module(command.module).run(line.overrides)
         elif line.is_multirun:
             groups = (*multirun.RUN_GROUPS, "runtime") if command.trains else multirun.RUN_GROUPS
@@ -116,14 +117,26 @@ def _start(name: str, words: list[str]) -> None:
         elif multirun.split(line.overrides)[1]:
             multirun.run_once(line, partial(_run_composed, name))
         else:
-            import_module(command.module).run(_composed(line.overrides))
+            _run_composed(name, line.overrides)
 
 
 def _run_composed(name: str, overrides: list[str]) -> "Config | None":
     """Do one run, perhaps in another process; return its settings if it trains a model."""
+    from nmt.commands.folders import run_command  # noqa: PLC0415 - slow, and `nmt --help` does not need it
+
     config = _composed(overrides)
-    import_module(COMMANDS[name].module).run(config)
+    run_command(COMMANDS[name], config)
     return config if COMMANDS[name].trains else None
+
+
+def _refuse_addresses(name: str, words: Sequence[str]) -> None:
+    """Refuse folders elsewhere for a command that does many runs, which only use local folders."""
+    from nmt.config.folders import is_address  # noqa: PLC0415 - only commands need it
+
+    for word in words:
+        key, _, value = word.partition("=")
+        if key in ("paths.data", "paths.outputs") and is_address(value):
+            raise UserError(f"{word}: `nmt {name}` works in local folders only: name one")
 
 
 def _composed(overrides: list[str]) -> "Config":

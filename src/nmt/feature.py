@@ -31,6 +31,13 @@ class Command(NamedTuple):
     """True if all processes of torchrun take part; any other command runs on the first process only."""
     ends_chain: bool = False
     """True if `all` runs it after the evaluation."""
+    owns: str = ""
+    """What no other process may change meanwhile: corpus, run or nothing."""
+    needs_corpus: bool = True
+    """Whether the prepared corpus is fetched if paths.data is an address."""
+    weights: str = "named"
+    """The weights that are fetched if paths.outputs is an address: those of the checkpoints that the settings name
+    (named), of the newest one, with its training state (newest), of all (all), or nothing of the run (none)."""
 
 
 COMMON = ("name", "seed", "paths", "runtime")

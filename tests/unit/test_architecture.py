@@ -305,7 +305,8 @@ def test_slow_packages_are_imported_inside_functions_only() -> None:
 
 
 def test_schema_imports_only_the_standard_library() -> None:
-    config = ("nmt.config.schema", "nmt.config.capabilities", "nmt.config.checks", "nmt.config.choices")
+    parts = ("schema", "capabilities", "checks", "choices", "folders")
+    config = tuple(f"nmt.config.{part}" for part in parts)
     core = (*config, "nmt.discovery", "nmt.feature", "nmt.features", "nmt.errors")
     groups = [group.code.partition(":")[0] for each in features().values() for group in each.settings.values()]
     inside = (*core, *groups)

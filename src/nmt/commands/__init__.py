@@ -9,20 +9,29 @@ from nmt.errors import ConfigError
 from nmt.feature import COMMON, Command
 
 _CORE = {
-    "data": Command("nmt.commands.data", "fetch, filter and tokenise a corpus", ("data", "tokenizer", *COMMON)),
+    "data": Command(
+        "nmt.commands.data",
+        "fetch, filter and tokenise a corpus",
+        ("data", "tokenizer", *COMMON),
+        owns="corpus",
+        weights="none",
+    ),
     "train": Command(
         "nmt.commands.train",
         "train a model, or resume training",
         ("model", "training", *learned_groups(), *groups_listed_by("train"), *COMMON),
         trains=True,
         distributed=True,
+        owns="run",
+        weights="newest",
     ),
     "batch": Command(
         "nmt.commands.batch",
         "print the sentences of one training step",
         ("batch", "training.batch_tokens", *learned_groups(), *COMMON),
+        weights="none",
     ),
-    "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *COMMON)),
+    "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *COMMON), weights="all"),
     "eval": Command(
         "nmt.commands.evaluate",
         "translate and score",
@@ -48,21 +57,27 @@ _CORE = {
         ),
         trains=True,
         distributed=True,
+        needs_corpus=False,  # its commands have needs of their own
+        weights="none",
     ),
     "translate": Command(
         "nmt.commands.translate",
         "translate a file or standard input",
         ("checkpoint", "engine", "input", "output", "translate", "decoding", *COMMON),
+        needs_corpus=False,
     ),
     "score": Command(
         "nmt.commands.score",
         "score given translations",
         ("checkpoint", "engine", "input", "output", "decoding", *COMMON),
+        needs_corpus=False,
     ),
     "describe": Command(
         "nmt.commands.describe",
         "estimate the size, memory, time and cost of a run",
         ("describe", "output", "model", "training"),
+        needs_corpus=False,
+        weights="none",
     ),
     "features": Command("nmt.commands.features", "list the optional parts and what each adds", (), composes=True),
 }

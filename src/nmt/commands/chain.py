@@ -1,9 +1,9 @@
 """`nmt all`: run the whole chain, from text to scores."""
 
 import time
-from importlib import import_module
 
 from nmt.commands import COMMANDS
+from nmt.commands.folders import run_command
 from nmt.config.schema import Config
 
 CHAIN = ("data", "train", "average", "eval")
@@ -21,6 +21,6 @@ def run_chain(config: Config) -> dict[str, float]:
     for name in (*CHAIN, *(name for name, command in COMMANDS.items() if command.ends_chain)):
         print(f"\n== {name} ==", flush=True)
         started = time.monotonic()
-        import_module(COMMANDS[name].module).run(config)
+        run_command(COMMANDS[name], config)
         seconds[name] = time.monotonic() - started
     return seconds

@@ -127,7 +127,7 @@ def multirun(
     settings, launching = split(rename_overrides(words))
     sweep = _sweep(settings, launching, searchable)
     names = _naming_keys(sweep, run_groups)
-    outputs, left_out = outputs or sweep.base.paths.outputs, without_unknown_groups()
+    outputs, left_out = outputs or str(sweep.base.runs_folder), without_unknown_groups()
 
     def task(_: DictConfig) -> Any:
         overrides = [word for word in HydraConfig.get().overrides.task if word not in left_out]

@@ -40,9 +40,9 @@ class MeasuredStep:
         return asdict(self)
 
 
-def measured_file(outputs: str, kind: str) -> Path:
+def measured_file(runs: Path, kind: str) -> Path:
     """Return the path of the file of a kind of device, such as h100, in the folder of all runs."""
-    return Path(outputs) / "devices" / f"{kind}.json"
+    return runs / "devices" / f"{kind}.json"
 
 
 def nearest_step(path: Path, parameters: int, precision: str, *, compiled: bool) -> MeasuredStep | None:

@@ -51,7 +51,7 @@ def run_estimate(config: Config, size: ParameterCounts, flops: int, share: Share
 def _measured(config: Config, size: ParameterCounts) -> MeasuredStep | None:
     """Return the step that was measured on this kind of device, if there is one."""
     name = config.describe.device
-    path = measured_file(config.paths.outputs, name)
+    path = measured_file(config.runs_folder, name)
     precision = precision_on(name, config.runtime.precision)
     return nearest_step(path, size.total, precision, compiled=bool(config.runtime.compile))
 
@@ -100,7 +100,7 @@ def _measured_lines(config: Config, size: ParameterCounts) -> list[str]:
     if (measured := _measured(config, size)) is None:
         return []
     ratios = ", ".join(f"{part} {ratio:.2f}" for part, ratio in measured.ratios.items())
-    path = measured_file(config.paths.outputs, config.describe.device)
+    path = measured_file(config.runs_folder, config.describe.device)
     return [f"  multiplied by the ratios that {measured.device} measured for {measured.model} ({path}): {ratios}"]
 
 

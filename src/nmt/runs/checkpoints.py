@@ -30,6 +30,7 @@ __all__ = [
     "DamagedError",
     "Saved",
     "check_weights",
+    "find_folder",
     "load",
     "load_last_good",
     "resolve",
@@ -171,7 +172,7 @@ def resolve(run_folder: Path, name: str) -> Path:
         name: averaged, best, last, a step (step-00001000 or 1000), or the path of any folder.
     """
     saved = Checkpoints(run_folder).steps()
-    path = _find(run_folder, name, saved)
+    path = find_folder(run_folder, name, saved)
     if path is None:
         raise UserError(_missing(run_folder, name, saved))
     if name == AVERAGED and saved and (step := read_meta(path).step) < saved[-1].step:
@@ -185,7 +186,8 @@ def step_of_name(name: str) -> int | None:
     return int(step[1]) if step else None
 
 
-def _find(run_folder: Path, name: str, saved: Sequence[Saved]) -> Path | None:
+def find_folder(run_folder: Path, name: str, saved: Sequence[Saved]) -> Path | None:
+    """Return the folder of a checkpoint, given all of the run; None if there is none of this name."""
     # the links may be outdated if the run was killed, so the steps themselves decide
     if name == LAST:
         return saved[-1].path if saved else None

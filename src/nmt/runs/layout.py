@@ -9,6 +9,8 @@ TRAINER = "trainer.pt"
 SETTINGS = "config.yaml"
 META = "meta.json"
 """The files of a checkpoint besides those of the tokenizer."""
+CHECKPOINTS = "checkpoints"
+"""The folder of the checkpoints in that of a run."""
 LAST, BEST, AVERAGED = "last", "best", "averaged"
 """Checkpoints that are named by what they are instead of by their step."""
 _STEP_FOLDER = re.compile(r"step-([0-9]{8,})")
@@ -39,7 +41,7 @@ class RunLayout:
     @property
     def checkpoints(self) -> Path:
         """The folder of the checkpoints."""
-        return self.folder / "checkpoints"
+        return self.folder / CHECKPOINTS
 
     @property
     def last(self) -> Path:

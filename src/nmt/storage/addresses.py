@@ -1,12 +1,12 @@
 """Files elsewhere, named by addresses such as s3://bucket/corpus.en.gz: a feature brings them here and back."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from nmt.config.folders import is_address
 from nmt.discovery import features, imported
 from nmt.errors import UserError
 from nmt.storage.files import replacing
@@ -24,10 +24,33 @@ class Addresses(Protocol):
     def store(self, file: Path, address: str, setting: str) -> None:
         """Write a file to an address, completely or not at all."""
 
+    def folder(self, address: str, setting: str) -> "RemoteFolder":
+        """Return the folder at an address, whether there are files in it or not."""
 
-def is_address(name: str) -> bool:
-    """Return whether a name is an address rather than a path."""
-    return bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name))
+
+class RemoteFolder(Protocol):
+    """The files below an address, by their names there, such as checkpoints/last."""
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a small file; None if there is no such file."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a small file, completely or not at all."""
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write a small file unless there is one; return whether it was written.
+
+        Of several processes that create the same file, one is told so, if the file system can do that.
+        """
+
+    def fetch(self, name: str, file: Path) -> str:
+        """Copy a file to a path, which is new or holds the beginning of the same file; return its SHA-256."""
+
+    def store(self, file: Path, name: str) -> None:
+        """Write a file, completely or not at all."""
+
+    def remove(self, name: str) -> None:
+        """Delete a file if there is one."""
 
 
 def local_files(name: str, setting: str) -> list[Path]:
@@ -55,6 +78,11 @@ def replacing_named(name: str, setting: str) -> Iterator[Path]:
         file = Path(folder) / "file"
         yield file
         addresses.store(file, name, setting)
+
+
+def remote_folder(address: str, setting: str) -> RemoteFolder:
+    """Return the folder at an address that a setting names."""
+    return _addresses(address, setting).folder(address, setting)
 
 
 def _addresses(name: str, setting: str) -> Addresses:

@@ -14,6 +14,7 @@ from nmt.compute import distributed
 from nmt.config.schema import TrainingConfig
 from nmt.errors import UserError
 from nmt.runs.checkpoints import Checkpoint, Checkpoints, load_last_good
+from nmt.storage.mirror import publish
 from nmt.training.host_copies import HostCopier
 from nmt.training.state import TrainingState
 
@@ -134,6 +135,7 @@ class CheckpointManager:
             origin=self.contents.origin,
         )
         self.checkpoints.prune(self.config.keep_last, self.config.keep_best)
+        publish(self.checkpoints.run_folder)
         self.write_seconds = max(self.write_seconds, time.monotonic() - start)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nmt.config.folders import COPIES
 from nmt.features.remote_files import addresses, transfer
 from nmt.features.remote_files.addresses import FsspecAddresses
 from nmt.features.remote_files.cache import FOLDER, LIMIT
@@ -15,6 +16,7 @@ from nmt.features.remote_files.cache import FOLDER, LIMIT
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of an empty cache."""
     monkeypatch.setenv(FOLDER, str(tmp_path / "cache"))
+    monkeypatch.setenv(COPIES, str(tmp_path / "copies"))
     monkeypatch.delenv(LIMIT, raising=False)
     monkeypatch.delenv("NMT_INSTALL", raising=False)
     monkeypatch.setattr(addresses, "ADDRESSES", FsspecAddresses())

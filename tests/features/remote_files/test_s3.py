@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,10 @@ import pytest
 
 from nmt.errors import UserError
 from nmt.features.remote_files import transfer
+from nmt.features.remote_files.folder import FsspecFolder
+from nmt.storage.mirror import Mirror
 from nmt.text.streams import open_output, read_input
+from tests.integration.toy import refuse
 
 pytestmark = pytest.mark.slow
 CONTENT = b"".join(b"%d %s\n" % (number, b"word " * 20) for number in range(200_000))
@@ -23,23 +27,31 @@ CONTENT = b"".join(b"%d %s\n" % (number, b"word " * 20) for number in range(200_
 
 
 class FaultyProxy(BaseHTTPRequestHandler):
-    """Passes requests on; the next GET requests meet the faults of the server object, one each."""
+    """Passes requests on; the next GET and PUT requests meet the faults of the class, one each."""
 
     protocol_version = "HTTP/1.1"
     target: ClassVar[int]
     faults: ClassVar[list[str]] = []
+    put_faults: ClassVar[list[str]] = []
     requests: ClassVar[list[str]] = []
 
     def pass_on(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         fault = self.faults.pop(0) if self.command == "GET" and "list-type" not in self.path and self.faults else ""
+        if self.command == "PUT" and self.put_faults:
+            fault = self.put_faults.pop(0)
         self.requests.append(f"{self.command} {self.headers.get('Range', '')} {fault}")
         if fault == "503":
             self.send_error(503, "Slow Down")
             return
         connection = HTTPConnection("127.0.0.1", self.target, timeout=30)
         connection.request(self.command, self.path, body, dict(self.headers))
-        self.answer(connection.getresponse(), fault)
+        answer = connection.getresponse()
+        if fault == "lost":
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+        else:
+            self.answer(answer, fault)
         connection.close()
 
     def answer(self, answer: HTTPResponse, fault: str) -> None:
@@ -93,10 +105,11 @@ def store() -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def no_faults() -> Iterator[None]:
-    FaultyProxy.faults.clear()
-    FaultyProxy.requests.clear()
+    for each in (FaultyProxy.faults, FaultyProxy.put_faults, FaultyProxy.requests):
+        each.clear()
     yield
-    FaultyProxy.faults.clear()
+    for each in (FaultyProxy.faults, FaultyProxy.put_faults):
+        each.clear()
 
 
 def test_a_file_of_a_bucket_is_read(store: Any) -> None:
@@ -141,9 +154,10 @@ def test_refused_and_expired_credentials_are_errors_of_one_line(
         self.end_headers()
         self.wfile.write(content)
 
-    monkeypatch.setattr(FaultyProxy, "do_HEAD", refuse)
-    monkeypatch.setattr(FaultyProxy, "do_GET", refuse)
-    monkeypatch.setattr(FaultyProxy, "do_PUT", refuse)
+    for method in ("do_HEAD", "do_GET", "do_PUT"):
+        monkeypatch.setattr(FaultyProxy, method, refuse)
+    with pytest.raises(UserError, match=complaint):
+        FsspecFolder("s3://corpora/folder", "paths.data").read("index.json")
     with pytest.raises(UserError, match=complaint):
         read_input("s3://corpora/big.txt")
     with pytest.raises(UserError, match="access is refused"), open_output("s3://corpora/out.txt") as file:
@@ -157,3 +171,50 @@ def test_outputs_are_stored_whole_or_not_at_all(store: Any) -> None:
     assert store.cat_file("corpora/out/large.bin") == large
     with pytest.raises(UserError, match="does not exist"), open_output("s3://no-such-bucket/out.txt") as file:
         file.write(b"x\n")
+
+
+def test_of_several_processes_that_create_a_file_one_is_told_so(store: Any) -> None:
+    folder, start, got = FsspecFolder("s3://corpora/created", "paths.data"), threading.Barrier(5), []
+
+    def create(number: int) -> None:
+        start.wait()
+        got.append(folder.create("owner.lease", b"%d" % number))
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(got) == [False] * 4 + [True]
+
+
+@pytest.mark.parametrize("fault", ["503", "lost"])
+def test_a_file_whose_answer_was_lost_has_been_created(store: Any, fault: str) -> None:
+    folder = FsspecFolder(f"s3://corpora/{fault}", "paths.data")
+    FaultyProxy.put_faults.extend([fault] * 2)
+    assert folder.create("owner.lease", b"mine")
+    assert FaultyProxy.put_faults == []
+    assert not folder.create("owner.lease", b"other")
+
+
+@pytest.mark.parametrize("fault", ["cut", "short", "503", "slow"])
+def test_faults_do_not_change_a_copy_of_a_folder(store: Any, tmp_path: Path, fault: str) -> None:
+    first, second = (Mirror(f"s3://corpora/run-{fault}", tmp_path / name, "paths.outputs") for name in "ab")
+    first.folder.mkdir()
+    (first.folder / "large").write_bytes(CONTENT)
+    (first.folder / "small").write_bytes(b"1")
+    FaultyProxy.put_faults.extend(["503", "lost"])
+    first.push()
+    assert FaultyProxy.put_faults == []
+    FaultyProxy.faults.extend([fault] * 3)
+    second.pull()
+    assert FaultyProxy.faults == []
+    assert [(second.folder / name).read_bytes() for name in ("large", "small")] == [CONTENT, b"1"]
+
+
+def test_a_missing_bucket_is_an_error_before_text_is_prepared(store: Any, tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_text("one\teins\n")
+    said = refuse(["data", "data=files", f"data.train=[{tmp_path}/x.tsv]", "paths.data=s3://no-such-bucket/data"])
+    assert "no-such-bucket" in said
+    assert "does not exist" in said
+    assert said.rstrip().endswith("check the address and the bucket")

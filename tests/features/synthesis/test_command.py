@@ -195,3 +195,8 @@ def test_bad_input_is_refused_in_one_line(words: Words, text: Path, tmp_path: Pa
     text.write_bytes(b"")
     assert "is empty" in refused(words)
     assert not contents(tmp_path / "made")
+
+
+def test_corpora_at_addresses_need_a_local_folder_for_translations(words: Words) -> None:
+    at_an_address = [word for word in words if not word.startswith("synthesize.folder")]
+    assert "name a local folder by synthesize.folder=" in refused([*at_an_address, "paths.data=memory://x"])

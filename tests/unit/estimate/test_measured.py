@@ -24,7 +24,7 @@ def step(model: str = "base", parameters: int = BASE, *, factor: float = 1.0, **
 
 
 def write(outputs: Path, *steps: object) -> Path:
-    path = measured_file(str(outputs), "h100")
+    path = measured_file(outputs, "h100")
     path.parent.mkdir()
     path.write_text(json.dumps({"device": {"name": DEVICE}, STEPS: steps}), encoding="utf-8")
     return path

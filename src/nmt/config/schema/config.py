@@ -7,6 +7,7 @@ from typing import TypeVar
 from nmt.config.capabilities import check_capabilities
 from nmt.config.checks import ADJUSTABLE, check_choice, check_plain_path
 from nmt.config.choices import CHOICES, is_text
+from nmt.config.folders import local_folder
 from nmt.config.schema.commands import (
     BatchConfig,
     DescribeConfig,
@@ -128,9 +129,19 @@ class Config:
     @property
     def data_folder(self) -> Path:
         """Folder of the prepared corpus."""
-        return Path(self.paths.data) / self.data.corpus
+        return self.corpora_folder / self.data.corpus
 
     @property
     def run_folder(self) -> Path:
         """Folder of the run."""
-        return Path(self.paths.outputs) / self.name
+        return self.runs_folder / self.name
+
+    @property
+    def corpora_folder(self) -> Path:
+        """Folder of all prepared corpora; the local copy if it is elsewhere."""
+        return local_folder(self.paths.data)
+
+    @property
+    def runs_folder(self) -> Path:
+        """Folder of all runs; the local copy if it is elsewhere."""
+        return local_folder(self.paths.outputs)

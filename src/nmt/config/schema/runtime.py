@@ -60,7 +60,7 @@ class RuntimeConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathsConfig:
-    """Folders, relative to the folder in which the command runs."""
+    """Folders, relative to the folder in which the command runs, or addresses such as s3://bucket/folder."""
 
     data: str = "data"
     """Prepared corpora."""

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
 from nmt.config.choices import find
+from nmt.config.folders import is_address
 from nmt.config.schema import DataConfig
 from nmt.data.annotations import Annotations
 from nmt.data.columns import all_columns, columns_of
 from nmt.data.sources.source import Fingerprint, Pair, Source
 from nmt.discovery import features, imported
 from nmt.errors import UserError
-from nmt.storage.addresses import is_address
 from nmt.text.lines import on_one_line
 
 

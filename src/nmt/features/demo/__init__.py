@@ -13,6 +13,8 @@ FEATURE = Feature(
             defaults=("experiment=demo",),
             trains=True,
             distributed=True,
+            needs_corpus=False,  # its commands have needs of their own
+            weights="none",
         ),
     },
     choices={

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from nmt import __version__
@@ -44,7 +43,8 @@ def examine(config: Config) -> dict[str, Any]:
         "compiler": machine.compiler(),
         "memory_gib": machine.memory_gib(),
         "free_disk_gib": {
-            each: machine.free_disk_gib(Path(each)) for each in dict.fromkeys((config.paths.data, config.paths.outputs))
+            str(each): machine.free_disk_gib(each)
+            for each in dict.fromkeys((config.corpora_folder, config.runs_folder))
         },
         "hub": machine.hub(),
         "features_on": [name for name, feature in features().items() if not _missing(feature.packages)],

@@ -49,7 +49,7 @@ def run(config: Config) -> None:
     """Run all sections; raise an error if a result is wrong or a section has failed."""
     machine = _machine(config)
     sheet = data_sheet.sheet_of(machine.device)
-    file = measured_file(config.paths.outputs, sheet.kind)
+    file = measured_file(config.runs_folder, sheet.kind)
     end = time.monotonic() + 60 * config.of(DoctorConfig).minutes
     report: dict[str, Any] = {"device": _describe(machine, sheet), "sections": {}, STEPS: []}
     print(*(f"{key}: {value}" for key, value in report["device"].items()), sep="\n", flush=True)

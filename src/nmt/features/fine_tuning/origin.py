@@ -15,7 +15,7 @@ from nmt.runs.layout import BEST, LAST, META, SETTINGS, RunLayout
 def find_origin(config: Config) -> Path:
     """Return the folder of the checkpoint that training.init_from names."""
     name = config.of(FineTuning).init_from
-    for folder in (Path(config.paths.outputs) / name, Path(name)):
+    for folder in (config.runs_folder / name, Path(name)):
         if (folder / META).is_file():
             return folder
         if RunLayout(folder).checkpoints.is_dir():
@@ -64,7 +64,7 @@ def _hint(config: Config) -> str:
     name = config.of(FineTuning).init_from
     if _is_hugging_face(Path(name)):
         return _how_to_import(name)
-    runs = sorted(path.parent.name for path in Path(config.paths.outputs).glob("*/checkpoints"))
+    runs = sorted(path.parent.name for path in config.runs_folder.glob("*/checkpoints"))
     return nearest(name, runs) if runs else "train that run first, or name the folder of a checkpoint"
 
 

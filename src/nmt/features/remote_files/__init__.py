@@ -3,12 +3,12 @@
 from nmt.feature import Feature
 
 FEATURE = Feature(
-    summary="text at addresses such as s3://bucket/corpus.en.gz, with a local cache",
+    summary="text, corpora and runs at addresses such as s3://bucket/runs, with local copies",
     page="docs/remote_files.md",
     packages={
-        "s3fs": "s3fs>=2024.6",
-        "gcsfs": "gcsfs>=2024.6",
-        "adlfs": "adlfs>=2024.4",
+        "s3fs": "s3fs>=2025.3",
+        "gcsfs": "gcsfs>=2025.3",
+        "adlfs": "adlfs>=2026.8",
         "aiohttp": "aiohttp>=3.9",
     },
     addresses="nmt.features.remote_files.addresses:ADDRESSES",

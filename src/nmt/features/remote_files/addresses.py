@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 from nmt.features.remote_files.cache import Cache
+from nmt.features.remote_files.folder import FsspecFolder
 from nmt.features.remote_files.remote import Remote
 from nmt.features.remote_files.transfer import download, persist, upload
 from nmt.storage.files import replacing
@@ -45,6 +46,10 @@ class FsspecAddresses:
             return
         with replacing(remote.local) as partial:
             shutil.copyfile(file, partial)
+
+    def folder(self, address: str, setting: str) -> FsspecFolder:
+        """Return the folder at an address."""
+        return FsspecFolder(address, setting)
 
 
 ADDRESSES = FsspecAddresses()

@@ -61,7 +61,7 @@ def _matching(config: Config, pattern: str) -> list[str]:
     """Return the names of the runs that match a pattern, in which * and ? do not stand for a slash."""
     if not _is_pattern(pattern):
         return [pattern]
-    outputs, plain = Path(config.paths.outputs), pattern.replace("[", "[[]")
+    outputs, plain = config.runs_folder, pattern.replace("[", "[[]")
     found = sorted(file.parent.relative_to(outputs).as_posix() for file in outputs.glob(f"{plain}/{SETTINGS}"))
     if not found:
         raise UserError(f"no run in {outputs} matches {pattern}: name runs, or patterns such as base-*")
@@ -74,11 +74,11 @@ def _comparison_path(config: Config) -> Path:
     run = _matching(config, config.of(ComparedRuns).compare[0])[0]
     words = [first, *others] if _is_pattern(first) else others
     plain = "-".join(words).translate(str.maketrans("*?", "__"))
-    return RunLayout(Path(config.paths.outputs) / run).comparison(plain)
+    return RunLayout(config.runs_folder / run).comparison(plain)
 
 
 def _read(config: Config) -> Run:
-    return read_run(config.run_folder, Path(config.paths.data), from_yaml, scores_to_show(config))
+    return read_run(config.run_folder, config.corpora_folder, from_yaml, scores_to_show(config))
 
 
 def _load_model(run: Run, checkpoint: str) -> tuple[TranslationModel, Tokenizer]:

@@ -16,6 +16,7 @@ FEATURE = Feature(
             "nmt.features.serving.command",
             "answer translation requests over HTTP",
             ("checkpoint", "engine", "serve", "decoding", *COMMON),
+            needs_corpus=False,
         )
     },
     settings={"serve": Group("nmt.features.serving.settings:ServeConfig")},

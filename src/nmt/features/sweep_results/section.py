@@ -1,7 +1,6 @@
 """The runs of a sweep on the page of each of them: a table and a plot."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -38,7 +37,7 @@ class ShownSweep(NamedTuple):
 
 def all_runs(run: ShownRun) -> Section | None:
     """Return a section with the sweeps that a run is part of, or that change its settings; None if there are none."""
-    outputs = Path(run.config.paths.outputs)
+    outputs = run.config.runs_folder
     found = [
         _shown(records)
         for records in read_sweeps(outputs)

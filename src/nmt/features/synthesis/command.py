@@ -10,6 +10,7 @@ from tqdm import tqdm
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.config.checks import NAMES_A_FILE, marked
+from nmt.config.folders import is_address
 from nmt.config.saved import flatten
 from nmt.config.schema import Config, DecodingConfig
 from nmt.decoding.engines import engine_kind
@@ -63,7 +64,11 @@ def _checksums_of_files(decoding: DecodingConfig) -> dict[str, str]:
 
 def _path(config: Config) -> Path:
     """Return the folder to write."""
-    return Path(config.of(SynthesizeConfig).folder or Path(config.paths.data) / "synthetic" / config.name)
+    if folder := config.of(SynthesizeConfig).folder:
+        return Path(folder)
+    if is_address(config.paths.data):
+        raise UserError(f"paths.data={config.paths.data} is an address: name a local folder by synthesize.folder=")
+    return config.corpora_folder / "synthetic" / config.name
 
 
 def _made_with(config: Config, machine: Machine, text: InputText, loaded: LoadedModel) -> dict[str, object]:

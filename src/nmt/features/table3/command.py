@@ -60,7 +60,7 @@ def _train_rows(names: list[str], seed: int, words: list[str], launching: list[s
     base = settings("base", DEFAULT_SEED, words)
     data.run(base)
     experiments = ",".join(ROWS_FOLDER + name for name in unfinished)
-    multirun(train_and_score, [f"experiment={experiments}", f"seed={seed}", *words, *launching], base.paths.outputs)
+    multirun(train_and_score, [f"experiment={experiments}", f"seed={seed}", *words, *launching], str(base.runs_folder))
 
 
 def settings(name: str, seed: int, words: list[str]) -> Config:

@@ -72,6 +72,6 @@ def _missing(config: Config, *, begun: bool) -> str:
             "leave out runtime=tuned, or give the run another name= to start a new one"
         )
     return (
-        f"there are no tuned settings for this machine, model and batch in {config.paths.outputs}/tuned: "
+        f"there are no tuned settings for this machine, model and batch in {config.runs_folder}/tuned: "
         "run `nmt tune` with the same settings first, or leave out runtime=tuned"
     )

@@ -60,7 +60,7 @@ def tuned_file(config: Config, found: Fingerprint) -> Path:
     """Return the path of the file for a machine, model and batch, in the folder of all runs."""
     name = "-".join("".join(char if char.isalnum() else " " for char in str(found["device"])).lower().split())
     key = sha256(dumps(found, sort_keys=True).encode()).hexdigest()[:8]
-    return Path(config.paths.outputs) / "tuned" / f"{name[:40]}-{key}.yaml"
+    return config.runs_folder / "tuned" / f"{name[:40]}-{key}.yaml"
 
 
 def write_tuned(path: Path, found: Fingerprint, outcome: Outcome, batch_tokens: int) -> None:

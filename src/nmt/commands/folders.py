@@ -1,0 +1,86 @@
+"""Run a command in local copies of its folders if paths.data or paths.outputs are addresses."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from pathlib import PurePosixPath
+
+from nmt.config.folders import is_address
+from nmt.config.schema import Config
+from nmt.feature import Command
+from nmt.runs.layout import CHECKPOINTS, TRAINER, WEIGHTS, RunLayout
+from nmt.storage.mirror import Mirror, Wanted, publishing
+
+HEAVY = (WEIGHTS, TRAINER)
+"""Files of checkpoints that are fetched only if a command loads them."""
+
+
+def run_command(command: Command, config: Config) -> None:
+    """Run a command; fetch what it needs from addresses before it, and store what it has changed there after it."""
+    with ExitStack() as stack:
+        if is_address(config.paths.data) and (command.needs_corpus or command.owns == "corpus"):
+            stack.enter_context(_corpus(command, config))
+        if is_address(config.paths.outputs) and command.weights != "none":
+            stack.enter_context(_run(command, config))
+        import_module(command.module).run(config)
+
+
+@contextmanager
+def _corpus(command: Command, config: Config) -> Iterator[None]:
+    """Keep a copy of the corpus; store its changes if the command prepares it."""
+    mirror = Mirror(_below(config.paths.data, config.data.corpus), config.data_folder, "paths.data")
+    if command.owns != "corpus":
+        mirror.pull()
+        yield
+        return
+    with mirror.owned("is being prepared: waiting until that is done", _say):
+        mirror.pull()
+        with publishing(mirror):
+            yield
+
+
+@contextmanager
+def _run(command: Command, config: Config) -> Iterator[None]:
+    """Keep a copy of the run; the main process stores its changes."""
+    mirror = Mirror(_below(config.paths.outputs, config.name), config.run_folder, "paths.outputs")
+    with ExitStack() as stack:
+        is_main = os.environ.get("RANK", "0") == "0"
+        if is_main and command.owns == "run":
+            taken = "is being trained by another process: wait until it is done, or give this run another name="
+            stack.enter_context(mirror.owned(taken))
+        mirror.pull(lambda name: not _is_heavy(name))
+        mirror.pull(_needed(command, config))
+        if is_main:
+            stack.enter_context(publishing(mirror))
+        yield
+
+
+def _needed(command: Command, config: Config) -> Wanted:
+    """Return which files of a run a command needs, once their records are here."""
+    from nmt.runs.checkpoints import Checkpoints, find_folder  # noqa: PLC0415 - imports torch
+
+    if command.weights == "all":
+        return lambda name: PurePosixPath(name).name != TRAINER
+    saved = Checkpoints(config.run_folder).steps()
+    if command.weights == "newest":
+        newest = {saved[-1].path.name} if saved else set()
+        return lambda name: not _is_heavy(name) or PurePosixPath(name).parent.name in newest
+    names = [config.checkpoint, *config.decoding.ensemble]
+    folders = {folder for name in names if (folder := find_folder(config.run_folder, name, saved))}
+    own = {each.name for each in folders if each.parent == RunLayout(config.run_folder).checkpoints}
+    return lambda name: (
+        not _is_heavy(name) or (PurePosixPath(name).name == WEIGHTS and PurePosixPath(name).parent.name in own)
+    )
+
+
+def _is_heavy(name: str) -> bool:
+    return name.startswith(f"{CHECKPOINTS}/") and PurePosixPath(name).name in HEAVY
+
+
+def _below(address: str, name: str) -> str:
+    return f"{address.rstrip('/')}/{name}"
+
+
+def _say(message: str) -> None:
+    print(message, flush=True)

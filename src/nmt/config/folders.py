@@ -1,0 +1,27 @@
+"""Folders that may be elsewhere: an address such as s3://bucket/runs stands for a local copy of what is there."""
+
+import os
+import re
+from hashlib import sha256
+from pathlib import Path
+
+COPIES = "NMT_COPIES"
+"""Environment variable that names the folder of the local copies."""
+NAME_CHARACTERS = 40
+KEY_CHARACTERS = 12
+
+
+def is_address(name: str) -> bool:
+    """Return whether a name is an address rather than a path."""
+    return bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name))
+
+
+def local_folder(name: str) -> Path:
+    """Return the folder at a path, or the local copy of the one at an address."""
+    if not is_address(name):
+        return Path(name)
+    address = name.rstrip("/")
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    copies = Path(os.environ.get(COPIES) or Path(base) / "nmt" / "copies").expanduser().absolute()
+    readable = re.sub(r"[^A-Za-z0-9.-]+", "-", address.partition("://")[2]).strip("-.")[-NAME_CHARACTERS:]
+    return copies / f"{readable}-{sha256(address.encode()).hexdigest()[:KEY_CHARACTERS]}"
