@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from nmt.compute.machine import HALF_PRECISIONS, prepare_machine
+from nmt.config.choices import CHOICES, find
 from nmt.config.schema import Config
 from nmt.data.batches import PairLengths, plan_epoch
 from nmt.data.corpora import training_splits
@@ -26,6 +27,7 @@ from nmt.estimate.memory import (
     state_numbers,
     training_memory,
 )
+from nmt.estimate.memory_need import MemoryNeed, divided_memory, memory_need, validation_bytes
 from nmt.estimate.named_device import Share, estimate_as_json, estimate_lines, run_estimate
 from nmt.estimate.parameters import ParameterCounts, count_parameters, training_flops
 from nmt.model.kernels.backend import is_old_gpu
@@ -73,6 +75,8 @@ class RunFigures:
     """Memory per device with sentences of average length."""
     longest_memory: int
     """Bytes per device for a micro-batch of the longest sentences."""
+    need: MemoryNeed | None
+    """What the run needs of devices of the type that is named; None if none is."""
     estimate: Estimate | None
     """None if no type of device is named."""
 
@@ -90,6 +94,7 @@ class RunFigures:
             "accumulation": self.accumulation,
             "data": asdict(self.data) if self.data else None,
             "memory": {"total": self.memory.total, **self.memory._asdict(), "longest_sentences": self.longest_memory},
+            "memory_need": self.need and self.need._asdict(),
             "estimate": self.estimate and estimate_as_json(config, self.parameters, self.estimate),
         }
 
@@ -107,15 +112,15 @@ def run(config: Config) -> None:
 
 def describe(config: Config, devices: int) -> RunFigures:
     """Return the figures of a run on this number of devices."""
-    words, batch, limit = _target_words(config), config.training.batch_tokens, config.training.device_tokens
+    words, batch = _target_words(config), config.training.batch_tokens
     size = count_parameters(config.model, config.tokenizer.vocab_size, words)
-    accumulation = math.ceil(batch / (devices * limit)) if limit else 1
-    device_batch = math.ceil(batch / (devices * accumulation))
+    accumulation, device_batch = _micro_batches(config, devices)
     computed = passes_per_batch(config.training) * batch
     flops_per_step = training_flops(config.model, size, words * config.model.d_model, computed, computed)
     flops = flops_per_step * config.training.steps
     data = _epoch_figures(config)
     length = math.ceil(data.mean_length) if data else TYPICAL_LENGTH
+    longest = data.longest if data else config.data.max_pieces + 1
     return RunFigures(
         parameters=size,
         flops_per_step=flops_per_step,
@@ -127,11 +132,17 @@ def describe(config: Config, devices: int) -> RunFigures:
         accumulation=accumulation,
         data=data,
         memory=_memory(config, size, devices, device_batch, length),
-        longest_memory=_memory(
-            config, size, devices, device_batch, data.longest if data else config.data.max_pieces + 1
-        ).total,
+        longest_memory=_memory(config, size, devices, device_batch, longest).total,
+        need=_need(config, size, devices, longest),
         estimate=run_estimate(config, size, flops, Share(devices, accumulation, device_batch, length)),
     )
+
+
+def _micro_batches(config: Config, devices: int) -> tuple[int, int]:
+    """Return the micro-batches of each device per step, and the source tokens of each."""
+    batch, limit = config.training.batch_tokens, config.training.device_tokens
+    accumulation = math.ceil(batch / (devices * limit)) if limit else 1
+    return accumulation, math.ceil(batch / (devices * accumulation))
 
 
 def _target_words(config: Config) -> int:
@@ -168,11 +179,43 @@ def _epoch_figures(config: Config) -> EpochFigures | None:
 
 def _memory(config: Config, size: ParameterCounts, devices: int, device_batch: int, sentence_length: int) -> Memory:
     """Return the memory per device; the length of the sentences matters if attention pads them."""
+    if _divides(config) and devices > 1:
+        whole = _whole_memory(config, size, device_batch, sentence_length)
+        return divided_memory(whole, config.model, size, _activation_storage(config), devices)
     shards = devices if config.training.shard_optimizer else 1
+    return _whole_memory(config, size, device_batch, sentence_length, shards)
+
+
+def _divides(config: Config) -> bool:
+    return bool(find("runtime.shard", config.runtime.shard).divides_weights)
+
+
+def _whole_memory(
+    config: Config, size: ParameterCounts, device_batch: int, sentence_length: int, shards: int = 1
+) -> Memory:
+    """Return the memory of a device with a whole copy of the model, of whose averages it may keep one of the shards."""
     words, storage = _target_words(config), _activation_storage(config)
     tokens = passes_per_batch(config.training) * device_batch
     state = state_numbers(config.training, size, shards)
     return training_memory(config.model, size.total, words, tokens, tokens, sentence_length, storage, state=state)
+
+
+def _need(config: Config, size: ParameterCounts, devices: int, longest: int) -> MemoryNeed | None:
+    """Return what the run needs of devices of the type that is named, with batches of the longest sentences."""
+    if not config.describe.device:
+        return None
+    storage = _activation_storage(config)
+
+    def divided(count: int) -> int:
+        whole = _whole_memory(config, size, _micro_batches(config, count)[1], longest)
+        training = divided_memory(whole, config.model, size, storage, count).total
+        return max(training, validation_bytes(whole, size, count))
+
+    used = _memory(config, size, devices, _micro_batches(config, devices)[1], longest).total
+    if _divides(config) and devices > 1:
+        used = divided(devices)
+    smallest = _whole_memory(config, size, longest, longest).total
+    return memory_need(find_device(config.describe.device).memory, used, smallest, divided)
 
 
 def _activation_storage(config: Config) -> ActivationStorage:
@@ -217,6 +260,24 @@ def _memory_lines(config: Config, figures: RunFigures) -> list[str]:
     lines = [f"memory: about {memory.total / 1e9:.1f} GB per device of {device or 'this machine'} ({amounts})"]
     if longest > 1.01 * memory.total:
         lines.append(f"  with a batch of the longest sentences: {longest / 1e9:.1f} GB")
-    if device and longest > (limit := find_device(device).memory):
-        lines.append(f"  more than the {limit / 1e9:.0f} GB of one {device}: lower training.device_tokens")
+    if figures.need and not figures.need.fits:
+        lines.append(
+            f"  more than the {find_device(device).memory / 1e9:.0f} GB of one {device}{_advice(config, figures)}"
+        )
     return lines
+
+
+def _advice(config: Config, figures: RunFigures) -> str:
+    """Say how a run that is too large for a device can fit."""
+    need, memory = figures.need, figures.memory
+    assert need is not None
+    ways = [name for name in CHOICES["runtime.shard"] if find("runtime.shard", name).divides_weights]
+    if need.fits_in_small_batches or not ways:
+        return ": lower training.device_tokens"
+    reason = ", in training or in a validation, which gathers all weights on each"
+    if not _divides(config):
+        state = (memory.parameters + memory.gradients + memory.optimizer) / 1e9
+        reason = f", of which weights, gradients and averages take {state:.1f} GB"
+    if not need.devices:
+        return f"{reason}: lower training.device_tokens, and divide the weights by runtime.shard={ways[0]}"
+    return f"{reason}: divide these between at least {need.devices} devices by runtime.shard={ways[0]}"
