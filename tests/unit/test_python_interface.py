@@ -49,9 +49,12 @@ def test_importing_the_package_imports_neither_torch_nor_hydra() -> None:
     assert run_python(program) == "[]\n"
 
 
-def test_a_model_translates_without_what_is_slow_to_import(run_folder: Path) -> None:
+@pytest.mark.parametrize("initialization", ["glorot", "small"])
+def test_a_model_translates_without_what_is_slow_to_import(tmp_path: Path, initialization: str) -> None:
     slow = ("hydra", "sacremoses", "torch._dynamo")
-    program = f"import sys, nmt; nmt.load({str(run_folder)!r}).translate(['a dog'])"
+    model = make_model(make_tokenizer(), positions="sinusoidal", initialization=initialization)
+    folder = write_tiny_run(tmp_path / "tiny", model)
+    program = f"import sys, nmt; nmt.load({str(folder)!r}).translate(['a dog'])"
     assert run_python(f"{program}; print([name for name in {slow} if name in sys.modules])") == "[]\n"
 
 

@@ -75,8 +75,7 @@ def _run_share(
     readers: Sequence[Connection],
 ) -> None:
     """Run this copy's share of the tasks, and send their results; exit if the parent process has ended."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # the parent handles both
-        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the parent handles it
     end_with_parent()  # otherwise this copy would keep the parent's connections to other processes open
     for reader in readers:  # so that writing fails once the parent has ended
         reader.close()

@@ -26,24 +26,23 @@ PR_SET_PDEATHSIG = 1
 """Linux's number of the request to be told of the parent's end."""
 
 
-def follow_parent() -> None:
-    """Exit when the parent process ends, for whatever reason, and leave Ctrl-C to the parent."""
+def end_with_parent() -> None:
+    """End this process when its parent does, for whatever reason, and leave Ctrl-C to the parent.
+
+    Linux kills this process then, whatever it does, and needs no further thread; but it does so as soon as the thread
+    that has started this process ends. Elsewhere, or if another process has started this one for its parent, a thread
+    waits for the parent.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
-    if parent is not None:
-        Thread(target=_exit_after, args=(parent,), daemon=True).start()
-
-
-def end_with_parent() -> None:
-    """On Linux, let this process be killed with its parent, whatever it does then, and without another thread.
-
-    Elsewhere, it ends only when it uses a connection to its parent.
-    """
-    parent = parent_process()
-    if sys.platform == "linux" and parent:
+    if parent is None:
+        return
+    if sys.platform == "linux" and os.getppid() == parent.pid:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent.pid:  # it has ended meanwhile
             os._exit(1)
+        return
+    Thread(target=_exit_after, args=(parent,), daemon=True).start()
 
 
 def _exit_after(parent: BaseProcess) -> None:
@@ -75,7 +74,7 @@ def run_in_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) 
 
 
 def _call(sender: Connection, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    follow_parent()
+    end_with_parent()
     try:
         outcome = function(*args, **kwargs)
     except Exception as error:  # any error: it is raised again in the parent
@@ -122,7 +121,7 @@ _function: Callable[[Any], Any]
 
 def _prepare(make: Callable[..., Callable[[Any], Any]], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     global _function  # noqa: PLW0603 (a process pool offers no other place for what each worker makes once)
-    follow_parent()
+    end_with_parent()
     _function = make(*args, **kwargs)
 
 

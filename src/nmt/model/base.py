@@ -92,7 +92,10 @@ class BaseModel(nn.Module):
 
 
 def initialize_small(model: nn.Module) -> None:
-    """Give all matrices small weights, so that sub-layers add little to the residual stream at first."""
+    """Give all matrices small weights, so that sub-layers add little to the residual stream at first.
+
+    Matrices without memory, of models of which only the shapes matter, are skipped: PyTorch would import its compiler.
+    """
     for parameter in model.parameters():
-        if parameter.dim() > 1:
+        if parameter.dim() > 1 and not parameter.is_meta:
             nn.init.normal_(parameter, std=SMALL_STANDARD_DEVIATION)

@@ -1,6 +1,8 @@
 """What a process of a model says if the model cannot be loaded."""
 
+import asyncio
 import signal
+import sys
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -8,11 +10,11 @@ import pytest
 
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
-from nmt.config.schema import Config
+from nmt.config.schema import Config, RuntimeConfig
 from nmt.errors import UserError
 from nmt.features.serving import process, worker
 from nmt.features.serving.metrics import Metrics
-from nmt.features.serving.requests import Failure, ModelSource
+from nmt.features.serving.requests import Failure, ModelFacts, ModelSource
 
 
 class Panic(BaseException):
@@ -46,3 +48,47 @@ def test_a_link_is_followed_once_so_that_all_processes_have_the_same_model(tmp_p
     processes = process.ModelProcesses(ModelSource("tiny", Config(), str(tmp_path / "model")), Metrics())
     (tmp_path / "model").unlink()
     assert processes.source.folder == str((tmp_path / "model-1").resolve())
+
+
+class Starting:
+    """Stands in for a process that loads a model; all of a test load at the same time, or wait for ever."""
+
+    running: int
+    most: int
+
+    def __init__(self, *_: object) -> None:
+        self.ready = False
+        self.facts = ModelFacts("en", "de", "torch", Starting.device, True, True, True)
+
+    device = "cpu"
+
+    async def start(self) -> None:
+        Starting.running += 1
+        Starting.most = max(Starting.most, Starting.running)
+        await asyncio.sleep(0)
+        Starting.running -= 1
+        self.ready = True
+
+
+@pytest.mark.parametrize(
+    ("has_gpu", "wanted", "device", "started", "together"),
+    [
+        (False, "auto", "cpu", 4, 4),
+        (True, "auto", "cpu", 4, 3),  # the first one finds out that the GPU is of no use
+        (True, "auto", "cuda", 1, 1),
+        (True, "cpu", "cpu", 4, 4),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only PyTorch knows of GPUs")
+def test_processes_load_the_model_at_the_same_time_unless_a_gpu_may_have_it(
+    monkeypatch: pytest.MonkeyPatch, has_gpu: bool, wanted: str, device: str, started: int, together: int
+) -> None:
+    monkeypatch.setattr(process, "GPU_DEVICES", ("/dev/null",) if has_gpu else ("/dev/no-such-device",))
+    monkeypatch.setattr(process, "ModelProcess", Starting)
+    monkeypatch.setattr(Starting, "device", device)
+    Starting.running = Starting.most = 0
+    config = Config(runtime=RuntimeConfig(device=wanted, threads=4))
+    processes = process.ModelProcesses(ModelSource("tiny", config, ""), Metrics())
+    asyncio.run(processes.start())
+    assert (processes.parallel, Starting.most) == (started, together)
+    assert all(each.ready for each in processes.processes)

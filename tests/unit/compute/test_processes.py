@@ -1,19 +1,38 @@
-"""Functions in helper processes."""
+"""Functions in helper processes, which end with their parent."""
+
+import signal
+import subprocess
+import sys
 
 import pytest
 
 from nmt.compute import processes
+from shared.processes import is_alive
+from tests.quick_processes import wait_for
 
 
 def test_a_result_that_nobody_awaits_any_more_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "follow_parent", lambda: None)
+    monkeypatch.setattr(processes, "end_with_parent", lambda: None)
     receiver, sender = processes.SPAWN.Pipe(duplex=False)
     receiver.close()
     processes._call(sender, len, ("abc",), {})
 
 
 def test_an_error_is_sent_as_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "follow_parent", lambda: None)
+    monkeypatch.setattr(processes, "end_with_parent", lambda: None)
     receiver, sender = processes.SPAWN.Pipe(duplex=False)
     processes._call(sender, int, ("no number",), {})
     assert isinstance(receiver.recv(), ValueError)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process that is stopped does not end with its parent")
+def test_a_process_that_is_stopped_ends_with_its_parent() -> None:
+    command = [sys.executable, "-m", "tests.unit.compute.stopping_helper"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    helper = int(done.stdout)
+    wait_for(lambda: not is_alive(helper))
+
+
+def test_ctrl_c_is_left_to_the_parent() -> None:
+    assert processes.run_in_process(signal.getsignal, signal.SIGINT) == signal.SIG_IGN

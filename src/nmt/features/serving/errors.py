@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 RESTART_SECONDS = 5
 """Seconds that clients are asked to wait while the process of a model is replaced."""
+RETRY = {"Retry-After": str(RESTART_SECONDS)}
+"""The header that says when to try again."""
 CLOSE = {"Connection": "close"}
 """The header after which a connection is closed: the rest of the request is not read."""
 
@@ -25,7 +27,7 @@ class LostError(Exception):
 
 def unavailable() -> RequestError:
     """Return the error for clients whose model has no process at the moment."""
-    return RequestError(503, "the model is being restarted: try again", {"Retry-After": str(RESTART_SECONDS)})
+    return RequestError(503, "the model is being restarted: try again", RETRY)
 
 
 def too_many_sentences(most: int) -> RequestError:

@@ -1,7 +1,9 @@
 """Start the processes of a model, call them, and replace those that end."""
 
 import asyncio
+import os
 import signal
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -24,6 +26,8 @@ MAX_PAUSE_SECONDS = 30
 """The longest pause between two attempts to start a process."""
 MAX_PROCESSES = 4
 """The most processes of a model unless the settings say otherwise: each needs memory of its own."""
+GPU_DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+"""What Linux has if there is a GPU of NVIDIA or AMD, or Windows' one in WSL."""
 POLL_SECONDS = 0.02
 """Seconds between two looks for a process that is free, while others are being replaced."""
 
@@ -154,12 +158,24 @@ class ModelProcesses:
         return self.processes[0].facts
 
     async def start(self) -> None:
-        """Load the model; raise the UserError of a model that cannot be loaded."""
-        await self.processes[0].start()
-        if self.facts.device == "cpu" or self.source.config.of(ServeConfig).processes:
-            others = [ModelProcess(self.source, self.metrics) for _ in range(self._wanted - 1)]
-            self.processes += others
-            await asyncio.gather(*(process.start() for process in others))
+        """Load the model; raise the UserError of a model that cannot be loaded.
+
+        All processes start at the same time, unless the first one has to find out whether there is a GPU, which gets
+        only one.
+        """
+        if not self._expects_several():
+            await self.processes[0].start()
+            if self.facts.device != "cpu":
+                return
+        others = [ModelProcess(self.source, self.metrics) for _ in range(self._wanted - 1)]
+        self.processes += others
+        await asyncio.gather(*(process.start() for process in self.processes if not process.ready))
+
+    def _expects_several(self) -> bool:
+        """Return whether it is known without PyTorch that the model does not run on a GPU, or how many there are."""
+        if self.source.config.of(ServeConfig).processes or self.source.config.runtime.device == "cpu":
+            return True
+        return sys.platform == "linux" and not any(map(os.path.exists, GPU_DEVICES))
 
     async def run(self, batch: Batch) -> list[Answer | Failure]:
         """Return the answers for a batch; while processes are being replaced, the others take all batches.
@@ -183,9 +199,7 @@ class ModelProcesses:
 def _run(connection: Connection, source: ModelSource) -> None:
     """Be the process of a model."""
     end_with_parent()  # also in the middle of a batch, so that a new server has the memory and the cores
-    # the server finishes open requests first, and then ends this process
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the server finishes open requests first, and then ends this process
     try:
         from nmt.features.serving.worker import answer_batches, load_source  # noqa: PLC0415 - only this process needs torch
 

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
-from nmt.compute.machine import prepare_machine
+from nmt.compute.machine import free_cached_memory, is_out_of_memory, prepare_machine
 from nmt.decoding.attention import attention_bytes
 from nmt.decoding.detail import all_details
 from nmt.decoding.load_engine import load, load_engine
@@ -13,7 +13,7 @@ from nmt.decoding.torch_engine import TorchEngine
 from nmt.decoding.translation import Candidate, Translation
 from nmt.decoding.word_details import spell, word_attention, words_of
 from nmt.errors import ConfigError, LimitError, UserError
-from nmt.features.serving.errors import report_error
+from nmt.features.serving.errors import RETRY, report_error
 from nmt.features.serving.requests import Answer, Batch, Failure, ModelFacts, ModelSource, Task
 
 MAX_ATTENTION_BYTES = 1 << 28
@@ -52,17 +52,27 @@ def facts_of(model: LoadedModel) -> ModelFacts:
 
 
 def answer(model: LoadedModel, batch: Batch) -> list[Answer | Failure]:
-    """Return an answer per sentence; one that fails does not affect the others."""
+    """Return an answer per sentence; one that fails does not affect the others: it is found by halving the batch."""
     try:
         return [*_answers(model, batch)]
     except Exception as error:  # any error: the model stays usable
         if len(batch.requests) == 1:
-            return [_failure(error, batch.requests[0])]
-        return [found for request in batch.requests for found in answer(model, Batch(batch.task, [request]))]
+            return [_failure(error, batch)]
+    # after the block, because the error keeps the memory of its frames
+    free_cached_memory(model.engine.device)
+    half = len(batch.requests) // 2
+    return [
+        found
+        for requests in (batch.requests[:half], batch.requests[half:])
+        for found in answer(model, Batch(batch.task, requests))
+    ]
 
 
-def _failure(error: Exception, request: Request) -> Failure:
+def _failure(error: Exception, batch: Batch) -> Failure:
     """Explain why a sentence has no answer."""
+    (request,) = batch.requests
+    if any(isinstance(each, Exception) and is_out_of_memory(each) for each in (error, error.__cause__)):
+        return _out_of_memory(batch.task)
     if isinstance(error, LimitError):
         return Failure(str(error), 413)
     if isinstance(error, UserError):
@@ -70,6 +80,15 @@ def _failure(error: Exception, request: Request) -> Failure:
         return Failure(str(error), 400 if wrong else 500)
     report_error(error)
     return Failure("the model failed", 500)
+
+
+def _out_of_memory(task: Task) -> Failure:
+    """Refuse what needs more memory than a plain translation; a plain one, which has a limit, may succeed later."""
+    if task == Task():
+        return Failure("the model has too little memory at the moment: try again", 503, RETRY)
+    return Failure(
+        "the model has too little memory for this: ask for fewer candidates, a smaller beam or no details", 413
+    )
 
 
 def _answers(model: LoadedModel, batch: Batch) -> list[Answer]:
