@@ -45,7 +45,7 @@ CONTROLS: dict[str, dict[str, Any]] = {
     "mbr_beam": {"strategy": "mbr", "candidates": 16, "candidates_by": "beam"},
 }
 """The settings of the search that each control adds; `terms` requires the longest word of each reference."""
-PRECISIONS = {"ours": ("fp32", "bf16"), "ctranslate2": ("fp32", "int8")}
+PRECISIONS = {"ours": ("fp32", "bf16", "int8"), "ctranslate2": ("fp32", "int8")}
 """Precisions per engine; the others only have fp32."""
 METRICS = {"bleu": BLEU(), "chrf": CHRF(), "ter": TER()}
 

@@ -24,6 +24,7 @@ from nmt.data.store import PairStore
 from nmt.decoding import batches as decoding_batches
 from nmt.decoding.constraints import UNCONSTRAINED, Constraints
 from nmt.decoding.torch_engine import TorchEngine, load_model
+from nmt.features.exports.int8_engine import Int8Engine
 from nmt.features.minimum_bayes_risk.control import LeastRisk
 from nmt.model.kernels.c.library import use_operations
 from nmt.runs.checkpoints import load
@@ -81,7 +82,8 @@ def translate(job: Job) -> Result:
     }
     if precision == torch.float32:
         use_operations(True, only=precision)
-    translator = TorchEngine([model], tokenizer, decoding, torch.device("cpu"), precision)
+    engine = Int8Engine if job["precision"] == "int8" else TorchEngine
+    translator = engine([model], tokenizer, decoding, torch.device("cpu"), precision)
 
     def translate_batch(sources: list[list[int]]) -> list[list[int]]:
         constraints = [required.get(tuple(source), UNCONSTRAINED) for source in sources]

@@ -4,9 +4,9 @@
     NODE_MODULES=node_modules .venv/bin/python scripts/dev/export_clients --run outputs/multi30k --source test.en
         --reference test.de
 
-Each export in the folder `export` of the run is a row per client. The columns say which share of its translations is
-that of nmt with the same search, and that of the client above it. Every line is translated alone, on one core.
-NODE_MODULES names the folder with the npm packages onnxruntime-web, @huggingface/transformers and
+The first rows are nmt itself. Each export in the folder `export` of the run is a row per client. The columns say which
+share of its translations is that of nmt with the same search, and that of the client above it. Every line is translated
+alone, on one core. NODE_MODULES names the folder with the npm packages onnxruntime-web, @huggingface/transformers and
 @browsermt/bergamot-translator, and ARGOS_PYTHON a Python with argostranslate.
 """
 
@@ -27,8 +27,10 @@ from nmt.config.schema import DecodingConfig
 from nmt.decoding.engine import Engine
 from nmt.decoding.torch_engine import TorchEngine, load_model
 from nmt.features.exports.exporter import Exporter, TrainedModel
+from nmt.features.exports.int8_engine import Int8Engine
 from nmt.features.exports.record import EXPORT_RECORD, ExportRecord, read_export_record
 from nmt.features.exports.registry import EXPORTERS
+from nmt.model.kernels.c.library import use_operations
 from nmt.runs.checkpoints import load, resolve
 from nmt.text.lines import read_lines
 
@@ -132,6 +134,8 @@ def rows(arguments: argparse.Namespace) -> Iterator[tuple[str, ...]]:
         if beam not in own:
             own[beam] = translate(export.native, lines)
             yield _row("none", f"nmt, beam {beam}", own[beam], [], references)
+            rounded = Int8Engine([model], tokenizer, export.native.config, CPU)
+            yield _row("none", f"nmt in int8, beam {beam}", translate(rounded, lines), [own[beam]], references)
         compared = [own[beam]]
         for name, client in CLIENTS.get(record.target, {}).items():
             answer = client(export)
@@ -161,6 +165,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[], choices=list(CLIENTS), help="targets to measure; default all")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    use_operations(True, only=torch.float32)
     print("| export | client | as nmt | as above | BLEU | sentences/s |\n|---|---|---|---|---|---|", flush=True)
     for each in rows(arguments):
         print(f"| {' | '.join(each)} |", flush=True)
