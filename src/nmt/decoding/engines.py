@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class EngineKind:
     """One engine: how its models are found, named and loaded."""
 
+    shows_details = False
+    """Whether its translations have attention, choices of words and details of features."""
     repeats_samples = True
     """Whether the samples of a sentence are the same whatever was translated before it."""
 
@@ -41,6 +43,8 @@ class EngineKind:
 class Torch(EngineKind):
     """The model itself: checkpoints, alone or as an ensemble."""
 
+    shows_details = True
+
     def load(self, config: Config, machine: "Machine") -> "LoadedModel":
         """See `EngineKind.load`."""
         from nmt.decoding.load_engine import load_checkpoints  # noqa: PLC0415
@@ -62,9 +66,10 @@ def engine_kinds() -> list[EngineKind]:
     return [find("engine", name) for name in CHOICES["engine"]]
 
 
-def choose_engine(config: Config, machine: "Machine") -> Config:
-    """Return the settings with `engine=auto` decided."""
+def choose_engine(config: Config, machine: "Machine", *, with_details: bool = False) -> Config:
+    """Return the settings with `engine=auto` decided, by engines that show details if these are wanted."""
     if config.engine != "auto":
         return config
-    chosen = (kind.preferred(config, machine) for kind in engine_kinds())
+    kinds = [kind for kind in engine_kinds() if kind.shows_details or not with_details]
+    chosen = (kind.preferred(config, machine) for kind in kinds)
     return next(filter(None, chosen), replace(config, engine="torch"))

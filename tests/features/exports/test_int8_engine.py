@@ -116,6 +116,12 @@ def test_the_first_use_compares_once_and_then_translates_in_int8(
     assert said.count("translating in int8 (as compared); engine=torch for the model as it is") == 2
 
 
+def test_int8_shows_details_and_an_export_does_not(config: Config, comparison: FakeComparison) -> None:
+    assert choose_engine(config, CPU, with_details=True).engine == "int8"
+    comparison.refusal = "not asked again"
+    assert choose_engine(config, CPU, with_details=True).engine == "int8"
+
+
 @pytest.mark.parametrize(("name", "value"), [("loss", 0.21), ("speedup", 0.9), ("refusal", "the model is odd")])
 def test_the_model_translates_if_int8_is_worse_or_slower_or_impossible(
     config: Config, comparison: FakeComparison, name: str, value: object, capsys: pytest.CaptureFixture[str]

@@ -45,6 +45,8 @@ class CTranslate2(EngineKind):
 class Int8(EngineKind):
     """Translates with checkpoints, with the weights of matrix products in int8."""
 
+    shows_details = True
+
     def load(self, config: Config, machine: "Machine") -> "LoadedModel":
         """See `EngineKind.load`."""
         from nmt.features.exports.int8_engine import load_in_int8  # noqa: PLC0415

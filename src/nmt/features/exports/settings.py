@@ -30,7 +30,8 @@ class ExportConfig:
     """Number of sentences whose translations must agree before the export is complete; 0 is 100, or 1,000 for int8,
     because their BLEU decides whether `translate` uses the export."""
     on_first_use: bool = True
-    """Whether the first `translate` on a CPU makes an int8 export, if CTranslate2 is installed and there is none."""
+    """Whether the first `translate` or `serve` on a CPU compares int8 with the model, to use it if it is as good: an
+    export if CTranslate2 is installed, else the model itself."""
     licence: str = ""
     """Licence of the weights, such as cc-by-4.0, which the model card states."""
     onnxruntime_web: str = ""

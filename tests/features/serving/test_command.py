@@ -1,0 +1,34 @@
+"""`nmt serve` decides which engine translates before it starts."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from nmt.config.keys import with_values
+from nmt.config.schema import Config
+
+pytest.importorskip("starlette", reason="needs the extra serve")
+from nmt.features.serving import command, server
+
+
+def test_the_engine_is_chosen_among_those_with_details_unless_the_user_names_one_or_a_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    served, asked = list[Config](), list[bool]()
+
+    def choose(config: Config, machine: object, *, with_details: bool) -> Config:
+        asked.append(with_details)
+        return replace(config, name="chosen")
+
+    def call_here(function: Any, *arguments: object) -> object:
+        return function(*arguments)
+
+    monkeypatch.setattr(server, "serve", served.append)
+    monkeypatch.setattr(command, "choose_engine", choose)
+    monkeypatch.setattr(command, "run_in_process", call_here)
+    config = with_values(Config(name="tiny"), {"runtime.device": "cpu", "runtime.threads": 1})
+    for each in (config, with_values(config, {"serve.models": ["tiny:folder"]}), replace(config, engine="torch")):
+        command.run(each)
+    assert [each.name for each in served] == ["chosen", "tiny", "tiny"]
+    assert asked == [True]
