@@ -33,8 +33,9 @@ class Command(NamedTuple):
     """True if `all` runs it after the evaluation."""
     owns: str = ""
     """What no other process may change meanwhile: corpus, run or nothing."""
-    needs_corpus: bool = True
-    """Whether the prepared corpus is fetched if paths.data is an address."""
+    corpus: str = "all"
+    """What is fetched of the prepared corpus if paths.data is an address: everything (all), everything but the training
+    text itself (tokens), also without its tokens (held out), or nothing (none)."""
     weights: str = "named"
     """The weights that are fetched if paths.outputs is an address: those of the checkpoints that the settings name
     (named), of the newest one, with its training state (newest), of all (all), or nothing of the run (none)."""

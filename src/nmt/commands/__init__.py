@@ -23,20 +23,25 @@ _CORE = {
         trains=True,
         distributed=True,
         owns="run",
+        corpus="tokens",
         weights="newest",
     ),
     "batch": Command(
         "nmt.commands.batch",
         "print the sentences of one training step",
         ("batch", "training.batch_tokens", *learned_groups(), *COMMON),
+        corpus="tokens",
         weights="none",
     ),
-    "average": Command("nmt.commands.average", "average checkpoints", ("averaging", *COMMON), weights="all"),
+    "average": Command(
+        "nmt.commands.average", "average checkpoints", ("averaging", *COMMON), corpus="held out", weights="all"
+    ),
     "eval": Command(
         "nmt.commands.evaluate",
         "translate and score",
         ("checkpoint", "engine", "evaluation", "decoding", *groups_listed_by("eval"), *COMMON),
         distributed=True,
+        corpus="held out",
     ),
     "all": Command(
         "nmt.commands.chain",
@@ -57,26 +62,26 @@ _CORE = {
         ),
         trains=True,
         distributed=True,
-        needs_corpus=False,  # its commands have needs of their own
+        corpus="none",  # its commands have needs of their own
         weights="none",
     ),
     "translate": Command(
         "nmt.commands.translate",
         "translate a file or standard input",
         ("checkpoint", "engine", "input", "output", "translate", "decoding", *COMMON),
-        needs_corpus=False,
+        corpus="none",
     ),
     "score": Command(
         "nmt.commands.score",
         "score given translations",
         ("checkpoint", "engine", "input", "output", "decoding", *COMMON),
-        needs_corpus=False,
+        corpus="none",
     ),
     "describe": Command(
         "nmt.commands.describe",
         "estimate the size, memory, time and cost of a run",
         ("describe", "output", "model", "training"),
-        needs_corpus=False,
+        corpus="none",
         weights="none",
     ),
     "features": Command("nmt.commands.features", "list the optional parts and what each adds", (), composes=True),

@@ -8,6 +8,9 @@ from pathlib import PurePosixPath
 
 from nmt.config.folders import is_address
 from nmt.config.schema import Config
+from nmt.data.corpora import corpus_splits
+from nmt.data.layout import column_name, text_names
+from nmt.data.store import file_names
 from nmt.feature import Command
 from nmt.runs.layout import CHECKPOINTS, TRAINER, WEIGHTS, RunLayout
 from nmt.storage.mirror import Mirror, Wanted, publishing
@@ -19,7 +22,7 @@ HEAVY = (WEIGHTS, TRAINER)
 def run_command(command: Command, config: Config) -> None:
     """Run a command; fetch what it needs from addresses before it, and store what it has changed there after it."""
     with ExitStack() as stack:
-        if is_address(config.paths.data) and (command.needs_corpus or command.owns == "corpus"):
+        if is_address(config.paths.data) and command.corpus != "none":
             stack.enter_context(_corpus(command, config))
         if is_address(config.paths.outputs) and command.weights != "none":
             stack.enter_context(_run(command, config))
@@ -31,7 +34,7 @@ def _corpus(command: Command, config: Config) -> Iterator[None]:
     """Keep a copy of the corpus; store its changes if the command prepares it."""
     mirror = Mirror(_below(config.paths.data, config.data.corpus), config.data_folder, "paths.data")
     if command.owns != "corpus":
-        mirror.pull()
+        mirror.pull(_needed_text(command, config))
         yield
         return
     with mirror.owned("is being prepared: waiting until that is done", _say):
@@ -54,6 +57,17 @@ def _run(command: Command, config: Config) -> Iterator[None]:
         if is_main:
             stack.enter_context(publishing(mirror))
         yield
+
+
+def _needed_text(command: Command, config: Config) -> Wanted:
+    """Return which files of a corpus a command needs."""
+    unneeded = set()
+    for split in (each for each in corpus_splits(config.data) if each.is_training_text):
+        columns = [each.name for each in split.columns]
+        unneeded |= {*text_names(split.name, split.languages), *(column_name(split.name, each) for each in columns)}
+        if command.corpus == "held out":
+            unneeded |= {*file_names(split.name, split.languages, columns)}
+    return lambda name: command.corpus == "all" or name not in unneeded
 
 
 def _needed(command: Command, config: Config) -> Wanted:

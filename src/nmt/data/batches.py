@@ -9,12 +9,14 @@ for rounding and the dropout masks. The position in an epoch is one number.
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.integer[Any]]
+from nmt.data import length_order
+from nmt.data.length_order import batch_starts, sorted_by_length
+
+IntArray = length_order.IntArray
 
 PLANNED_AHEAD = 1000
 """The next epoch is planned in the background when this many global batches of the current one remain.
@@ -38,7 +40,7 @@ class PairLengths:
     @classmethod
     def with_marks(cls, source: npt.NDArray[np.integer], target: npt.NDArray[np.integer]) -> "PairLengths":
         """Count the special token on each side: the source ends with one, and the decoder's input begins with one."""
-        return cls(source.astype(np.int32) + np.int32(1), target.astype(np.int32) + np.int32(1))
+        return cls(np.add(source, 1, dtype=np.int32), np.add(target, 1, dtype=np.int32))
 
     def __len__(self) -> int:
         """Return the number of pairs."""
@@ -84,9 +86,8 @@ def plan_epoch(lengths: PairLengths, batch_tokens: int, seed: int, epoch: int) -
 
 def group_by_length(order: IntArray, lengths: PairLengths, batch_tokens: int, random: np.random.Generator) -> EpochPlan:
     """Divide shuffled sentence pairs into global batches of similar lengths, in random order."""
-    # by target length, then by source length: the last key of lexsort counts first
-    order = order[np.lexsort([_compact(side)[order] for side in (lengths.source, lengths.target)])]
-    starts = _batch_starts(_ends(lengths.source[order]), _ends(lengths.target[order]), batch_tokens)
+    order = sorted_by_length(order, lengths.source, lengths.target)
+    starts = batch_starts(order, lengths.source, lengths.target, batch_tokens)
     bounds = np.stack([starts, np.append(starts[1:], len(order))], axis=1)
     return EpochPlan(order, random.permutation(bounds))
 
@@ -106,27 +107,6 @@ def planned_batches(plan_of: PlanOf, epoch: int, first: int) -> Iterator[tuple[i
             next_plan = planner.submit(plan_of, epoch + 1)
             yield from ((epoch, plan, index) for index in range(last_part, len(plan)))
             epoch, first = epoch + 1, 0
-
-
-def _compact(lengths: IntArray) -> IntArray:
-    """Return lengths as 16-bit numbers if they are small enough: sorting these is several times faster."""
-    return lengths.astype(np.uint16) if lengths.max(initial=0) < 1 << 16 else lengths
-
-
-def _ends(lengths: IntArray) -> IntArray:
-    return lengths.cumsum(dtype=np.int64)
-
-
-def _batch_starts(source_ends: IntArray, target_ends: IntArray, budget: int) -> IntArray:
-    """Return the index at which each batch starts; batches are as large as both budgets allow, and never empty."""
-    starts, start, source_before, target_before = [], 0, 0, 0
-    while start < len(source_ends):
-        starts.append(start)
-        source_end = source_ends.searchsorted(source_before + budget, side="right")
-        target_end = target_ends.searchsorted(target_before + budget, side="right")
-        start = max(start + 1, int(min(source_end, target_end)))
-        source_before, target_before = source_ends[start - 1], target_ends[start - 1]
-    return np.array(starts, dtype=np.int64)
 
 
 def split_batch(sentences: IntArray, lengths: PairLengths, devices: int, device_tokens: int) -> list[IntArray]:

@@ -136,12 +136,12 @@ class PairStore:
     @property
     def source_lengths(self) -> LengthArray:
         """The lengths of the source sentences in word pieces, computed at each call."""
-        return np.diff(self.source_offsets).astype(np.int32)
+        return _lengths(self.source_offsets)
 
     @property
     def target_lengths(self) -> LengthArray:
         """The lengths of the target sentences in word pieces, computed at each call."""
-        return np.diff(self.target_offsets).astype(np.int32)
+        return _lengths(self.target_offsets)
 
     def source(self, index: int) -> Ids:
         """Return the ids of a source sentence."""
@@ -200,6 +200,13 @@ def in_memory(source: FlatSentences, target: FlatSentences) -> PairStore:
     nowhere = StoreDescription(len(source_lengths), {})
     source_ids, target_ids = source_tokens.astype(TOKEN_TYPES[1]), target_tokens.astype(TOKEN_TYPES[1])
     return PairStore(Path(), nowhere, source_ids, offsets_of(source_lengths), target_ids, offsets_of(target_lengths))
+
+
+def _lengths(offsets: Offsets) -> LengthArray:
+    """Return the differences of offsets, without 64-bit copies of them."""
+    found = np.empty(len(offsets) - 1, np.int32)
+    np.subtract(offsets[1:], offsets[:-1], out=found, casting="unsafe")
+    return found
 
 
 def offsets_of(lengths: IntArray) -> Offsets:

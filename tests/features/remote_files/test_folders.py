@@ -51,6 +51,11 @@ def files(folder: Path) -> dict[str, str]:
     }
 
 
+def corpus_files() -> set[str]:
+    """Return the files of the copy of the corpus, without its manifest."""
+    return {*files(local_folder(DATA) / "toy")}
+
+
 def at(address: str) -> dict[str, Entry]:
     return read_index(FsspecFolder(address, "paths.outputs"), address)
 
@@ -65,18 +70,21 @@ def test_a_run_that_moves_between_machines_ends_as_one_in_local_folders(
     remote = [*settings, f"paths.data={DATA}", f"paths.outputs={OUTPUTS}"]
     machine(1, tmp_path, monkeypatch)
     succeed(["data", *remote])
-    assert files(local_folder(DATA) / "toy") == files(tmp_path / "data" / "toy")
+    prepared = files(tmp_path / "data" / "toy")
+    assert files(local_folder(DATA) / "toy") == prepared
     machine(2, tmp_path, monkeypatch)
     assert "unchanged" in succeed(["data", *remote])
     succeed(["train", *remote, "training.steps=8"])
     machine(3, tmp_path, monkeypatch)
     assert "going on from step 8" in succeed(["train", *remote, "training.steps=16"])
+    assert corpus_files() == {*prepared} - {"train.en", "train.de"}, "training reads tokens, not text"
     steps = {name.split("/")[1] for name in at(f"{OUTPUTS}/toy") if name.startswith("checkpoints/step-")}
     assert steps == {each.name for each in (tmp_path / "runs/toy/checkpoints").glob("step-*")}
     machine(4, tmp_path, monkeypatch)
     succeed(["average", *remote])
     machine(5, tmp_path, monkeypatch)
     succeed(["eval", *remote])
+    assert corpus_files() == {name for name in prepared if not name.startswith("train.")}
     fetched = sorted(each.parent.name for each in local_folder(OUTPUTS).rglob("model.safetensors"))
     assert fetched == ["averaged"], "evaluation needs the weights of no other checkpoint"
     assert not list(local_folder(OUTPUTS).rglob("trainer.pt"))

@@ -5,7 +5,7 @@ from threading import Event
 import numpy as np
 import pytest
 
-from nmt.data import batches
+from nmt.data import batches, length_order
 from nmt.data.batches import (
     EpochPlan,
     PairLengths,
@@ -59,6 +59,42 @@ def test_plan_equals_a_plain_greedy_loop() -> None:
             expected.append([])
         expected[-1].append(sentence)
     assert sorted(epoch[i].tolist() for i in range(len(epoch))) == sorted(expected)
+
+
+def planned_at_once(lengths: PairLengths, budget: int, seed: int, epoch: int) -> EpochPlan:
+    """Plan an epoch with all pairs in memory several times."""
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(np.arange(len(lengths), dtype=np.int32))
+    order = order[np.lexsort([lengths.source[order], lengths.target[order]])]
+    starts, tokens = [], np.array([budget + 1, 0])
+    for index, pair in enumerate(np.stack([lengths.source[order], lengths.target[order]], axis=1)):
+        tokens = tokens + pair
+        if tokens.max() > budget:
+            starts.append(index)
+            tokens = pair
+    bounds = np.stack([starts, np.append(starts[1:], len(order))], axis=1)
+    return EpochPlan(order, random.permutation(bounds))
+
+
+@pytest.mark.parametrize("part", [1, 7, 100, 999, 1000, 1001])
+@pytest.mark.parametrize("budget", [60, 500, 100_000])
+def test_plan_does_not_depend_on_the_pairs_that_are_sorted_together(
+    monkeypatch: pytest.MonkeyPatch, part: int, budget: int
+) -> None:
+    monkeypatch.setattr(length_order, "PART_PAIRS", part)
+    for lengths in (random_lengths(1000), random_lengths(1000, longest=3), random_lengths(8)):
+        plan, expected = (plan(lengths, budget, 3, 1) for plan in (plan_epoch, planned_at_once))
+        np.testing.assert_array_equal(plan.order, expected.order)
+        np.testing.assert_array_equal(plan.bounds, expected.bounds)
+
+
+@pytest.mark.parametrize("longest", [65_534, 131_000])
+def test_long_sentences_are_sorted_in_parts(monkeypatch: pytest.MonkeyPatch, longest: int) -> None:
+    monkeypatch.setattr(length_order, "PART_PAIRS", 50)
+    lengths = random_lengths(400, longest=longest)
+    plan, expected = (plan(lengths, 200_000, 3, 1) for plan in (plan_epoch, planned_at_once))
+    np.testing.assert_array_equal(plan.order, expected.order)
+    np.testing.assert_array_equal(plan.bounds, expected.bounds)
 
 
 def test_plan_depends_on_seed_and_epoch_only() -> None:

@@ -13,7 +13,7 @@ FEATURE = Feature(
             defaults=("experiment=demo",),
             trains=True,
             distributed=True,
-            needs_corpus=False,  # its commands have needs of their own
+            corpus="none",  # its commands have needs of their own
             weights="none",
         ),
     },

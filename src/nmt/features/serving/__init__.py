@@ -16,7 +16,7 @@ FEATURE = Feature(
             "nmt.features.serving.command",
             "answer translation requests over HTTP",
             ("checkpoint", "engine", "serve", "decoding", *COMMON),
-            needs_corpus=False,
+            corpus="none",
         )
     },
     settings={"serve": Group("nmt.features.serving.settings:ServeConfig")},

@@ -11,7 +11,7 @@ FEATURE = Feature(
             "translate a file of any size into a corpus, which later runs train on",
             ("checkpoint", "engine", "input", "synthesize", "decoding", *COMMON),
             distributed=True,
-            needs_corpus=False,
+            corpus="none",
         ),
     },
     settings={"synthesize": Group("nmt.features.synthesis.settings:SynthesizeConfig")},
