@@ -13,6 +13,7 @@ import torch
 from nmt import cli
 from nmt.compute.signals import Interruptible
 from nmt.data.loader import GlobalBatch, MicroBatch
+from nmt.storage.files import write_text
 from nmt.training.loss import Losses
 from nmt.training.objective import Objective
 from nmt.training.trainer import Trainer
@@ -46,6 +47,12 @@ def _wait(_: Trainer) -> None:
         time.sleep(0.01)
 
 
+def _tell_and_sleep(_: Trainer) -> None:
+    """Write the number of torchrun's process, and sleep until somebody kills it and this one."""
+    write_text(Path(os.environ["WAITING"]), str(os.getppid()))
+    time.sleep(300)
+
+
 def _noting(received: list[int], handler: Callable[..., object]) -> Callable[[int, FrameType | None], object]:
     def note(number: int, frame: FrameType | None) -> object:
         received.append(number)
@@ -60,6 +67,8 @@ FAULTS: dict[str, Callable[[Trainer], None]] = {
     "raise": _raise,
     "drift": _drift,
     "wait": _wait,
+    "tell": _tell_and_sleep,
+    "sleep": lambda _: time.sleep(300),
 }
 
 
@@ -88,6 +97,18 @@ def linger(mark: Path) -> None:
     Objective.forward = slow  # type: ignore[method-assign]
 
 
+def crawl() -> None:
+    """Take long for every forward pass of training."""
+    forward = Objective.forward
+
+    def slow(self: Objective, batch: MicroBatch) -> Losses:
+        if self.training:
+            time.sleep(0.05)
+        return forward(self, batch)
+
+    Objective.forward = slow  # type: ignore[method-assign]
+
+
 def once(fault: str, step: int, mark: Path) -> None:
     """Inject the fault into the first process that arrives, and never again."""
     if not mark.exists():
@@ -106,6 +127,8 @@ def main(kind: str, number: str, *words: str) -> int:
             words += (f"paths.data={os.environ['OTHER_DATA']}",)
         elif kind == "linger":
             linger(Path(os.environ["WAITING"]))
+        elif kind == "crawl":
+            crawl()
         elif kind.startswith("once-"):
             once(kind.removeprefix("once-"), int(number), Path(os.environ["MARK"]))
         else:

@@ -11,7 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.compute import distributed
 from nmt.data.loader import DataPosition, MicroBatch
+from nmt.errors import CommonError
+from nmt.model.interface import TranslationModel
 from nmt.training.loss_scale import MIN_SCALE
 
 LOSS_RISE = 2.0
@@ -149,7 +152,19 @@ def divergence_error(first: int, consecutive: int, *, rewound: bool) -> str:
     )
 
 
-def weights_hash(model: nn.Module) -> list[int]:
+def weight_hashes(model: nn.Module | TranslationModel) -> Tensor:
     """Return a hash of each weight, computed on the device, to compare models bit for bit."""
     hashes = [torch.hash_tensor(weight.detach()).view(torch.int64) for weight in model.parameters()]
-    return [int(each) for each in torch.stack(hashes).tolist()]
+    return torch.stack(hashes)
+
+
+def check_same_weights(model: nn.Module, step: int, checked_step: int) -> None:
+    """Raise an error in all processes if the weights of one differ at a step, given the last one that was checked."""
+    first, *others = distributed.gather_objects(weight_hashes(model).tolist())
+    for rank, theirs in enumerate(others, start=1):
+        if theirs != first:
+            raise CommonError(
+                f"the weights of rank {rank} differ from those of rank 0 at step {step}, but not at step "
+                f"{checked_step}: the memory or the device of its machine may be faulty. Nothing was saved "
+                "since: the same command resumes from the last checkpoint"
+            )

@@ -1,13 +1,22 @@
 """Observe the training of a model between its steps: see `Feature.hook`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from nmt.model.interface import TranslationModel
 from nmt.training.replicas import Replicas
+
+
+class Report(NamedTuple):
+    """What a hook has to say at a log line."""
+
+    figures: Mapping[str, object] = {}
+    """Further figures of the event `train` in metrics.jsonl, by name."""
+    warnings: Sequence[str] = ()
+    """Lines for the user."""
 
 
 class TrainingHook:
@@ -41,3 +50,10 @@ class TrainingHook:
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Continue from the state of a checkpoint; the model has the weights of the checkpoint."""
+
+    def report(self, step: int) -> Report:
+        """Return what to say at the log line of a step. All processes call this at the same steps."""
+        return Report()
+
+    def close(self) -> None:
+        """Act when training ends, for whatever reason."""

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from nmt.runs.tracker import NullTracker
 from nmt.training.agreement import AGREEMENT_SECONDS, AgreementSchedule
 from nmt.training.checkpointing import CheckpointManager
 from nmt.training.clock import Deadline, Stopwatch
-from nmt.training.divergence import divergence_error, warnings_about, weights_hash
+from nmt.training.divergence import check_same_weights, divergence_error, warnings_about
 from nmt.training.progress import TrainingProgress
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
@@ -91,9 +91,12 @@ class Loop:
         self._agreements = AgreementSchedule(self.trainer.step, state.training_seconds())
         ending = Ending.DONE if state.finished else None
         with (
+            ExitStack() as closing,
             stop_signals() as stop_request,
             TrainingProgress(self.config.steps, self.trainer.step, distributed.is_main()) as self._progress,
         ):
+            for hook in self.trainer.hooks:
+                closing.callback(hook.close)
             while ending is None:
                 with suppress(StopError):  # an interrupted step or validation is repeated when the run resumes
                     if state.validation_due:
@@ -197,7 +200,7 @@ class Loop:
         """Write the figures since the last log line."""
         self._warn_about_bad_steps()
         statistics, trainer, seconds = self.state.take_statistics(), self.trainer, self._since_log.seconds()
-        fields = {
+        fields: dict[str, object] = {
             "loss": statistics.loss,
             "nll": statistics.nll,
             "perplexity": statistics.perplexity,
@@ -214,6 +217,11 @@ class Loop:
             fields["skipped"] = statistics.skipped
         if trainer.loss_scale is not None:
             fields["loss_scale"] = float(trainer.loss_scale.scale)
+        for hook in trainer.hooks:
+            report = hook.report(trainer.step)
+            fields |= report.figures
+            for each in report.warnings:
+                self._progress.write(f"warning: {each}")
         if warning := self.state.divergence.take_loss_warning(statistics.loss):
             self._progress.write(f"warning: {warning}")
         self.tracker.log("train", trainer.step, **fields)
@@ -281,14 +289,7 @@ class Loop:
         divided = self.trainer.replicas.divides_weights  # then no process has what another one has
         if distributed.world_size() == 1 or divided or self._checked_step == step:
             return
-        first, *others = distributed.gather_objects(weights_hash(self.trainer.objective))
-        for rank, theirs in enumerate(others, start=1):
-            if theirs != first:
-                raise CommonError(
-                    f"the weights of rank {rank} differ from those of rank 0 at step {step}, but not at step "
-                    f"{self._checked_step}: the memory or the device of its machine may be faulty. Nothing was saved "
-                    "since: the same command resumes from the last checkpoint"
-                )
+        check_same_weights(self.trainer.objective, step, self._checked_step)
         self._checked_step = step
 
 

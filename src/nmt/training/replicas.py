@@ -30,6 +30,8 @@ class Replicas:
         """Move the model of an objective to its device, and prepare it for training."""
         self.model, self.config, self.precision = objective.model, config, machine.precision
         self.model.to(machine.device)
+        self.unwrapped: nn.Module = objective
+        """Computes losses, without what averages the gradients."""
         self.objective = distributed.parallel(objective, rounded=config.reduce_precision == "bf16")
         """Computes losses; the gradients of their backward pass are averaged."""
         self.working_weights = WorkingWeights(self.model, machine.precision)

@@ -73,8 +73,8 @@ class Trainer:
         self.objective, self.working_weights = self.replicas.objective, self.replicas.working_weights
         self.columns = sorted({name for term in additions.terms for name in term.columns})
         """The further columns of the training text that micro-batches must have."""
-        self._hooks = additions.hooks
-        for hook in self._hooks:
+        self.hooks = additions.hooks
+        for hook in self.hooks:
             hook.begin(self.replicas)
         self.loss_scale = LossScale(machine.device) if machine.precision == torch.float16 else None
         self.dropout_seed = share_seed(model.modules(), machine.device)
@@ -107,7 +107,7 @@ class Trainer:
         self.step += 1
         finite = self._clip_gradient()
         self._step_optimizer(finite)  # 5.3: Adam and its learning rate
-        for hook in self._hooks:
+        for hook in self.hooks:
             hook.after_step(self.step, finite)
         self._sums.add_step(losses, batch.target_tokens, finite)
         for name, counts in batch.corpora.items():
@@ -143,7 +143,7 @@ class Trainer:
     @property
     def state_bytes(self) -> int:
         """The size of what the optimizer and the hooks keep."""
-        kept = sum(hook.state_bytes for hook in self._hooks)
+        kept = sum(hook.state_bytes for hook in self.hooks)
         return kept + sum(tensor.nbytes for tensor in state_tensors(self.optimizer))
 
     @property
@@ -161,14 +161,14 @@ class Trainer:
     def evaluating(self) -> Iterator[WorkingWeights]:
         """Provide, in this block, a model with the weights to validate, if hooks keep others than those trained."""
         with ExitStack() as stack:
-            for hook in self._hooks:
+            for hook in self.hooks:
                 stack.enter_context(hook.evaluating())
             yield stack.enter_context(self.replicas.evaluated())
 
     def weights(self) -> dict[str, Tensor]:
         """Return the weights for a checkpoint. All processes must call this, and the main one gets them."""
         weights = self.replicas.weights()
-        for hook in self._hooks:
+        for hook in self.hooks:
             weights |= hook.weights()
         return weights
 
@@ -183,13 +183,13 @@ class Trainer:
         }
         if self.loss_scale is not None:
             saved["loss_scale"] = self.loss_scale.to_save()
-        for hook in self._hooks:
+        for hook in self.hooks:
             saved.update(hook.to_save())  # type: ignore[typeddict-item]
         return saved
 
     def restore(self, saved: SavedTrainer) -> None:
         """Continue from what a checkpoint stores; the model has its weights already."""
-        for hook in self._hooks:
+        for hook in self.hooks:
             hook.restore(saved)
         self.step = saved["step"]
         self.data_position = DataPosition.from_list(saved["place"])
