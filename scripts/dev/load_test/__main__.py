@@ -2,7 +2,7 @@
 
     .venv/bin/python scripts/dev/load_test --model outputs/multi30k --text valid.en --seconds 60
 
-It starts `nmt serve` on 127.0.0.1, and prints as JSON:
+It starts `nmt serve` on 127.0.0.1, and prints as JSON, and the worst cases as a table:
   translate   sentences per second of `nmt translate` on the same sentences, without the time to load the model, and
               milliseconds of CPU time per sentence
   load        64 clients (or --clients), each with a request at a time: sentences per second, their share of the above,
@@ -13,11 +13,12 @@ It starts `nmt serve` on 127.0.0.1, and prints as JSON:
   bad clients the same load, while one client per hundred (or --hostile of them) attacks the server in all ways in
               turn: it vanishes, sends and reads slowly, sends junk, halves of requests, wrong lengths, 100,000 headers
               and chunks of one byte, keeps connections open, and sends the worst cases; the p99 is also given for
-              each attack, and the memory for each minute
+              each attack, and the memory for each minute; with `load`, also how many times its p99 that is
   recovery    seconds until requests are answered after one process of the model, all of them, or the server was killed;
               a new server then starts on the same port
-  worst cases single requests, each the worst of its kind: status, size and time of the answer, the longest pause of
-              /health, and how much more memory the server and its models needed
+  worst cases single requests, each the worst of its kind, and the other attacks for three seconds each: status, size
+              and time of the answer, the longest pause of /health, and how much more memory the server and its models
+              needed; the last line has the largest figures
 """
 
 import argparse
@@ -100,7 +101,10 @@ def main() -> None:
     asyncio.run(_measure_server(arguments, requests, words, found))
     if "recovery" in arguments.parts:
         found["recovery"] = asyncio.run(recovery.measure(lambda port: server(arguments.model, words, port)))
+    worst = found.pop("worst cases", {})
     print(json.dumps(found, indent=2))
+    if worst:
+        print("", worst_cases.table(worst), sep="\n")
 
 
 async def _measure_server(
@@ -123,8 +127,10 @@ async def _measure_server(
             found["bad clients"] = await with_bad_clients(
                 port, pid, requests, arguments.seconds, arguments.hostile, arguments.clients
             )
+            if "load" in found:
+                found["bad clients"]["times_p99_of_load"] = round(found["bad clients"]["p99"] / found["load"]["p99"], 2)
         if "worst" in arguments.parts:
-            found["worst cases"] = await worst_cases.measure(port, pid)
+            found["worst cases"] = await worst_cases.measure(port, pid, hostile.odd_attacks())
 
 
 def translate_speed(model: str, lines: Sequence[str], words: Sequence[str]) -> dict[str, float]:

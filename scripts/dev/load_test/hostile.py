@@ -5,9 +5,8 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
-from typing import Any
 
 from load_test import worst_cases
 
@@ -31,7 +30,7 @@ async def repeat(attack: Attack, port: int) -> None:
 
 async def take_turns(port: int, seconds: float, first: int, began: dict[str, float]) -> None:
     """Attack in each way for an equal part of the time, beginning with one of them; note when each one began."""
-    kinds = list(attacks().items())
+    kinds = list(attacks(*await worst_cases.languages_of(port)).items())
     for name, attack in kinds[first % len(kinds) :] + kinds[: first % len(kinds)]:
         began.setdefault(name, time.monotonic())
         with suppress(TimeoutError):
@@ -39,12 +38,17 @@ async def take_turns(port: int, seconds: float, first: int, began: dict[str, flo
                 await repeat(attack, port)
 
 
-def attacks() -> dict[str, Attack]:
-    """Return all attacks by name, those by whole requests among them."""
+def attacks(source: str, target: str) -> dict[str, Attack]:
+    """Return all attacks by name, those by whole requests among them, given the languages of a model."""
+    asking = {name: _asking(route, body) for name, route, body in worst_cases.requests(source, target)}
+    return {**odd_attacks(), **asking}
+
+
+def odd_attacks() -> dict[str, Attack]:
+    """Return the attacks by name that do not send a whole request, or do not read its answer."""
     odd = [send_junk, send_half, send_wrong_length, send_headers, send_chunks]
     kinds = [vanish, send_slowly, *odd, read_slowly, stay_idle]
-    named = {kind.__name__.replace("_", " "): kind for kind in kinds}
-    return {**named, **{name: _asking(route, body) for name, route, body in worst_cases.requests()}}
+    return {kind.__name__.replace("_", " "): kind for kind in kinds}
 
 
 async def vanish(port: int) -> None:
@@ -105,7 +109,7 @@ async def stay_idle(port: int) -> None:
     await _send(port, [b""], 20)
 
 
-def _asking(route: str, body: Mapping[str, Any]) -> Attack:
+def _asking(route: str, body: worst_cases.Body) -> Attack:
     async def ask(port: int) -> None:
         await worst_cases.ask(port, route, body)
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,9 @@ SETTLE_SECONDS = 5
 """Seconds in which the other processes of a model are usually there as well, after the first one."""
 MAX_BODY = 200_000
 """The bytes of a body that a server reads by default."""
+ATTACK_SECONDS = 3.0
+"""Seconds for which an attack that does not send a whole request is repeated."""
+FORM = "application/x-www-form-urlencoded"
 MAX_IDLE = 1_100
 """Connections that ask for nothing: more than a server accepts by default."""
 HEALTH = f"GET /health HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode()
@@ -38,8 +41,13 @@ class Watched:
     """The answers of /health other than 200."""
 
 
-def requests() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield the name, the route and the body of each request, the worst of its kind."""
+Body = Mapping[str, Any] | bytes
+"""JSON, or a form."""
+Work = Callable[[int], Awaitable[Any]]
+
+
+def requests(source: str, target: str) -> Iterator[tuple[str, str, Body]]:
+    """Yield the name, the route and the body of each request, the worst of its kind, given a model's languages."""
     words, marks = "a " * (SENTENCE // 2 - 1) + "a\n", "#" * SENTENCE + "\n"
     everything = {"details": True, "nbest": 10, "beam": 16}
     terms = [["#" * length + end, "y"] for length in range(20) for end in "abcde"]
@@ -49,19 +57,63 @@ def requests() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     yield "empty texts", "/v1/translate", {"text": [""] * 45_000}
     yield "next words of a long text", "/v1/choices", {"text": "a " * 90_000, "beginning": "a " * 999, "count": 50}
     yield "terms that nearly match", "/v1/translate", {"text": marks * 250, "terms": terms}
+    languages = {"source": source, "target": target}
+    yield "markup left open", "/translate", {"q": "<a " * 60_000, "format": "html", **languages}
+    yield "very many elements", "/translate", {"q": "<p>a" * 45_000, "format": "html", **languages}
+    yield "very many lines", "/v1/translate", {"text": "a\n" * 60_000}
+    form = f"&source={source}&target={target}".encode()
+    yield "a form of escaped letters", "/translate", b"q=" + b"%41" * 60_000 + form
+    yield "a form of very many fields", "/translate", b"q=a" + form + b"&" * 190_000
 
 
-async def measure(port: int, pid: int) -> dict[str, Any]:
-    """Return what each request did to the server."""
+async def languages_of(port: int) -> tuple[str, str]:
+    """Return the languages of a model of the server."""
+    content = f"GET /languages HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n"
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(content.encode())
+    found = json.loads((await reader.read()).partition(b"\r\n\r\n")[2])
+    writer.close()
+    return next((each["code"], each["targets"][0]) for each in found if each["targets"])
+
+
+async def measure(port: int, pid: int, attacks: Mapping[str, Work]) -> dict[str, Any]:
+    """Return what each request did to the server, and each attack that does not send a whole request."""
     found: dict[str, Any] = {}
     found["idle connections"] = await _watched(port, pid, _stay_idle(port))
     status, _ = await _exchange(port, b"GET /languages HTTP/1.1\r\nHost: attacker.example\r\nConnection: close\r\n\r\n")
     found["a foreign host"] = {"status": status}
     found["a body in chunks of one byte"] = await _watched(port, pid, send_chunks(port))
-    for name, route, body in requests():
+    for name, attack in attacks.items():
+        found[name] = await _watched(port, pid, _repeat(attack, port))
+    for name, route, body in requests(*await languages_of(port)):
         await _until_ready(port)
         found[name] = await _watched(port, pid, ask(port, route, body))
     return found
+
+
+async def _repeat(attack: Work, port: int) -> tuple[str, int]:
+    """Repeat an attack for some seconds; nobody reads the answers."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ATTACK_SECONDS):
+            while True:
+                with suppress(OSError, asyncio.IncompleteReadError):
+                    await attack(port)
+                await asyncio.sleep(WATCH_SECONDS)
+    return "not read", 0
+
+
+def table(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a table of the worst cases, whose last line has the largest figure of each column."""
+    lines = [
+        "| hostile kind | status | bytes of the answer | seconds | longest pause of /health | MiB more |",
+        "|---|---|---|---|---|---|",
+    ]
+    columns = ("bytes", "seconds", "pause", "MiB more")
+    worst = {name: max((each.get(name, 0) for each in found.values()), default=0) for name in columns}
+    for kind, each in {**found, "the worst of all": {"status": "", **worst}}.items():
+        figures = (f"{each[name]:,}" if name in each else "" for name in columns)
+        lines.append(" | ".join(["| " + kind, str(each["status"]), *figures]) + " |")
+    return "\n".join(lines)
 
 
 async def _until_ready(port: int) -> None:
@@ -122,10 +174,13 @@ def _memory(pid: int) -> int:
     return total
 
 
-async def ask(port: int, route: str, body: Mapping[str, Any]) -> tuple[int, int]:
+async def ask(port: int, route: str, body: Body) -> tuple[int, int]:
     """Send a request on a connection of its own; return the status and the bytes of the answer."""
-    content = json.dumps(body).encode()
-    head = f"POST {route} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\nContent-Length: {len(content)}\r\n\r\n"
+    content, kind = (body, FORM) if isinstance(body, bytes) else (json.dumps(body).encode(), "application/json")
+    head = (
+        f"POST {route} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: {len(content)}\r\n\r\n"
+    )
     return await _exchange(port, head.encode() + content)
 
 

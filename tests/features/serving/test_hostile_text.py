@@ -1,5 +1,6 @@
 """Texts that cost much to read, sent by a real client to the server's own protocol."""
 
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -70,25 +71,37 @@ def test_fields_of_a_form_are_read_as_browsers_write_them(client: Client) -> Non
     assert fields._parse_form(b"a=1+2%26&b&c=%C3%A9&a=\xe9%E9") == {"a": "\u00e9\ufffd", "b": "", "c": "\u00e9"}
 
 
-@pytest.mark.parametrize(
-    "markup", ["<a " * 60_000, "<a " + "x" * 180_000, "<p>a" * 45_000, "a\n" * 90_000, '<a ="' * 36_000]
-)  # fmt: skip
-def test_no_more_sentences_are_looked_for_than_a_request_may_have(
-    client: Client, monkeypatch: pytest.MonkeyPatch, markup: str
-) -> None:
-    found, threads = [], set[Any]()
+@pytest.fixture
+def sentences_found(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return the sentences that are looked for, which is done in a thread."""
+    found: list[Any] = []
 
     def counted(text: str) -> Iterator[Any]:
-        threads.add(threading.current_thread())
+        assert threading.current_thread() is not client.thread
         for span in sentences(text):
             found.append(span)
             yield span
 
     monkeypatch.setattr(splitting, "sentences", counted)
+    return found
+
+
+@pytest.mark.parametrize("markup", ["<p>a" * 45_000, "a\n" * 90_000, "a. B. " * 30_000, "<" * 180_000])
+def test_no_more_sentences_are_looked_for_than_a_request_may_have(
+    client: Client, sentences_found: list[Any], markup: str
+) -> None:
     status, _ = post(client, LANGUAGES + markup.encode() + b"&format=html")
     assert status == 400  # LibreTranslate's code for too much text
-    assert len(found) == CONFIG.max_sentences + 1
-    assert client.thread not in threads
+    assert len(sentences_found) == CONFIG.max_sentences + 1
+
+
+@pytest.mark.parametrize("markup", ["<a " * 60_000, "<a " + "x" * 180_000, '<a ="' * 36_000, "<!--" * 45_000])
+def test_markup_that_is_left_open_is_kept_and_not_translated(
+    client: Client, sentences_found: list[Any], markup: str
+) -> None:
+    status, answer = post(client, LANGUAGES + markup.encode() + b"&format=html")
+    assert (status, json.loads(answer)) == (200, {"translatedText": markup})
+    assert sentences_found == []
 
 
 def test_texts_are_counted_before_they_are_checked(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

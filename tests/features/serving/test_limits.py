@@ -162,6 +162,9 @@ def test_requests_for_another_host_are_refused(client: Client) -> None:
         ("<!doctype html \"x>text", ["text"]),
         ("<?xml a=\"?>text", ["text"]),
         ("<img src='" + "x" * 5000 + "'>text", ["text"]),
+        ("text <a " + "x" * 4_000, ["text <a " + "x" * 4_000]),
+        ("text <a " + "x" * 5_000, ["text "]),
+        ("text <!-- " + "x" * 5_000, ["text "]),
     ],
 )  # fmt: skip
 def test_quotes_belong_to_tags_as_in_a_browser(html: str, texts: list[str]) -> None:

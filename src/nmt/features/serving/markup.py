@@ -13,12 +13,16 @@ BEGINNING = re.compile("<[a-z/!?]", re.IGNORECASE)
 TAG = re.compile(r"""</?[a-z](?:[^>"'=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+|["'])*+>""", re.IGNORECASE)
 """A tag. As in HTML, quotes may contain > only after =; others belong to a name or a value, such as don't."""
 MAX_TAG_CHARACTERS = 4_096
-"""The longest tag whose quotes are read; others end at the first >. So the time is bounded for quotes left open."""
+"""The longest tag whose quotes are read; others end at the first >, or with the text. So the time is bounded."""
 RAW_END = {name: re.compile(f"</{name}\\b", re.IGNORECASE) for name in ("script", "style", "textarea", "pre", "code")}
 
 
 def texts_between_tags(html: str) -> Iterator[Span]:
-    """Yield the texts between tags, comments, scripts and the like. Tags that are never closed count as text."""
+    """Yield the texts between tags, comments, scripts and the like.
+
+    A tag that is never closed counts as text, because people write a <b. If more than MAX_TAG_CHARACTERS follow, it
+    counts as a tag, as in browsers: a text of such characters would cost more than any other.
+    """
     position = 0
     while position < len(html):
         tag = _next_tag(html, position)
@@ -32,7 +36,8 @@ def _next_tag(html: str, position: int) -> Span:
     beginning = BEGINNING.search(html, position)
     end = _end_of_tag(html, beginning.start()) if beginning else None
     if not beginning or end is None:
-        return Span(len(html), len(html))
+        is_long = beginning and len(html) - beginning.start() > MAX_TAG_CHARACTERS
+        return Span(beginning.start() if beginning and is_long else len(html), len(html))
     start = beginning.start()
     raw = RAW.match(html, start)
     if raw:
