@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from nmt.config.compose import compose
+from nmt.data.batches import full_micro_batch_tokens
+from nmt.data.loader import DataPosition, global_batches
+from nmt.data.shapes import Shapes
+from nmt.data.synthetic import synthetic_pairs
+from nmt.training.graph_shapes import shape_of
 from scaling import __main__ as scaling
+from scaling import shapes as counted
 
 PUBLISHED = {  # tokens per side: learning rate, warmup, betas
     111_000: (1.9e-3, 750, 0.9, 0.98),
@@ -66,3 +72,38 @@ def test_recipes_for_larger_batches_lie_between_the_published_ones(tokens: int) 
     recipe = larger.learning_rate, larger.warmup_steps, larger.adam_beta1, larger.adam_beta2
     for found, first, last, digits in zip(recipe, below, above, (0.01, 0.03, 0.005, 0.005), strict=True):
         assert found == pytest.approx(first * (last / first) ** share, rel=digits)
+
+
+def test_sizes_are_those_of_the_assembled_micro_batches() -> None:
+    text = synthetic_pairs(1000, 1000, pairs=3000)
+    config = compose(["training.batch_tokens=6000"])
+    for gpus in (1, 4):
+        shapes = Shapes.on_gpu(full_micro_batch_tokens(6000, 0, gpus))
+        stream = global_batches(
+            text, batch_tokens=6000, device_tokens=0, seed=config.seed, start=DataPosition(), rank=0, devices=gpus,
+            shapes=shapes,
+        )  # fmt: skip
+        found = counted.shapes_of_steps(config, gpus, text)
+        for expected in found[:10]:
+            (batch,) = next(stream).micro_batches
+            assert shape_of(batch.source, batch.target) == expected
+            kept = [
+                each for side in (batch.source, batch.target) for each in (side.tokens, side.positions, side.offsets)
+            ]
+            assert counted.input_bytes(expected) == sum(each.nbytes for each in kept)
+
+
+def test_graphs_take_the_place_of_the_launches_of_the_model() -> None:
+    assert counted.launches(63_000_000, 1, 1) == 567 <= scaling.LAUNCHES < 570
+    assert counted.launches(63_000_000, 1, 1, graphs=True) == 2 + 56 + 4 + 35
+    assert counted.launches(63_000_000, 2, 1) - counted.launches(63_000_000, 1, 1) == 124 + 56 + 352
+    # of 240 MiB of gradients, nine buckets have more than 25 MiB, and the first and the last one may have less
+    assert counted.launches(63_000_000, 1, 8) - counted.launches(63_000_000, 1, 1) == 9 + 2 + 4
+
+
+def test_frequent_sizes_cover_at_least_as_many_steps_as_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counted, "MAX_SHAPES", 3)
+    config = compose(["training.batch_tokens=3000", "describe.device=h100"])
+    each = counted.count(config, 8, synthetic_pairs(37_000, 37_000, pairs=20_000))
+    assert each.shapes > 3
+    assert 0 < each.share_of_first <= each.share_of_frequent < 1

@@ -4,11 +4,16 @@
 
 The time that the GPUs compute is that of `nmt describe`. Here the launches of kernels and the reduction of gradients
 are added, from counts and data sheets. docs/scaling.md explains the figures, none of which was measured on a GPU.
+
+    .venv/bin/python scripts/dev/scaling --shapes
+
+counts instead the launches of a step on 1, 2, 4 and 8 GPUs, and the sizes of micro-batches for CUDA graphs.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from nmt.commands.describe import describe
@@ -107,8 +112,16 @@ def main() -> int:
     """Print the table; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, such as model=big")
+    parser.add_argument("--shapes", action="store_true", help="count launches, and sizes for CUDA graphs, instead")
+    options = parser.parse_intermixed_args()
     try:
-        print(table(parser.parse_args().overrides))
+        if options.shapes:
+            sys.path[0] = str(Path(__file__).parents[1])  # the folder of all scripts, instead of this one's
+            from scaling.shapes import shapes_table  # noqa: PLC0415 - found only now
+
+            print(shapes_table(compose([*options.overrides, "describe.device=h100"])))
+        else:
+            print(table(options.overrides))
     except UserError as error:
         print(f"scaling: {error}", file=sys.stderr)
         return 2

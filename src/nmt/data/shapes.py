@@ -52,9 +52,14 @@ class Shapes:
         """
         if machine.device.type != "cuda":
             return cls()
+        padded = padded or bool(flash_obstacle(model)) or not has_flash_attention(machine.device, machine.precision)
+        return cls.on_gpu(tokens, padded=padded)
+
+    @classmethod
+    def on_gpu(cls, tokens: int, *, padded: bool = False) -> "Shapes":
+        """Return the shapes of micro-batches of at most about `tokens` source and target tokens on a GPU."""
         full = _round_up(tokens, GPU_TOKEN_MULTIPLE)
         step = full // GPU_TOKEN_STEPS // GPU_TOKEN_MULTIPLE * GPU_TOKEN_MULTIPLE
-        padded = padded or bool(flash_obstacle(model)) or not has_flash_attention(machine.device, machine.precision)
         return cls(full, max(step, GPU_TOKEN_MULTIPLE), buckets=not padded)
 
     def tokens(self, count: int) -> int:

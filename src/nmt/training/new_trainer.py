@@ -46,7 +46,9 @@ def new_trainer(
     if runtime.compile and (is_proven(Fast.COMPILED) or not is_amd()):
         from nmt.training.compiled import compile_model  # noqa: PLC0415 - imports much of torch
 
-        compile_model(model, cuda_graphs=bool(runtime.cuda_graphs) and works(Fast.GRAPHS))
+        shapes = compile_model(model, cuda_graphs=bool(runtime.cuda_graphs) and works(Fast.GRAPHS))
+        if shapes is not None:
+            additions = additions._replace(hooks=[*additions.hooks, shapes])
     return Trainer(
         model,
         config.training,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -19,8 +19,12 @@ from nmt.config.schema import ModelConfig, RuntimeConfig, TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.errors import ConfigError
 from nmt.model.build import build_model
+from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
+from nmt.training.additions import Additions
 from nmt.training.compiled import compile_model, try_cuda_graphs
+from nmt.training.graph_shapes import MAX_SHAPES
+from nmt.training.hook import Report
 from nmt.training.trainer import Trainer
 
 WORDS = 50
@@ -83,19 +87,36 @@ def test_the_trial_batch_compiles_the_graph_that_overlaps_reductions_with_the_ba
     assert counter.frame_count == graphs
 
 
-class GraphsFail:
-    """Records how a model is compiled, and fails as long as it is compiled for CUDA graphs."""
+class Compiler:
+    """Records how a model is compiled, and runs it as it is."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: TranslationModel, *, fails: bool) -> None:
+        """If it `fails`, what is compiled for CUDA graphs raises an error."""
         self.modes: list[str | None] = []
+        self.calls: list[str | None] = []
+        self._model, self._fails = cast(Any, model), fails
+        self._model.compile = self._compile
 
-    def compile(self, *, dynamic: bool, mode: str | None = None) -> None:
+    def _compile(self, *, dynamic: bool, mode: str | None = None) -> None:
         assert dynamic
         self.modes.append(mode)
+        self._model._compiled_call_impl = partial(self._run, mode)
 
-    def run(self, *_: Any) -> None:
-        if self.modes[-1] is not None:
+    def _run(self, mode: str | None, *inputs: Any) -> Any:
+        self.calls.append(mode)
+        if mode is not None and self._fails:
             raise RuntimeError("capture failed\nand a long explanation")
+        return self._model._call_impl(*inputs)
+
+
+def graphed_trainer(*, fails: bool, limit: int = MAX_SHAPES) -> tuple[Trainer, Compiler]:
+    """Return a trainer with CUDA graphs, which fail or work."""
+    model = build_model(MODEL, WORDS, WORDS)
+    compiler = Compiler(model, fails=fails)
+    shapes = compile_model(model, cuda_graphs=True)
+    assert shapes is not None
+    shapes._limit = limit
+    return Trainer(model, TrainingConfig(), CPU, seed=1, additions=Additions(hooks=[shapes])), compiler
 
 
 @pytest.mark.parametrize(
@@ -104,28 +125,47 @@ class GraphsFail:
 def test_training_goes_on_without_cuda_graphs_that_fail(
     micro_batches: int, reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model, graphs = build_model(MODEL, WORDS, WORDS), GraphsFail()
-    model.compile = graphs.compile  # type: ignore[method-assign]
-    model.register_forward_pre_hook(graphs.run)  # type: ignore[attr-defined]
-    compile_model(model, cuda_graphs=True)
-    trainer = Trainer(model, TrainingConfig(), CPU, seed=1)
+    trainer, compiler = graphed_trainer(fails=True)
     batch = step(0)
     batch = batch._replace(micro_batches=batch.micro_batches * micro_batches)
     try_cuda_graphs(trainer, batch)
-    assert graphs.modes == ["reduce-overhead", None]
     assert capsys.readouterr().err == f"warning: training goes on without CUDA graphs: {reason}\n"
+    compiler.calls.clear()
     trainer.update(batch)
+    assert compiler.calls == [None] * micro_batches
+    assert trainer.hooks[0].report(1) == Report()
 
 
 def test_cuda_graphs_that_work_are_kept_and_trying_them_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    model, graphs = build_model(MODEL, WORDS, WORDS), GraphsFail()
-    model.compile = graphs.compile  # type: ignore[method-assign]
-    compile_model(model, cuda_graphs=True)
-    before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    try_cuda_graphs(Trainer(model, TrainingConfig(), CPU, seed=1), step(0))
-    assert graphs.modes == ["reduce-overhead"]
+    trainer, compiler = graphed_trainer(fails=False)
+    before = {name: weight.clone() for name, weight in trainer.model.state_dict().items()}
+    try_cuda_graphs(trainer, step(0))
+    assert compiler.modes == [None, "reduce-overhead"]
+    assert set(compiler.calls) == {"reduce-overhead"}
     assert not capsys.readouterr().err
-    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+    assert all(torch.equal(weight, before[name]) for name, weight in trainer.model.state_dict().items())
+
+
+def test_sizes_beyond_the_limit_run_without_graphs_and_are_counted() -> None:
+    trainer, compiler = graphed_trainer(fails=False, limit=2)
+    for seed in (0, 1, 0, 2, 1, 3):  # of four sizes, two are recorded
+        trainer.update(step(seed))
+    graphs = "reduce-overhead"
+    assert compiler.calls == [graphs, graphs, graphs, None, graphs, None]
+    report = trainer.hooks[0].report(6)
+    assert report.figures == {"graph_shapes": 2, "graph_share": round(4 / 6, 4)}
+    assert report.warnings == ["2 sizes of micro-batches are recorded as CUDA graphs; further ones run without"]
+    trainer.update(step(0))
+    assert trainer.hooks[0].report(7) == Report({"graph_shapes": 2, "graph_share": 1.0}, [])
+
+
+def test_validation_records_nothing() -> None:
+    trainer, compiler = graphed_trainer(fails=False)
+    (batch,) = step(0).micro_batches
+    with trainer.evaluating() as weights, torch.inference_mode():
+        weights.model.eval()(batch.source, batch.target)
+    assert compiler.calls == [None]
+    assert trainer.hooks[0].report(1) == Report()
 
 
 def test_cuda_graphs_need_a_compiled_model() -> None:

@@ -1,0 +1,115 @@
+"""Count the launches of a step, and the sizes of micro-batches that CUDA graphs would be recorded for."""
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt.commands.describe import describe
+from nmt.config.schema import Config
+from nmt.data.batches import IntArray, PairLengths, full_micro_batch_tokens, plan_epoch
+from nmt.data.loader import split_for_devices
+from nmt.data.shapes import Shapes
+from nmt.data.store import PairStore
+from nmt.data.synthetic import synthetic_pairs
+from nmt.training.graph_shapes import MAX_SHAPES, Shape
+
+DEVICES = (1, 2, 4, 8)
+"""The numbers of GPUs."""
+PAIRS, STEPS = 1_000_000, 1000
+"""Sentence pairs of the synthetic text, and the steps of it that are counted."""
+FORWARD, LOSS, BACKWARD, ONCE = 124, 56, 352, 35
+"""Launches of base and big, as fake_cuda counts them: of a micro-batch, and of the norm, the optimizer and others."""
+LOSS_BACKWARD = 4
+"""Those of the backward pass that belong to the loss, which is no part of the compiled model."""
+BUCKET_BYTES = 25 * 1024 * 1024
+"""The least gradients that DistributedDataParallel reduces at a time, but for the first and the last ones."""
+EMBEDDING_LAUNCHES = 4
+"""Launches to average the rows of the embeddings: gather, divide, reduce and add."""
+INPUT_BYTES_PER_TOKEN, INPUT_BYTES_PER_SENTENCE = 16, 4
+"""What a graph keeps of its inputs: tokens and positions, and offsets."""
+
+
+class Count(NamedTuple):
+    """What is counted for a number of GPUs."""
+
+    launches: int
+    launches_with_graphs: int
+    """If the model's forward and backward pass are one launch each."""
+    shapes: int
+    """Different sizes in `STEPS` steps of one GPU."""
+    share_of_frequent: float
+    """The share of the steps that have one of the `MAX_SHAPES` most frequent sizes."""
+    share_of_first: float
+    """The share of the steps that have one of the first `MAX_SHAPES` sizes, which are those that are recorded."""
+    graph_bytes: int
+    """The inputs of the recorded graphs, and the activations of the largest micro-batch, which all graphs share."""
+
+
+def count(config: Config, gpus: int, text: PairStore) -> Count:
+    """Return the counts for a number of GPUs."""
+    figures = describe(config, gpus)
+    found = shapes_of_steps(config, gpus, text)
+    frequent = Counter(found).most_common(MAX_SHAPES)
+    first = set(list(dict.fromkeys(found))[:MAX_SHAPES])
+    return Count(
+        launches=launches(figures.parameters.total, figures.accumulation, gpus),
+        launches_with_graphs=launches(figures.parameters.total, figures.accumulation, gpus, graphs=True),
+        shapes=len(set(found)),
+        share_of_frequent=sum(times for _, times in frequent) / len(found),
+        share_of_first=sum(shape in first for shape in found) / len(found),
+        graph_bytes=figures.memory.activations + sum(map(input_bytes, first)),
+    )
+
+
+def launches(parameters: int, micro_batches: int, gpus: int, *, graphs: bool = False) -> int:
+    """Return the launches of a step of one GPU; with several, at most so many."""
+    model = 2 if graphs else FORWARD + BACKWARD - LOSS_BACKWARD
+    reductions = 4 * parameters // BUCKET_BYTES + 2 + EMBEDDING_LAUNCHES if gpus > 1 else 0
+    return micro_batches * (model + LOSS + LOSS_BACKWARD) + ONCE + reductions
+
+
+def input_bytes(shape: Shape) -> int:
+    """Return the bytes of the inputs that a graph keeps."""
+    tokens = shape.source_tokens + shape.target_tokens
+    offsets = shape.source_sentences + shape.target_sentences
+    return INPUT_BYTES_PER_TOKEN * tokens + INPUT_BYTES_PER_SENTENCE * offsets
+
+
+def shapes_of_steps(config: Config, gpus: int, text: PairStore) -> list[Shape]:
+    """Return the size of the first micro-batch of the first GPU in each step."""
+    training = config.training
+    lengths = PairLengths.with_marks(text.source_lengths, text.target_lengths)
+    plan = plan_epoch(lengths, training.batch_tokens, config.seed, epoch=0)
+    shapes = Shapes.on_gpu(full_micro_batch_tokens(training.batch_tokens, training.device_tokens, gpus))
+    found = []
+    for index in range(min(STEPS, len(plan))):
+        pairs = split_for_devices(plan[index], lengths, training.device_tokens, gpus, 1)[0]
+        found.append(shape_of_pairs(lengths.source[pairs], lengths.target[pairs], shapes))
+    return found
+
+
+def shape_of_pairs(source: IntArray, target: IntArray, shapes: Shapes) -> Shape:
+    """Return the size of the micro-batch of pairs of these lengths, with its filler, as `assemble` packs it."""
+    filler = shapes.filler(source, target)
+    sentences = shapes.sentences(len(source) + len(filler[0])) + 1
+    sides = [np.append(side, more) for side, more in zip((source, target), filler, strict=True)]
+    source_tokens, target_tokens = (int(side.sum()) for side in sides)
+    longest_source, longest_target = (shapes.longest(int(side.max())) for side in sides)
+    return Shape(source_tokens, target_tokens, sentences, sentences, longest_source, longest_target)
+
+
+def shapes_table(config: Config) -> str:
+    """Return the counts as a table in Markdown."""
+    text = synthetic_pairs(config.tokenizer.vocab_size, config.tokenizer.vocab_size, pairs=PAIRS, seed=config.seed)
+    lines = [
+        f"| GPUs | launches | with graphs | sizes in {STEPS:,} steps | steps with the {MAX_SHAPES} most frequent | "
+        f"with the first {MAX_SHAPES} | GB for graphs |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for gpus in DEVICES:
+        each = count(config, gpus, text)
+        shares = f"{each.share_of_frequent:.0%} | {each.share_of_first:.0%}"
+        counts = f"{each.launches} | {each.launches_with_graphs} | {each.shapes}"
+        lines.append(f"| {gpus} | {counts} | {shares} | {each.graph_bytes / 1e9:.1f} |")
+    return "\n".join(lines)
