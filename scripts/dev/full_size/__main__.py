@@ -14,6 +14,8 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,7 @@ from nmt.compute.processes import run_in_process
 from nmt.config.compose import compose
 from nmt.config.schema import Config
 from nmt.data.batches import PairLengths, plan_epoch
+from nmt.data.engine import open_engine
 from nmt.data.loader import DataPosition, global_batches
 from nmt.data.prefetcher import Prefetcher
 from nmt.data.prepare import prepare
@@ -36,6 +39,8 @@ from full_size.text import LANGUAGES, write_random_store, write_shards
 
 POOL = 20_000
 """Sentences of the grammar from which the text is combined."""
+STARTED, STARTED_SECONDS = 16, 0.1
+"""Items that workers get before they are measured, and the time that each takes."""
 BATCHES = 300
 STEP_SECONDS = 0.4
 """Time of a training step of the paper's base model on its eight GPUs."""
@@ -108,7 +113,24 @@ def _prepare(config: Config, meter: Meter, pairs: int) -> None:
             meter.begin(name, 0 if name.endswith(("valid", "test")) else pairs)
 
     print(HEAD)
-    print("", *table(prepare(config, say), config), sep="\n", flush=True)
+    engine = open_engine(config)
+    if engine.shares_quick_work:  # its workers are started once for all tasks
+        meter.begin("start workers")
+        with closing(engine.workers("start", _waiting)) as workers:
+            list(workers.map(range(STARTED)))
+        meter.end()
+        print(meter.uses[-1].row(), flush=True)
+    print("", *table(prepare(config, say, engine), config), sep="\n", flush=True)
+
+
+def _waiting() -> Callable[[int], int]:
+    """Return a function that takes long enough for each worker to get an item."""
+
+    def wait(item: int) -> int:
+        time.sleep(STARTED_SECONDS)
+        return item
+
+    return wait
 
 
 def _read(config: Config, meter: Meter) -> None:

@@ -32,15 +32,16 @@ def _print(line: str) -> None:
     print(line, flush=True)
 
 
-def prepare(config: Config, say: Say = _print) -> Manifest:
+def prepare(config: Config, say: Say = _print, given_engine: Engine | None = None) -> Manifest:
     """Bring the prepared corpus up to date with the settings; return its manifest.
 
     Args:
         config: All settings.
         say: Takes a line of progress.
+        given_engine: Does the work and is closed at the end; by default the one that the settings name.
     """
     folder = config.data_folder
-    with exclusive_corpus(folder, say), closing(open_engine(config)) as engine:
+    with exclusive_corpus(folder, say), closing(given_engine or open_engine(config)) as engine:
         tasks = PreparationTasks(folder, _about(config), say)
         splits = corpus_splits(config.data)
         found = [CollectedSplit(each, _fingerprint(each)) for each in splits]

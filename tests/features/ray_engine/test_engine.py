@@ -84,7 +84,7 @@ def test_a_worker_makes_each_function_once() -> None:
         return lambda item: number * item
 
     tasks = {f"key {number}": Task(make, (number,), versions(), "test") for number in range(3)}
-    found = [run_task(task, key, item) for item in (1, 10) for key, task in tasks.items()]
+    found = [run_task(task, key, (item,)) for item in (1, 10) for key, task in tasks.items()]
     assert found == [0, 1, 2, 0, 10, 20]
     assert made == [0, 1, 2]
 

@@ -82,7 +82,8 @@ class RayWorkers:
         """Yield the function's result for each item, in order; at most two items per core are in the cluster."""
         limit = 2 * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         for item in items:
-            self._waiting.append(self._remote.remote(self._task, self._key, item))
+            # in a tuple, because Ray would serialise the parts of a list one by one
+            self._waiting.append(self._remote.remote(self._task, self._key, (item,)))
             if len(self._waiting) > limit:
                 yield self._result()
         while self._waiting:

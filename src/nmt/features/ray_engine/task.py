@@ -31,13 +31,14 @@ def versions() -> dict[str, str]:
     return {"nmt": __version__, "Python": f"{sys.version_info.major}.{sys.version_info.minor}", **packages}
 
 
-def run_task(task: Task, key: str, item: Any) -> Any:
-    """Return what the function of a task, which has a key of its own, returns for an item."""
+def run_task(task: Task, key: str, packed: tuple[Any]) -> Any:
+    """Return what the function of a task, which has a key of its own, returns for the item in a tuple."""
     if key not in _made:
         check_versions(task.versions, versions())
         if len(_made) == KEPT_FUNCTIONS:
             _made.pop(next(iter(_made)))
         _made[key] = task.make(*task.args)
+    (item,) = packed
     return _made[key](item)
 
 
