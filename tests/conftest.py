@@ -24,6 +24,8 @@ processes.SPAWN = COPIES  # type: ignore[assignment] # a fresh process takes 0.6
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 << 30
 """Bytes that the temporary folders of all tests may take together."""
+SLOW_SECONDS = 900
+"""The time limit of a slow test; pyproject.toml has that of the others. Machines that do other work, too, need it."""
 MOST_WORKERS = 4
 """Processes that run tests: each holds a copy of torch, and one file of tests is not divided."""
 
@@ -85,7 +87,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what needs a GPU where there is none."""
+    """Give slow tests more time, and leave out what needs a GPU where there is none."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
     if not torch.cuda.is_available():
         for item in items:
             if item.get_closest_marker("gpu"):

@@ -28,7 +28,7 @@ class Pair(NamedTuple):
     def train(self, fault: str = "", step: int = 0, *more: str, **places: str) -> subprocess.CompletedProcess[str]:
         """Train with a fault in the second process; if the fault leaves a MARK, torchrun restarts both."""
         process = self.start(fault, step, *more, **places)
-        output, errors = process.communicate(timeout=240)
+        output, errors = process.communicate(timeout=600)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
     def start(self, fault: str = "", step: int = 0, *more: str, **places: str) -> subprocess.Popen[str]:
@@ -150,7 +150,7 @@ def test_signal_to_torchrun_saves_and_exits_with_143(
     for number in signals:
         process.send_signal(number)
         time.sleep(0.2)
-    output, errors = process.communicate(timeout=240)
+    output, errors = process.communicate(timeout=600)
     assert process.returncode == 143
     assert time.monotonic() - before < 100
     assert output.count("everything is saved") == 1

@@ -35,7 +35,7 @@ def run(arguments: list[str], **options: object) -> subprocess.CompletedProcess[
     """Run `nmt` in a new process."""
     done = subprocess.run(
         [sys.executable, "-m", "nmt", *arguments],
-        capture_output=True, text=True, check=False, timeout=240, env=environment(), **options,  # type: ignore[call-overload]
+        capture_output=True, text=True, check=False, timeout=600, env=environment(), **options,  # type: ignore[call-overload]
     )  # fmt: skip
     assert isinstance(done, subprocess.CompletedProcess)
     return done

@@ -134,7 +134,7 @@ def test_compared_versions_train_on_the_same_batches(settings: list[str]) -> Non
     ]
     prepare(compose(overrides), print)
     command = [sys.executable, str(COMPARE_STEPS), "--rounds=2", "--turn=2", "--warmup", "1", "1"]
-    result = subprocess.run([*command, *overrides], capture_output=True, text=True, check=False, timeout=240)
+    result = subprocess.run([*command, *overrides], capture_output=True, text=True, check=False, timeout=600)
     assert result.returncode == 0, result.stderr
     assert "cpu seconds, second divided by first" in result.stdout
     first, second = re.findall(r"\d+\.\d{4}", result.stdout.splitlines()[-1])

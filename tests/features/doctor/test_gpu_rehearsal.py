@@ -1,6 +1,7 @@
 """The check of a device, rehearsed on the CPU."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -122,9 +123,10 @@ def test_the_models_are_those_of_the_experiments() -> None:
 
 @pytest.mark.slow
 def test_two_processes_train_as_one_does(tmp_path: Path) -> None:
-    words = [*TINY, "doctor.run_steps=20", "doctor.devices=2", "doctor.minutes=4", f"paths.outputs={tmp_path}"]
+    words = [*TINY, "doctor.run_steps=20", "doctor.devices=2", "doctor.minutes=14", f"paths.outputs={tmp_path}"]
     command = [sys.executable, "-m", "nmt", "doctor", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=290, check=False)
+    environment = {**os.environ, "CXX": "no-such-compiler"}  # compiling takes minutes
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     links, run = results(found_in(tmp_path), "several devices")
     assert links["sums_are_exact"]
