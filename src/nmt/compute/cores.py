@@ -56,6 +56,11 @@ def cpu_vendor() -> str:
     return _cpuinfo("vendor_id")
 
 
+def cpu_is_by_amd() -> bool:
+    """Return whether the processor is AMD's, or of a maker that builds AMD's."""
+    return cpu_vendor() in ("AuthenticAMD", "HygonGenuine")
+
+
 def cpu_features() -> str:
     """Return the name of the processor and its instructions, as far as the system tells."""
     return f"{cpu_model()}: {_cpuinfo('flags') or _cpuinfo('Features')}"

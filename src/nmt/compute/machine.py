@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from nmt.compute.cores import bind_near, computing_threads, cpu_model, usable_cores
+from nmt.compute.cores import bind_near, computing_threads, cpu_is_by_amd, cpu_model, usable_cores
 from nmt.compute.replaced import Fast, works
 from nmt.config.schema import RuntimeConfig
 from nmt.errors import CommonError, UserError
@@ -208,10 +208,12 @@ def _check_kernels(device: torch.device) -> None:
 
 
 def _cpu_has_fast_bf16() -> bool:
+    """Return whether a run is faster in bf16: with AMX, or with the AVX-512 of AMD's processors, but not of Intel's."""
     limit = next((os.environ[name].upper() for name in ONEDNN_LIMITS if name in os.environ), "")
     if limit in INSTRUCTIONS_WITHOUT_BF16:
         return False
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    has_avx512_bf16 = torch.cpu._is_avx512_bf16_supported() and cpu_is_by_amd()
+    return bool(has_avx512_bf16 or torch.cpu._is_amx_tile_supported())
 
 
 def device_name(device: torch.device) -> str:

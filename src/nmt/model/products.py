@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmt.compute.cores import cpu_vendor
+from nmt.compute.cores import cpu_is_by_amd
 
 MIN_SIZE = 64
 """The fewest rows and columns from which on a product takes longer than oneDNN's overhead."""
@@ -56,8 +56,8 @@ def prefers_onednn(like: Tensor) -> bool:
 
 @functools.cache
 def _is_faster_here() -> bool:
-    is_by_amd = cpu_vendor() in ("AuthenticAMD", "HygonGenuine")
-    return is_by_amd and "AVX512" in torch.backends.cpu.get_cpu_capability() and torch.backends.mkldnn.is_available()
+    has_avx512 = "AVX512" in torch.backends.cpu.get_cpu_capability()
+    return cpu_is_by_amd() and has_avx512 and torch.backends.mkldnn.is_available()
 
 
 def _by_onednn(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

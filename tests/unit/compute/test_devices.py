@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from nmt.compute import cores
 from nmt.compute import machine as module
 from nmt.compute.distributed import session
 from nmt.compute.machine import (
@@ -184,6 +185,29 @@ def test_a_precision_that_is_slow_on_a_cpu_is_said_to_be(monkeypatch: pytest.Mon
         config = RuntimeConfig(device="cpu", precision=precision)
         reason = reason_for_precision(prepare_machine(config), config)
         assert reason == f"runtime.precision={precision}{', which is slow on this CPU' if slow else ''}"
+
+
+@pytest.mark.parametrize(
+    ("vendor", "amx", "avx512_bf16", "precision"),
+    [
+        ("GenuineIntel", True, True, "bf16"),
+        ("GenuineIntel", False, True, "fp32"),  # as fast as float32, and conversions on top
+        ("AuthenticAMD", False, True, "bf16"),
+        ("AuthenticAMD", False, False, "fp32"),
+        ("", False, False, "fp32"),  # ARM
+    ],
+)
+def test_a_cpu_computes_in_bf16_only_if_that_is_faster(
+    monkeypatch: pytest.MonkeyPatch, vendor: str, amx: bool, avx512_bf16: bool, precision: str
+) -> None:
+    for name in module.ONEDNN_LIMITS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(cores, "cpu_vendor", lambda: vendor)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512_bf16)
+    assert prepare_machine(RuntimeConfig(device="cpu")).precision_name == precision
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    assert prepare_machine(RuntimeConfig(device="cpu")).precision_name == "fp32"
 
 
 def test_several_processes_on_apples_gpu_are_refused_before_they_wait(

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.compute import cores
 from nmt.model import products
 from nmt.model.linear import Linear, activated
 from nmt.model.products import exact_product, linear, multiply, multiply_into, prefers_onednn
@@ -18,7 +19,7 @@ def processor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """Pretend that the processor is of this maker and has these instructions."""
     vendor, instructions = request.param.split()
     products._is_faster_here.cache_clear()
-    monkeypatch.setattr(products, "cpu_vendor", lambda: vendor)
+    monkeypatch.setattr(cores, "cpu_vendor", lambda: vendor)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: instructions)
     yield str(request.param)
     products._is_faster_here.cache_clear()
