@@ -48,8 +48,8 @@ def _wait(_: Trainer) -> None:
 
 
 def _tell_and_sleep(_: Trainer) -> None:
-    """Write the number of torchrun's process, and sleep until somebody kills it and this one."""
-    write_text(Path(os.environ["WAITING"]), str(os.getppid()))
+    """Write the numbers of torchrun's process and of this one, and sleep until somebody kills both."""
+    write_text(Path(os.environ["WAITING"]), f"{os.getppid()} {os.getpid()}")
     time.sleep(300)
 
 
