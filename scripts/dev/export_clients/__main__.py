@@ -164,6 +164,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=1000, help="number of lines to translate")
     parser.add_argument("--only", nargs="+", default=[], choices=list(CLIENTS), help="targets to measure; default all")
     arguments = parser.parse_args()
+    arguments.run = arguments.run.resolve()  # clients run elsewhere
     torch.set_num_threads(1)
     use_operations(True, only=torch.float32)
     print("| export | client | as nmt | as above | BLEU | sentences/s |\n|---|---|---|---|---|---|", flush=True)

@@ -1,0 +1,5 @@
+"""The corpus that is trained on."""
+
+from tests.integration.conftest import corpus, settings
+
+__all__ = ["corpus", "settings"]
