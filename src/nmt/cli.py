@@ -122,7 +122,7 @@ def _start(name: str, words: list[str]) -> None:
 
 def _run_composed(name: str, overrides: list[str]) -> "Config | None":
     """Do one run, perhaps in another process; return its settings if it trains a model."""
-    from nmt.commands.folders import run_command  # noqa: PLC0415 - slow, and `nmt --help` does not need it
+    from nmt.runs.local_copies import run_command  # noqa: PLC0415 - slow, and `nmt --help` does not need it
 
     config = _composed(overrides)
     run_command(COMMANDS[name], config)

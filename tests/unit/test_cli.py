@@ -18,6 +18,7 @@ from nmt.commands import COMMANDS
 from nmt.config.keys import describe_keys
 from nmt.config.schema import Config
 from nmt.errors import UserError
+from nmt.runs import local_copies
 
 Fake = Callable[[Callable[[Config], None]], None]
 
@@ -27,7 +28,8 @@ def fake_commands(monkeypatch: pytest.MonkeyPatch) -> Fake:
     """Replace the function that every command runs."""
 
     def fake(run: Callable[[Config], None]) -> None:
-        monkeypatch.setattr(cli, "import_module", lambda _: SimpleNamespace(run=run))
+        for module in (cli, local_copies):
+            monkeypatch.setattr(module, "import_module", lambda _: SimpleNamespace(run=run))
 
     return fake
 

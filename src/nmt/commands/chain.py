@@ -3,8 +3,8 @@
 import time
 
 from nmt.commands import COMMANDS
-from nmt.commands.folders import run_command
 from nmt.config.schema import Config
+from nmt.runs.local_copies import run_command
 
 CHAIN = ("data", "train", "average", "eval")
 """The commands, in turn; after them come those of features that end the chain."""

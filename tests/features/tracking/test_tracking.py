@@ -58,6 +58,8 @@ def read_records(path: Path) -> Iterator[Any]:
             place += block - place % block
             continue
         size, kind = int.from_bytes(content[place + 4 : place + 6], "little"), content[place + 6]
+        if place + 7 + size > len(content):
+            return  # its end has not been written yet
         record += content[place + 7 : place + 7 + size]
         place += 7 + size
         if kind in (1, 4):  # whole, or the last part

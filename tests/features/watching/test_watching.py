@@ -34,6 +34,7 @@ def end(group: list[Running]) -> None:
         shutil.rmtree(each.logs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "says"), [("sleep", "for rank 1 on"), ("stop", "does not answer")])
 def test_a_process_that_hangs_is_named_and_written_down(
     fault: str, says: str, settings: list[str], tmp_path: Path

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from nmt import cli
-from nmt.commands import folders
+from nmt.runs import local_copies
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +30,6 @@ def test_a_single_process_command_runs_only_in_the_first_process(
     stage: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs: list[object] = []
-    monkeypatch.setattr(folders, "import_module", lambda _: SimpleNamespace(run=runs.append))
+    monkeypatch.setattr(local_copies, "import_module", lambda _: SimpleNamespace(run=runs.append))
     assert cli.main([stage]) == 0
     assert len(runs) == times
