@@ -63,7 +63,7 @@ def count(config: Config, gpus: int, text: PairStore) -> Count:
 
 
 def launches(parameters: int, micro_batches: int, gpus: int, *, graphs: bool = False) -> int:
-    """Return the launches of a step of one GPU; with several, at most so many."""
+    """Return the launches of a step: exactly for one GPU, and an upper bound for several."""
     model = 2 if graphs else FORWARD + BACKWARD - LOSS_BACKWARD
     reductions = 4 * parameters // BUCKET_BYTES + 2 + EMBEDDING_LAUNCHES if gpus > 1 else 0
     return micro_batches * (model + LOSS + LOSS_BACKWARD) + ONCE + reductions

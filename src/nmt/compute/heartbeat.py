@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import torch.distributed as dist
 
 FIRST_REPORTERS = 2
-"""So many ranks, from 0 on, look at what the others do; the first of them that is alive reports."""
+"""The number of ranks, from 0 on, that watch the others; the first of them that is alive reports."""
 SILENT_INTERVALS = 2.5
 """A process that has not spoken for that many intervals does not answer."""
 LOOKS = 4

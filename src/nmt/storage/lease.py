@@ -1,7 +1,7 @@
 """Let only one process at a time change what is at an address, where a lock would not end with its process.
 
-A lease is a small file with its owner, which the owner writes again at short intervals. Whoever finds one waits until
-it has not changed for LEASE_SECONDS, by its own clock, and then replaces it. Clocks of machines are not compared.
+A lease is a small file with its owner, which the owner writes again at short intervals. A process that finds one waits
+until it has not changed for LEASE_SECONDS, by its own clock, and then replaces it. Clocks of machines are not compared.
 
 Guaranteed, if the file system can create a file only if there is none (S3, Google Cloud Storage, Azure, local files):
 of several processes that begin together, one gets the lease. Replacing an abandoned lease is not atomic: everyone who

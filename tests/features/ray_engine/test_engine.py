@@ -106,7 +106,7 @@ def test_the_prepared_folder_is_the_same_to_the_byte(settings: list[str], worker
 
 @needs_ray
 @pytest.mark.slow
-def test_results_are_in_order_whoever_finishes_first_and_errors_come_back() -> None:
+def test_results_are_in_order_however_workers_finish_and_errors_come_back() -> None:
     with closing(RayEngine(compose(["data.engine=ray", "runtime.workers=2"]))) as engine:
         workers = engine.workers("sleeps", sleeping, 0.05)
         assert list(workers.map(range(12))) == list(range(12))

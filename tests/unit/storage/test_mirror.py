@@ -1,4 +1,4 @@
-"""Copies of a folder at an address: whole or unchanged, whoever writes, and whatever is interrupted."""
+"""Copies of a folder at an address: whole or unchanged, with any writers and interruptions."""
 
 import json
 import os

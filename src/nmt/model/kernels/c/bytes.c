@@ -27,7 +27,7 @@ enum { SUMS = 8, TILE = 5, SHIFT = 128 };
 #else
 enum { SUMS = 8, TILE = 5, SHIFT = 0 };
 #endif
-enum { GROUP = BYTE_INPUTS, PANEL = 2 * SUMS, CHUNK = 96 };
+enum { GROUP = BYTE_INPUTS, PANEL = 2 * SUMS };
 
 const int64_t byte_columns = PANEL;
 
@@ -152,7 +152,8 @@ static inline __attribute__((always_inline)) void multiply_tile(const product *i
 #define ROWS(n) \
     case n: multiply_tile(it, row, panel, n); break;
 
-static void multiply_few(const product *it, int64_t row, int64_t panel, int64_t count) {
+static void multiply_few(const void *task, int64_t row, int64_t panel, int64_t count) {
+    const product *it = task;
     switch (count) {
         ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
 #if defined(__AVX512VNNI__) && !defined(WITHOUT_VNNI)
@@ -164,19 +165,11 @@ static void multiply_few(const product *it, int64_t row, int64_t panel, int64_t 
 static void multiply_part(void *task, int64_t first, int64_t last, int64_t thread) {
     const product *it = task;
     (void)thread;
-    for (int64_t item = first; item < last; item++) {
-        int64_t start = item / it->panels * CHUNK, count = it->count - start;
-        if (count > CHUNK) count = CHUNK;
-        int64_t tiles = (count + TILE - 1) / TILE;
-        for (int64_t tile = 0; tile < tiles; tile++) {
-            int64_t from = count * tile / tiles, to = count * (tile + 1) / tiles;
-            multiply_few(it, start + from, item % it->panels, to - from);
-        }
-    }
+    multiply_items(multiply_few, it, it->count, it->panels, TILE, first, last);
 }
 
 void multiply_bytes(const matrix *by, const float *rows, int64_t count, float *result, int32_t then, void *scratch) {
-    int64_t panels = (by->outputs + PANEL - 1) / PANEL, chunks = (count + CHUNK - 1) / CHUNK;
+    int64_t panels = (by->outputs + PANEL - 1) / PANEL, chunks = chunks_of(count);
     float *scales = scratch;
     product task = {*by, rows, count, panels, result, scales, (int8_t *)(scales + count), then};
     divide(round_rows, &task, count, 1 + FEW / (1 + by->inputs));

@@ -14,7 +14,6 @@
 enum {
     PANEL = 2 * LANES,
     TILE = LANES == 16 ? 12 : 6,  // rows whose sums, and the panel's numbers, fit into the registers
-    CHUNK = 96,                   // rows that stay in the cache while all panels pass by
 };
 
 const int64_t panel_columns = PANEL;
@@ -75,7 +74,8 @@ static inline __attribute__((always_inline)) void multiply_tile(const product *i
 #define ROWS(n) \
     case n: multiply_tile(it, row, panel, n); break;
 
-static void multiply_rows(const product *it, int64_t row, int64_t panel, int64_t count) {
+static void multiply_rows(const void *task, int64_t row, int64_t panel, int64_t count) {
+    const product *it = task;
     switch (count) {
         ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)
 #if defined(__AVX512F__)
@@ -87,15 +87,7 @@ static void multiply_rows(const product *it, int64_t row, int64_t panel, int64_t
 static void multiply_part(void *task, int64_t first, int64_t last, int64_t thread) {
     const product *it = task;
     (void)thread;
-    for (int64_t item = first; item < last; item++) {
-        int64_t start = item / it->panels * CHUNK, count = it->count - start;
-        if (count > CHUNK) count = CHUNK;
-        int64_t tiles = (count + TILE - 1) / TILE;
-        for (int64_t tile = 0; tile < tiles; tile++) {
-            int64_t from = count * tile / tiles, to = count * (tile + 1) / tiles;
-            multiply_rows(it, start + from, item % it->panels, to - from);
-        }
-    }
+    multiply_items(multiply_rows, it, it->count, it->panels, TILE, first, last);
 }
 
 void multiply(const matrix *by, const float *rows, int64_t count, float *result, int32_t then, void *scratch) {
@@ -103,7 +95,7 @@ void multiply(const matrix *by, const float *rows, int64_t count, float *result,
         multiply_bytes(by, rows, count, result, then, scratch);
         return;
     }
-    int64_t panels = (by->outputs + PANEL - 1) / PANEL, chunks = (count + CHUNK - 1) / CHUNK;
+    int64_t panels = (by->outputs + PANEL - 1) / PANEL, chunks = chunks_of(count);
     product task = {*by, rows, count, panels, result, then};
     int64_t few = 1 + FEW * panels * chunks / (1 + count * by->inputs * by->outputs);
     divide(multiply_part, &task, panels * chunks, few);
