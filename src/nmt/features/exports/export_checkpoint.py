@@ -25,6 +25,7 @@ from nmt.features.exports.registry import EXPORTERS
 from nmt.features.exports.settings import ExportConfig, export_folder
 from nmt.features.exports.sizes import sizes_in_words
 from nmt.features.exports.verify import Quality, Verification, accept, compare_quality, compare_speed, verify
+from nmt.model.kernels.c.library import use_operations
 from nmt.runs.checkpoint_record import CheckpointRecord, origin_of
 from nmt.runs.checkpoints import load, resolve
 from nmt.runs.layout import SETTINGS, RunLayout
@@ -55,6 +56,7 @@ def export_checkpoint(config: Config, precision: torch.dtype) -> ExportRecord:
     bleu = make_bleu(tokenizer_of_bleu) if sample.references else None
     settings = from_yaml(checkpoint.config_text)
     exporter.check(settings.model)
+    use_operations(config.runtime.c_operations, only=torch.float32)  # as `nmt translate` does: its speed is compared
     model, tokenizer = load_model(checkpoint, settings.model, CPU)
     export = config.of(ExportConfig)
     trained = TrainedModel(
