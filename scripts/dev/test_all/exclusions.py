@@ -14,6 +14,7 @@ NOT_RUN = {
         for tool in ("fake_cuda", "faults", "full_size", "fuzz", "load_test", "measure_step", "soak", "techniques")
     },
     'make doctor ARGS="doctor.gpu=true': "takes 10 minutes; tests/features/doctor/test_gpu_rehearsal.py",
+    "nmt doctor doctor.gpu=true": "the same, on a GPU",
     ".venv/bin/python -m": "the stage tests runs it",
     'make export ARGS="experiment=': "needs a model that has learned; the stage demo exports one in both ways",
     'make export ARGS="name=marian export=marian"': "needs a post-norm model; tests/features/exports",

@@ -53,7 +53,7 @@ def _exit_after(parent: BaseProcess) -> None:
 def run_in_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Call a function in a new process, which can be killed at any time and whose memory is freed afterwards."""
     receiver, sender = SPAWN.Pipe(duplex=False)
-    process = SPAWN.Process(target=_call, args=(sender, function, args, kwargs), daemon=True)
+    process = SPAWN.Process(target=_call, args=(sender, function, args, kwargs))  # a daemon may not have children
     process.start()
     sender.close()
     try:

@@ -6,15 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from nmt.config.compose import compose
 from nmt.config.conf_folder import options
+from nmt.config.saved import to_yaml
 from nmt.config.schema import Config, DecodingConfig, ModelConfig, PathsConfig, TrainingConfig
 from nmt.errors import ConfigError
 from nmt.features.table3.command import settings
 from nmt.features.table3.findings import findings, pooled_spread, spearman
 from nmt.features.table3.table import RunResult, as_markdown, choose_rows, is_done, read_result
 from nmt.paper.table3 import TABLE_3
+from nmt.runs.checkpoints import Checkpoints
 
 
 def test_every_row_is_an_experiment() -> None:
@@ -97,6 +100,28 @@ def test_a_row_is_done_only_if_its_last_step_was_scored(tmp_path: Path) -> None:
     assert not is_done(replace(config, training=TrainingConfig(steps=11)))
     assert not is_done(replace(config, decoding=DecodingConfig(beam=5)))
     assert not is_done(replace(config, name="table3/c2"))
+
+
+def save(config: Config, step: int) -> None:
+    """Save a checkpoint, and the settings of the run."""
+    (config.run_folder / "config.yaml").write_text(to_yaml(config))
+    (config.run_folder / "tokenizer.model").write_bytes(b"pieces")
+    Checkpoints(config.run_folder).save(
+        step, weights={"w": torch.ones(2)}, trainer={}, tokenizer_files=[config.run_folder / "tokenizer.model"],
+        config_text=to_yaml(config), valid={},
+    )  # fmt: skip
+
+
+def test_a_row_that_ended_at_the_limit_of_its_time_is_done_until_the_limit_changes(tmp_path: Path) -> None:
+    config = finished_row(tmp_path)
+    limited, longer = (
+        replace(config, training=TrainingConfig(steps=1000, max_training_minutes=each)) for each in (90, 91)
+    )
+    save(limited, 10)
+    assert [is_done(each) for each in (limited, longer)] == [True, False]
+    assert not is_done(replace(config, training=TrainingConfig(steps=1000)))
+    save(limited, 11)  # trained further, and not scored
+    assert not is_done(limited)
 
 
 def test_the_table_has_our_results_and_the_papers_in_aligned_columns(tmp_path: Path) -> None:

@@ -36,3 +36,11 @@ def test_a_process_that_is_stopped_ends_with_its_parent() -> None:
 
 def test_ctrl_c_is_left_to_the_parent() -> None:
     assert processes.run_in_process(signal.getsignal, signal.SIGINT) == signal.SIG_IGN
+
+
+def test_a_helper_process_may_start_others() -> None:
+    assert processes.run_in_process(_divide_in_another_process, 7, 2) == (3, 1)
+
+
+def _divide_in_another_process(number: int, divisor: int) -> tuple[int, int]:
+    return processes.run_in_process(divmod, number, divisor)

@@ -5,11 +5,13 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
 
+from nmt.config.saved import read_settings
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, nearest
 from nmt.estimate.parameters import count_parameters
 from nmt.evaluation.record import read_evaluation
 from nmt.paper.table3 import TABLE_3
+from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout
 from nmt.runs.metrics import read_metrics
 from nmt.runs.scores import scores_folder
@@ -41,13 +43,23 @@ def choose_rows(names: Sequence[str]) -> list[str]:
 
 
 def is_done(config: Config) -> bool:
-    """Return whether a run was trained to its last step, and that step was scored with these decoding settings."""
+    """Return whether a run was trained to its end, and its last step was scored with these decoding settings."""
     scores = _scores_file(config)
     if not scores.is_file():
         return False
     record = read_evaluation(scores)
     step = record.checkpoint.step if record.checkpoint else None
-    return step == config.training.steps and record.decoding == config.decoding
+    return step in (config.training.steps, _step_at_limit(config)) and record.decoding == config.decoding
+
+
+def _step_at_limit(config: Config) -> int | None:
+    """Return the last step of a run that may have ended at the limit of its time, unless the limit has changed."""
+    limit, layout = config.training.max_training_minutes, RunLayout(config.run_folder)
+    if not limit or not layout.settings.is_file():
+        return None
+    trained = read_settings(layout.settings.read_text(encoding="utf-8"))
+    saved = Checkpoints(config.run_folder).steps()
+    return saved[-1].step if saved and trained.get("training.max_training_minutes") == limit else None
 
 
 def read_result(config: Config, vocabulary: int) -> RunResult | None:
