@@ -11,12 +11,20 @@ NOT_RUN = {
     ".venv/bin/python scripts/bench": "a measurement of minutes, partly with other toolkits; tests/unit/test_bench.py",
     **{
         f".venv/bin/python scripts/dev/{tool}": "a tool of the developers that takes minutes or hours"
-        for tool in ("fake_cuda", "faults", "full_size", "fuzz", "load_test", "measure_step", "soak", "techniques")
+        for tool in (
+            "export_clients", "fake_cuda", "faults", "full_size", "fuzz", "load_test", "measure_step", "soak",
+            "techniques",
+        )
     },
     'make doctor ARGS="doctor.gpu=true': "takes 10 minutes; tests/features/doctor/test_gpu_rehearsal.py",
     "nmt doctor doctor.gpu=true": "the same, on a GPU",
     ".venv/bin/python -m": "the stage tests runs it",
     'make export ARGS="experiment=': "needs a model that has learned; the stage demo exports one in both ways",
+    'make import ARGS="source=FOLDER': "stands for any folder; tests/features/imports",
+    'make data ARGS="experiment=own data.train=[s3:': "needs a store of objects; tests/features/remote_files",
+    'make data ARGS="experiment=multi30k paths.data=s3:': "needs a store of objects, as above",
+    'make train ARGS="experiment=multi30k paths.data=s3:': "needs a store of objects, as above",
+    ".venv/bin/nmt translate input=https:": "needs a network and a store of objects, as above",
     'make export ARGS="name=marian export=marian"': "needs a post-norm model; tests/features/exports",
     'make serve ARGS="experiment=multi30k engine=ctranslate2"': "needs such an export",
     ".venv/bin/nmt train -m experiment=demo hydra/sweeper=search": "trains for minutes; "
