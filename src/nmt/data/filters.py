@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from nmt.config.schema import DataConfig
 from nmt.data.engine import Engine
 from nmt.data.parallel_filter import Keeps, ParallelFilter
-from nmt.data.sources.source import Pair
+from nmt.data.sources.source import Languages, Pair
 from nmt.discovery import features, imported
 from nmt.text.blocks import blocks
 from nmt.text.lines import on_one_line
@@ -28,6 +28,14 @@ Digest = Callable[[Sequence[Pair]], npt.NDArray[np.uint64]]
 """Returns a row of numbers for each pair of a chunk."""
 
 
+class HeldOutPair(NamedTuple):
+    """A pair of a development or test set."""
+
+    languages: Languages
+    source: str
+    target: str
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """A registered filter."""
@@ -36,13 +44,24 @@ class Filter:
     """The name in the manifest and in the tables of counts."""
     setting: str
     """The setting under `data.` that turns the filter on; empty if it is always on, for every split."""
-    make: Callable[[DataConfig], Callable[[Any], Sequence[bool]]]
-    """Return the filter's function (`Keeps`), given the settings."""
+    make: Callable[..., Callable[[Any], Sequence[bool]]]
+    """Return the filter's function (`Keeps`), given the settings and, if there is `learn`, what that returns."""
     slow: bool = False
     """Whether processes share the work of the filter, which must then judge each pair independently of the others."""
     digest: Callable[[DataConfig], Digest] | None = None
     """Return a function of each pair alone, given the settings. The filter's function then takes what this one returns,
     in the order of the pairs, and may judge a pair by earlier ones. Processes share the digest of a slow filter."""
+    refined_by: tuple[str, ...] = ()
+    """Further settings under `data.` on which the filter depends."""
+    learn: Callable[[DataConfig, Iterable[HeldOutPair]], Any] | None = None
+    """Return what the filter must know of the development and test text of all corpora, given the settings and that
+    text. It is sent to other processes."""
+    known: tuple[Any, ...] = ()
+    """What `learn` has returned, once it is known."""
+
+    def knowing(self, config: DataConfig, text: Callable[[], Iterable[HeldOutPair]]) -> "Filter":
+        """Return this filter with what it must know of the development and test text."""
+        return replace(self, known=(self.learn(config, text()),)) if self.learn else self
 
 
 def each_pair(keeps: Callable[[str, str], bool]) -> Keeps:
@@ -116,8 +135,12 @@ def training_filters(config: DataConfig) -> list[Filter]:
 
 def filter_settings(config: DataConfig) -> dict[str, object]:
     """Return the settings under `data.` that turn filters on, with their values, as records have them."""
-    values = {each.setting: getattr(config, each.setting) for each in all_filters() if each.setting}
-    return {setting: value for setting, value in values.items() if value or setting in RECORDED_WHEN_OFF}
+    found: dict[str, object] = {}
+    for each in all_filters():
+        value = getattr(config, each.setting) if each.setting else None
+        if value or each.setting in RECORDED_WHEN_OFF:
+            found |= {each.setting: value, **{name: getattr(config, name) for name in each.refined_by}}
+    return found
 
 
 def setting_of(name: str) -> str:
@@ -137,15 +160,16 @@ class FilterChain:
 
     def _judge(self, chosen: Filter, config: DataConfig, engine: Engine | None) -> Keeps:
         """Return the function of a filter that this process applies; workers share the work of a slow one."""
-        pure = chosen.digest or chosen.make
+        pure: Callable[..., Any] = chosen.digest or chosen.make
+        known = () if chosen.digest else chosen.known
         if chosen.slow and engine:
-            parallel = self._stack.enter_context(closing(ParallelFilter(pure, config, engine)))
+            parallel = self._stack.enter_context(closing(ParallelFilter(pure, config, engine, *known)))
             judge: Callable[[Sequence[Pair]], Any] = parallel.keeps
         else:
-            judge = pure(config)
+            judge = pure(config, *known)
         if chosen.digest is None:
             return judge
-        keeps = chosen.make(config)
+        keeps = chosen.make(config, *chosen.known)
         return lambda chunk: keeps(np.asarray(judge(chunk)))
 
     def apply_all(self, chunks: Iterable[list[Pair]]) -> Iterator[list[Pair]]:

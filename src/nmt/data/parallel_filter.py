@@ -18,10 +18,17 @@ Keeps = Callable[[Sequence[Pair]], Sequence[bool]]
 class ParallelFilter:
     """Applies a function to the pairs of large chunks in several processes, which start when they are first needed."""
 
-    def __init__(self, make: Callable[[DataConfig], Any], config: DataConfig, engine: Engine) -> None:
-        """Divide the work of a function that returns something for each pair independently of the others."""
-        self._judge = make(config)
-        self._make, self._config, self._engine = make, config, engine
+    def __init__(self, make: Callable[..., Any], config: DataConfig, engine: Engine, *known: Any) -> None:
+        """Divide the work of a function that returns something for each pair independently of the others.
+
+        Args:
+            make: Returns the function, given the settings and what it must know besides.
+            config: The settings.
+            engine: Starts the processes.
+            known: What the function must know besides.
+        """
+        self._judge = make(config, *known)
+        self._make, self._args, self._engine = make, (config, *known), engine
         self._workers: Workers | None = None
 
     def keeps(self, chunk: Sequence[Pair]) -> Sequence[Any]:
@@ -30,7 +37,7 @@ class ParallelFilter:
             found: Sequence[Any] = self._judge(chunk)
             return found
         if self._workers is None:
-            self._workers = self._engine.workers("filters text", self._make, self._config)
+            self._workers = self._engine.workers("filters text", self._make, *self._args)
         parts = (list(chunk[start : start + PART_PAIRS]) for start in range(0, len(chunk), PART_PAIRS))
         return list(chain.from_iterable(self._workers.map(parts)))
 

@@ -10,6 +10,7 @@ from nmt.data import encode, filters, store
 from nmt.data.annotate import annotate
 from nmt.data.corpora import CorpusSplit, corpus_splits, naming_corpus
 from nmt.data.engine import Engine, open_engine
+from nmt.data.held_out_text import held_out_checksums, informed
 from nmt.data.layout import CorpusLayout, column_name, text_names
 from nmt.data.manifest import PreparationTasks, exclusive_corpus
 from nmt.data.prepared import collect_settings, longest_sentence
@@ -45,7 +46,8 @@ def prepare(config: Config, say: Say = _print, given_engine: Engine | None = Non
         tasks = PreparationTasks(folder, _about(config), say)
         splits = corpus_splits(config.data)
         found = [CollectedSplit(each, _fingerprint(each)) for each in splits]
-        names = [_collect(config, tasks, engine, *each) for each in found]
+        held_out_first = sorted(found, key=lambda each: each.split.is_training_text)
+        names = [_collect(config, tasks, engine, *each) for each in held_out_first]
         names += chain.from_iterable(annotate(config, tasks, *each) for each in found)
         names += chain.from_iterable(each.run(config, tasks, found) for each in text_tasks())
         names.append(make_tokenizer(config, tasks))
@@ -68,7 +70,11 @@ def _collect(
     with naming_corpus(split.prefix):
         tasks.run(
             name,
-            {"source": fingerprint, **collect_settings(split.data, split.split)},
+            {
+                "source": fingerprint,
+                **collect_settings(split.data, split.split),
+                **held_out_checksums(config, tasks, split),
+            },
             [*text_names(split.name, split.languages), *(column_name(split.name, each.name) for each in split.columns)],
             lambda: asdict(_write_text(config, engine, split)),
         )
@@ -86,7 +92,8 @@ def _write_text(config: Config, engine: Engine, corpus_split: CorpusSplit) -> Co
     data, split = corpus_split.data, corpus_split.split
     kept = 0
     with ExitStack() as stack:
-        chosen = stack.enter_context(closing(filter_chain(_filters(data, split), data, engine)))
+        found = informed(_filters(data, split), config, data)
+        chosen = stack.enter_context(closing(filter_chain(found, data, engine)))
         paths = list(CorpusLayout(config.data_folder).texts(corpus_split.name, corpus_split.languages))
         paths += [config.data_folder / column_name(corpus_split.name, each.name) for each in corpus_split.columns]
         partials = [stack.enter_context(replacing(path)) for path in paths]

@@ -1,7 +1,7 @@
 """Filter text on workers, chunk by chunk, in the same order and with the same counts as one process does."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ class SharedFilterChain:
     def __init__(self, filters: Sequence[Filter], config: DataConfig, engine: Engine) -> None:
         """Start the workers; check the settings of all filters before."""
         for each in filters:
-            each.make(config)
+            each.make(config, *each.known)
         self.dropped = dict.fromkeys((each.name for each in filters), 0)
         """Pairs that each filter has dropped."""
         self._stages = [_Stage(part, config, engine, self.dropped) for part in _parts(filters)]
@@ -54,9 +54,12 @@ class _Stage:
     def __init__(self, filters: list[Filter], config: DataConfig, engine: Engine, dropped: dict[str, int]) -> None:
         self._dropped = dropped
         self._last = filters[-1] if filters[-1].digest else None
-        self._keeps: Callable[[Any], Sequence[bool]] | None = self._last.make(config) if self._last else None
-        self._names = [each.name for each in filters if not each.digest]
-        self.workers: Workers = engine.workers("filters text", judging, self._names, self._last_name, config)
+        self._keeps: Callable[[Any], Sequence[bool]] | None = (
+            self._last.make(config, *self._last.known) if self._last else None
+        )
+        known = {each.name: each.known for each in filters if not each.digest}
+        self._names = list(known)
+        self.workers: Workers = engine.workers("filters text", judging, known, self._last_name, config)
 
     @property
     def _last_name(self) -> str:
@@ -91,10 +94,16 @@ def _parts(filters: Sequence[Filter]) -> list[list[Filter]]:
     return parts
 
 
-def judging(names: Sequence[str], last: str, config: DataConfig) -> Callable[[list[Pair]], Verdict]:
-    """Return the function that judges chunks by filters, given their names, and digests what is left for a last one."""
+def judging(known: Mapping[str, tuple[Any, ...]], last: str, config: DataConfig) -> Callable[[list[Pair]], Verdict]:
+    """Return the function that judges chunks by some filters, and digests what is left for a last one.
+
+    Args:
+        known: The names of the filters, with what each of them knows of the development and test text.
+        last: The name of the last filter, which needs the order of the pairs; empty if there is none.
+        config: The settings.
+    """
     by_name = {each.name: each for each in all_filters()}
-    all_keep = [by_name[name].make(config) for name in names]
+    all_keep = [by_name[name].make(config, *text) for name, text in known.items()]
     make_digest = by_name[last].digest if last else None
     digest: Digest | None = make_digest(config) if make_digest else None
 

@@ -1,9 +1,11 @@
-"""A count of the test sentences that are also in the training text."""
+"""Training text that is also in the development and test sets: counted, and dropped if the settings say so."""
 
-from nmt.feature import Feature
+from nmt.feature import Feature, Group
 
 FEATURE = Feature(
-    summary="a warning if development or test sentences are also in the training text",
+    summary="a warning about training text that is also in development or test sets, and filters that drop it",
     page="docs/features.md#text_overlap",
+    settings={"data": Group("nmt.features.text_overlap.settings:OverlapData")},
+    filters=("nmt.features.text_overlap.sentences:FILTER", "nmt.features.text_overlap.word_runs:FILTER"),
     text_tasks=("nmt.features.text_overlap.task:OVERLAP",),
 )

@@ -58,5 +58,6 @@ def _warning(split: str, overlap: Overlap) -> str:
     source, target, pair = (f"{count:,} ({count / overlap.sentences:.1%})" for count in counts)
     return (
         f"of {overlap.sentences:,} {split} sentences, {source} are also in the training text on the source "
-        f"side, {target} on the target side, and {pair} as the same pair: the scores may be too good"
+        f"side, {target} on the target side, and {pair} as the same pair: the scores may be too good "
+        "(data.drop_overlap=side drops such pairs)"
     )

@@ -1,0 +1,79 @@
+"""The filter that drops training pairs whose sides are whole sentences of development or test text."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.config.schema import DataConfig
+from nmt.data.filters import Filter, HeldOutPair
+from nmt.data.parallel_filter import Keeps
+from nmt.data.sources.source import Languages, Pair, languages
+from nmt.data.task import task_of
+from nmt.features.text_overlap.plain_text import Hashes, are_in, sentence_digest
+from nmt.features.text_overlap.settings import SIDE, OverlapData
+
+Key = TypeVar("Key")
+PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""An odd number that mixes the bits of one sentence's hash before the other's is added."""
+
+
+class KnownSentences(NamedTuple):
+    """Sorted hashes of the development and test text, as many as it has sentences."""
+
+    by_language: Mapping[str, Hashes]
+    pairs: Mapping[Languages, Hashes]
+    """Those of the pairs, by their languages in alphabetical order."""
+
+
+def learn(_: DataConfig, text: Iterable[HeldOutPair]) -> KnownSentences:
+    """Return the hashes of development and test text."""
+    digests: defaultdict[Languages, tuple[bytearray, bytearray]] = defaultdict(lambda: (bytearray(), bytearray()))
+    for pair in text:
+        sources, targets = digests[pair.languages]
+        sources += sentence_digest(pair.source)
+        targets += sentence_digest(pair.target)
+    by_language: defaultdict[str, list[Hashes]] = defaultdict(list)
+    pairs: defaultdict[Languages, list[Hashes]] = defaultdict(list)
+    for sides, found in digests.items():
+        hashes = [np.frombuffer(bytes(each), np.uint64) for each in found]
+        for language, each in zip(sides, hashes, strict=True):
+            by_language[language].append(each)
+        key, together = _together(sides, *hashes)
+        pairs[key].append(together)
+    return KnownSentences(_sorted(by_language), _sorted(pairs))
+
+
+def _sorted(found: Mapping[Key, list[Hashes]]) -> dict[Key, Hashes]:
+    return {key: np.unique(np.concatenate(each)) for key, each in found.items()}
+
+
+def _together(sides: Languages, source: Hashes, target: Hashes) -> tuple[Languages, Hashes]:
+    """Return the languages in alphabetical order, and hashes of pairs, which are the same in both directions."""
+    (first, left), (second, right) = sorted(((sides[0], source), (sides[1], target)), key=lambda each: each[0])
+    return (first, second), left * PAIR_FACTOR + right
+
+
+def judging(config: DataConfig, known: KnownSentences) -> Keeps:
+    """Return the function that judges pairs by the known sentences of their languages."""
+    sides, by_side = languages(config), cast(OverlapData, config).drop_overlap == SIDE
+    compared = [0] if task_of(config.target_lang).repeats_targets else [0, 1]
+    nothing = np.zeros(0, np.uint64)
+
+    def keeps(chunk: Sequence[Pair]) -> list[bool]:
+        hashes = [np.frombuffer(b"".join(sentence_digest(pair[side]) for pair in chunk), np.uint64) for side in (0, 1)]
+        dropped: npt.NDArray[np.bool_] = np.zeros(len(chunk), dtype=bool)
+        if by_side:
+            for side in compared:
+                dropped |= are_in(hashes[side], known.by_language.get(sides[side], nothing))
+        else:
+            key, together = _together(sides, hashes[0], hashes[1])
+            dropped |= are_in(together, known.pairs.get(key, nothing))
+        return [not each for each in dropped.tolist()]
+
+    return keeps
+
+
+FILTER = Filter("overlap", "drop_overlap", judging, learn=learn)
