@@ -32,9 +32,9 @@ def run_demo(context: Context) -> None:
         check_floor(file, split)
         context.say(f"{split}: {bleu(file):.1f} BLEU")
     if EXTRAS_PYTHON.exists():
-        context.say("the exports of its model for CTranslate2")
-        for quantization in ("float32", "int8"):
-            words = ("experiment=demo", f"export.quantization={quantization}", *_places(context.folder))
+        for exports in ("export.quantization=float32,int8", "export=argos,onnx"):
+            context.say(f"exports of its model: {exports}")
+            words = ("-m", "experiment=demo", exports, *_places(context.folder))
             context.run(EXTRAS_PYTHON, "-m", "nmt", "export", *words)
 
 

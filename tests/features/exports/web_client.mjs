@@ -1,6 +1,6 @@
 // Run the scripts of the page under Node: `node web_client.mjs FOLDER`, with questions as JSON on standard input.
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
@@ -15,7 +15,9 @@ const openModel = async (facts) => {
   const [runtime, { Model }] = await Promise.all([script("runtime/onnxruntime.js"), script("model.js")]);
   runtime.env.wasm.wasmBinary = bytes("runtime/onnxruntime.wasm");
   runtime.env.wasm.numThreads = 1;
-  const open = (name) => runtime.InferenceSession.create(bytes(`model/${name}.onnx`));
+  const shared = "word_vectors.bin";
+  const externalData = existsSync(join(folder, "model", shared)) ? [{ path: shared, data: bytes(`model/${shared}`) }] : [];
+  const open = (name) => runtime.InferenceSession.create(bytes(`model/${name}.onnx`), { externalData });
   return new Model(runtime, { encoder: await open("encoder_model"), decoder: await open("decoder_model_merged") }, facts.cache);
 };
 

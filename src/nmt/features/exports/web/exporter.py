@@ -18,6 +18,7 @@ from nmt.features.exports.tokenizer_json import (
 )
 from nmt.features.exports.web.engine import WebEngine
 from nmt.features.exports.web.files import runtime_files, write_page
+from nmt.features.exports.web.word_vectors import share_word_vectors
 from nmt.page import sentences
 from nmt.storage.files import write_json, write_text
 
@@ -116,7 +117,8 @@ def facts(trained: TrainedModel, positions: int) -> dict[str, Any]:
 
 
 def _keep_quantized(folder: Path) -> None:
-    """Replace the graphs by those with int8 weights."""
+    """Replace the graphs by those with int8 weights, and let them share the word vectors."""
     quantize(folder)
     for name in (ENCODER, DECODER):
         (folder / f"{name}{onnx.QUANTIZED}.onnx").replace(folder / f"{name}.onnx")
+    share_word_vectors(folder)

@@ -7,7 +7,8 @@ import { Translator } from "./translator.js";
 
 const DESCRIPTIONS = ["model/model.json", "model/tokenizer.json"];
 const GRAPHS = ["model/encoder_model.onnx", "model/decoder_model_merged.onnx"];
-const FILES = [...DESCRIPTIONS, ...GRAPHS, "runtime/onnxruntime.wasm"];
+const RUNTIME = "runtime/onnxruntime.wasm";
+const SHARED = "model/word_vectors.bin"; // what both graphs read, if the embeddings are tied
 const MOST_REMEMBERED = 500; // sentences, so that typing translates only what is new
 const remembered = new Map();
 const cancelled = new Set();
@@ -16,21 +17,21 @@ let queue = Promise.resolve();
 
 const loadAll = async () => {
   const list = await listing();
-  const bytes = FILES.reduce((sum, name) => sum + list.files[name].bytes, 0);
+  const files = [...DESCRIPTIONS, ...GRAPHS, RUNTIME, SHARED].filter((name) => name in list.files);
+  const bytes = files.reduce((sum, name) => sum + list.files[name].bytes, 0);
   let received = 0;
   const onReceived = (count) => {
     received += count;
     self.postMessage({ progress: { received, bytes } });
   };
-  const contents = await Promise.all(FILES.map((name) => load(name, list, onReceived)));
+  const contents = await Promise.all(files.map((name) => load(name, list, onReceived)));
   const [facts, tokenizer] = contents.slice(0, DESCRIPTIONS.length).map((content) => JSON.parse(new TextDecoder().decode(content)));
-  const [encoder, decoder, wasm] = contents.slice(DESCRIPTIONS.length);
+  const [encoder, decoder, wasm, shared] = contents.slice(DESCRIPTIONS.length);
   runtime.env.wasm.wasmBinary = wasm.buffer;
   runtime.env.wasm.numThreads = 1;
-  const graphs = {
-    encoder: await runtime.InferenceSession.create(encoder),
-    decoder: await runtime.InferenceSession.create(decoder),
-  };
+  const externalData = shared ? [{ path: SHARED.split("/").at(-1), data: shared }] : [];
+  const open = (graph) => runtime.InferenceSession.create(graph, { externalData });
+  const graphs = { encoder: await open(encoder), decoder: await open(decoder) };
   translator = new Translator(new Model(runtime, graphs, facts.cache), tokenizer, facts);
   return { name: facts.name, languages: facts.languages };
 };
