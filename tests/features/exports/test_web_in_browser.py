@@ -117,7 +117,8 @@ def test_words_can_be_pointed_at_and_replaced(browser: Browser, tmp_path: Path) 
     for package in ("onnx", "onnxruntime"):
         pytest.importorskip(package, reason="needs the extra onnx")
     tokenizer = make_plain_tokenizer()
-    folder = write_export(tmp_path, tokenizer, teach(make_model(tokenizer, norm_placement="pre"), tokenizer, 300))
+    model = teach(make_model(tokenizer, norm_placement="pre"), tokenizer, 300)
+    folder = write_export(tmp_path, tokenizer, model, "int8")
     with served(folder) as address:
         browser.get(address)
         wait(browser, IS_READY)
