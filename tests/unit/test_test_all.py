@@ -107,7 +107,7 @@ def test_unknown_stage_is_refused_in_one_line(
     monkeypatch.setattr(sys, "argv", ["test_all", "--only", "weel", "old"])
     assert main() == 2
     error = capsys.readouterr().err
-    assert error.startswith("test_all: there is no stage weel; the stages are extras, tests, ")
+    assert error.startswith("test_all: there is no stage weel; the stages are extras, clients, tests, ")
     assert error.count("\n") == 1
 
 

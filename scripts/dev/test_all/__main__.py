@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package
 from test_all.chains import run_demo, run_table3
+from test_all.clients import install_clients
 from test_all.documents import run_documents
 from test_all.environments import install_extras, run_comet, run_tests
 from test_all.old_versions import run_old
@@ -23,6 +24,7 @@ from test_all.wheel import run_wheel
 
 STAGES = (
     Stage("extras", "install all extras that fit together, in .venv/extras", install_extras, 1, 10),
+    Stage("clients", "install programs that use exports, in .venv/node and .venv/argos", install_clients, 3, 20),
     Stage("tests", "all tests, including slow ones, with all extras", run_tests, 15, 60),
     Stage("comet", "the tests of COMET, in an environment of its own, .venv/comet", run_comet, 3, 30),
     Stage("wheel", "build the wheel, and use it in a new environment outside the clone", run_wheel, 4, 20),

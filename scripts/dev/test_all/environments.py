@@ -9,11 +9,11 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+from test_all.clients import client_variables
+from test_all.packages import LOCK, PIP, locked
 from test_all.stages import ROOT, Context, StageError
 
-PIP = ("-m", "pip", "install", "-q", "--disable-pip-version-check")
 THIS_CLONE = ("--no-build-isolation", "--editable")
-LOCK = ROOT / "constraints.lock"
 ALONE = ("dev", "comet")
 """Extras that the other ones are not installed with: .venv has the first, and the second conflicts with them."""
 EXTRAS_PYTHON = ROOT / ".venv" / "extras" / "bin" / "python"
@@ -72,7 +72,7 @@ def run_tests(context: Context) -> None:
     """Run all tests: with the extras if the stage before has installed them."""
     python = EXTRAS_PYTHON if EXTRAS_PYTHON.exists() else Path(sys.executable)
     words = ("scripts/launch.py", "test", "-m", "", *context.words)
-    output = context.run(python, *words, show=True, codes=(0, TESTS_FAILED))
+    output = context.run(python, *words, environment=client_variables(), show=True, codes=(0, TESTS_FAILED))
     skipped = SKIPPED.findall(output)
     as_nobody = any(reason.startswith("root may") for _, reason in skipped) and _as_nobody(context, python)
     for count, reason in skipped:
@@ -108,16 +108,10 @@ def run_comet(context: Context) -> None:
     if not COMET_PYTHON.exists():
         context.run(sys.executable, "-m", "venv", COMET_PYTHON.parents[1])
     torch = context.folder / "torch.txt"
-    torch.write_text(_locked("torch"), encoding="utf-8")
+    torch.write_text(locked("torch"), encoding="utf-8")
     context.say("installing comet and dev")
     context.run(COMET_PYTHON, *PIP, "--constraint", torch, "--editable", ".[comet,dev]")
     output = context.run(COMET_PYTHON, "-m", "pytest", "tests/features/comet/test_comet.py", show=True)
     for count, reason in SKIPPED.findall(output):
         if not reason.startswith("unbabel-comet is installed"):
             context.skipped[f"tests: {reason}"] += int(count)
-
-
-def _locked(package: str) -> str:
-    """Return the line of the lock about a package."""
-    (line,) = [each for each in LOCK.read_text(encoding="utf-8").splitlines() if each.startswith(f"{package}==")]
-    return f"{line}\n"

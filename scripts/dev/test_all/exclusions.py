@@ -31,6 +31,8 @@ NOT_RUN = {
     ".venv/bin/nmt train -m experiment=demo hydra/sweeper=search": "trains for minutes; "
         "tests/features/sweep_results/test_search.py",
     'make data train average eval ARGS="data.test=[sacrebleu:': "downloads; tests/features/sacrebleu_sets",
+    'make train ARGS="experiment=wmt14_en_de_big runtime.shard=weights': "needs several GPUs; tests/features/sharding",
+    'make describe ARGS="model.layers=20': "does not fit the small batches; tests/unit/test_documentation.py runs it",
     "sbatch": "needs Slurm; tests/unit/test_slurm.py runs the script with a substitute",
     ".venv/bin/python scripts/torchrun --nnodes": "needs two machines; tests/integration/test_ranks.py",
     'make eval ARGS="experiment=demo decoding.strategy=mbr decoding.epsilon=0.02 decoding.utility=comet':

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from test_all.environments import LOCK, PIP
+from test_all.packages import LOCK, PIP
 from test_all.small_text import sentence_pairs, write_pairs
 from test_all.stages import ROOT, Context, StageError
 
