@@ -372,4 +372,4 @@ def test_keys_are_found_by_group_and_by_name() -> None:
 
 def test_only_these_groups_have_settings_that_are_fixed_on_resume() -> None:
     fixed = {name.partition(".")[0] for name, key in all_keys().items() if not key.adjustable}
-    assert fixed == {"data", "tokenizer", "model", "training", "noise", "seed"}
+    assert fixed == {"data", "tokenizer", "model", "training", "noise", "own", "seed"}

@@ -1,0 +1,67 @@
+"""Complete the settings of every command: with the values of the run once it has begun, else with the vocabulary."""
+
+from collections.abc import Container
+from dataclasses import replace
+
+from nmt.config.compose import compose
+from nmt.config.keys import value_of, with_values
+from nmt.config.saved import from_yaml
+from nmt.config.schema import Config
+from nmt.errors import UserError
+from nmt.features.own_text.settings import DERIVED, SHAPE, VOCABULARY, OwnText, reason_not_to_derive
+from nmt.features.own_text.vocabulary import vocabulary_of
+from nmt.runs.layout import SETTINGS, RunLayout, step_of_folder_name
+
+EXPERIMENT = "experiment=own"
+"""The settings that are replaced; a value that differs from theirs was given."""
+OF_THE_FEATURE = ("own.derive", "own.minutes")
+"""Settings that a run that has begun keeps, besides those that were derived."""
+
+
+def with_vocabulary_of_text(config: Config, given: Container[str]) -> Config:
+    """Return the settings with the values of a run that has begun, or with the vocabulary that suits the text.
+
+    Args:
+        config: All settings.
+        given: The settings and groups that the user gives; they keep their values.
+    """
+    own = config.of(OwnText)
+    if not own.derive:
+        return config
+    names = {name for name in OF_THE_FEATURE if name in given or "own" in given}
+    keep = [*own.keep, *(name for name in _given(config, given) if name not in own.keep)]
+    config = with_values(config, {"own.keep": keep})
+    if (begun := as_begun(config, names)) is not None:
+        return begun
+    if VOCABULARY in keep or reason_not_to_derive(config) or not (pieces := vocabulary_of(config)):
+        return config
+    return replace(config, tokenizer=replace(config.tokenizer, vocab_size=pieces))
+
+
+def as_begun(config: Config, given: Container[str]) -> Config | None:
+    """Return the settings with those of the run's newest checkpoint, except for what is given; None if it has none."""
+    checkpoints = RunLayout(config.run_folder).checkpoints
+    steps = {step_of_folder_name(each.name): each for each in checkpoints.glob("step-*")}
+    newest = max((step for step in steps if step is not None), default=None)
+    if newest is None:
+        return None
+    try:
+        saved = from_yaml((steps[newest] / SETTINGS).read_text(encoding="utf-8"))
+    except (UserError, OSError, ValueError):  # the command reports it if it needs the checkpoint
+        return config
+    open_names = [name for name in DERIVED if name not in config.of(OwnText).keep]
+    open_names += [name for name in OF_THE_FEATURE if name not in given]
+    return with_values(config, {name: value_of(saved, name) for name in open_names})
+
+
+def _given(config: Config, given: Container[str]) -> list[str]:
+    """Return the derived settings that the user gives: by name, by their group, or in a file of settings."""
+    usual = compose([EXPERIMENT])
+    found = [
+        name
+        for name in DERIVED
+        if name in given or name.partition(".")[0] in given or value_of(config, name) != value_of(usual, name)
+    ]
+    stacks = ("model.encoder_layers", "model.decoder_layers")
+    shape = any(name in found for name in SHAPE) or any(value_of(config, name) for name in stacks)
+    return [name for name in DERIVED if name in found or (shape and name in SHAPE)]

@@ -1,0 +1,172 @@
+"""Plan a run from its text and the minutes there are: steps, dropout, batch, warmup, validations and shape.
+
+The numbers come from the tables of docs/results.md: more steps are worth more than anything else, so the model is wide
+only if it gets enough of them; the rate ends at zero; and dropout grows with the passes over the text.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+BATCH_TOKENS = 1024
+"""The smallest batch, which makes the most steps in the minutes there are."""
+MAX_BATCH_TOKENS = 8192
+MAX_STEPS = 20_000
+"""Steps from which on larger batches are worth more than further steps."""
+MIN_STEPS = 1000
+"""Steps that a wide model must get within the minutes; a narrower one learns more from fewer operations."""
+SHORTEST_RUN = 2000
+"""Steps that short texts are repeated for, at most MAX_PASSES_OF_SHORT_TEXT times."""
+MAX_PASSES, USUAL_PASSES, MAX_PASSES_OF_SHORT_TEXT = 30, 14, 40
+"""Passes over the text: the most that are worth it, those without a given number of minutes, and the most at all."""
+USUAL_MINUTES = 60.0
+"""The most minutes of a run for which none are given."""
+SHARE_OF_STEPS = 0.9
+"""The share of the minutes that is planned: steps on new shapes of batches are slower than those that were measured."""
+DROPOUT = ((6, 0.1), (14, 0.2), (30, 0.3))
+"""Passes over the text with the dropout that suited them; between them it grows with the logarithm of the passes."""
+WARMUP_SHARE, MAX_WARMUP_STEPS = 0.12, 300
+VALIDATIONS, SAVES = (4, 10), 25
+"""The fewest and the most validations, between which there is one per two minutes; and the checkpoints of a run."""
+
+
+class Shape(NamedTuple):
+    """The shape of a model with as many decoder layers as encoder layers."""
+
+    layers: int
+    d_model: int
+    d_ff: int
+    heads: int
+
+
+SHAPES = (Shape(3, 256, 1024, 4), Shape(3, 128, 512, 4))
+"""Shapes to choose from, the best one first."""
+
+
+class Text(NamedTuple):
+    """The prepared training text."""
+
+    pairs: int
+    tokens: int
+    """Tokens of the longer side, with an end mark per sentence."""
+
+    def steps_per_pass(self, batch_tokens: int) -> float:
+        """Return the steps that a pass over the text takes."""
+        return max(1.0, self.tokens / batch_tokens)
+
+
+class Given(NamedTuple):
+    """What is not derived; None for what is."""
+
+    shape: Shape | None = None
+    batch_tokens: int | None = None
+    steps: int | None = None
+    smallest_batch: int = BATCH_TOKENS
+    """Tokens of the longest sentence that must fit into a batch."""
+
+
+NOTHING = Given()
+
+
+class Plan(NamedTuple):
+    """A planned run."""
+
+    shape: Shape
+    batch_tokens: int
+    steps: int
+    passes: float
+    step_seconds: float
+    """0 if nothing was measured."""
+
+    @property
+    def minutes(self) -> float:
+        """About how many minutes the steps take; 0 if nothing was measured."""
+        return self.steps * self.step_seconds / SHARE_OF_STEPS / 60
+
+
+Speed = Callable[[Shape, int], float]
+"""Returns the seconds of a step of a shape with batches of this many tokens; 0 if they are not known."""
+
+
+def plan(text: Text, minutes: float, speed: Speed, given: Given = NOTHING) -> Plan:
+    """Return the best run within the minutes; 0 minutes let the text decide.
+
+    Args:
+        text: The training text.
+        minutes: Minutes of training steps.
+        speed: What a step takes on this machine.
+        given: What the user chooses.
+    """
+    shapes = SHAPES if given.shape is None else (given.shape,)
+    batch = given.batch_tokens or _power_of_two(max(BATCH_TOKENS, given.smallest_batch))
+    if given.steps:
+        shape = shapes[0]
+        return Plan(shape, batch, given.steps, given.steps / text.steps_per_pass(batch), 0.0)
+    shape, seconds = _widest(shapes, batch, minutes, speed)
+    while given.batch_tokens is None and batch < MAX_BATCH_TOKENS:
+        if _steps(text, batch, minutes, seconds) <= MAX_STEPS:
+            break
+        batch *= 2
+        seconds = speed(shape, batch)
+    steps = _rounded(_steps(text, batch, minutes, seconds))
+    return Plan(shape, batch, steps, steps / text.steps_per_pass(batch), seconds)
+
+
+def _widest(shapes: Sequence[Shape], batch: int, minutes: float, speed: Speed) -> tuple[Shape, float]:
+    """Return the first shape that gets enough steps, or the last one, and the seconds of its steps."""
+    for shape in shapes[:-1]:
+        seconds = speed(shape, batch)
+        if not seconds or _affordable(minutes, seconds) >= MIN_STEPS:
+            return shape, seconds
+    return shapes[-1], speed(shapes[-1], batch)
+
+
+def _affordable(minutes: float, seconds: float) -> float:
+    return SHARE_OF_STEPS * 60 * (minutes or USUAL_MINUTES) / seconds
+
+
+def _steps(text: Text, batch: int, minutes: float, seconds: float) -> float:
+    """Return the steps that the text is worth, or those that there is time for."""
+    a_pass = text.steps_per_pass(batch)
+    passes = MAX_PASSES if minutes else USUAL_PASSES
+    worth = max(passes * a_pass, min(SHORTEST_RUN, MAX_PASSES_OF_SHORT_TEXT * a_pass))
+    return min(worth, _affordable(minutes, seconds)) if seconds else worth
+
+
+def _rounded(steps: float) -> int:
+    """Return a whole number of tens of steps, at least ten."""
+    return max(10, 10 * math.floor(steps / 10))
+
+
+def _power_of_two(tokens: int) -> int:
+    return 1 << (tokens - 1).bit_length()
+
+
+def dropout_for(passes: float) -> float:
+    """Return the dropout for a number of passes over the text, with two decimals."""
+    (low, least), *_, (high, most) = DROPOUT
+    if passes <= low or passes >= high:
+        return least if passes <= low else most
+    for (before, first), (after, second) in pairwise(DROPOUT):
+        if passes <= after:
+            share = math.log(passes / before) / math.log(after / before)
+            return round(first + share * (second - first), 2)
+    raise AssertionError(passes)
+
+
+def settings_of(chosen: Plan) -> Mapping[str, object]:
+    """Return the values of all settings that a plan decides."""
+    steps, shape = chosen.steps, chosen.shape
+    validations = min(max(VALIDATIONS[0], round(chosen.minutes / 2)), VALIDATIONS[1])
+    return {
+        **{f"model.{name}": value for name, value in shape._asdict().items()},
+        "model.dropout": dropout_for(chosen.passes),
+        "training.batch_tokens": chosen.batch_tokens,
+        "training.schedule": "cosine",
+        "training.steps": steps,
+        "training.warmup_steps": max(1, min(MAX_WARMUP_STEPS, round(WARMUP_SHARE * steps))),
+        "training.valid_every": math.ceil(steps / validations),
+        "training.save_every": math.ceil(steps / SAVES),
+        "training.patience": 0,
+    }

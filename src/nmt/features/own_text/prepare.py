@@ -1,0 +1,65 @@
+"""Plan a run before it begins, and say in one line what was chosen and why."""
+
+import os
+from functools import partial
+
+from nmt.config.keys import value_of, with_values, written
+from nmt.config.schema import Config
+from nmt.data.manifest import read_manifest
+from nmt.data.records import TOKENIZER_TASK, encode_task
+from nmt.data.store import Pairs
+from nmt.data.training_text import open_training_text
+from nmt.features.own_text.complete import as_begun
+from nmt.features.own_text.plan import Given, Plan, Shape, Text, plan, settings_of
+from nmt.features.own_text.settings import SHAPE, VOCABULARY, OwnText, reason_not_to_derive
+from nmt.training.preparation import Prepared
+
+
+def plan_training(config: Config) -> Prepared:
+    """Return the settings of a run with those that are derived; a run that has begun keeps its own."""
+    own = config.of(OwnText)
+    if not own.derive:
+        return Prepared(config)
+    if (begun := as_begun(config, ["own.minutes"] if own.minutes else [])) is not None:
+        return Prepared(begun)
+    if reason := reason_not_to_derive(config):
+        return Prepared(config, f"own.derive: nothing is derived from the text, because {reason}")
+    manifest = read_manifest(config.data_folder)
+    if not {encode_task("train"), TOKENIZER_TASK} <= manifest.tasks.keys():
+        return Prepared(config)  # training says what to do
+    encoded, tokenizer = manifest.encoded("train"), manifest.tokenizer()
+    text = Text(encoded.pairs, max(encoded.source.tokens, encoded.target.tokens) + encoded.pairs)
+    given = Given(
+        shape=Shape(*(value_of(config, name) for name in SHAPE)) if SHAPE[0] in own.keep else None,
+        batch_tokens=config.training.batch_tokens if "training.batch_tokens" in own.keep else None,
+        steps=config.training.steps if "training.steps" in own.keep else None,
+        smallest_batch=config.data.max_pieces + 1,
+    )
+    pairs = open_training_text(config.data_folder, config.data)
+    speed = partial(_speed, config, pairs, (tokenizer.source_vocabulary, tokenizer.target_vocabulary))
+    minutes = own.minutes or config.training.max_training_minutes
+    chosen = plan(text, minutes, speed, given)
+    values = {name: value for name, value in settings_of(chosen).items() if name not in own.keep}
+    planned = with_values(config, values)
+    return Prepared(planned, _message(planned, text, minutes, chosen))
+
+
+def _speed(config: Config, text: Pairs, vocabularies: tuple[int, int], shape: Shape, batch_tokens: int) -> float:
+    """Return the seconds of a step; 0 with several processes, which must agree but would measure differently."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        return 0.0
+    from nmt.features.own_text.speed import seconds_per_step  # noqa: PLC0415 - imports the trainer
+
+    values = {**dict(zip(SHAPE, shape, strict=True)), "training.batch_tokens": batch_tokens}
+    return seconds_per_step(with_values(config, values), text, vocabularies)
+
+
+def _message(config: Config, text: Text, minutes: float, chosen: Plan) -> str:
+    """Return one line: what was chosen, why, and how to override it."""
+    own, names = config.of(OwnText), (VOCABULARY, *settings_of(chosen))
+    values = " ".join(f"{name}={written(value_of(config, name))}" for name in names if name not in own.keep)
+    reason = f"{text.pairs:,} pairs, {chosen.passes:.1f} passes over them"
+    if chosen.step_seconds:
+        wanted = f"{minutes:g} minutes" if minutes else "the text"
+        reason += f", about {chosen.minutes:.1f} minutes at {chosen.step_seconds:.3f} s per step, for {wanted}"
+    return f"own.derive chose {values} ({reason}); give any of them, or own.minutes, to override"

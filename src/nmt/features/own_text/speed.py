@@ -1,0 +1,47 @@
+"""Measure what a training step takes on this machine."""
+
+import time
+from contextlib import closing
+from itertools import count
+
+from nmt.compute.machine import prepare_machine
+from nmt.config.schema import Config
+from nmt.data.loader import DataPosition, global_batches
+from nmt.data.store import Pairs
+from nmt.measuring.steps import free_memory, update, wait
+from nmt.training.new_trainer import new_trainer
+
+WARM_UP_STEPS = 2
+MAX_STEPS, MAX_SECONDS = 20, 4.0
+"""Limits of the steps that are timed; one is timed in any case."""
+
+
+def seconds_per_step(config: Config, text: Pairs, vocabularies: tuple[int, int]) -> float:
+    """Return the mean seconds of the first steps of a run on its own text, after some steps to warm up."""
+    machine = prepare_machine(config.runtime)
+    trainer = new_trainer(config, machine, *vocabularies)
+    batches = global_batches(
+        text,
+        batch_tokens=config.training.batch_tokens,
+        device_tokens=config.training.device_tokens,
+        seed=config.seed,
+        start=DataPosition(),
+        rank=0,
+        devices=1,
+        threads=trainer.concurrency,
+        shapes=trainer.shapes(config.training.device_tokens),
+        columns=trainer.columns,
+    )
+    started, seconds, step = time.perf_counter(), 0.0, 0
+    with closing(batches):  # type: ignore[type-var] # it is a generator
+        for step in count(1 - WARM_UP_STEPS):
+            update(trainer, next(batches))
+            wait(machine.device)
+            if step == 0:
+                started = time.perf_counter()
+            seconds = time.perf_counter() - started
+            if step >= MAX_STEPS or (step > 0 and seconds >= MAX_SECONDS):
+                break
+    del trainer
+    free_memory()
+    return seconds / step

@@ -1,0 +1,77 @@
+"""Two files become a trained model without a number: measured, planned, said in one line, and resumed as planned."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import _composed
+from nmt.config.saved import from_yaml
+from nmt.config.schema import Config
+from nmt.features.own_text.prepare import plan_training
+from nmt.features.own_text.speed import seconds_per_step
+from nmt.runs.layout import RunLayout
+from tests.integration.toy import pairs, refuse, succeed
+
+TINY = ["model.layers=1", "model.d_model=32", "model.d_ff=32", "model.heads=2", "training.valid_sentences=0"]
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    """Settings of a run on two files, with a model that is quick to train."""
+    for side, language in enumerate(("en", "de")):
+        lines = "".join(f"{pair[side]}\n" for pair in pairs(300, 1))
+        (tmp_path / f"train.{language}").write_text(lines, encoding="utf-8")
+    files = f"data.train=[{tmp_path}/train.en,{tmp_path}/train.de]"
+    paths = [f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs", "data.hold_out=0.03"]
+    machine = ["runtime.device=cpu", "runtime.threads=1", "runtime.precision=fp32"]
+    return ["experiment=own", files, *paths, *machine, *TINY]
+
+
+def saved(tmp_path: Path) -> Config:
+    return from_yaml(RunLayout(tmp_path / "outputs" / "own").settings.read_text(encoding="utf-8"))
+
+
+def test_run_is_measured_planned_and_resumed_as_planned(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[float] = []
+
+    def measure(*arguments: object) -> float:
+        measured.append(seconds_per_step(*arguments))  # type: ignore[arg-type]
+        return 60 * 0.9 / 30.5  # so that a minute is planned to have 30 steps
+
+    monkeypatch.setattr("nmt.features.own_text.speed.seconds_per_step", measure)
+    succeed(["data", *words])
+    said = succeed(["train", *words, "own.minutes=1", "training.warmup_steps=7"])
+    planned = saved(tmp_path)
+    (line,) = (each for each in said.splitlines() if each.startswith("own.derive"))
+    assert len(measured) == 1
+    assert 0 < measured[0] < 5
+    assert planned.training.steps == 30
+    assert "training.steps=30 " in line
+    assert "own.minutes" in line
+    assert "warmup_steps" not in line
+    assert (planned.training.warmup_steps, planned.training.schedule, planned.model.d_model) == (7, "cosine", 32)
+    assert "finished at step 30 of 30" in said
+    again = succeed(["train", *words, "training.warmup_steps=7"])
+    assert "is finished: it is at step 30" in again
+    assert "own.derive" not in again
+    assert len(measured) == 1
+    assert "own.minutes was 1.0 and is now 2.0" in refuse(["train", *words, "own.minutes=2"])
+    succeed(["average", *words])
+    assert "nan" not in succeed(["eval", *words, "decoding.beam=1", "decoding.extra_length=0"])
+
+
+def test_processes_that_train_together_do_not_measure(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    succeed(["data", *words])
+    monkeypatch.setattr("nmt.features.own_text.speed.seconds_per_step", None)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    prepared = plan_training(_composed([*words, "own.minutes=1"]))
+    assert "minutes at" not in prepared.message
+    assert prepared.config.training.schedule == "cosine"
+
+
+def test_corpus_that_is_not_prepared_is_left_to_training(words: list[str]) -> None:
+    assert "run `make data`" in refuse(["train", *words])

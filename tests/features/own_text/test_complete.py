@@ -1,0 +1,168 @@
+"""What the user gives wins, and a run that has begun keeps its values."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.config.compose import compose, given_settings
+from nmt.config.keys import value_of, with_values
+from nmt.config.saved import to_yaml
+from nmt.config.schema import Config
+from nmt.errors import ConfigError
+from nmt.features.own_text.complete import with_vocabulary_of_text
+from nmt.features.own_text.prepare import plan_training
+from nmt.features.own_text.settings import DERIVED, SHAPE, OwnText
+from nmt.runs.layout import RunLayout
+from tests.integration.toy import pairs, refuse
+
+FIRST = ["model.dropout", "training.steps", "tokenizer.vocab_size", "own.minutes"]
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    """Settings of a run on two files."""
+    for side, language in enumerate(("en", "de")):
+        lines = "".join(f"{pair[side]}\n" for pair in pairs(100, 1))
+        (tmp_path / f"train.{language}").write_text(lines, encoding="utf-8")
+    paths = [f"paths.data={tmp_path}/data", f"paths.outputs={tmp_path}/outputs"]
+    return ["experiment=own", f"data.train=[{tmp_path}/train.en,{tmp_path}/train.de]", *paths]
+
+
+def completed(words: list[str]) -> Config:
+    return with_vocabulary_of_text(compose(words), given_settings(words))
+
+
+def kept(config: Config) -> set[str]:
+    return {*config.of(OwnText).keep}
+
+
+def begin(config: Config, **values: object) -> Config:
+    """Make the run look as if it had saved two checkpoints, the last of them with these values."""
+    begun = with_values(config, {name.replace("__", "."): value for name, value in values.items()})
+    for step, settings in ((5, config), (10, begun)):
+        folder = RunLayout(config.run_folder).checkpoint(step)
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text(to_yaml(settings), encoding="utf-8")
+    return begun
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], set[str]()),
+        (["training.steps=77"], {"training.steps"}),
+        (["model.d_model=64"], {*SHAPE}),
+        (["model.encoder_layers=6"], {*SHAPE}),
+        (["model=tiny"], {name for name in DERIVED if name.startswith("model.")}),
+        (["training=base"], {name for name in DERIVED if name.startswith("training.")}),
+        (["tokenizer.vocab_size=8000"], {"tokenizer.vocab_size"}),
+        (["own.keep=[model.dropout]"], {"model.dropout"}),
+    ],
+)
+def test_settings_that_are_given_are_kept(words: list[str], given: list[str], expected: set[str]) -> None:
+    config = completed([*words, *given])
+    assert kept(config) == expected
+    asked = compose([*words, *given])
+    assert [value_of(config, name) for name in expected] == [value_of(asked, name) for name in expected]
+
+
+def test_settings_of_the_user_s_own_file_are_kept(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "conf" / "experiment").mkdir(parents=True)
+    mine = "# @package _global_\n# Mine.\ndefaults:\n  - own\nname: mine\ntraining:\n  warmup_steps: 123\n"
+    (tmp_path / "conf" / "experiment" / "mine.yaml").write_text(mine, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    config = completed(["experiment=mine", *words[1:]])
+    assert kept(config) == {"training.warmup_steps"}
+    assert config.training.warmup_steps == 123
+
+
+def test_other_experiments_and_own_derive_false_change_nothing(words: list[str]) -> None:
+    for others in (["experiment=multi30k", *words[1:]], [*words, "own.derive=false"]):
+        assert completed(others) == compose(others)
+
+
+def test_run_that_has_begun_keeps_its_values_in_every_command(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = begin(
+        completed(words), model__dropout=0.27, training__steps=321, tokenizer__vocab_size=111, own__minutes=7.5
+    )
+    monkeypatch.setattr("nmt.features.own_text.prepare.plan", None)  # nothing is planned again
+    for config in (completed(words), plan_training(completed(words)).config, plan_training(compose(words)).config):
+        assert [value_of(config, name) for name in FIRST] == [value_of(begun, name) for name in FIRST]
+        assert [value_of(config, name) for name in DERIVED] == [value_of(begun, name) for name in DERIVED]
+    assert plan_training(completed(words)).message == ""
+
+
+def test_value_that_is_given_wins_over_that_of_the_run(words: list[str]) -> None:
+    begin(completed(words), training__steps=321, own__minutes=7.5)
+    config = completed([*words, "training.steps=400", "own.minutes=9"])
+    assert (config.training.steps, config.of(OwnText).minutes) == (400, 9)
+
+
+def test_run_of_a_version_without_the_feature_goes_on_with_its_values(words: list[str]) -> None:
+    old = compose([*words, "own.derive=false"])
+    begin(old)
+    config = completed(words)
+    assert not config.of(OwnText).derive
+    assert [value_of(config, name) for name in DERIVED] == [value_of(old, name) for name in DERIVED]
+
+
+def test_damaged_settings_of_a_checkpoint_are_left_to_the_command(words: list[str]) -> None:
+    config = completed(words)
+    begin(config)
+    (RunLayout(config.run_folder).checkpoint(10) / "config.yaml").write_text("a: [", encoding="utf-8")
+    assert value_of(completed(words), "training.steps") == value_of(compose(words), "training.steps")
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (["training.init_from=other"], "another model"),
+        (["data.mixture.more.train=[a.en,a.de]"], "several corpora"),
+        (
+            [
+                "data.target_lang=trees",
+                "tokenizer.joint=false",
+                "model.tie_embeddings=false",
+                "training.valid_sentences=0",
+            ],
+            "trees",
+        ),
+    ],
+)
+def test_reason_why_nothing_is_derived_is_one_line(words: list[str], given: list[str], reason: str) -> None:
+    config = completed([*words, *given])
+    prepared = plan_training(config)
+    assert prepared.config == config
+    assert config.tokenizer.vocab_size == compose(words).tokenizer.vocab_size
+    assert reason in prepared.message
+    assert prepared.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("own.minutes=-1", "own.minutes=-1.0 must be at least 0"),
+        ("own.minutes=nan", "own.minutes=nan must be"),
+        ("own.minutes=inf", "at most 1000000"),
+        ("own.minutes=soon", "own.minutes"),
+        ("own.keep=[training.step]", "did you mean training.steps?"),
+        ("own.keep=[name]", "not derived"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused_in_one_line(words: list[str], given: str, said: str) -> None:
+    assert said in refuse(["data", *words, given])
+
+
+def test_empty_text_is_refused_in_one_line_by_data(words: list[str], tmp_path: Path) -> None:
+    for language in ("en", "de"):
+        (tmp_path / f"train.{language}").write_text("")
+    assert "is empty: check data.train" in refuse(["data", *words])
+
+
+def test_unknown_setting_to_keep_is_an_error_of_settings() -> None:
+    with pytest.raises(ConfigError, match=r"own\.keep names x"):
+        OwnText(keep=["x"])

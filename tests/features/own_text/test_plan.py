@@ -1,0 +1,111 @@
+"""Steps, shape, batch and dropout of planned runs, compared with rules that are stated here on their own."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from nmt.config.compose import compose
+from nmt.config.keys import with_values
+from nmt.config.schema import TrainingConfig
+from nmt.features.own_text.plan import SHAPES, Given, Plan, Shape, Text, dropout_for, plan, settings_of
+from nmt.features.own_text.settings import DERIVED, VOCABULARY
+from nmt.training.schedule import learning_rate
+
+SMALL, CAPTIONS, LARGE = Text(2_000, 33_000), Text(29_000, 460_000), Text(2_000_000, 60_000_000)
+WIDE, NARROW = SHAPES
+
+
+def machine(gigaflops: float) -> Callable[[Shape, int], float]:
+    """Return the speed of a machine whose steps take time in proportion to weights and tokens."""
+
+    def speed(shape: Shape, batch_tokens: int) -> float:
+        weights = 28 * shape.layers * shape.d_model**2 + 8000 * shape.d_model
+        return 6 * weights * batch_tokens / (1e9 * gigaflops)
+
+    return speed
+
+
+def unmeasured(shape: Shape, batch_tokens: int) -> float:
+    raise AssertionError("measured without need")
+
+
+@pytest.mark.parametrize("text", [SMALL, CAPTIONS, LARGE])
+@pytest.mark.parametrize("minutes", [0.1, 1, 5, 20, 60, 600])
+@pytest.mark.parametrize("gigaflops", [5, 100, 1000, 100_000])
+def test_steps_fit_into_the_minutes_and_repeat_no_text_too_often(text: Text, minutes: float, gigaflops: float) -> None:
+    speed = machine(gigaflops)
+    chosen = plan(text, minutes, speed)
+    seconds = chosen.steps * speed(chosen.shape, chosen.batch_tokens)
+    assert seconds <= 60 * minutes or chosen.steps == 10
+    assert chosen.steps * chosen.batch_tokens / text.tokens <= 40.01 or chosen.steps == 10
+    used = seconds / (60 * minutes)
+    assert used > 0.7 or chosen.passes > 27 or chosen.steps <= 20  # the time or the text is used up
+
+
+def test_more_minutes_are_more_steps_until_the_text_is_used_up() -> None:
+    steps = [plan(CAPTIONS, minutes, machine(100)).steps for minutes in (5, 20, 60, 200, 2000)]
+    assert steps == sorted(steps)
+    assert steps[0] < steps[2]
+    assert steps[-1] == 13_470  # 30 passes of 449 batches with 1,024 tokens, in tens
+
+
+def test_slow_machine_trains_a_narrow_model_and_fast_one_a_wide_model() -> None:
+    assert plan(CAPTIONS, 5, machine(20)).shape == NARROW
+    assert plan(CAPTIONS, 5, machine(2000)).shape == WIDE
+    assert plan(CAPTIONS, 500, machine(20)).shape == WIDE
+
+
+def test_batches_grow_only_if_there_is_time_for_very_many_steps() -> None:
+    assert plan(LARGE, 20, machine(300)).batch_tokens == 1024
+    grown = plan(LARGE, 60, machine(100_000))
+    assert grown.batch_tokens > 1024
+    assert plan(CAPTIONS, 600, machine(100_000)).batch_tokens == 1024  # its 30 passes are fewer steps
+
+
+def test_text_decides_if_no_minutes_are_given() -> None:
+    for text in (SMALL, CAPTIONS, LARGE):
+        chosen = plan(text, 0, machine(200))
+        assert chosen.steps * chosen.step_seconds <= 3600
+    assert plan(SMALL, 0, machine(200)).passes == pytest.approx(40, abs=1)
+    assert plan(CAPTIONS, 0, machine(1000)).passes == pytest.approx(14, abs=1)
+
+
+def test_unknown_speed_leaves_the_steps_to_the_text() -> None:
+    chosen = plan(CAPTIONS, 5, lambda *_: 0.0)
+    assert chosen.passes == pytest.approx(30, abs=2)
+    assert chosen.minutes == 0
+
+
+def test_given_steps_are_taken_and_nothing_is_measured() -> None:
+    assert plan(CAPTIONS, 5, unmeasured, Given(steps=777)).steps == 777
+
+
+def test_given_shape_and_batch_are_taken() -> None:
+    shape = Shape(1, 32, 64, 2)
+    chosen = plan(LARGE, 60, machine(10_000), Given(shape=shape, batch_tokens=500))
+    assert (chosen.shape, chosen.batch_tokens) == (shape, 500)
+
+
+def test_longest_sentence_fits_into_a_batch() -> None:
+    assert plan(CAPTIONS, 5, machine(100), Given(smallest_batch=3001)).batch_tokens == 4096
+
+
+@pytest.mark.parametrize(
+    ("passes", "dropout"), [(0.1, 0.1), (6, 0.1), (14, 0.2), (30, 0.3), (40, 0.3), (math.sqrt(6 * 14), 0.15)]
+)
+def test_dropout_grows_with_the_passes_as_in_the_tables(passes: float, dropout: float) -> None:
+    assert dropout_for(passes) == pytest.approx(dropout)
+
+
+@pytest.mark.parametrize("steps", [1, 10, 36, 990, 20_000])
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 2.0])
+def test_settings_of_a_plan_are_valid_and_its_rate_ends_at_zero(steps: int, seconds: float) -> None:
+    values = settings_of(Plan(NARROW, 1024, steps, 12.0, seconds))
+    assert {VOCABULARY, *values} == {*DERIVED}
+    training: TrainingConfig = with_values(compose(["experiment=own"]), values).training
+    assert learning_rate(steps, training, 128) == pytest.approx(0, abs=1e-12) or steps == 1
+    assert learning_rate(training.warmup_steps, training, 128) == pytest.approx(4e-3)
+    assert training.warmup_steps <= steps
+    assert 1 <= training.steps / training.valid_every <= 10
+    assert training.save_every <= training.valid_every

@@ -1,0 +1,91 @@
+"""The vocabulary grows with the text, can always be learned, and stays that of a prepared corpus."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from nmt.config.compose import compose
+from nmt.config.schema import Config, TokenizerConfig
+from nmt.data.prepare import prepare
+from nmt.features.own_text.complete import with_vocabulary_of_text
+from nmt.features.own_text.vocabulary import TextSize, measure_text, vocabulary_for, vocabulary_of
+from nmt.text.train_tokenizer import train
+from tests.integration.toy import pairs
+
+CAPTIONS = TextSize(characters=4_000_000, words=40_000, alphabet=100)
+"""About the size of 29 thousand captions on both sides."""
+
+
+def write(folder: Path, lines: list[tuple[str, str]], **further: object) -> Config:
+    """Write two files, and return the settings of a run on them that gives nothing else."""
+    for side, language in enumerate(("en", "de")):
+        (folder / f"train.{language}").write_text("".join(f"{pair[side]}\n" for pair in lines), encoding="utf-8")
+    words = [f"data.train=[{folder}/train.en,{folder}/train.de]", f"paths.data={folder}/data"]
+    words += [f"paths.outputs={folder}/outputs", *(f"{name}={value}" for name, value in further.items())]
+    return compose(["experiment=own", *words])
+
+
+def completed(config: Config) -> int:
+    return with_vocabulary_of_text(config, frozenset({"data.train"})).tokenizer.vocab_size
+
+
+def test_vocabulary_grows_with_the_text_within_limits() -> None:
+    sizes = [CAPTIONS._replace(characters=10**power, words=10**power) for power in range(4, 11)]
+    found = [vocabulary_for(size) for size in sizes]
+    assert found == sorted(found)
+    assert found[-1] == 32_000
+    assert vocabulary_for(CAPTIONS) == 8000
+    assert vocabulary_for(CAPTIONS._replace(characters=400_000)) == pytest.approx(8000 / 10**0.4, abs=50)
+
+
+def test_text_with_many_characters_has_a_piece_for_each() -> None:
+    assert vocabulary_for(CAPTIONS._replace(alphabet=5000, characters=10_000)) == 10_000
+
+
+@pytest.mark.parametrize("words", [60, 300, 3000])
+def test_tokenizer_can_be_trained_with_the_vocabulary_of_its_text(words: int) -> None:
+    random.seed(words)
+    known = ["".join(random.choices("abcdefghijklmnoprstuvwz", k=random.randint(2, 9))) for _ in range(words)]
+    lines = [" ".join(random.choices(known, k=8)) for _ in range(words)]
+    text = " ".join(lines)
+    size = TextSize(len(text), len(set(text.split())), len(set(text)))
+    model, _ = train(lines, len(lines), TokenizerConfig(vocab_size=vocabulary_for(size)))
+    assert model
+
+
+def test_size_is_that_of_the_pairs_that_are_not_held_out(tmp_path: Path) -> None:
+    config = write(tmp_path, [("a bc d", "x"), ("a a", "yz y")], **{"data.hold_out": 0})
+    assert measure_text(config) == TextSize(len("a bc d x") + len("a a yz y"), len({"a", "bc", "d", "x", "yz", "y"}), 8)
+    config = write(tmp_path, pairs(400, 1), **{"data.hold_out": 0.2})
+    everything = sum(len(" ".join(pair)) for pair in pairs(400, 1))
+    assert 0.5 * everything < measure_text(config).characters < 0.7 * everything
+
+
+def test_text_that_is_missing_or_empty_leaves_the_vocabulary_as_it_is(tmp_path: Path) -> None:
+    config = write(tmp_path, pairs(40, 1))
+    usual = config.tokenizer.vocab_size
+    assert completed(config) != usual
+    (tmp_path / "train.de").write_text("")
+    assert (vocabulary_of(config), completed(config)) == (0, usual)
+    (tmp_path / "train.de").unlink()
+    assert (vocabulary_of(config), completed(config)) == (0, usual)
+
+
+def test_text_with_a_line_too_few_is_reported_by_the_preparation(tmp_path: Path) -> None:
+    config = write(tmp_path, pairs(40, 1))
+    with (tmp_path / "train.de").open("a", encoding="utf-8") as file:
+        file.write("mehr\n")
+    assert vocabulary_of(config) == 0
+
+
+def test_prepared_corpus_keeps_its_vocabulary_until_its_text_changes(tmp_path: Path) -> None:
+    small = {"data.hold_out": 0.1, "tokenizer.vocab_size": 150}
+    config = write(tmp_path, pairs(120, 1), **small)
+    prepare(config, say=lambda _: None)
+    config = write(tmp_path, pairs(120, 1), **{"data.hold_out": 0.1})
+    assert completed(config) == 150
+    (tmp_path / "train.de").rename(tmp_path / "moved")
+    assert completed(config) == 150
+    config = write(tmp_path, pairs(600, 2), **{"data.hold_out": 0.1})
+    assert completed(config) not in (150, config.tokenizer.vocab_size)
