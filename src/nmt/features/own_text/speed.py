@@ -1,6 +1,7 @@
 """Measure what a training step takes on this machine."""
 
 import time
+from collections.abc import Callable
 from contextlib import closing
 from itertools import count
 
@@ -16,7 +17,9 @@ MAX_STEPS, MAX_SECONDS = 20, 4.0
 """Limits of the steps that are timed; one is timed in any case."""
 
 
-def seconds_per_step(config: Config, text: Pairs, vocabularies: tuple[int, int]) -> float:
+def seconds_per_step(
+    config: Config, text: Pairs, vocabularies: tuple[int, int], clock: Callable[[], float] = time.perf_counter
+) -> float:
     """Return the mean seconds of the first steps of a run on its own text, after some steps to warm up."""
     machine = prepare_machine(config.runtime)
     trainer = new_trainer(config, machine, *vocabularies)
@@ -32,14 +35,14 @@ def seconds_per_step(config: Config, text: Pairs, vocabularies: tuple[int, int])
         shapes=trainer.shapes(config.training.device_tokens),
         columns=trainer.columns,
     )
-    started, seconds, step = time.perf_counter(), 0.0, 0
+    started, seconds, step = clock(), 0.0, 0
     with closing(batches):  # type: ignore[type-var] # it is a generator
         for step in count(1 - WARM_UP_STEPS):
             update(trainer, next(batches))
             wait(machine.device)
             if step == 0:
-                started = time.perf_counter()
-            seconds = time.perf_counter() - started
+                started = clock()
+            seconds = clock() - started
             if step >= MAX_STEPS or (step > 0 and seconds >= MAX_SECONDS):
                 break
     del trainer
