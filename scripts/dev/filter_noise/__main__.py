@@ -1,15 +1,15 @@
-"""Show what each filter of the training text catches of seven kinds of noise, and what it drops of clean pairs.
+"""Show what each filter of the training text catches of eight kinds of noise, and what it drops of clean pairs.
 
     .venv/bin/python scripts/dev/filter_noise --pairs 1000000
 
-The clean pairs are those of the demo's grammar, or distinct ones of two files in English and German. Each filter judges
-all pairs alone; the last row is all of them together.
+The clean pairs and those of the test set are those of the demo's grammar, or distinct ones of two files in English and
+German. Each filter judges all pairs alone; the last row is all of them together.
 """
 
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from importlib.util import find_spec
 from itertools import islice
@@ -18,8 +18,8 @@ from pathlib import Path
 from nmt.config.compose import compose
 from nmt.config.schema import Config
 from nmt.data.engine import LocalProcesses
-from nmt.data.filters import Filter, FilterChain, chunks, training_filters
-from nmt.data.sources.source import Pair
+from nmt.data.filters import FilterChain, HeldOutPair, chunks, training_filters
+from nmt.data.sources.source import Pair, languages
 from nmt.errors import UserError
 from nmt.features.demo import grammar
 from nmt.text.lines import read_lines
@@ -29,6 +29,7 @@ from filter_noise.noise import CLEAN, KINDS, Sides, with_noise
 
 SHARE = 0.3
 """The share of bad pairs."""
+TEST_PAIRS = 2000
 ALL = "all together"
 LANGUAGE = {"language": "data.min_language_probability=0.1"} if find_spec("py3langid") else {}
 FILTERS = {
@@ -41,26 +42,31 @@ FILTERS = {
     "boilerplate": "data.drop_boilerplate=true",
     "near duplicates": "data.near_duplicates=0.7",
     "duplicates": "data.deduplicate=true",
+    "overlap": "data.drop_overlap=side",
+    "overlap of runs": "data.overlap_share=0.5",
     **LANGUAGE,
 }
 """The setting of each filter, by the filter's name."""
 
 
-def clean_pairs(count: int, files: Sequence[str], seed: int) -> list[Sides]:
-    """Return distinct good pairs."""
+def clean_pairs(count: int, files: Sequence[str], seed: int) -> tuple[list[Sides], list[Sides]]:
+    """Return distinct good pairs, and others as a test set."""
     if not files:
-        drawn = grammar.generate(seed, train=count, valid=1, test=1)["train"]
-        return [(source, target) for source, target in drawn]
+        drawn = grammar.generate(seed, train=count, valid=1, test=TEST_PAIRS)
+        return drawn["train"], drawn["test"]
     sides = (read_lines(Path(file)) for file in files)
     distinct = dict.fromkeys((source, target) for source, target in zip(*sides, strict=True) if source and target)
-    found = list(islice(distinct, count))
-    if len(found) < count:
+    found = list(islice(distinct, count + TEST_PAIRS))
+    if len(found) < count + TEST_PAIRS:
         raise UserError(f"{' and '.join(files)} have {len(found):,} distinct pairs: lower --pairs")
-    return found
+    return found[TEST_PAIRS:], found[:TEST_PAIRS]
 
 
-def dropped_of(pairs: Sequence[Pair], filters: Sequence[Filter], config: Config) -> Counter[str]:
-    """Return how many pairs of each kind some filters drop."""
+def dropped_of(pairs: Sequence[Pair], test: Sequence[Sides], name: str, config: Config) -> Counter[str]:
+    """Return how many pairs of each kind the filter of this name drops, or all of them together."""
+    held_out = [HeldOutPair(languages(config.data), *pair) for pair in test]
+    chosen = [each for each in training_filters(config.data) if name in (each.name, ALL)]
+    filters = [each.knowing(config.data, lambda: held_out) for each in chosen]
     kept: Counter[str] = Counter()
     with closing(FilterChain(filters, config.data, LocalProcesses(config))) as chain:
         for chunk in chain.apply_all(chunks(iter(pairs))):
@@ -68,19 +74,18 @@ def dropped_of(pairs: Sequence[Pair], filters: Sequence[Filter], config: Config)
     return Counter(pair[2] for pair in pairs) - kept
 
 
-def table(pairs: Sequence[Pair]) -> list[str]:
-    """Return the table as Markdown."""
+def table(pairs: Sequence[Pair], test: Sequence[Sides]) -> Iterator[str]:
+    """Yield the lines of the table as Markdown."""
     counts = Counter(pair[2] for pair in pairs)
     names = [*(kind.name for kind in KINDS), CLEAN]
-    lines = [f"| filter | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    yield f"| filter | {' | '.join(names)} |"
+    yield "|---" * (len(names) + 1) + "|"
     for name, settings in {**{name: [setting] for name, setting in FILTERS.items()}, ALL: [*FILTERS.values()]}.items():
         config = compose(settings)
-        chosen = [each for each in training_filters(config.data) if name in (each.name, ALL)]
-        dropped = dropped_of(pairs, chosen, config)
+        dropped = dropped_of(pairs, test, name, config)
         cells = (f"{dropped[kind] / max(counts[kind], 1):.1%}" for kind in names)
         label = ALL if name == ALL else f"`{settings[0]}`"
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return lines
+        yield f"| {label} | {' | '.join(cells)} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -91,13 +96,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     try:
-        clean = clean_pairs(round(given.pairs * (1 - SHARE)), given.files, given.seed)
+        clean, test = clean_pairs(round(given.pairs * (1 - SHARE)), given.files, given.seed)
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
-    pairs = list(with_noise(clean, SHARE, given.seed))
+    pairs = list(with_noise(clean, test, SHARE, given.seed))
     print(f"{len(pairs):,} pairs, {len(pairs) - len(clean):,} of them bad\n")
-    print("\n".join(table(pairs)))
+    for line in table(pairs, test):
+        print(line, flush=True)
     return 0
 
 
