@@ -12,11 +12,9 @@ from nmt.data.corpora import corpus_splits
 from nmt.data.layout import column_name, text_names
 from nmt.data.store import file_names
 from nmt.feature import Command
-from nmt.runs.layout import CHECKPOINTS, TRAINER, WEIGHTS, RunLayout
+from nmt.runs.layout import TRAINER, RunLayout
+from nmt.runs.remote_checkpoint import is_heavy, is_weights_of
 from nmt.storage.mirror import Mirror, Wanted, publishing
-
-HEAVY = (WEIGHTS, TRAINER)
-"""Files of checkpoints that are fetched only if a command loads them."""
 
 
 def run_command(command: Command, config: Config) -> None:
@@ -52,7 +50,7 @@ def _run(command: Command, config: Config) -> Iterator[None]:
         if is_main and command.owns == "run":
             taken = "is being trained by another process: wait until it is done, or give this run another name="
             stack.enter_context(mirror.owned(taken))
-        mirror.pull(lambda name: not _is_heavy(name))
+        mirror.pull(lambda name: not is_heavy(name))
         mirror.pull(_needed(command, config))
         if is_main:
             stack.enter_context(publishing(mirror))
@@ -79,17 +77,11 @@ def _needed(command: Command, config: Config) -> Wanted:
     saved = Checkpoints(config.run_folder).steps()
     if command.weights == "newest":
         newest = {saved[-1].path.name} if saved else set()
-        return lambda name: not _is_heavy(name) or PurePosixPath(name).parent.name in newest
-    names = [config.checkpoint, *config.decoding.ensemble]
+        return lambda name: not is_heavy(name) or PurePosixPath(name).parent.name in newest
+    names = [name for name in (config.checkpoint, *config.decoding.ensemble) if not is_address(name)]
     folders = {folder for name in names if (folder := find_folder(config.run_folder, name, saved))}
     own = {each.name for each in folders if each.parent == RunLayout(config.run_folder).checkpoints}
-    return lambda name: (
-        not _is_heavy(name) or (PurePosixPath(name).name == WEIGHTS and PurePosixPath(name).parent.name in own)
-    )
-
-
-def _is_heavy(name: str) -> bool:
-    return name.startswith(f"{CHECKPOINTS}/") and PurePosixPath(name).name in HEAVY
+    return lambda name: not is_heavy(name) or is_weights_of(name, own)
 
 
 def _below(address: str, name: str) -> str:

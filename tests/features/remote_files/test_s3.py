@@ -19,7 +19,8 @@ from nmt.features.remote_files import transfer
 from nmt.features.remote_files.folder import FsspecFolder
 from nmt.storage.mirror import Mirror
 from nmt.text.streams import open_output, read_input
-from tests.integration.toy import refuse
+from tests.features.remote_files.test_folders import settings
+from tests.integration.toy import refuse, succeed
 
 pytestmark = pytest.mark.slow
 CONTENT = b"".join(b"%d %s\n" % (number, b"word " * 20) for number in range(200_000))
@@ -218,3 +219,16 @@ def test_a_missing_bucket_is_an_error_before_text_is_prepared(store: Any, tmp_pa
     assert "no-such-bucket" in said
     assert "does not exist" in said
     assert said.rstrip().endswith("check the address and the bucket")
+
+
+def test_a_run_begins_from_a_model_in_a_bucket(store: Any, tmp_path: Path) -> None:
+    words = [*settings.__wrapped__(tmp_path), f"paths.data={tmp_path}/data"]  # type: ignore[attr-defined]
+    succeed(["data", *words])
+    succeed(["train", *words, "training.steps=4", "paths.outputs=s3://corpora/runs"])
+    FaultyProxy.faults.extend(["cut", "503"])
+    begun = [*words, "name=tuned", "training.steps=4", "training.init_from=s3://corpora/runs/toy"]
+    assert "beginning from" in succeed(["train", *begun, f"paths.outputs={tmp_path}/runs"])
+    assert FaultyProxy.faults == []
+    (tmp_path / "text").write_text("the old man sees a stone\n")
+    words += [f"paths.outputs={tmp_path}/none", f"input={tmp_path}/text"]
+    assert succeed(["translate", *words, "checkpoint=s3://corpora/runs/toy/checkpoints/last"]).count("\n") >= 1

@@ -33,7 +33,8 @@ class Config:
     seed: int = 1
     """Seed of initial weights, order of the batches, dropout and sampling, but not of the demo corpus (data.seed)."""
     checkpoint: str = field(default="averaged", metadata=ADJUSTABLE)
-    """Checkpoint to load: averaged, best, last, a step (step-00001000) or a folder."""
+    """Checkpoint to load: averaged, best, last, a step (step-00001000), a folder, or an address of a run or of a
+    checkpoint of one, such as s3://bucket/runs/mine/checkpoints/best."""
     engine: str = field(default="auto", metadata=ADJUSTABLE)
     """Engine that translates, or auto: torch, but `translate` takes another one that has the same checkpoint ready, is
     faster and loses at most 0.2 BLEU."""
