@@ -12,7 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from nmt.model.kernels.c.highest import finds_highest_in_c, highest_log_probabilities
+from nmt.model.kernels.c.continuations import choose_continuations, chooses_in_c
 from nmt.text.special import BOS, EOS, PAD
 
 NextTokenScorer = Callable[[Tensor, Tensor], Tensor]
@@ -99,14 +99,13 @@ def beam_search(
 
 
 def most_probable(log_probabilities: Tensor, open_: Tensor, rows: Tensor, beam: int) -> Candidates:
-    """Choose the 2 * `beam` most probable continuations of each sentence; see `Choose`."""
-    return _best_of(*top(log_probabilities, beam + 1), open_, rows, beam)
+    """Choose the 2 * `beam` most probable continuations of each sentence; see `Choose`.
 
-
-def _best_of(log_probabilities: Tensor, tokens: Tensor, open_: Tensor, rows: Tensor, beam: int) -> Candidates:
-    """Choose among the beam + 1 most probable tokens of each row: `beam` that may stay open, and perhaps EOS."""
+    They are among the beam + 1 most probable tokens of each row: `beam` that may stay open, and perhaps EOS.
+    """
+    highest, tokens = top(log_probabilities, beam + 1)
     count, width = open_.shape
-    totals = (log_probabilities.view(count, width, -1) + open_[:, :, None]).flatten(1)
+    totals = (highest.view(count, width, -1) + open_[:, :, None]).flatten(1)
     totals, order = totals.topk(min(2 * beam, totals.shape[1]), dim=1)
     return totals, tokens.view(count, -1).gather(1, order), rows.view(count, width).gather(1, order // tokens.shape[1])
 
@@ -174,17 +173,16 @@ class Search:
     def _continuations(self, scores: Tensor) -> Candidates:
         """Choose continuations of each sentence, given the scores (R, V) of the next tokens."""
         is_limited = self.length >= self.shortest_limit or scores.shape[1] <= self.beam
-        if is_limited or not self.takes_best or not finds_highest_in_c(scores):
+        if is_limited or not self.takes_best or not chooses_in_c(scores):
             return self.candidates(self._log_probabilities(scores))
-        highest = highest_log_probabilities(scores, self.beam + 1, never=(PAD, BOS))
-        return _best_of(*highest, self.open, self._rows(), self.beam)
-
-    def _rows(self) -> Tensor:
-        return torch.arange(self.open.numel(), device=self.open.device)
+        count = self.beam + 1
+        best = min(2 * self.beam, self.open.shape[1] * count)
+        return choose_continuations(scores, self.open, count, best, never=(PAD, BOS))
 
     def candidates(self, log_probabilities: Tensor) -> Candidates:
         """Choose continuations of each sentence, given the log-probabilities (R, V) of the next tokens."""
-        return self.choose(log_probabilities, self.open, self._rows())
+        rows = torch.arange(self.open.numel(), device=self.open.device)
+        return self.choose(log_probabilities, self.open, rows)
 
     def _log_probabilities(self, scores: Tensor) -> Tensor:
         """Return the log-probabilities (R, V) of the next tokens; at its limit, a sentence can only end."""

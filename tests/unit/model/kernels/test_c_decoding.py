@@ -20,7 +20,7 @@ from nmt.model.cpu.prepared_weights import prepare_for_cpu
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.c import library
 from nmt.model.kernels.c.compile import compiled
-from nmt.model.kernels.c.highest import finds_highest_in_c, highest_log_probabilities
+from nmt.model.kernels.c.continuations import choose_continuations, chooses_in_c
 from nmt.model.kernels.c.products import PackedMatrix
 from nmt.model.packed import Packed
 from tests.unit.model.kernels import plain_only
@@ -99,14 +99,29 @@ def test_products_in_int8_are_the_same_with_fewer_instructions(options: str, mon
 
 
 @pytest.mark.parametrize("width", [8, 63, 64, 65, 1000, 8003])
-def test_the_highest_log_probabilities_equal_those_in_float64(width: int) -> None:
-    scores = 5 * torch.randn(9, width, generator=torch.Generator().manual_seed(width))
+@pytest.mark.parametrize(("sentences", "beam"), [(1, 1), (1, 5), (3, 4)])
+def test_continuations_are_the_most_probable_of_all_in_float64(width: int, sentences: int, beam: int) -> None:
+    random = torch.Generator().manual_seed(width)
+    scores = 5 * torch.randn(sentences * beam, width, generator=random)
+    open_ = 3 * torch.randn(sentences, beam, generator=random)
     expected = scores.double().log_softmax(1)
     expected[:, [1, 2]] = -torch.inf
-    highest, tokens = highest_log_probabilities(scores, 6, never=(1, 2))
-    truth = expected.topk(6, dim=1)
-    assert torch.equal(tokens, truth.indices)
-    torch.testing.assert_close(highest.double(), truth.values, rtol=0, atol=1e-5)
+    all_of_sentence = (expected.view(sentences, beam, width) + open_[:, :, None]).flatten(1)
+    truth = all_of_sentence.topk(beam + 1, dim=1)
+    totals, tokens, parents = choose_continuations(scores, open_, beam + 1, beam + 1, never=(1, 2))
+    torch.testing.assert_close(totals.double(), truth.values, rtol=0, atol=1e-5)
+    assert torch.equal(tokens, truth.indices % width)
+    first_rows = beam * torch.arange(sentences)[:, None]
+    assert torch.equal(parents, first_rows + truth.indices // width)
+
+
+def test_a_row_gives_no_more_tokens_than_it_may() -> None:
+    scores, open_ = torch.randn(2, 100), torch.tensor([[0.0, -1000.0]])
+    totals, tokens, parents = choose_continuations(scores, open_, 3, 6, never=())
+    assert parents.tolist() == [[0, 0, 0, 1, 1, 1]]
+    assert tokens.view(2, 3).tolist() == scores.topk(3, dim=1).indices.tolist()
+    assert (totals[0, :3] > -100).all()
+    assert (totals[0, 3:] < -900).all()
 
 
 def test_scores_that_are_not_finite_have_no_finite_log_probabilities() -> None:
@@ -114,12 +129,19 @@ def test_scores_that_are_not_finite_have_no_finite_log_probabilities() -> None:
     scores[1, 70] = torch.nan
     scores[2, 70] = torch.inf
     scores[3, 4:] = -torch.inf
-    highest, tokens = highest_log_probabilities(scores, 3, never=(1, 2))
-    assert highest[0].isfinite().all()
-    assert not highest[1:3].isfinite().any()
-    assert highest[3].isfinite().tolist() == [True, True, False]
+    totals, tokens, _ = choose_continuations(scores, torch.zeros(4, 1), 3, 3, never=(1, 2))
+    assert totals[0].isfinite().all()
+    assert not totals[1:3].isfinite().any()
+    assert totals[3].isfinite().tolist() == [True, True, False]
     assert sorted(tokens[3, :2].tolist()) == [0, 3]
-    assert not finds_highest_in_c(scores.double())
+    assert not chooses_in_c(scores.double())
+
+
+def test_hypotheses_that_are_closed_or_not_a_number_hide_no_other_row() -> None:
+    scores, open_ = torch.randn(3, 100), torch.tensor([[-torch.inf, -1.0, torch.nan]])
+    totals, _, parents = choose_continuations(scores, open_, 4, 6, never=())
+    assert totals[0, :4].isnan().all()
+    assert parents.tolist() == [[2, 2, 2, 2, 1, 1]]
 
 
 few_threads = pytest.mark.parametrize("in_c", [1, 3], indirect=True, ids="{} threads".format)  # more take long

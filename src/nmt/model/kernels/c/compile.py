@@ -16,7 +16,7 @@ from nmt.storage.files import sync
 
 SOURCES = tuple(
     Path(__file__).with_name(name)
-    for name in ("attention.c", "bytes.c", "highest.c", "layers.c", "products.c", "threads.c", "tokens.c")
+    for name in ("attention.c", "bytes.c", "continuations.c", "layers.c", "products.c", "threads.c", "tokens.c")
 )
 HEADERS = tuple(Path(__file__).with_name(name) for name in ("products.h", "threads.h", "vectors.h"))
 OPTIONS: tuple[str, ...] = ("-O3", "-fno-strict-aliasing", "-shared", "-fPIC", "-Wno-psabi")

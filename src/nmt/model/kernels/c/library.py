@@ -155,7 +155,7 @@ def _declared(functions: CDLL) -> CDLL:
         "multiply": [address, address, count, address, c_int32, address],
         "encode": [address],
         "decode": [address],
-        "highest_log_probabilities": [address, count, count, count, address, count, address, address, address],
+        "choose_continuations": [address],
     }
     for name, types in arguments.items():
         function = getattr(functions, name)

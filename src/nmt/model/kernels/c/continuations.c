@@ -1,4 +1,5 @@
-// The highest log-probabilities of rows of scores, which are read twice and not changed; highest.py calls it.
+// The most probable continuations of the hypotheses of a beam search, whose scores are read twice and not changed;
+// continuations.py calls it.
 
 #include "threads.h"
 #include "vectors.h"
@@ -13,14 +14,20 @@
 enum { CHUNK = 64 };  // a chunk whose maximum is too low is not read again
 
 typedef struct {
-    const float *scores;
-    int64_t width, count;
-    const int64_t *never;
+    const float *scores;  // (rows, width) of the next tokens
+    const float *open;    // (rows) log-probabilities of the hypotheses
+    int64_t rows, width, rows_per_sentence;
+    const int64_t *never;  // tokens that are never chosen
     int64_t never_count;
-    float *highest;   // (rows, count), descending
+    int64_t count;    // tokens of each row that may be chosen
+    float *highest;   // (rows, count) their log-probabilities, descending
     int64_t *tokens;  // (rows, count)
     float *maxima;    // for each thread, of all chunks
-} selection;
+    int64_t best;     // continuations of each sentence
+    float *totals;    // (sentences, best) their log-probabilities, descending
+    int64_t *chosen;  // (sentences, best) their tokens
+    int64_t *parents; // (sentences, best) the rows that they continue
+} continuations;
 
 static inline floats masked(const float *scores, int64_t place, int64_t end) {
     if (place + LANES <= end) return load_floats(scores + place);
@@ -53,7 +60,7 @@ static float log_of_sum(const float *scores, int64_t width, float largest) {
     return largest + logf(sum_of(sums + others));
 }
 
-static int is_chosen(const selection *it, int64_t token) {
+static int is_chosen(const continuations *it, int64_t token) {
     for (int64_t index = 0; index < it->never_count; index++)
         if (it->never[index] == token) return 0;
     return 1;
@@ -70,7 +77,7 @@ static void insert(float *highest, int64_t *tokens, int64_t count, float score, 
 }
 
 static void select_part(void *task, int64_t first, int64_t last, int64_t thread) {
-    const selection *it = task;
+    const continuations *it = task;
     float *maxima = it->maxima + thread * ((it->width + CHUNK - 1) / CHUNK);
     for (int64_t row = first; row < last; row++) {
         const float *scores = it->scores + row * it->width;
@@ -91,9 +98,28 @@ static void select_part(void *task, int64_t first, int64_t last, int64_t thread)
     }
 }
 
-// The `count` highest log-probabilities of each row of scores, and their tokens, without those that are never chosen.
-void highest_log_probabilities(const float *scores, int64_t rows, int64_t width, int64_t count, const int64_t *never,
-                               int64_t never_count, float *highest, int64_t *tokens, float *maxima) {
-    selection task = {scores, width, count, never, never_count, highest, tokens, maxima};
-    divide(select_part, &task, rows, 1 + FEW / width);
+// Merge the tokens of a sentence's rows, each of which has them in order. A NaN counts as the highest, so none is lost.
+static void merge(const continuations *it, int64_t sentence) {
+    int64_t first = sentence * it->rows_per_sentence, taken[it->rows_per_sentence];
+    for (int64_t row = 0; row < it->rows_per_sentence; row++) taken[row] = 0;
+    for (int64_t place = sentence * it->best; place < (sentence + 1) * it->best; place++) {
+        int64_t next = -1;
+        float highest = 0;
+        for (int64_t row = 0; row < it->rows_per_sentence; row++) {
+            if (taken[row] == it->count) continue;
+            float total = it->highest[(first + row) * it->count + taken[row]] + it->open[first + row];
+            if (next >= 0 && total <= highest) continue;
+            next = row;
+            highest = total;
+        }
+        it->totals[place] = highest;
+        it->chosen[place] = it->tokens[(first + next) * it->count + taken[next]++];
+        it->parents[place] = first + next;
+    }
+}
+
+// Choose the `best` most probable continuations of each sentence, at most `count` from each of its rows.
+void choose_continuations(continuations *it) {
+    divide(select_part, it, it->rows, 1 + FEW / it->width);
+    for (int64_t sentence = 0; sentence < it->rows / it->rows_per_sentence; sentence++) merge(it, sentence);
 }
