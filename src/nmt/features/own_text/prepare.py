@@ -55,11 +55,13 @@ def _speed(config: Config, text: Pairs, vocabularies: tuple[int, int], shape: Sh
 
 
 def _message(config: Config, text: Text, minutes: float, chosen: Plan) -> str:
-    """Return one line: what was chosen, why, and how to override it."""
+    """Return one line: why what was chosen, and how to override it."""
     own, names = config.of(OwnText), (VOCABULARY, *settings_of(chosen))
     values = " ".join(f"{name}={written(value_of(config, name))}" for name in names if name not in own.keep)
-    reason = f"{text.pairs:,} pairs, {chosen.passes:.1f} passes over them"
+    reason = f"{text.pairs:,} pairs"
     if chosen.step_seconds:
-        wanted = f"{minutes:g} minutes" if minutes else "the text"
-        reason += f", about {chosen.minutes:.1f} minutes at {chosen.step_seconds:.3f} s per step, for {wanted}"
-    return f"own.derive chose {values} ({reason}); give any of them, or own.minutes, to override"
+        limit = f"{minutes:g} minutes" if minutes else "no minutes given"
+        reason += f", {limit} and {chosen.step_seconds:.3f} s per step"
+    steps = f"{chosen.steps:,} steps, {chosen.passes:.1f} passes over the text"
+    duration = f", about {chosen.minutes:.1f} minutes" if chosen.step_seconds else ""
+    return f"own.derive: {reason} give {steps}{duration}: {values} (give any of them, or own.minutes, to override)"
