@@ -1,6 +1,5 @@
 """Choose the size of the vocabulary from the amount of text."""
 
-from collections import Counter
 from itertools import islice
 from typing import NamedTuple
 
@@ -15,8 +14,9 @@ REFERENCE = (4_000_000, 8000)
 EXPONENT = 0.4
 """How the vocabulary grows with the text: ten times as much text has 2.5 times as many pieces."""
 MAX_PIECES = 32_000
-MAX_PAIRS = 2_000_000
-"""Pairs that are counted; more text has the largest vocabulary anyway, unless its sentences are very short."""
+MAX_PAIRS, MAX_PAIRS_OF_WORDS = 1_000_000, 100_000
+"""Pairs whose characters are counted, and whose words and different characters are: more text has the largest
+vocabulary, or words enough for any."""
 
 
 class TextSize(NamedTuple):
@@ -42,12 +42,13 @@ def vocabulary_for(size: TextSize) -> int:
 
 def measure_text(config: Config) -> TextSize:
     """Return the size of the training text, without the pairs that are held out."""
-    characters, words, alphabet = 0, set[str](), Counter[str]()
-    for source, target, *_ in islice(registry.pairs(config.data, "train"), MAX_PAIRS):
+    characters, words, alphabet = 0, set[str](), set[str]()
+    for number, (source, target, *_) in enumerate(islice(registry.pairs(config.data, "train"), MAX_PAIRS)):
         text = f"{source} {target}"
         characters += len(text)
-        words.update(text.split())
-        alphabet.update(text)
+        if number < MAX_PAIRS_OF_WORDS:
+            words.update(text.split())
+            alphabet.update(text)
     return TextSize(characters, len(words), len(alphabet))
 
 
