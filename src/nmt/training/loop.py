@@ -17,6 +17,7 @@ from nmt.training.agreement import AGREEMENT_SECONDS, AgreementSchedule
 from nmt.training.checkpointing import CheckpointManager
 from nmt.training.clock import Deadline, Stopwatch
 from nmt.training.divergence import check_same_weights, divergence_error, warnings_about
+from nmt.training.hook import all_figures
 from nmt.training.progress import TrainingProgress
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
@@ -29,7 +30,6 @@ The argument makes blocks that a stop request ends; each process runs its own sh
 
 LABELS = {"loss": "smoothed loss"}
 """Labels of figures on the terminal, if they differ from the names in metrics.jsonl."""
-
 
 UNTIL_AGREEMENT = "steps until the next agreement"
 """The task of several processes besides the next step: they decide again only after further steps."""
@@ -220,8 +220,7 @@ class Loop:
         for hook in trainer.hooks:
             report = hook.report(trainer.step)
             fields |= report.figures
-            for each in report.warnings:
-                self._progress.write(f"warning: {each}")
+            self._progress.tell(report)
         if warning := self.state.divergence.take_loss_warning(statistics.loss):
             self._progress.write(f"warning: {warning}")
         self.tracker.log("train", trainer.step, **fields)
@@ -266,10 +265,13 @@ class Loop:
             figures = self.validate(stop_request.interruptible_together)
         self._figures, self._validated_step, self.state.validation_due = figures, step, False
         self.state.best.update(figures)
-        self.tracker.log("valid", step, **figures)
+        reports = [hook.validated(step, figures) for hook in self.trainer.hooks]
+        self.tracker.log("valid", step, **figures, **all_figures(reports))
         shown = "  ".join(f"{LABELS.get(name, name)} {value:.4g}" for name, value in figures.items())
         best = "" if self.state.best.stale else "  (best so far)"
         self._progress.write(f"step {step}  development set: {shown}{best}")
+        for report in reports:
+            self._progress.tell(report)
 
     def _save(self, *, interim: bool) -> None:
         """Save a checkpoint with the figures of this step's validation, unless that is done already."""

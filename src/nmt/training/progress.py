@@ -6,6 +6,8 @@ from typing import Self
 
 from tqdm import tqdm
 
+from nmt.training.hook import Report
+
 
 class TrainingProgress:
     """Shows the progress of a run; only the main process shows anything."""
@@ -40,6 +42,11 @@ class TrainingProgress:
         if self._shown:
             self._bar.write(line, file=sys.stderr)
             sys.stderr.flush()
+
+    def tell(self, report: Report) -> None:
+        """Write the lines of a hook."""
+        for line in (*(f"warning: {each}" for each in report.warnings), *report.lines):
+            self.write(line)
 
     def close(self) -> None:
         """Stop updating the bar, and leave it on the screen."""

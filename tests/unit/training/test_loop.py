@@ -23,6 +23,7 @@ from nmt.runs.tracker import NullTracker
 from nmt.training import clock
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.clock import LEAVING_SECONDS
+from nmt.training.hook import Report, TrainingHook
 from nmt.training.loop import Ending, Loop
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
@@ -232,3 +233,35 @@ def test_a_checkpoint_without_training_time_counts_as_zero(tmp_path: Path, time_
     ours = build(tmp_path, time_of, {"max_training_minutes": 25 / 60}, checkpoint)
     assert ours.train(store) == Ending.BUDGET
     assert ours.trainer.step == 3
+
+
+class Telling(TrainingHook):
+    """Says something after each validation."""
+
+    def validated(self, step: int, figures: Mapping[str, float]) -> Report:
+        return Report({"doubled": 2 * figures["loss"]}, warnings=["look"], lines=[f"so far {step}"])
+
+
+class Recording(NullTracker):
+    """Keeps the events."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, int, dict[str, Any]]] = []
+
+    def log(self, event: str, step: int, **fields: Any) -> None:
+        self.events.append((event, step, fields))
+
+
+def test_a_hook_adds_figures_and_lines_to_a_validation(
+    tmp_path: Path, store: PairStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours = build(tmp_path, Clock(), {"valid_every": 2, "steps": 4, "save_every": 4, "log_every": 100})
+    ours.trainer.hooks, ours.tracker = [Telling()], Recording()
+    assert ours.train(store) == Ending.DONE
+    wanted = [("valid", step, {"loss": 1 / (1 + step), "doubled": 2 / (1 + step)}) for step in (2, 4)]
+    assert ours.tracker.events == wanted
+    written = capsys.readouterr().err
+    for step in (2, 4):
+        line = f"step {step}  development set: smoothed loss {1 / (1 + step):.4g}  (best so far)"
+        assert f"{line}\nwarning: look\nso far {step}\n" in written
+    assert all("doubled" not in each.valid for each in Checkpoints(tmp_path).steps())
