@@ -1,0 +1,1 @@
+"""The runs from which forecasts learn."""

@@ -1,0 +1,41 @@
+"""Make the runs from which forecasts learn, and test the forecasts on them.
+
+    .venv/bin/python scripts/dev/learning_curves make multi30k:data/raw/multi30k tatoeba:data/raw/tatoeba
+    .venv/bin/python scripts/dev/learning_curves collect
+    .venv/bin/python scripts/dev/learning_curves coverage
+
+Each text is a folder with training and development text in files such as train.en, val.de or valid.de.xz. What is done
+is not repeated, so the same command continues after an interruption. `collect` writes the losses and scores, and no
+text, into the package. `coverage` forecasts each run by what the others teach, and counts the outcomes in the bands.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package
+from learning_curves.collect import collect
+from learning_curves.coverage import print_coverage
+from learning_curves.make import OUTPUTS, make
+from nmt.features.forecast.extrapolate import FEATURES
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    making = commands.add_parser("make", help="make the runs, and keep their curves")
+    making.add_argument("texts", nargs="+", metavar="NAME:FOLDER", type=lambda text: text.partition(":")[::2])
+    making.add_argument("--runs", nargs="+", default=[], metavar="RUN", help="only these runs")
+    making.set_defaults(do=lambda options: make({name: Path(folder) for name, folder in options.texts}, options.runs))
+    collecting = commands.add_parser("collect", help="write the curves that were made into the package")
+    collecting.set_defaults(do=lambda _: collect(OUTPUTS))
+    covering = commands.add_parser("coverage", help="count the outcomes in the bands")
+    covering.add_argument("--without", choices=FEATURES, default="", help="leave out a feature, to show its worth")
+    covering.set_defaults(do=lambda options: print_coverage(options.without))
+    options = parser.parse_args()
+    options.do(options)
+
+
+if __name__ == "__main__":
+    main()

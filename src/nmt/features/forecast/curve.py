@@ -1,0 +1,81 @@
+"""What a run has shown so far: its losses by step, and what the schedule of its rate has in store."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.runs.metrics import MetricsEvent
+
+Array = npt.NDArray[np.float64]
+
+GRID = 250
+"""The largest number of steps at which the rate is computed; between them it is interpolated."""
+SLOPE_BEGINS = 0.5
+"""The share of the steps so far after which losses count for the slope."""
+VALIDATION_WEIGHT = 3.0
+"""The weight of a validation in the slope, compared with a log line of training."""
+MAX_SLOPE = 1.5
+"""Slopes are limited to the range from zero to this, because few noisy losses can have any."""
+
+
+class Point(NamedTuple):
+    """A loss."""
+
+    step: int
+    loss: float
+
+
+class Rates:
+    """The learning rate as a fraction of its peak, and its sum, at each step up to the end."""
+
+    def __init__(self, steps: int, warmup_steps: int, fraction: Callable[[int], float]) -> None:
+        self.peak_step = min(warmup_steps, steps)
+        """The step with the highest rate, which ends the warmup."""
+        self._steps = np.unique([*np.linspace(1, steps, min(steps, GRID)).round(), self.peak_step])
+        self._fractions = np.array([fraction(int(step)) for step in self._steps])
+        widths = np.diff(self._steps, prepend=0.0)
+        middles = (self._fractions + np.concatenate([self._fractions[:1], self._fractions[:-1]])) / 2
+        self._sums = np.cumsum(widths * middles)
+
+    def fraction(self, step: float) -> float:
+        """Return the rate of a step as a fraction of the peak."""
+        return float(np.interp(step, self._steps, self._fractions))
+
+    def sum(self, step: float) -> float:
+        """Return the sum of the fractions up to a step."""
+        return float(np.interp(step, [0.0, *self._steps], [0.0, *self._sums]))
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The losses of a run so far."""
+
+    valid: Sequence[Point]
+    """The development losses, in the order of the steps."""
+    train: Sequence[Point]
+    """The training losses, each the mean of the steps since the point before."""
+    passes: float = 0.0
+    """Passes over the training text so far, at least."""
+
+
+def curve_of(events: Sequence[MetricsEvent], figure: str) -> Curve:
+    """Return the curve of a loss in the events of a run; losses that are not finite are left out."""
+    points: dict[str, list[Point]] = {"valid": [], "train": []}
+    passes = 0.0
+    for event in events:
+        loss = event.number(figure)
+        if event.event in points and loss is not None and math.isfinite(loss):
+            points[event.event].append(Point(event.step, loss))
+        passes = max(passes, event.number("epoch") or 0.0)
+    return Curve(points["valid"], points["train"], passes)
+
+
+def smoothing_floor(vocabulary: int, smoothing: float) -> float:
+    """Return the smoothed loss of a perfect model: the entropy of a smoothed label."""
+    if not smoothing:
+        return 0.0
+    return -(1 - smoothing) * math.log(1 - smoothing) - smoothing * math.log(smoothing / vocabulary)

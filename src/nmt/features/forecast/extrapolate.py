@@ -1,0 +1,92 @@
+"""Extrapolate a learning curve to the end of the run, with coefficients that earlier runs give.
+
+Above a floor, the loss falls as a power of the sum of the learning rates, and falls further while the rate decays:
+
+    log((loss at the end - floor) / (loss now - floor))
+        = -d log(sum at the end / sum now) - g (rate now - rate at the end)
+
+The exponent d is between the slope of the run so far and the usual one, and smaller for a run that repeats its text.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt.features.forecast.curve import (
+    MAX_SLOPE,
+    SLOPE_BEGINS,
+    VALIDATION_WEIGHT,
+    Array,
+    Curve,
+    Point,
+    Rates,
+)
+
+FLOOR_NATS = 1.0
+"""The loss of the text itself, in nats per word piece, above the floor of the smoothing."""
+USUAL_SLOPE = 0.25
+"""The slope of a run that has too few losses to have its own."""
+MIN_ABOVE = 0.05
+"""The smallest distance from the floor, in nats: a loss may come near the floor, or be below it."""
+FEATURES = ("horizon", "decay", "slope", "repeats")
+"""What a change depends on: the names of the features of a situation."""
+RIDGE = 0.02
+"""The penalty of large coefficients."""
+SMALLEST_SQUARE = 1e-4
+"""What is added to the mean square of a feature, which no run may have."""
+
+
+class Situation(NamedTuple):
+    """A run at a validation, as far as its forecast depends on it."""
+
+    loss: float
+    floor: float
+    features: Array
+    """What is multiplied by the coefficients."""
+
+    def loss_after(self, change: float) -> float:
+        """Return the loss whose distance from the floor has changed by a logarithm."""
+        return self.floor + max(MIN_ABOVE, self.loss - self.floor) * math.exp(change)
+
+    def change_to(self, loss: float) -> float:
+        """Return the logarithm of the change to another loss: the inverse of `loss_after`."""
+        return math.log(max(MIN_ABOVE, loss - self.floor) / max(MIN_ABOVE, self.loss - self.floor))
+
+
+def situation(curve: Curve, rates: Rates, end: float, floor: float) -> Situation:
+    """Return the situation at the last validation of a curve, for a forecast of the step `end`."""
+    step, loss = curve.valid[-1]
+    horizon = math.log(rates.sum(end) / rates.sum(step))
+    decay = rates.fraction(step) - rates.fraction(end)
+    slope = _slope(curve, rates, floor + FLOOR_NATS)
+    repeats = math.log1p(curve.passes * end / step)
+    features = np.array([horizon, decay, (slope - USUAL_SLOPE) * horizon, repeats * horizon])
+    return Situation(loss, floor + FLOOR_NATS, features)
+
+
+def _slope(curve: Curve, rates: Rates, floor: float) -> float:
+    """Return the common slope of validations and log lines: minus d log(loss - floor) / d log(sum of the rates)."""
+    last = curve.valid[-1].step
+    first = max(rates.peak_step, SLOPE_BEGINS * last)
+    steps = [0, *(each.step for each in curve.train)]
+    middles = [Point((before + each.step) // 2, each.loss) for before, each in zip(steps, curve.train, strict=False)]
+    products = squares = 0.0
+    for points, weight in ((curve.valid, VALIDATION_WEIGHT), (middles, 1.0)):
+        used = [each for each in points if first <= each.step <= last]
+        if len(used) < 2:
+            continue
+        x = np.log([rates.sum(each.step) for each in used])
+        y = np.log([max(MIN_ABOVE, each.loss - floor) for each in used])
+        products += weight * float(((x - x.mean()) * (y - y.mean())).sum())
+        squares += weight * float(((x - x.mean()) ** 2).sum())
+    return min(MAX_SLOPE, max(0.0, -products / squares)) if squares else USUAL_SLOPE
+
+
+def fit(features: Sequence[Array], changes: Sequence[float]) -> Array:
+    """Return the coefficients by least squares with a penalty."""
+    matrix, wanted = np.array(features), np.array(changes)
+    penalty = RIDGE * len(matrix) * np.diag(np.mean(matrix**2, axis=0) + SMALLEST_SQUARE)
+    solved: Array = np.linalg.solve(matrix.T @ matrix + penalty, matrix.T @ wanted)
+    return solved

@@ -1,0 +1,109 @@
+"""Forecast the end of a run at its validations. Nothing that is computed here changes the run."""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+
+from nmt.compute import distributed
+from nmt.compute.uptime import uptime
+from nmt.config.choices import is_text
+from nmt.config.schema import Config
+from nmt.data.store import PairStore
+from nmt.errors import UserError
+from nmt.features.forecast.bleu import Reached, learned_bleu
+from nmt.features.forecast.curve import Point, Rates, curve_of, smoothing_floor
+from nmt.features.forecast.earlier_runs import SHARES, rates
+from nmt.features.forecast.extrapolate import situation
+from nmt.features.forecast.figures import Forecast
+from nmt.features.forecast.learn import Band, learned
+from nmt.features.forecast.settings import ForecastTraining
+from nmt.runs.layout import RunLayout
+from nmt.runs.metrics import MetricsEvent, read_metrics
+from nmt.text.lines import read_lines
+from nmt.training.hook import Report, TrainingHook
+
+FIRST_SHARE = SHARES[0]
+"""The share of a run after which it is forecast, as the earlier runs were."""
+RECENT = 10
+"""The number of log lines from which the time per step is taken."""
+
+
+def forecaster(config: Config) -> "Forecaster | None":
+    """Return what forecasts a run; None if the settings ask for no forecast."""
+    return Forecaster(config) if config.of(ForecastTraining).forecast else None
+
+
+class Forecaster(TrainingHook):
+    """Forecasts the end of a run from its metrics.jsonl, so it has no state of its own."""
+
+    def __init__(self, config: Config) -> None:
+        """See the settings."""
+        self._config = config
+
+    def validated(self, step: int, figures: Mapping[str, float]) -> Report:
+        """Forecast the end in the main process."""
+        if not distributed.is_main() or step < FIRST_SHARE * self._config.training.steps:
+            return Report()
+        with suppress(UserError):  # a forecast must not end a run
+            events = read_metrics(RunLayout(self._config.run_folder).metrics)
+            if (found := self._forecast(events, step, figures)) is not None:
+                return Report(found.figures, lines=[found.line])
+        return Report()
+
+    def _forecast(self, events: Sequence[MetricsEvent], step: int, figures: Mapping[str, float]) -> Forecast | None:
+        """Return the forecast; None if it is too early or too late for one, or the run does not learn."""
+        loss, training = figures["loss"], self._config.training
+        end = last_step(self._config, events, step)
+        if not math.isfinite(loss) or step >= end or step < max(FIRST_SHARE * end, self._rates.peak_step):
+            return None
+        earlier = curve_of([each for each in events if each.step <= step], "loss")
+        curve = replace(earlier, valid=[*(each for each in earlier.valid if each.step < step), Point(step, loss)])
+        if len(curve.valid) > 1 and loss >= curve.valid[0].loss:
+            return None  # it has learned nothing since, or diverges
+        best = min(each.loss for each in curve.valid)
+        floor = smoothing_floor(self._config.tokenizer.vocab_size, training.label_smoothing)
+        expected = learned().band(situation(curve, self._rates, end, floor))
+        band = Band(*(min(best, each) for each in expected))
+        return Forecast(end, band, self._bleu(figures, band))
+
+    def _bleu(self, figures: Mapping[str, float], loss: Band) -> Band | None:
+        """Return the BLEU to expect; None if the run does not measure any."""
+        pieces, nll = self._pieces_per_character, figures.get("nll", math.nan)
+        if "bleu" not in figures or not pieces or not math.isfinite(nll):
+            return None
+        return learned_bleu().band(Reached(figures["loss"], nll, pieces, figures["bleu"]), loss)
+
+    @cached_property
+    def _rates(self) -> Rates:
+        return rates(self._config.training)
+
+    @cached_property
+    def _pieces_per_character(self) -> float:
+        """Word pieces per character of the reference of the development set; 0 if that is not text."""
+        config = self._config
+        language = config.data.target_lang
+        if not is_text(language):
+            return 0.0
+        with suppress(UserError, OSError):
+            store = PairStore.open(config.data_folder, "valid")
+            characters = sum(map(len, read_lines(config.data_folder / f"valid.{language}")))
+            return (int(store.target_offsets[-1]) + len(store)) / max(1, characters)
+        return 0.0
+
+
+def last_step(config: Config, events: Sequence[MetricsEvent], step: int) -> int:
+    """Return the step at which a run ends, by its number of steps or by a limit of time."""
+    training = config.training
+    lines = [each for each in events if each.event == "train" and each.number("seconds")]
+    recent = lines[-RECENT - 1 :]
+    if len(recent) < 2:
+        return training.steps
+    seconds_per_step = sum(each.number("seconds") or 0.0 for each in recent[1:]) / (recent[-1].step - recent[0].step)
+    limits = []
+    if training.max_training_minutes:
+        limits.append(60 * training.max_training_minutes - sum(each.number("seconds") or 0.0 for each in lines))
+    if training.max_minutes:
+        limits.append(60 * training.max_minutes - uptime())
+    return min([training.steps, *(step + round(max(0.0, left) / seconds_per_step) for left in limits)])

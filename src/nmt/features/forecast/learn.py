@@ -1,0 +1,108 @@
+"""Learn from earlier runs how losses continue, and how wide a band has to be."""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt.features.forecast.curve import Array
+from nmt.features.forecast.earlier_runs import INTERVALS, SHARES, EarlierRun, earlier_runs
+from nmt.features.forecast.extrapolate import Situation, fit, situation
+
+SMALLEST_WIDTH = 0.02
+"""The width for a run that is nearly done."""
+COVERAGE = 0.8
+"""The share of outcomes that the band is to hold."""
+
+
+class Band(NamedTuple):
+    """What to expect, and the range that is to hold 80% of the outcomes."""
+
+    expected: float
+    low: float
+    high: float
+
+    def holds(self, outcome: float) -> bool:
+        """Return whether an outcome is in the range."""
+        return self.low <= outcome <= self.high
+
+
+class Case(NamedTuple):
+    """A validation of an earlier run, and how its loss went on."""
+
+    run: str
+    step: int
+    share: float
+    validations: int
+    situation: Situation
+    outcome: float
+    """The lowest development loss of the rest of the run."""
+
+    @property
+    def change(self) -> float:
+        """The logarithm of the change that the coefficients are to give."""
+        return self.situation.change_to(self.outcome)
+
+
+class Coefficients(NamedTuple):
+    """What earlier runs say about the change up to the end."""
+
+    values: Array
+    spread: float
+    """Half the width of the band, divided by `width_of`."""
+
+    def band(self, now: Situation) -> Band:
+        """Return the loss to expect at the end."""
+        change, half = change_of(self.values, now), self.spread * width_of(now)
+        return Band(*(now.loss_after(each) for each in (change, change - half, change + half)))
+
+
+def cases_of(run: EarlierRun) -> list[Case]:
+    """Return the cases of a run; there are none before the rate has reached its peak."""
+    found, rates = [], run.rates
+    for share in SHARES:
+        step = round(share * run.steps)
+        if step < rates.peak_step:
+            continue
+        for validations in INTERVALS:
+            now = situation(run.curve(step, validations), rates, run.steps, run.floor)
+            found.append(Case(run.name, step, share, validations, now, run.best_loss(step)))
+    return found
+
+
+def learn(cases: Sequence[Case]) -> Coefficients:
+    """Return the coefficients, and the spread of the runs around those that the other runs give."""
+    errors, names = [], list(dict.fromkeys(case.run for case in cases))
+    for name in names:
+        values = _fit([case for case in cases if case.run != name])
+        left_out = [case for case in cases if case.run == name]
+        errors += [abs(each.change - change_of(values, each.situation)) / width_of(each.situation) for each in left_out]
+    return Coefficients(_fit(cases), spread_of(errors, len(names)))
+
+
+def spread_of(errors: Sequence[float], runs: int) -> float:
+    """Return what COVERAGE of the errors do not exceed, and a little more because a new run joins these runs."""
+    return float(np.quantile(errors, min(1.0, COVERAGE * (1 + 1 / runs))))
+
+
+def change_of(values: Array, now: Situation) -> float:
+    """Return the expected change, which is never upwards, because the best checkpoint is kept."""
+    return min(0.0, float(now.features @ values))
+
+
+def width_of(now: Situation) -> float:
+    """Return what the error of a forecast is proportional to: the root of how much of the run is still ahead."""
+    horizon, decay = now.features[:2]
+    return math.sqrt(max(0.0, float(horizon) + 0.5 * float(decay))) + SMALLEST_WIDTH
+
+
+@cache
+def learned() -> Coefficients:
+    """Return what all earlier runs say."""
+    return learn([case for run in earlier_runs() for case in cases_of(run)])
+
+
+def _fit(cases: Sequence[Case]) -> Array:
+    return fit([case.situation.features for case in cases], [case.change for case in cases])

@@ -1,0 +1,107 @@
+"""The runs in the package, the bands that they give, and the BLEU that goes with a loss."""
+
+import math
+
+import pytest
+
+from learning_curves.coverage import Forecast, left_out, print_coverage
+from learning_curves.runs import RUNS
+from nmt.features.forecast.bleu import LEAST_BLEU, Reached, learned_bleu
+from nmt.features.forecast.earlier_runs import EarlierRun, earlier_runs
+from nmt.features.forecast.learn import Band, learned
+
+FORECASTS = list(left_out(earlier_runs()))
+
+
+@pytest.mark.parametrize("run", earlier_runs(), ids=lambda run: run.name)
+def test_a_run_of_the_package_is_complete(run: EarlierRun) -> None:
+    steps = [step for step, *_ in run.valid]
+    assert steps == [run.steps * number // 24 for number in range(1, 25)]
+    assert all(math.isfinite(loss) and math.isfinite(nll) for _, loss, nll in run.valid)
+    assert [step for step, *_ in run.train] == list(range(10, run.steps + 1, 10))
+    assert {step for step, _ in run.bleu} <= set(steps)
+    assert run.bleu[-1][0] == run.steps
+    planned = RUNS[run.name]
+    assert (run.steps, run.about["words"], run.about["text"]) == (planned.steps, planned.words, planned.text)
+    assert run.about["pairs"] <= planned.pairs
+
+
+def test_there_are_many_kinds_of_runs() -> None:
+    runs = earlier_runs()
+    assert len(runs) >= 10
+    assert {run.about["text"] for run in runs} == {"multi30k", "tatoeba"}
+    assert {run.about["schedule"] for run in runs} >= {"cosine", "inverse_sqrt", "wsd"}
+    assert {run.about["optimizer"] for run in runs} == {"adam", "muon"}
+
+
+def share_inside(pairs: list[tuple[Band, float]]) -> float:
+    return sum(band.holds(outcome) for band, outcome in pairs) / len(pairs)
+
+
+def losses(forecasts: list[Forecast]) -> list[tuple[Band, float]]:
+    return [(each.loss, each.case.outcome) for each in forecasts]
+
+
+def scores(forecasts: list[Forecast]) -> list[tuple[Band, float]]:
+    return [(each.bleu, each.bleu_outcome) for each in forecasts if each.bleu_outcome >= LEAST_BLEU]
+
+
+def test_bands_hold_four_fifths_of_the_outcomes_of_runs_that_are_left_out() -> None:
+    assert 0.72 <= share_inside(losses(FORECASTS)) <= 0.92
+    assert 0.72 <= share_inside(scores(FORECASTS)) <= 0.92
+
+
+@pytest.mark.parametrize("share", [1 / 6, 1 / 3, 1 / 2])
+def test_early_bands_hold_most_outcomes(share: float) -> None:
+    early = [each for each in FORECASTS if each.case.share == share]
+    assert share_inside(losses(early)) >= 0.65
+    assert share_inside(scores(early)) >= 0.65
+
+
+def test_bands_are_wider_early() -> None:
+    def width(share: float) -> float:
+        found = [band.high - band.low for band, _ in losses([x for x in FORECASTS if x.case.share == share])]
+        return sum(found) / len(found)
+
+    assert width(1 / 6) > width(1 / 3) > width(1 / 2) > width(5 / 6)
+
+
+def test_the_decay_of_the_rate_lowers_the_loss() -> None:
+    """Without the term, the forecast of a run with a cosine would be too high."""
+    assert learned().values[1] < -0.05
+
+
+def test_forecasts_are_better_than_the_loss_of_now() -> None:
+    forecast = [abs(band.expected - outcome) for band, outcome in losses(FORECASTS)]
+    now = [abs(each.case.situation.loss - each.case.outcome) for each in FORECASTS]
+    assert sum(forecast) < 0.4 * sum(now)
+
+
+def test_bleu_rises_as_the_loss_falls() -> None:
+    reached = Reached(loss=4.0, nll=3.3, pieces_per_character=0.25, bleu=12.0)
+    expected = [learned_bleu().line.root(reached, loss) for loss in (4.0, 3.5, 3.0)]
+    assert expected == sorted(expected)
+    assert expected[0] < expected[-1]
+
+
+def test_bleu_reached_so_far_moves_the_forecast() -> None:
+    low, high = (Reached(4.0, 3.3, 0.25, bleu) for bleu in (5.0, 20.0))
+    loss = Band(3.8, 3.7, 3.9)
+    assert learned_bleu().band(low, loss).expected < learned_bleu().band(high, loss).expected
+    unknown, tiny = (learned_bleu().band(Reached(4.0, 3.3, 0.25, bleu), loss) for bleu in (None, 0.2))
+    assert unknown == tiny
+
+
+def test_bleu_stays_between_0_and_100() -> None:
+    hopeless = learned_bleu().band(Reached(9.0, 9.0, 0.5, 0.0), Band(9.0, 8.0, 10.0))
+    assert hopeless.expected == hopeless.low == 0
+    perfect = learned_bleu().band(Reached(1.5, 0.3, 0.2, 95.0), Band(1.2, 1.1, 1.3))
+    assert 0 <= perfect.low <= perfect.expected <= perfect.high <= 100
+
+
+def test_the_table_names_every_miss(capsys: pytest.CaptureFixture[str]) -> None:
+    print_coverage()
+    table, _, misses = capsys.readouterr().out.partition("Outside:")
+    outside = sum(not band.holds(outcome) for band, outcome in [*losses(FORECASTS), *scores(FORECASTS)])
+    assert misses.strip().count("\n") + 1 == outside
+    assert f"| all |  | {sum(band.holds(x) for band, x in losses(FORECASTS))} of {len(FORECASTS)} |" in table
