@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from learning_curves.runs import RUNS
+from learning_curves.runs import BASE, RUNS
 from nmt.config.compose import compose
-from nmt.estimate.parameters import count_parameters
+from nmt.estimate.parameters import count_parameters, training_flops
 from nmt.storage.files import read_json, write_text
 
 PACKAGE = Path("src/nmt/features/forecast/curves.json")
@@ -25,11 +25,14 @@ def collect(folder: Path) -> None:
 
 def _kept(name: str, made: dict[str, Any]) -> dict[str, Any]:
     """Return what is kept of a run."""
-    config = compose(["experiment=multi30k", f"tokenizer.vocab_size={made['words']}", *RUNS[name].settings])
-    model, training = config.model, config.training
+    config = compose([*BASE, f"tokenizer.vocab_size={made['words']}", *RUNS[name].settings])
+    model, training, words = config.model, config.training, made["words"]
+    size = count_parameters(model, words, words)
+    batch = training.batch_tokens
     return {
         **{key: made[key] for key in ("text", "pairs", "words", "steps", "reverse", "characters", "tokens")},
-        "parameters": count_parameters(model, made["words"], made["words"]).total,
+        "parameters": size.total,
+        "flops": made["steps"] * training_flops(model, size, words * model.d_model, batch, batch),
         "d_model": model.d_model, "dropout": model.dropout, "optimizer": training.optimizer,
         "learning_rate": training.learning_rate, "schedule": training.schedule, "warmup_steps": training.warmup_steps,
         "batch_tokens": training.batch_tokens,

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from learning_curves.runs import RUNS, PlannedRun
+from learning_curves.runs import BASE, RUNS, PlannedRun
 from nmt.cli import main as nmt
 from nmt.data.store import PairStore
 from nmt.evaluation.record import read_evaluation
@@ -44,10 +44,10 @@ def _made(name: str, run: PlannedRun, folder: Path) -> dict[str, object]:
     splits = {split: _write(folder, corpus, split, run.pairs) for split in BEGINNINGS}
     files = {split: f"[{','.join(str(TEXT / f'{corpus}.{split}.{each}') for each in languages)}]" for split in splits}
     settings = [
-        "experiment=multi30k", f"name=learning_curves/{name}", f"data.corpus=learning_curves-{corpus}",
+        *BASE, f"name=learning_curves/{name}", f"data.corpus=learning_curves-{corpus}",
         f"data.source_lang={languages[0]}", f"data.target_lang={languages[1]}", "evaluation.splits=[valid]",
         f"data.train={files['train']}", f"data.valid={files['valid']}", f"data.test={files['valid']}",
-        f"tokenizer.vocab_size={run.words}", "training.batch_tokens=512", *run.settings,
+        f"tokenizer.vocab_size={run.words}", *run.settings,
         f"training.steps={run.steps}", f"training.valid_every={run.steps // VALIDATIONS}", "training.log_every=10",
         "training.valid_sentences=0", f"training.save_every={run.steps // 6}", f"training.keep_last={2 * VALIDATIONS}",
         "runtime.threads=1", f"seed={1 + list(RUNS).index(name)}",

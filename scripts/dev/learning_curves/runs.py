@@ -28,6 +28,11 @@ c5  multi30k de-en all   4000  96    2      480   schedule=inverse_sqrt warmup=2
 c6  tatoeba  de-en all   4000  128   2      480   paper rate=0 schedule=inverse_sqrt warmup=240
 c7  tatoeba  en-de 2000  2000  128   2      240   dropout=0.2 schedule=wsd warmup=60
 c8  multi30k de-en 10000 4000  128   3      360   dropout=0.1 rate=2e-3 warmup=80
+d1  multi30k en-de all   8000  128   3      720   batch=1024 warmup=100
+d2  tatoeba  en-de all   8000  128   3      720   batch=1024 schedule=inverse_sqrt warmup=120
+d3  multi30k en-de 10000 4000  128   2      600   batch=1024 schedule=wsd warmup=80
+d4  tatoeba  en-de all   4000  128   2      600   batch=1024 warmup=100
+d5  multi30k en-de all   4000  128   2      600   batch=1024 optimizer=adam rate=2e-3 schedule=inverse_sqrt warmup=120
 """
 """`paper` stands for the paper's norm, positions and initialisation, and Adam; `pair` is the direction."""
 
@@ -36,6 +41,8 @@ LONG = {"rate": "learning_rate", "warmup": "warmup_steps", "batch": "batch_token
 TRAINING = ("optimizer", "learning_rate", "schedule", "warmup_steps", "batch_tokens")
 """Settings of the group training; the others are of the model."""
 PAPER = "optimizer=adam norm_placement=post positions=sinusoidal initialization=glorot"
+BASE = ("experiment=multi30k", "training.batch_tokens=512")
+"""What all runs have in common, unless their settings differ."""
 ALL = 1_000_000
 """More pairs than any of the texts has."""
 

@@ -17,6 +17,7 @@ from nmt.data.manifest import read_manifest
 from nmt.data.records import encode_task
 from nmt.data.task import task_of
 from nmt.data.training_text import open_training_text
+from nmt.discovery import features, imported
 from nmt.errors import ConfigError, for_this_installation
 from nmt.estimate.cost import passes_per_batch
 from nmt.estimate.hardware import Estimate, find_device, precision_on
@@ -241,8 +242,14 @@ def as_text(config: Config, figures: RunFigures) -> str:
         _data_line(figures.data),
         *_memory_lines(config, figures),
         *estimate_lines(config, figures.parameters, figures.estimate, figures.devices),
+        *(line for feature in features().values() for line in _lines_of(feature.describes, config, figures)),
     ]
     return "\n".join(lines)
+
+
+def _lines_of(code: str, config: Config, figures: RunFigures) -> list[str]:
+    """Return the lines of a feature, which may have none."""
+    return list(imported(code)(config, figures)) if code else []
 
 
 def _data_line(data: EpochFigures | None) -> str:

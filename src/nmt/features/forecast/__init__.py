@@ -7,5 +7,6 @@ FEATURE = Feature(
     page="docs/usage.md#forecasts",
     settings={"training": Group("nmt.features.forecast.settings:ForecastTraining")},
     hook="nmt.features.forecast.hook:forecaster",
+    describes="nmt.features.forecast.similar_runs:lines",
     sections=("nmt.features.forecast.section:forecasts",),
 )

@@ -1,9 +1,9 @@
 """Extrapolate a learning curve to the end of the run, with coefficients that earlier runs give.
 
-Above a floor, the loss falls as a power of the sum of the learning rates, and falls further while the rate decays:
+Above a floor, the loss falls as a power of the progress (`Rates.progress`), and falls further while the rate decays:
 
     log((loss at the end - floor) / (loss now - floor))
-        = -d log(sum at the end / sum now) - g (rate now - rate at the end)
+        = -d log(progress at the end / progress now) - g (rate now - rate at the end)
 
 The exponent d is between the slope of the run so far and the usual one, and smaller for a run that repeats its text.
 """
@@ -58,7 +58,7 @@ class Situation(NamedTuple):
 def situation(curve: Curve, rates: Rates, end: float, floor: float) -> Situation:
     """Return the situation at the last validation of a curve, for a forecast of the step `end`."""
     step, loss = curve.valid[-1]
-    horizon = math.log(rates.sum(end) / rates.sum(step))
+    horizon = math.log(rates.progress(end) / rates.progress(step))
     decay = rates.fraction(step) - rates.fraction(end)
     slope = _slope(curve, rates, floor + FLOOR_NATS)
     repeats = math.log1p(curve.passes * end / step)
@@ -67,7 +67,7 @@ def situation(curve: Curve, rates: Rates, end: float, floor: float) -> Situation
 
 
 def _slope(curve: Curve, rates: Rates, floor: float) -> float:
-    """Return the common slope of validations and log lines: minus d log(loss - floor) / d log(sum of the rates)."""
+    """Return the common slope of validations and log lines: minus d log(loss - floor) / d log(progress)."""
     last = curve.valid[-1].step
     first = max(rates.peak_step, SLOPE_BEGINS * last)
     steps = [0, *(each.step for each in curve.train)]
@@ -77,7 +77,7 @@ def _slope(curve: Curve, rates: Rates, floor: float) -> float:
         used = [each for each in points if first <= each.step <= last]
         if len(used) < 2:
             continue
-        x = np.log([rates.sum(each.step) for each in used])
+        x = np.log([rates.progress(each.step) for each in used])
         y = np.log([max(MIN_ABOVE, each.loss - floor) for each in used])
         products += weight * float(((x - x.mean()) * (y - y.mean())).sum())
         squares += weight * float(((x - x.mean()) ** 2).sum())
