@@ -230,5 +230,6 @@ def test_a_run_begins_from_a_model_in_a_bucket(store: Any, tmp_path: Path) -> No
     assert "beginning from" in succeed(["train", *begun, f"paths.outputs={tmp_path}/runs"])
     assert FaultyProxy.faults == []
     (tmp_path / "text").write_text("the old man sees a stone\n")
-    words += [f"paths.outputs={tmp_path}/none", f"input={tmp_path}/text"]
-    assert succeed(["translate", *words, "checkpoint=s3://corpora/runs/toy/checkpoints/last"]).count("\n") >= 1
+    words += [f"paths.outputs={tmp_path}/none", f"input={tmp_path}/text", f"output={tmp_path}/translated"]
+    succeed(["translate", *words, "checkpoint=s3://corpora/runs/toy/checkpoints/last"])
+    assert (tmp_path / "translated").read_text(encoding="utf-8").count("\n") == 1
