@@ -20,11 +20,26 @@ class Workers(Protocol):
         """Stop the processes."""
 
 
+class DeviceWorkers(Protocol):
+    """Processes that apply one function to items, each on a device of its own, until they are closed."""
+
+    count: int
+    """The largest number of processes."""
+
+    def map(self, items: Iterable[Any]) -> Iterator[Any]:
+        """Yield the function's result for each item, in any order; only a few items are read ahead."""
+
+    def close(self) -> None:
+        """Stop the processes."""
+
+
 class Engine(ABC):
     """Starts workers. What they compute depends on the items alone, so every engine prepares the same data."""
 
     shares_quick_work: ClassVar[bool] = False
     """Whether workers also do what takes little longer than sending the text to them, to relieve this process."""
+    has_devices: ClassVar[bool] = False
+    """Whether it has `device_workers`, on which models translate; otherwise they do in this process."""
 
     def __init__(self, config: Config) -> None:
         """Take the settings; nothing is started before it is needed."""
@@ -44,6 +59,10 @@ class Engine(ABC):
             make: A function of a module that returns the function to apply; each worker calls it once.
             args: Its arguments.
         """
+
+    def device_workers(self, purpose: str, make: Callable[..., Callable[[Any], Any]], *args: Any) -> DeviceWorkers:
+        """Start workers with a GPU each if there are GPUs, else with `runtime.threads` cores each; see `workers`."""
+        raise NotImplementedError
 
     @abstractmethod
     def close(self) -> None:

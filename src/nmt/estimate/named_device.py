@@ -84,8 +84,8 @@ def estimate_lines(config: Config, size: ParameterCounts, cost: Estimate | None,
     name = config.describe.device
     device, precision = find_device(name), precision_on(name, config.runtime.precision)
     return [
-        f"estimate for {devices} x {name}: {_duration(cost.hours)}, "
-        f"{cost.kilowatt_hours:.1f} kWh, {cost.dollars:,.2f} dollars; at least {_duration(cost.floor_hours)}",
+        f"estimate for {devices} x {name}: {duration(cost.hours)}, "
+        f"{cost.kilowatt_hours:.1f} kWh, {cost.dollars:,.2f} dollars; at least {duration(cost.floor_hours)}",
         f"  assuming that each operation takes the larger of its FLOPs at {PRODUCT_SHARE:.0%} of "
         f"{device.peak(precision) / 1e12:g} TFLOP/s in {precision} and its bytes at {BANDWIDTH_SHARE:.0%}",
         f"  of {device.bandwidth / 1e12:g} TB/s, and at least {1e6 * LAUNCH_SECONDS:g} microseconds; "
@@ -104,5 +104,6 @@ def _measured_lines(config: Config, size: ParameterCounts) -> list[str]:
     return [f"  multiplied by the ratios that {measured.device} measured for {measured.model} ({path}): {ratios}"]
 
 
-def _duration(hours: float) -> str:
+def duration(hours: float) -> str:
+    """Return a time in words."""
     return f"{60 * hours:.0f} minutes" if hours < 1.5 else f"{hours:.1f} hours"

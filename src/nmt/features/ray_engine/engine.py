@@ -9,30 +9,38 @@ from typing import Any, ClassVar, cast
 
 from nmt.compute.cores import usable_cores
 from nmt.compute.packages import import_optional
-from nmt.data.engine import Engine, Workers
+from nmt.data.engine import DeviceWorkers, Engine, Workers
 from nmt.errors import UserError
+from nmt.features.ray_engine.devices import RETRIES, RayDevices, failure
 from nmt.features.ray_engine.settings import RayData
 from nmt.features.ray_engine.task import Task, run_task, versions
 
 TIMEOUT_SECONDS = 10
 """The longest wait for an answer of the machine that the address names."""
-RETRIES = 10
-"""How often Ray repeats work whose worker or machine is lost, so that text that always ends its worker has an end."""
 
 
 class RayEngine(Engine):
     """A cluster of Ray, to which this process connects when it first needs workers."""
 
     shares_quick_work: ClassVar[bool] = True
+    has_devices: ClassVar[bool] = True
     _ray: Any = None
 
     def workers(self, purpose: str, make: Callable[..., Callable[[Any], Any]], *args: Any) -> Workers:
         """See `Engine.workers`."""
+        return RayWorkers(self._connected(), purpose, make, args)
+
+    def device_workers(self, purpose: str, make: Callable[..., Callable[[Any], Any]], *args: Any) -> DeviceWorkers:
+        """See `Engine.device_workers`."""
+        return RayDevices(self._connected(), Task(make, args, versions("torch"), purpose), self.config.runtime)
+
+    def _connected(self) -> Any:
+        """Return the package ray, connected to the cluster."""
         if self._ray is None:
             ray = import_optional("ray")
             _connect(ray, cast(RayData, self.config.data).ray_address, self.config.runtime.workers or usable_cores())
             self._ray = ray
-        return RayWorkers(self._ray, purpose, make, args)
+        return self._ray
 
     def close(self) -> None:
         """Disconnect; a cluster on this machine ends."""
@@ -98,13 +106,9 @@ class RayWorkers:
             return self._ray.get(self._waiting.popleft())
         except self._ray.exceptions.RayTaskError as error:
             cause = error.cause
-            raise cause if isinstance(cause, UserError) else self._failure(cause) from None
+            raise cause if isinstance(cause, UserError) else failure(self._purpose, cause) from None
         except self._ray.exceptions.RayError as error:
-            raise self._failure(error) from error
-
-    def _failure(self, error: BaseException) -> UserError:
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        return UserError(f"a Ray worker that {self._purpose} failed ({reason}): run the same command again")
+            raise failure(self._purpose, error) from error
 
     def close(self) -> None:
         """Give up what has not been computed."""

@@ -25,9 +25,9 @@ class Task(NamedTuple):
 _made: dict[str, Callable[[Any], Any]] = {}
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of everything on which the prepared text depends."""
-    packages = {name: version(name) for name in ("sentencepiece", "numpy")}
+def versions(*further: str) -> dict[str, str]:
+    """Return the versions of everything on which the prepared text depends, and of further packages."""
+    packages = {name: version(name).partition("+")[0] for name in ("sentencepiece", "numpy", *further)}
     return {"nmt": __version__, "Python": f"{sys.version_info.major}.{sys.version_info.minor}", **packages}
 
 

@@ -3,13 +3,13 @@
 from nmt.feature import COMMON, Command, Feature, Group
 
 FEATURE = Feature(
-    summary="files of any size translated into corpora, for back-translation and distillation",
+    summary="files of any size translated into corpora, for back-translation and distillation, also on a cluster",
     page="docs/synthetic_text.md",
     commands={
         "synthesize": Command(
             "nmt.features.synthesis.command",
             "translate a file of any size into a corpus, which later runs train on",
-            ("checkpoint", "engine", "input", "synthesize", "decoding", *COMMON),
+            ("checkpoint", "engine", "input", "synthesize", "decoding", "data.engine", *COMMON),
             distributed=True,
             corpus="none",
         ),

@@ -1,26 +1,30 @@
 """`nmt synthesize`: translate a file of any size into a corpus, for back-translation or distillation."""
 
 import json
+import os
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
 from tqdm import tqdm
 
 from nmt.compute import distributed
-from nmt.compute.machine import Machine
-from nmt.config.checks import NAMES_A_FILE, marked
+from nmt.config.choices import find
 from nmt.config.folders import is_address
-from nmt.config.saved import flatten
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.schema import Config
+from nmt.data.engine import Engine
 from nmt.decoding.engines import engine_kind
 from nmt.decoding.load_engine import load_engine
 from nmt.decoding.loaded_model import LoadedModel
 from nmt.errors import UserError
+from nmt.features.synthesis.elsewhere import translate_elsewhere
+from nmt.features.synthesis.estimate import estimate, seconds_of
 from nmt.features.synthesis.folder import SynthesisFolder
+from nmt.features.synthesis.model import Translator
 from nmt.features.synthesis.settings import SynthesizeConfig
 from nmt.features.synthesis.shards import SCORE, InputText, scan_input, write_shards
-from nmt.storage.files import checksum
 from nmt.text.lines import read_lines
 
 SHARES = (0.1, 0.5, 0.9)
@@ -28,21 +32,38 @@ SHARES = (0.1, 0.5, 0.9)
 
 
 def run(config: Config) -> None:
-    """Write the shards that are not there yet; each process translates its share of them."""
+    """Write the shards that are not there yet."""
     if config.decoding.strategy == "sample" and not engine_kind(config).repeats_samples:
         raise UserError(f"engine={config.engine} draws samples that depend on interruptions: use engine=torch")
+    engine: type[Engine] = find("data.engine", config.data.engine)
+    if not engine.has_devices:
+        _translate_here(config)
+    elif os.environ.get("RANK", "0") == "0":  # torchrun may have started several processes
+        text = scan_input(config.input)
+        folder = _folder(config, text)
+        if translate_elsewhere(config, text, folder):
+            _report(folder)
+
+
+def _translate_here(config: Config) -> None:
+    """Translate in this process, or in those that torchrun has started; each translates its share of the shards."""
     with distributed.session(config.runtime) as machine, ExitStack() as stack:
         with distributed.together():
             text = scan_input(config.input)
-            folder = SynthesisFolder(_path(config), text.lines, config.of(SynthesizeConfig).shard_lines)
-            loaded = load_engine(config, machine)
+            folder, loaded = _folder(config, text), load_engine(config, machine)
+        translator = Translator.of(loaded, machine)
         with distributed.together():
             if distributed.is_main():
-                stack.enter_context(folder.exclusive(_made_with(config, machine, text, loaded)))
+                stack.enter_context(folder.exclusive(translator.made_with(config, text)))
         missing = folder.missing()
         if distributed.is_main():
             print(f"{folder.path}: {text.lines:,} lines in {folder.shards:,} shards, {len(missing):,} to translate")
+        with distributed.together():
+            if distributed.is_main() and missing:
+                print(_estimate(config, text, folder, loaded, translator), flush=True)
         distributed.barrier()  # so that all processes find the same shards missing
+        if config.of(SynthesizeConfig).only_estimate:
+            return
         own = missing[distributed.rank() :: distributed.world_size()]
         with tqdm(
             total=sum(len(folder.lines_of(number)) for number in own),
@@ -56,10 +77,26 @@ def run(config: Config) -> None:
             _report(folder)
 
 
-def _checksums_of_files(decoding: DecodingConfig) -> dict[str, str]:
-    """Return the checksums of the files that settings name."""
-    named = {name: getattr(decoding, name) for name in marked(decoding, NAMES_A_FILE)}
-    return {name: checksum(Path(file)) if file else "" for name, file in named.items()}
+def _estimate(
+    config: Config, text: InputText, folder: SynthesisFolder, loaded: LoadedModel, translator: Translator
+) -> str:
+    def measure(lines: Sequence[str]) -> float:
+        return seconds_of(loaded.engine, lines)
+
+    return estimate(
+        text,
+        folder.missing_lines(),
+        measure,
+        device=translator.device,
+        memory=translator.memory,
+        devices=distributed.world_size(),
+        price=config.of(SynthesizeConfig).price,
+    )
+
+
+def _folder(config: Config, text: InputText) -> SynthesisFolder:
+    """Return the folder to write."""
+    return SynthesisFolder(_path(config), text.lines, config.of(SynthesizeConfig).shard_lines)
 
 
 def _path(config: Config) -> Path:
@@ -71,29 +108,10 @@ def _path(config: Config) -> Path:
     return config.corpora_folder / "synthetic" / config.name
 
 
-def _made_with(config: Config, machine: Machine, text: InputText, loaded: LoadedModel) -> dict[str, object]:
-    """Return everything on which the translations depend."""
-    checkpoint = loaded.checkpoint
-    decoding = {
-        **asdict(config.decoding),
-        "ensemble": [member.sha256 for member in checkpoint.ensemble],
-        **_checksums_of_files(config.decoding),
-    }
-    return {
-        "input": text.checksum,
-        "checkpoint": checkpoint.sha256,
-        "quantization": checkpoint.quantization,
-        "machine": str(machine),
-        "engine": loaded.engine.name,
-        "seed": config.seed,
-        "synthesize.shard_lines": config.of(SynthesizeConfig).shard_lines,
-        **flatten({"decoding": decoding}),
-    }
-
-
 def _report(folder: SynthesisFolder) -> None:
     """Print the number of pairs, and how their scores are distributed."""
     shards = map(folder.shard, range(folder.shards))
-    scores = sorted(json.loads(line)[SCORE] for shard in shards for line in read_lines(shard))
+    lines = chain.from_iterable(map(read_lines, shards))
+    scores = np.sort(np.fromiter((json.loads(line)[SCORE] for line in lines), np.float64))
     below = ", ".join(f"{share:.0%} below {scores[int(share * len(scores))]:.2f}" for share in SHARES)
     print(f"{folder.path}: {len(scores):,} pairs; score (log-probability per word piece): {below}", flush=True)

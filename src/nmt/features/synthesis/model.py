@@ -1,0 +1,115 @@
+"""The model that translates, as records describe it, and as it is sent to other machines."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from nmt.compute.machine import Machine, device_name, memory_of
+from nmt.config.checks import NAMES_A_FILE, marked
+from nmt.config.saved import flatten
+from nmt.config.schema import Config, DecodingConfig
+from nmt.decoding.loaded_model import LoadedModel
+from nmt.errors import UserError
+from nmt.features.synthesis.settings import SynthesizeConfig
+from nmt.features.synthesis.shards import InputText
+from nmt.runs.checkpoint_record import CheckpointRecord
+from nmt.runs.checkpoints import resolve
+from nmt.runs.layout import TRAINER
+from nmt.storage.files import checksum
+
+
+class Translator(NamedTuple):
+    """What translates."""
+
+    machine: str
+    """The kind of device, and its precision."""
+    engine: str
+    checkpoint: CheckpointRecord
+    device: str
+    """The name that the device gives itself."""
+    memory: int
+    """The memory of the device, in bytes."""
+
+    @classmethod
+    def of(cls, loaded: LoadedModel, machine: Machine) -> "Translator":
+        """Describe a model on a machine."""
+        device = machine.device
+        return cls(str(machine), loaded.engine.name, loaded.checkpoint, device_name(device), memory_of(device))
+
+    def made_with(self, config: Config, text: InputText) -> dict[str, object]:
+        """Return everything on which the translations depend."""
+        decoding = {
+            **asdict(config.decoding),
+            "ensemble": [member.sha256 for member in self.checkpoint.ensemble],
+            **_checksums_of_files(config.decoding),
+        }
+        return {
+            "input": text.checksum,
+            "checkpoint": self.checkpoint.sha256,
+            "quantization": self.checkpoint.quantization,
+            "machine": self.machine,
+            "engine": self.engine,
+            "seed": config.seed,
+            "synthesize.shard_lines": config.of(SynthesizeConfig).shard_lines,
+            **flatten({"decoding": decoding}),
+        }
+
+
+def _checksums_of_files(decoding: DecodingConfig) -> dict[str, str]:
+    """Return the checksums of the files that settings name."""
+    named = {name: getattr(decoding, name) for name in marked(decoding, NAMES_A_FILE)}
+    return {name: checksum(Path(file)) if file else "" for name, file in named.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PackedModel:
+    """Everything that another machine needs to translate as the settings say."""
+
+    config: Config
+    folders: list[dict[str, bytes]]
+    """The files of the checkpoint, and of each further member of an ensemble."""
+    files: Mapping[str, bytes]
+    """The files that settings under `decoding.` name."""
+
+    def unpack(self, folder: Path) -> Config:
+        """Write the files to a folder; return the settings that name them there."""
+        names = []
+        for number, content in enumerate(self.folders):
+            names.append(folder / f"model-{number}")
+            names[-1].mkdir()
+            for name, each in content.items():
+                (names[-1] / name).write_bytes(each)
+        files = {name: folder / name for name in self.files}
+        for name, path in files.items():
+            path.write_bytes(self.files[name])
+        checkpoint, *ensemble = map(str, names)
+        named: dict[str, Any] = {name: str(path) for name, path in files.items()}
+        decoding = replace(self.config.decoding, ensemble=ensemble, **named)
+        return replace(self.config, checkpoint=checkpoint, decoding=decoding)
+
+
+def pack(config: Config) -> PackedModel:
+    """Read the model that the settings name."""
+    if config.engine_name != "torch":
+        raise UserError(f"engine={config.engine} translates on this machine only: use engine=torch on a cluster")
+    folders = [resolve(config.run_folder, name) for name in (config.checkpoint, *config.decoding.ensemble)]
+    content = [
+        {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file() and file.name != TRAINER}
+        for folder in folders
+    ]
+    named = {name: getattr(config.decoding, name) for name in marked(config.decoding, NAMES_A_FILE)}
+    files = {}
+    for name, file in named.items():
+        if file:
+            try:
+                files[name] = Path(file).read_bytes()
+            except OSError as error:
+                raise UserError(f"cannot read decoding.{name}={file}: {error.strerror or error}") from error
+    return PackedModel(config, content, files)
+
+
+def temporary_folder() -> "TemporaryDirectory[str]":
+    """Return a folder that is deleted when nothing refers to it, or when the process ends."""
+    return TemporaryDirectory(prefix="nmt-model-")

@@ -1,0 +1,159 @@
+"""Translation on workers elsewhere: the same shards as in this process; the model goes to them."""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.config.compose import compose
+from nmt.data.engine import DeviceWorkers, LocalProcesses
+from nmt.features.synthesis import command, elsewhere
+from nmt.features.synthesis.elsewhere import Chunk, Translated
+from nmt.features.synthesis.model import pack
+from nmt.runs.layout import TRAINER
+from tests.features.synthesis.test_command import contents, made, refused
+from tests.features.synthesis.test_command import shards as shards  # noqa: PLC0414 - a fixture
+from tests.features.synthesis.test_command import text as text  # noqa: PLC0414
+from tests.features.synthesis.test_command import words as words  # noqa: PLC0414
+from tests.integration.toy import call, succeed
+
+
+class Backwards:
+    """A worker that gets everything by pickle, and answers the last of all items first."""
+
+    count = 3
+
+    def __init__(self, make: Callable[..., Callable[[Any], Any]], args: tuple[Any, ...]) -> None:
+        make, args = pickle.loads(pickle.dumps((make, args)))
+        self._function = make(*args)
+
+    def map(self, items: Iterable[Any]) -> Iterator[Any]:
+        for item in reversed(list(items)):
+            yield pickle.loads(pickle.dumps(self._function(pickle.loads(pickle.dumps(item)))))
+
+    def close(self) -> None:
+        pass
+
+
+class Elsewhere(LocalProcesses):
+    """An engine whose workers have devices."""
+
+    has_devices = True
+
+    def device_workers(self, purpose: str, make: Callable[..., Callable[[Any], Any]], *args: Any) -> DeviceWorkers:
+        return Backwards(make, args)
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "find", lambda *_: Elsewhere)
+    monkeypatch.setattr(elsewhere, "open_engine", Elsewhere)
+
+
+def test_shards_are_the_same_as_those_of_this_process(words: list[str], shards: Path, tmp_path: Path) -> None:
+    said = made(words)
+    assert "35 lines in 4 shards, 4 to translate" in said
+    assert "35 pairs; score" in said
+    assert contents(tmp_path / "made") == contents(shards)
+    for number in (0, 3):
+        (tmp_path / "made" / f"train-0000{number}-of-00004.jsonl").unlink()
+    assert "2 to translate" in made(words)
+    assert contents(tmp_path / "made") == contents(shards)
+    manifests = [(folder / "manifest.json").read_bytes() for folder in (tmp_path / "made", shards)]
+    assert manifests[0] == manifests[1]
+
+
+def test_an_interrupted_translation_keeps_what_is_done(
+    words: list[str], shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = Backwards.map
+
+    def interrupted(self: Backwards, items: Iterable[Any]) -> Iterator[Any]:
+        for number, each in enumerate(answer(self, items)):
+            if number == 2:
+                raise SystemExit(9)
+            yield each
+
+    monkeypatch.setattr(Backwards, "map", interrupted)
+    assert call(["synthesize", *words]).returncode == 9
+    assert [*contents(tmp_path / "made")] == ["train-00002-of-00004.jsonl", "train-00003-of-00004.jsonl"]
+    monkeypatch.undo()
+    monkeypatch.setattr(command, "find", lambda *_: Elsewhere)
+    monkeypatch.setattr(elsewhere, "open_engine", Elsewhere)
+    assert "2 to translate" in made(words)
+    assert contents(tmp_path / "made") == contents(shards)
+
+
+def test_the_model_and_the_files_of_its_settings_are_sent(words: list[str], tmp_path: Path) -> None:
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("king\tkoenig\n")
+    config = compose([*words, f"decoding.terms={terms}", "decoding.ensemble=[last]"])
+    packed = pack(config)
+    assert len(packed.folders) == 2
+    assert not any(TRAINER in files for files in packed.folders)
+    terms.unlink()
+    target = tmp_path / "there"
+    target.mkdir()
+    unpacked = packed.unpack(target)
+    assert Path(unpacked.decoding.terms).read_text() == "king\tkoenig\n"  # type: ignore[attr-defined]
+    assert Path(unpacked.checkpoint).parent == target
+    assert [Path(each).parent for each in unpacked.decoding.ensemble] == [target]
+
+
+def test_only_an_estimate_translates_nothing(words: list[str], tmp_path: Path) -> None:
+    assert "no estimate, because 35 lines are too few" in made([*words, "synthesize.only_estimate=true"])
+    assert not contents(tmp_path / "made")
+
+
+def test_further_processes_of_torchrun_do_nothing(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    assert succeed(["synthesize", *words]) == ""
+    assert not (tmp_path / "made").exists()
+
+
+def test_workers_of_another_kind_are_refused(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = Backwards.map
+
+    def on_gpu(self: Backwards, items: Iterable[Any]) -> Iterator[Any]:
+        for each in answer(self, items):
+            other = isinstance(each, Translated) and each.number == 0
+            yield each._replace(machine="cuda in bf16") if other else each
+
+    monkeypatch.setattr(Backwards, "map", on_gpu)
+    assert "some workers translate on cuda in bf16, others on cpu in fp32" in refused(words)
+    assert len(contents(tmp_path / "made")) == 3
+
+
+def test_a_warning_of_a_worker_is_shown(words: list[str], text: Path) -> None:
+    text.write_text("\n".join(["the king", "the king sees a stone " * 400]))
+    said = call(["synthesize", *words])
+    assert said.returncode == 0
+    assert "line 2" in said.stderr
+
+
+def test_missing_files_and_other_engines_are_refused(words: list[str]) -> None:
+    assert "cannot read decoding.terms=none.tsv: No such file" in refused([*words, "decoding.terms=none.tsv"])
+    assert "no checkpoint 77" in refused([*words, "checkpoint=77"])
+    assert "translates on this machine only: use engine=torch" in refused([*words, "engine=ctranslate2"])
+
+
+def test_only_the_lines_of_missing_shards_are_sent(words: list[str], tmp_path: Path) -> None:
+    made(words)
+    (tmp_path / "made" / "train-00001-of-00004.jsonl").unlink()
+    sent: list[Any] = []
+    answer = Backwards.map
+
+    def noting(self: Backwards, items: Iterable[Any]) -> Iterator[Any]:
+        noted = list(items)
+        sent.extend(noted)
+        return answer(self, noted)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Backwards, "map", noting)
+        made(words)
+    (chunk,) = [each for each in sent if isinstance(each, Chunk)]
+    assert (chunk.number, chunk.positions, len(chunk.lines)) == (1, range(10, 20), 10)
