@@ -36,6 +36,8 @@ ROOT_ONLY = ("file system full",)
 def main() -> int:
     """Run the chosen trials and return 1 if any was lost."""
     arguments = _arguments()
+    if arguments.folder:
+        Path(arguments.folder).mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="faults-", dir=arguments.folder))
     started = time.monotonic()
     sandbox = Sandbox(folder)
