@@ -12,7 +12,7 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 from nmt.decoding.request import Request
 from nmt.features.serving import batcher as batching
 from nmt.features.serving.batcher import Batcher
-from nmt.features.serving.cost import cost_of
+from nmt.features.serving.cost import work_of
 from nmt.features.serving.errors import LostError, RequestError
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, Task
@@ -63,15 +63,15 @@ def test_sentences_of_different_clients_are_taken_together_up_to_the_limit() -> 
 def test_short_sentences_do_not_wait_for_long_ones_and_long_ones_take_their_turn() -> None:
     async def scenario() -> None:
         queue = batcher(batch=4)
-        queue.add(PLAIN, requests("x" * 300))
+        queue.add(PLAIN, requests("x " * 150))
         for _ in range(3):
-            queue.add(PLAIN, requests("y" * 30))
+            queue.add(PLAIN, requests("y " * 15))
         assert [[text[0] for text in batch] for batch in await drain(queue)] == [["x"], ["y"] * 3]
-        queue.add(PLAIN, requests("y" * 30))
-        queue.add(PLAIN, requests("x" * 300))
+        queue.add(PLAIN, requests("y " * 15))
+        queue.add(PLAIN, requests("x " * 150))
         found: list[str] = []
-        while "x" * 300 not in found:  # short sentences keep coming
-            queue.add(PLAIN, requests(*["y" * 30] * 4))
+        while "x " * 150 not in found:  # short sentences keep coming
+            queue.add(PLAIN, requests(*["y " * 15] * 4))
             found += taken(queue)
         assert len(found) <= 10
 
@@ -127,7 +127,7 @@ def test_turns_follow_the_measured_speed(clock: Clock) -> None:
     seconds_per_cost = 0.002
 
     async def run(batch: Batch) -> list[Answer | Failure]:
-        clock.now += seconds_per_cost * cost_of(batch.task, batch.requests)
+        clock.now += seconds_per_cost * work_of(batch.task, batch.requests)
         return await echo(batch)
 
     async def scenario() -> None:
@@ -136,8 +136,8 @@ def test_turns_follow_the_measured_speed(clock: Clock) -> None:
             queue.add(PLAIN, requests("a sentence"))
             await queue._translate(queue.take())
         wide = Task(beam=16)
-        queue.add(wide, requests("x" * 600))
-        alone = seconds_per_cost * (cost_of(wide, requests("x" * 600)) - batching.FREE_COST) / queue.parallel
+        queue.add(wide, requests("x " * 300))
+        alone = seconds_per_cost * (work_of(wide, requests("x " * 300)) - batching.FREE_COST) / queue.parallel
         assert queue.waiting[0].turn - clock.now == pytest.approx(batching.SLOWDOWN * alone, rel=0.01)
 
     asyncio.run(scenario())
@@ -267,10 +267,10 @@ def test_a_sentence_whose_process_ends_by_accident_is_translated_again() -> None
 def test_sentences_that_cost_much_are_taken_a_few_at_a_time() -> None:
     async def scenario() -> None:
         queue = batcher()
-        queue.add(Task(beam=16), requests(*["x" * 600] * 8))
+        queue.add(Task(beam=16), requests(*["x " * 300] * 8))
         sizes = [len(batch) for batch in await drain(queue)]
         assert sum(sizes) == 8
-        assert max(sizes) == batching.MAX_BATCH_COST // cost_of(Task(beam=16), requests("x" * 600))
+        assert max(sizes) == batching.MAX_BATCH_COST // work_of(Task(beam=16), requests("x " * 300))
 
     asyncio.run(scenario())
 
@@ -288,9 +288,9 @@ def test_a_sentence_that_costs_more_than_a_batch_is_taken_alone(monkeypatch: pyt
 def test_an_expensive_text_does_not_hold_up_later_requests(clock: Clock) -> None:
     async def scenario() -> None:
         queue = batcher()
-        queue.add(Task(beam=16), requests(*["x" * 600] * 20))
+        queue.add(Task(beam=16), requests(*["x " * 300] * 20))
         clock.now += 1
         queue.add(PLAIN, requests("short"))
-        assert [taken(queue) for _ in range(3)] == [["x" * 600], ["short"], []]
+        assert [taken(queue) for _ in range(3)] == [["x " * 300], ["short"], []]
 
     asyncio.run(scenario())

@@ -11,7 +11,7 @@ from nmt.decoding.loaded_model import LoadedModel
 from nmt.decoding.request import Request
 from nmt.decoding.torch_engine import TorchEngine
 from nmt.features.serving import worker
-from nmt.features.serving.cost import cost_of
+from nmt.features.serving.cost import cost_of, work_of
 from nmt.features.serving.hosts import accepted_hosts, is_accepted
 from nmt.features.serving.markup import texts_between_tags
 from nmt.features.serving.requests import Batch, Task
@@ -47,6 +47,14 @@ def test_largest_text_is_translated_with_the_default_limits() -> None:
     sentences = [Request("a" * (config.max_bytes // config.max_sentences))] * config.max_sentences
     assert cost_of(Task(), sentences) <= config.cost_limit
     assert cost_of(Task(nbest=10), sentences) > config.cost_limit
+
+
+def test_text_that_may_have_a_piece_per_character_is_several_times_as_much_work() -> None:
+    """But it costs no more, or text without spaces could not be as large as other text."""
+    plain, endless = Request("word " * 120), Request("x" * 600)
+    assert work_of(Task(), [plain]) == cost_of(Task(), [plain])
+    assert 3.5 * work_of(Task(), [plain]) < work_of(Task(), [endless]) < 4 * work_of(Task(), [plain])
+    assert cost_of(Task(), [endless]) == cost_of(Task(), [plain])
 
 
 def test_cost_of_details_grows_with_the_pairs_of_words() -> None:

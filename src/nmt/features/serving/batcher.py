@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from nmt.decoding.request import Request
-from nmt.features.serving.cost import cost_of
+from nmt.features.serving.cost import work_of
 from nmt.features.serving.errors import LostError, RequestError, report_error
 from nmt.features.serving.metrics import Metrics
 from nmt.features.serving.requests import Answer, Batch, Failure, Task
@@ -48,6 +48,7 @@ class Waiting:
     task: Task
     request: Request
     cost: int
+    """How much there may be to compute for it."""
     turn: float
     answer: asyncio.Future[Answer]
     ends_request: bool
@@ -93,7 +94,7 @@ class Batcher:
         self._forget_cancelled()
         if len(self.waiting) + len(requests) > self.config.queue:
             raise RequestError(429, "the server is busy: try again later", {"Retry-After": str(self.retry_seconds())})
-        costs = [cost_of(task, [request]) for request in requests]
+        costs = [work_of(task, [request]) for request in requests]
         now, loop = time.monotonic(), asyncio.get_running_loop()
         seconds_per_cost = SLOWDOWN * self._seconds / self._cost / self.parallel
         turns = [now + seconds_per_cost * max(0, total - FREE_COST) for total in accumulate(costs)]

@@ -9,6 +9,8 @@ USUAL_HYPOTHESES = 4
 """Hypotheses per sentence of a model whose own number is not known."""
 SENTENCE_CHARACTERS = 20
 """Characters that each sentence counts in addition, because even an empty one needs some work."""
+LONG_WORD, LONG_WORD_FACTOR = 30, 4
+"""Words of more characters may have a piece for each of them, instead of one for about four, so they are more work."""
 CHOICE_CHARACTERS = 64
 """Characters that each word counts that may come next: the search for it has several hypotheses of several pieces."""
 PAIR_CHARACTERS, WORD_CHARACTERS = 8, 50
@@ -18,6 +20,17 @@ PAIR_CHARACTERS, WORD_CHARACTERS = 8, 50
 def cost_of(task: Task, requests: Sequence[Request]) -> int:
     """Return the cost of a request: characters times hypotheses, and the characters of details in the answer."""
     return sum(_cost_of_sentence(task, request) for request in requests)
+
+
+def work_of(task: Task, requests: Sequence[Request]) -> int:
+    """Return how much there may be to compute: the cost, of which characters of long words are a multiple."""
+    return sum(round(_cost_of_sentence(task, request) * _share_of_pieces(request.text)) for request in requests)
+
+
+def _share_of_pieces(text: str) -> float:
+    """Return how many times as many pieces a text may have as its characters say."""
+    in_long_words = sum(len(word) for word in text.split() if len(word) > LONG_WORD)
+    return 1 + (LONG_WORD_FACTOR - 1) * in_long_words / (SENTENCE_CHARACTERS + len(text))
 
 
 def _cost_of_sentence(task: Task, request: Request) -> int:
