@@ -38,9 +38,11 @@ SPLITS = {"train": "train", "valid": "val", "test": "test"}
 """The splits, and how the names of their files begin."""
 TEXT = Path("data/own_text")
 RUNS = Path("outputs/own_text")
+GREEDY = ("decoding.beam=1", "decoding.extra_length=10")
+"""A quick search: models that have hardly been trained do not end their sentences."""
 FIXED = ("own.derive=false",)
 """The recipe before values were derived: that of conf/experiment/own.yaml."""
-QUICK = ("training.valid_sentences=0", "evaluation.splits=[valid,test]", "decoding.beam=1", "runtime.threads=1")
+QUICK = ("training.valid_sentences=0", "evaluation.splits=[valid,test]", "runtime.threads=1", *GREEDY)
 
 
 class Cell(NamedTuple):
