@@ -8,6 +8,7 @@ from learning_curves.coverage import Forecast, left_out, print_coverage
 from learning_curves.runs import RUNS
 from nmt.features.forecast.bleu import LEAST_BLEU, Reached, learned_bleu
 from nmt.features.forecast.earlier_runs import EarlierRun, earlier_runs
+from nmt.features.forecast.extrapolate import FEATURES
 from nmt.features.forecast.learn import Band, learned
 
 FORECASTS = list(left_out(earlier_runs()))
@@ -28,9 +29,9 @@ def test_a_run_of_the_package_is_complete(run: EarlierRun) -> None:
 
 def test_there_are_many_kinds_of_runs() -> None:
     runs = earlier_runs()
-    assert len(runs) >= 10
+    assert len(runs) >= 15
     assert {run.about["text"] for run in runs} == {"multi30k", "tatoeba"}
-    assert {run.about["schedule"] for run in runs} >= {"cosine", "inverse_sqrt", "wsd"}
+    assert {run.about["schedule"] for run in runs} == {"cosine", "inverse_sqrt", "constant", "wsd"}
     assert {run.about["optimizer"] for run in runs} == {"adam", "muon"}
 
 
@@ -54,8 +55,8 @@ def test_bands_hold_four_fifths_of_the_outcomes_of_runs_that_are_left_out() -> N
 @pytest.mark.parametrize("share", [1 / 6, 1 / 3, 1 / 2])
 def test_early_bands_hold_most_outcomes(share: float) -> None:
     early = [each for each in FORECASTS if each.case.share == share]
-    assert share_inside(losses(early)) >= 0.65
-    assert share_inside(scores(early)) >= 0.65
+    assert share_inside(losses(early)) >= 0.6
+    assert share_inside(scores(early)) >= 0.6
 
 
 def test_bands_are_wider_early() -> None:
@@ -67,8 +68,14 @@ def test_bands_are_wider_early() -> None:
 
 
 def test_the_decay_of_the_rate_lowers_the_loss() -> None:
-    """Without the term, the forecast of a run with a cosine would be too high."""
-    assert learned().values[1] < -0.05
+    assert learned().values[FEATURES.index("decay")] < 0
+
+
+def test_the_distance_from_the_floor_is_missed_if_it_is_left_out() -> None:
+    def error(forecasts: list[Forecast]) -> float:
+        return sum(abs(each.loss.expected - each.case.outcome) for each in forecasts)
+
+    assert error(FORECASTS) < error(list(left_out(earlier_runs(), "level")))
 
 
 def test_forecasts_are_better_than_the_loss_of_now() -> None:

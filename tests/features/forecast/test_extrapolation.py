@@ -9,7 +9,7 @@ from nmt.config.schema import TrainingConfig
 from nmt.features.forecast.curve import Curve, Point, Rates, curve_of, smoothing_floor
 from nmt.features.forecast.earlier_runs import EarlierRun, rates
 from nmt.features.forecast.extrapolate import FLOOR_NATS, fit, situation
-from nmt.features.forecast.learn import cases_of, learn
+from nmt.features.forecast.learn import cases_of, learn, spread_of
 from nmt.runs.metrics import event_of
 from nmt.training.schedule import learning_rate, peak_rate
 
@@ -45,7 +45,7 @@ def test_slope_of_a_power_law_is_its_exponent(slope: float, validations: int) ->
     # a log line is the mean of ten steps, which the law has near their middle
     lines = [Point(step, law(step - 5)) for step in range(10, 201, 10)]
     now = situation(Curve([Point(step, law(step)) for step in steps], lines), constant, 400, 0.7)
-    horizon, decay, own, repeats = now.features
+    horizon, decay, own, repeats, _ = now.features
     assert horizon == pytest.approx(math.log(2))
     assert (decay, repeats) == (0, 0)
     assert own / horizon + 0.25 == pytest.approx(slope, abs=0.01)
@@ -63,16 +63,32 @@ def test_a_run_that_repeats_its_text_is_told_apart() -> None:
     assert often.features[3] == pytest.approx(math.log(21) * math.log(4))
 
 
+@pytest.mark.parametrize(("above", "level"), [(0.001, 0.0), (2.0, math.log(2)), (50.0, 1.5)])
+def test_level_is_limited_to_what_the_earlier_runs_had(above: float, level: float) -> None:
+    now = situation(Curve([Point(100, 1.0 + FLOOR_NATS + above)], []), Rates(400, 1, lambda _: 1.0), 400, 1.0)
+    assert now.features[4] == pytest.approx((level - 1) * math.log(4))
+
+
 def test_fit_recovers_the_coefficients_of_a_law() -> None:
-    random, wanted = np.random.default_rng(1), np.array([-0.3, -0.15, -0.2, 0.05])
-    features = list(random.normal(size=(300, 4)))
-    found = fit(features, [float(each @ wanted) + 0.01 * random.normal() for each in features])
-    assert found == pytest.approx(wanted, abs=0.02)
+    random, wanted = np.random.default_rng(1), np.array([-0.3, -0.15, -0.2, 0.05, 0.3])
+    features = list(random.normal(size=(300, 5)))
+    changes = [float(each @ wanted) + 0.01 * random.normal() for each in features]
+    assert fit(features, changes, [1.0] * 300) == pytest.approx(wanted, abs=0.02)
+    # what has no weight teaches nothing
+    wrong = [*changes[:200], *[9.0] * 100]
+    assert fit(features, wrong, [1.0] * 200 + [0.0] * 100) == pytest.approx(wanted, abs=0.02)
+
+
+def test_spread_is_the_quantile_of_the_errors() -> None:
+    errors = [0.5, 0.1, 0.3, 0.2, 0.4]
+    assert spread_of(errors, [1.0] * 5, runs=1000) == 0.5  # a little more than four fifths
+    assert spread_of(errors, [1.0, 7.0, 1.0, 1.0, 1.0], runs=1000) == 0.3
+    assert spread_of(errors, [1.0] * 5, runs=1) == 0.5
 
 
 def synthetic_run(name: str, schedule: str, steps: int, exponent: float, gain: float, floor: float) -> EarlierRun:
     """Return a run that follows the law, with a floor of its own."""
-    about = {"steps": steps, "schedule": schedule, "warmup_steps": steps // 8, "words": 4000}
+    about = {"steps": steps, "schedule": schedule, "warmup_steps": steps // 8, "words": 4000, "batch_tokens": 512}
     of_run = rates(TrainingConfig(steps=steps, schedule=schedule, warmup_steps=steps // 8))
 
     def loss(step: int) -> float:

@@ -76,13 +76,16 @@ class BleuMap(NamedTuple):
 def learn_bleu(runs: Sequence[EarlierRun]) -> BleuMap:
     """Return the map that fits runs, with a spread from forecasts of each run by the others."""
     cases = {run.name: cases_of(run) for run in runs}
-    errors = []
+    errors: list[float] = []
+    weights: list[float] = []
     for run in runs:
         others = [each for each in runs if each is not run]
         line = _fit(others)
         coefficients = learn([case for each in others for case in cases[each.name]])
-        errors += [error for case in cases[run.name] if (error := _error(line, coefficients, run, case)) is not None]
-    return BleuMap(_fit(runs), spread_of(errors, len(runs)))
+        found = [error for case in cases[run.name] if (error := _error(line, coefficients, run, case)) is not None]
+        errors += found
+        weights += [run.tokens] * len(found)
+    return BleuMap(_fit(runs), spread_of(errors, weights, len(runs)))
 
 
 def reached_by(run: EarlierRun, case: Case) -> Reached:

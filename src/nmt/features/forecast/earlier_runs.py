@@ -36,6 +36,11 @@ class EarlierRun:
         return int(self.about["steps"])
 
     @property
+    def tokens(self) -> float:
+        """The most target tokens of all its steps."""
+        return float(self.steps * self.about["batch_tokens"])
+
+    @property
     def floor(self) -> float:
         """The smoothed loss of a perfect model."""
         return smoothing_floor(self.about["words"], SMOOTHING)

@@ -5,7 +5,8 @@ Above a floor, the loss falls as a power of the progress (`Rates.progress`), and
     log((loss at the end - floor) / (loss now - floor))
         = -d log(progress at the end / progress now) - g (rate now - rate at the end)
 
-The exponent d is between the slope of the run so far and the usual one, and smaller for a run that repeats its text.
+The exponent d depends on the slope of the run so far and on how near to the floor it is, and is smaller for a run that
+repeats its text.
 """
 
 import math
@@ -28,9 +29,11 @@ FLOOR_NATS = 1.0
 """The loss of the text itself, in nats per word piece, above the floor of the smoothing."""
 USUAL_SLOPE = 0.25
 """The slope of a run that has too few losses to have its own."""
+LEVELS = (0.0, 1.5)
+"""The range of the logarithm of the distance from the floor; beyond it, the earlier runs teach nothing."""
 MIN_ABOVE = 0.05
 """The smallest distance from the floor, in nats: a loss may come near the floor, or be below it."""
-FEATURES = ("horizon", "decay", "slope", "repeats")
+FEATURES = ("horizon", "decay", "slope", "repeats", "level")
 """What a change depends on: the names of the features of a situation."""
 RIDGE = 0.02
 """The penalty of large coefficients."""
@@ -62,7 +65,9 @@ def situation(curve: Curve, rates: Rates, end: float, floor: float) -> Situation
     decay = rates.fraction(step) - rates.fraction(end)
     slope = _slope(curve, rates, floor + FLOOR_NATS)
     repeats = math.log1p(curve.passes * end / step)
-    features = np.array([horizon, decay, (slope - USUAL_SLOPE) * horizon, repeats * horizon])
+    level = min(LEVELS[1], max(LEVELS[0], math.log(max(MIN_ABOVE, loss - floor - FLOOR_NATS))))
+    features = np.array([1.0, 0.0, slope - USUAL_SLOPE, repeats, level - 1]) * horizon
+    features[1] = decay
     return Situation(loss, floor + FLOOR_NATS, features)
 
 
@@ -84,9 +89,10 @@ def _slope(curve: Curve, rates: Rates, floor: float) -> float:
     return min(MAX_SLOPE, max(0.0, -products / squares)) if squares else USUAL_SLOPE
 
 
-def fit(features: Sequence[Array], changes: Sequence[float]) -> Array:
-    """Return the coefficients by least squares with a penalty."""
-    matrix, wanted = np.array(features), np.array(changes)
-    penalty = RIDGE * len(matrix) * np.diag(np.mean(matrix**2, axis=0) + SMALLEST_SQUARE)
-    solved: Array = np.linalg.solve(matrix.T @ matrix + penalty, matrix.T @ wanted)
+def fit(features: Sequence[Array], changes: Sequence[float], weights: Sequence[float]) -> Array:
+    """Return the coefficients by weighted least squares with a penalty."""
+    matrix, wanted, shares = np.array(features), np.array(changes), np.array(weights) / np.mean(weights)
+    weighted = matrix * shares[:, None]
+    penalty = RIDGE * len(matrix) * np.diag(np.mean(matrix * weighted, axis=0) + SMALLEST_SQUARE)
+    solved: Array = np.linalg.solve(matrix.T @ weighted + penalty, weighted.T @ wanted)
     return solved

@@ -1,6 +1,5 @@
 """Learn from earlier runs how losses continue, and how wide a band has to be."""
 
-import math
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
@@ -11,6 +10,8 @@ from nmt.features.forecast.curve import Array
 from nmt.features.forecast.earlier_runs import INTERVALS, SHARES, EarlierRun, earlier_runs
 from nmt.features.forecast.extrapolate import Situation, fit, situation
 
+WIDTH_POWER = 0.75
+"""How the error grows with the part of the run that is ahead: less than in proportion."""
 SMALLEST_WIDTH = 0.02
 """The width for a run that is nearly done."""
 COVERAGE = 0.8
@@ -39,6 +40,8 @@ class Case(NamedTuple):
     situation: Situation
     outcome: float
     """The lowest development loss of the rest of the run."""
+    weight: float
+    """The tokens of the run: those that people train are larger than these, so the largest count most."""
 
     @property
     def change(self) -> float:
@@ -68,7 +71,7 @@ def cases_of(run: EarlierRun) -> list[Case]:
             continue
         for validations in INTERVALS:
             now = situation(run.curve(step, validations), rates, run.steps, run.floor)
-            found.append(Case(run.name, step, share, validations, now, run.best_loss(step)))
+            found.append(Case(run.name, step, share, validations, now, run.best_loss(step), run.tokens))
     return found
 
 
@@ -79,12 +82,16 @@ def learn(cases: Sequence[Case]) -> Coefficients:
         values = _fit([case for case in cases if case.run != name])
         left_out = [case for case in cases if case.run == name]
         errors += [abs(each.change - change_of(values, each.situation)) / width_of(each.situation) for each in left_out]
-    return Coefficients(_fit(cases), spread_of(errors, len(names)))
+    weights = [case.weight for name in names for case in cases if case.run == name]
+    return Coefficients(_fit(cases), spread_of(errors, weights, len(names)))
 
 
-def spread_of(errors: Sequence[float], runs: int) -> float:
+def spread_of(errors: Sequence[float], weights: Sequence[float], runs: int) -> float:
     """Return what COVERAGE of the errors do not exceed, and a little more because a new run joins these runs."""
-    return float(np.quantile(errors, min(1.0, COVERAGE * (1 + 1 / runs))))
+    order = np.argsort(errors)
+    shares = np.cumsum(np.array(weights)[order]) / np.sum(weights)
+    place = int(np.searchsorted(shares, COVERAGE * (1 + 1 / runs)))
+    return errors[int(order[min(place, len(order) - 1)])]
 
 
 def change_of(values: Array, now: Situation) -> float:
@@ -93,9 +100,9 @@ def change_of(values: Array, now: Situation) -> float:
 
 
 def width_of(now: Situation) -> float:
-    """Return what the error of a forecast is proportional to: the root of how much of the run is still ahead."""
+    """Return what the error of a forecast is proportional to: a power of how much of the run is still ahead."""
     horizon, decay = now.features[:2]
-    return math.sqrt(max(0.0, float(horizon) + 0.5 * float(decay))) + SMALLEST_WIDTH
+    return float(max(0.0, float(horizon) + 0.5 * float(decay)) ** WIDTH_POWER) + SMALLEST_WIDTH
 
 
 @cache
@@ -105,4 +112,5 @@ def learned() -> Coefficients:
 
 
 def _fit(cases: Sequence[Case]) -> Array:
-    return fit([case.situation.features for case in cases], [case.change for case in cases])
+    features, changes = [case.situation.features for case in cases], [case.change for case in cases]
+    return fit(features, changes, [case.weight for case in cases])
