@@ -106,4 +106,6 @@ def _measured_lines(config: Config, size: ParameterCounts) -> list[str]:
 
 def duration(hours: float) -> str:
     """Return a time in words."""
+    if 60 * hours < 1.5:
+        return f"{3600 * hours:.0f} seconds"
     return f"{60 * hours:.0f} minutes" if hours < 1.5 else f"{hours:.1f} hours"

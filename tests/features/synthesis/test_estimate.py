@@ -52,6 +52,11 @@ def test_an_estimate_is_in_proportion_to_the_characters_that_are_left(tmp_path: 
     assert line(text, missing=50_000, devices=4, price=100).startswith("estimate: 4 minutes on 4 x Some CPU, 27.")
 
 
+def test_short_times_are_in_seconds(tmp_path: Path) -> None:
+    text = scanned(tmp_path, ["x" * 10] * 4000)
+    assert line(text, missing=4000, devices=1).startswith("estimate: 40 seconds on 1 x Some CPU")
+
+
 def test_the_price_of_a_known_gpu_is_that_of_estimates(tmp_path: Path) -> None:
     text = scanned(tmp_path, ["x" * 100] * 50_000)
     found = line(text, missing=50_000, device="NVIDIA H100 80GB HBM3", devices=2)
