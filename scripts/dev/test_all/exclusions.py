@@ -13,7 +13,7 @@ NOT_RUN = {
         f".venv/bin/python scripts/dev/{tool}": "a tool of the developers that takes minutes or hours"
         for tool in (
             "export_clients", "fake_cuda", "faults", "full_size", "fuzz", "learning_curves make", "load_test",
-            "measure_step", "soak", "techniques",
+            "measure_step", "own_text", "soak", "techniques",
         )
     },
     'make doctor ARGS="doctor.gpu=true': "takes 10 minutes; tests/features/doctor/test_gpu_rehearsal.py",
