@@ -25,7 +25,11 @@ NOT_RUN = {
     'make data ARGS="experiment=own data.train=[s3:': "needs a store of objects; tests/features/remote_files",
     'make data ARGS="experiment=multi30k paths.data=s3:': "needs a store of objects, as above",
     'make train ARGS="experiment=multi30k paths.data=s3:': "needs a store of objects, as above",
+    'make train ARGS="experiment=multi30k name=tuned training.init_from=s3:': "needs a store of objects, as above",
+    ".venv/bin/nmt translate input=news.en output=news.de checkpoint=s3:": "needs a store of objects, as above",
     ".venv/bin/nmt translate input=https:": "needs a network and a store of objects, as above",
+    'make synthesize ARGS="experiment=own input=mono.en data.engine=ray data.ray_address=': "needs a cluster; "
+        "tests/features/test_translation_on_ray.py",
     'make export ARGS="name=marian export=marian"': "needs a post-norm model; tests/features/exports",
     'make serve ARGS="experiment=multi30k engine=ctranslate2"': "needs such an export",
     ".venv/bin/nmt train -m experiment=demo hydra/sweeper=search": "trains for minutes; "
