@@ -1,12 +1,13 @@
 """Run commands through Hydra: its flags, several runs by one command, and launchers for a cluster or in parallel."""
 
+import io
 import os
 import re
 import time
 import traceback
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -90,7 +91,10 @@ def show(line: CommandLine) -> None:
     package = line.flags.package
     if package and package != "_global_" and package.partition(".")[0] != "hydra" and not describe_keys(package):
         raise ConfigError(f"--package {package}: {unknown_setting(package)}")
-    _hydra(line.flags, [*without_unknown_groups(), *adding_keys(settings), *launching], lambda _: None)
+    found = io.StringIO()
+    with redirect_stdout(found):  # Hydra's log would print a traceback for each line that a pager no longer reads
+        _hydra(line.flags, [*without_unknown_groups(), *adding_keys(settings), *launching], lambda _: None)
+    print(found.getvalue(), end="")
 
 
 def run_once(line: CommandLine, job: Job) -> None:

@@ -1,6 +1,9 @@
 """Hydra's flags on the command line: what they print, and what cannot work."""
 
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +64,15 @@ def test_overrides_for_hydra_are_shown_as_hydra_reads_them(capsys: pytest.Captur
 )
 def test_hydra_describes_itself(words: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert expected in said(capsys, "train", *words)
+
+
+def test_a_pager_that_has_ended_is_no_error() -> None:
+    command = [sys.executable, "-m", "nmt", "train", "--info", "defaults"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_a_run_accepts_overrides_for_hydra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
