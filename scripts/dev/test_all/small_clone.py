@@ -24,6 +24,16 @@ SMALL: dict[str, dict[str, Any]] = {
 Training ends after seconds, so most translations are cut off at their longest length. There an export for
 CTranslate2 differs from the model.
 """
+KEPT = [
+    f"{group}.{name}"
+    for group, names in {
+        "model": ("layers", "d_model", "d_ff", "heads"),
+        "training": ("steps", "batch_tokens", "warmup_steps"),
+        "tokenizer": ("vocab_size",),
+    }.items()
+    for name in names
+]
+"""The small settings that `experiment=own` would otherwise derive from text and time."""
 OWN_TEXT = ("train", "valid", "test", "news", "clean", "crawled", "raw", "real", "bt", "a", "b")
 """Names of the user's files in the documents."""
 PAIRS = 1000
@@ -66,6 +76,8 @@ def shrink_settings(clone: Path) -> None:
         for group, values in SMALL.items():
             if group in settings:
                 settings[group] = {name: value for name, value in settings[group].items() if name not in values}
+        if file == clone / "conf" / "experiment" / "own.yaml":
+            settings["own"]["keep"] = KEPT
         _write_yaml(file, {name: value for name, value in settings.items() if value != {}})
     for name in ("wmt14_en_de", "wmt14_en_fr"):
         files = {split: [f"{split}.en", f"{split}.de"] for split in SPLITS}
