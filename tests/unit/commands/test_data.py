@@ -1,5 +1,7 @@
 """The stage `data`: what it refuses before anything is read."""
 
+from pathlib import Path
+
 import pytest
 
 from nmt.commands import data
@@ -30,6 +32,7 @@ def test_files_in_each_others_place_are_refused(words: list[str]) -> None:
         ["data.train=[train.fr,train.en]", "data.source_lang=fr", "data.target_lang=en"],
     ],
 )
-def test_files_in_order_are_looked_for(words: list[str]) -> None:
+def test_files_in_order_are_looked_for(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the clone may have files of these names, which README mentions
     with pytest.raises(UserError, match=r"does not exist or is not a file: check data\.train"):
         data.run(compose(["experiment=own", *words]))
