@@ -21,6 +21,7 @@ from learning_curves.collect import collect
 from learning_curves.coverage import print_coverage
 from learning_curves.make import OUTPUTS, make
 from nmt.features.forecast.extrapolate import FEATURES
+from shared.parallel_text import named_folder
 
 
 def main() -> None:
@@ -28,9 +29,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     making = commands.add_parser("make", help="make the runs, and keep their curves")
-    making.add_argument("texts", nargs="+", metavar="NAME:FOLDER", type=lambda text: text.partition(":")[::2])
+    making.add_argument("texts", nargs="+", metavar="NAME:FOLDER", type=named_folder)
     making.add_argument("--runs", nargs="+", default=[], metavar="RUN", help="only these runs")
-    making.set_defaults(do=lambda options: make({name: Path(folder) for name, folder in options.texts}, options.runs))
+    making.set_defaults(do=lambda options: make(dict(options.texts), options.runs))
     collecting = commands.add_parser("collect", help="write the curves that were made into the package")
     collecting.set_defaults(do=lambda _: collect(OUTPUTS))
     covering = commands.add_parser("coverage", help="count the outcomes in the bands")

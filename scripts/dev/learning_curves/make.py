@@ -11,12 +11,9 @@ from nmt.data.store import PairStore
 from nmt.evaluation.record import read_evaluation
 from nmt.runs.layout import RunLayout, scores_file, step_folder_name
 from nmt.runs.metrics import read_metrics
-from nmt.storage.files import write_json, write_text
-from nmt.text.lines import read_lines
+from nmt.storage.files import write_json
+from shared.parallel_text import LANGUAGES, read_split, write_pairs
 
-LANGUAGES = ("en", "de")
-BEGINNINGS = {"train": "train", "valid": "val"}
-"""The splits, and how the names of their files begin."""
 DEVELOPMENT_SENTENCES = 500
 VALIDATIONS = 24
 """Validations of a run."""
@@ -41,7 +38,7 @@ def _made(name: str, run: PlannedRun, folder: Path) -> dict[str, object]:
     """Make a run; return its curve."""
     languages = LANGUAGES[::-1] if run.reverse else LANGUAGES
     corpus = f"{run.text}-{min(run.pairs, 999_999)}-{run.words}-{languages[0]}"
-    splits = {split: _write(folder, corpus, split, run.pairs) for split in BEGINNINGS}
+    splits = {split: _write(folder, corpus, split, run.pairs) for split in ("train", "valid")}
     files = {split: f"[{','.join(str(TEXT / f'{corpus}.{split}.{each}') for each in languages)}]" for split in splits}
     settings = [
         *BASE, f"name=learning_curves/{name}", f"data.corpus=learning_curves-{corpus}",
@@ -75,16 +72,12 @@ def _made(name: str, run: PlannedRun, folder: Path) -> dict[str, object]:
 
 def _write(folder: Path, corpus: str, split: str, count: int) -> list[tuple[str, ...]]:
     """Write the pairs of a split; return them."""
-    files = [sorted(folder.glob(f"{BEGINNINGS[split]}*.{language}*")) for language in LANGUAGES]
-    if not all(files):
-        sys.exit(f"{folder} has no file {BEGINNINGS[split]}*.{LANGUAGES[0]} or none of the other language")
-    pairs = list(zip(*(read_lines(each[0]) for each in files), strict=True))
+    pairs = read_split(folder, split)
     random.Random(1).shuffle(pairs)
     pairs = pairs[: count if split == "train" else DEVELOPMENT_SENTENCES]
-    for language, lines in zip(LANGUAGES, zip(*pairs, strict=True), strict=True):
-        path = TEXT / f"{corpus}.{split}.{language}"
-        if not path.exists():
-            write_text(path, "".join(f"{line}\n" for line in lines))
+    files = {language: TEXT / f"{corpus}.{split}.{language}" for language in LANGUAGES}
+    if not all(each.exists() for each in files.values()):
+        write_pairs(pairs, files.__getitem__)
     return pairs
 
 

@@ -30,12 +30,11 @@ from nmt.features.own_text.plan import Shape, Text, plan, settings_of
 from nmt.features.own_text.settings import SHAPE
 from nmt.features.own_text.speed import seconds_per_step
 from nmt.runs.layout import RunLayout, scores_file
-from nmt.storage.files import read_json, write_json, write_text
-from nmt.text.lines import read_lines
+from nmt.storage.files import read_json, write_json
 
-LANGUAGES = ("en", "de")
-SPLITS = {"train": "train", "valid": "val", "test": "test"}
-"""The splits, and how the names of their files begin."""
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
+from shared.parallel_text import LANGUAGES, SPLITS, named_folder, read_split, write_pairs
+
 TEXT = Path("data/own_text")
 RUNS = Path("outputs/own_text")
 GREEDY = ("decoding.beam=1", "decoding.extra_length=10")
@@ -82,7 +81,7 @@ def settings(cell: Cell) -> list[str]:
 
 def planned(cell: Cell, config: Config, manifest: Manifest, step_seconds: float = 0.0) -> dict[str, object]:
     """Return the values of a run with so many minutes of CPU time, given its prepared text."""
-    encoded, tokenizer = manifest.encoded("train"), manifest.tokenizer()
+    tokenizer = manifest.tokenizer()
     pairs = open_training_text(config.data_folder, config.data)
     vocabularies = (tokenizer.source_vocabulary, tokenizer.target_vocabulary)
     measure = partial(seconds_per_step, text=pairs, vocabularies=vocabularies, clock=time.process_time)
@@ -93,8 +92,7 @@ def planned(cell: Cell, config: Config, manifest: Manifest, step_seconds: float 
         values = {**dict(zip(SHAPE, shape, strict=True)), "training.batch_tokens": batch_tokens}
         return step_seconds or measure(with_values(config, values))
 
-    text = Text(encoded.pairs, max(encoded.source.tokens, encoded.target.tokens) + encoded.pairs)
-    return {**settings_of(plan(text, cell.minutes, speed))}
+    return {**settings_of(plan(Text.of(manifest.encoded("train")), cell.minutes, speed))}
 
 
 def train(cell: Cell) -> None:
@@ -141,19 +139,12 @@ def cells_of(options: argparse.Namespace) -> list[Cell]:
 
 
 def _write_text(cell: Cell) -> None:
-    for split, beginning in SPLITS.items():
-        sides = []
-        for language in LANGUAGES:
-            found = sorted(cell.folder.glob(f"{beginning}*.{language}*"))
-            sides.append(
-                list(read_lines(found[0] if found else sys.exit(f"{cell.folder} has no {beginning}*.{language}")))
-            )
-        pairs = list(zip(*sides, strict=True))
+    for split in SPLITS:
+        pairs = read_split(cell.folder, split)
         if split == "train" and cell.pairs:
             random.Random(1).shuffle(pairs)
             pairs = pairs[: cell.pairs]
-        for language, lines in zip(LANGUAGES, zip(*pairs, strict=True), strict=True):
-            write_text(_file(cell, split, language), "".join(f"{line}\n" for line in lines))
+        write_pairs(pairs, partial(_file, cell, split))
 
 
 def _file(cell: Cell, split: str, language: str) -> Path:
@@ -166,18 +157,11 @@ def _run(stage: str, *words: str) -> None:
         sys.exit(f"nmt {stage} failed")
 
 
-def _named_folder(text: str) -> tuple[str, Path]:
-    name, colon, folder = text.partition(":")
-    if not colon:
-        raise argparse.ArgumentTypeError(f"{text} must be a name and a folder: NAME:FOLDER")
-    return name, Path(folder)
-
-
 def main() -> None:
     """Train what is left, and print the table."""
     assert __doc__
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("texts", nargs="+", type=_named_folder, metavar="NAME:FOLDER")
+    parser.add_argument("texts", nargs="+", type=named_folder, metavar="NAME:FOLDER")
     parser.add_argument(
         "--pairs", type=int, nargs="+", default=[0, 10_000, 2_000], help="sizes; 0 is all (0 10000 2000)"
     )

@@ -12,6 +12,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,12 +20,11 @@ from sacrebleu.metrics.bleu import BLEU
 
 from nmt.features.report.seeds import GroupScores, group_scores, p_value
 from nmt.runs.layout import RunLayout, hypotheses_file, scores_file
-from nmt.storage.files import write_text
 from nmt.text.lines import read_lines
 
-LANGUAGES = ("en", "de")
-SPLITS = {"train": "train", "valid": "val", "test": "test"}
-"""The splits, and how the names of their files begin."""
+sys.path.insert(0, str(Path(__file__).parents[1]))  # finds `shared`
+from shared.parallel_text import LANGUAGES, SPLITS, named_folder, read_split, write_pairs
+
 TEXT = Path("data/techniques")
 RUNS = Path("outputs/techniques")
 SMALL = ("model.d_model=128", "model.d_ff=512", "tokenizer.vocab_size=4000", "training.warmup_steps=100")
@@ -52,9 +52,8 @@ class Corpus:
 
     def write_text(self) -> None:
         """Write the text: pairs for training, all pairs, sentences without a translation, and the other splits."""
-        for split, beginning in SPLITS.items():
-            sides = [list(read_lines(self._find(beginning, language))) for language in LANGUAGES]
-            pairs = list(zip(*sides, strict=True))
+        for split in SPLITS:
+            pairs = read_split(self.folder, split)
             if split == "train":
                 self._write("all", pairs)
                 random.Random(1).shuffle(pairs)
@@ -63,13 +62,8 @@ class Corpus:
                 pairs = pairs[:count]
             self._write(split, pairs)
 
-    def _find(self, beginning: str, language: str) -> Path:
-        found = sorted(self.folder.glob(f"{beginning}*.{language}*"))
-        return found[0] if found else sys.exit(f"{self.folder} has no file {beginning}*.{language}")
-
     def _write(self, split: str, pairs: list[tuple[str, ...]]) -> None:
-        for language, lines in zip(LANGUAGES, zip(*pairs, strict=True), strict=True):
-            write_text(self._file(split, language), "".join(f"{line}\n" for line in lines))
+        write_pairs(pairs, partial(self._file, split))
 
     def _file(self, split: str, language: str) -> Path:
         return TEXT / f"{self.name}.{split}.{language}"
@@ -181,7 +175,7 @@ class Corpus:
 def main() -> None:
     """Train what is left, and print the tables."""
     options = _parser().parse_args()
-    corpora = [Corpus(name, Path(folder), options) for name, folder in options.corpora]
+    corpora = [Corpus(name, folder, options) for name, folder in options.corpora]
     rows = {name for corpus in corpora for name, _ in corpus.techniques()}
     if unknown := [name for name in options.rows if name not in rows]:
         sys.exit(f"there is no row {unknown[0]}: choose from {', '.join(sorted(rows))}")
@@ -213,17 +207,10 @@ def _code(settings: tuple[str, ...]) -> str:
     return f"`{' '.join(settings)}`" if settings else ""
 
 
-def _named_folder(text: str) -> tuple[str, str]:
-    name, colon, folder = text.partition(":")
-    if not colon:
-        raise argparse.ArgumentTypeError(f"{text} must be a name and a folder: NAME:FOLDER")
-    return name, folder
-
-
 def _parser() -> argparse.ArgumentParser:
     assert __doc__
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("corpora", nargs="+", type=_named_folder, metavar="NAME:FOLDER")
+    parser.add_argument("corpora", nargs="+", type=named_folder, metavar="NAME:FOLDER")
     parser.add_argument("--pairs", type=int, default=10_000, help="pairs of sentences to train on (10000)")
     parser.add_argument("--steps", type=int, default=800, help="steps of training (800)")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each technique (3)")

@@ -232,6 +232,7 @@ def as_text(config: Config, figures: RunFigures) -> str:
     """Return the figures as text for a terminal."""
     parameters = {**figures.parameters._asdict(), "total": figures.parameters.total}
     batch = f"{figures.global_batch:,}"
+    describing = [feature.describes for feature in features().values() if feature.describes]
     lines = [f"{config.name}, with {config.tokenizer.vocab_size:,} word pieces", "parameters"]
     lines += [f"  {name:<12} {count:>15,}" for name, count in parameters.items()]
     lines += [
@@ -242,14 +243,9 @@ def as_text(config: Config, figures: RunFigures) -> str:
         _data_line(figures.data),
         *_memory_lines(config, figures),
         *estimate_lines(config, figures.parameters, figures.estimate, figures.devices),
-        *(line for feature in features().values() for line in _lines_of(feature.describes, config, figures)),
+        *(line for code in describing for line in imported(code)(config, figures)),
     ]
     return "\n".join(lines)
-
-
-def _lines_of(code: str, config: Config, figures: RunFigures) -> list[str]:
-    """Return the lines of a feature, which may have none."""
-    return list(imported(code)(config, figures)) if code else []
 
 
 def _data_line(data: EpochFigures | None) -> str:

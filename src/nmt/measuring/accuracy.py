@@ -14,7 +14,7 @@ from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, Tr
 from nmt.data.store import PairStore
 from nmt.data.synthetic import synthetic_pairs
 from nmt.measuring.search import Settings
-from nmt.measuring.steps import synthetic_batches, update
+from nmt.measuring.steps import measured_batches, update
 from nmt.model.attention import FlashAttend, PaddedAttend, ShortAttend
 from nmt.model.kernels.backend import may_have_flash_attention
 from nmt.model.kernels.short_attention import TILES
@@ -118,7 +118,7 @@ def training_step(config: Config, machine: Machine) -> Step:
 
     parameters = list(trainer.model.parameters())
     trainer.optimizer.register_step_pre_hook(keep)
-    update(trainer, next(synthetic_batches(trainer, _text(config.data.max_pieces))))
+    update(trainer, next(measured_batches(trainer, _text(config.data.max_pieces))))
     return Step(trainer.take_statistics().loss, torch.cat(gradients))
 
 

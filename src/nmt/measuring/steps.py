@@ -1,29 +1,32 @@
-"""Training steps on synthetic text: batches, updates that count, waiting for the device, and peak memory."""
+"""Training steps that are measured: batches, updates that count, waiting for the device, and peak memory."""
 
 import gc
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
 from nmt.compute import distributed
 from nmt.data.loader import DataPosition, GlobalBatch, global_batches
-from nmt.data.store import PairStore
+from nmt.data.store import Pairs
 from nmt.training.trainer import Trainer
 
 
-def synthetic_batches(trainer: Trainer, pairs: PairStore) -> Iterator[GlobalBatch]:
-    """Yield global batches of a text for this process of those that train together."""
+def measured_batches(
+    trainer: Trainer, pairs: Pairs, *, seed: int = 1, columns: Sequence[str] = ()
+) -> Iterator[GlobalBatch]:
+    """Yield global batches of a text, from its first step on, for this process of those that train together."""
     return global_batches(
         pairs,
         batch_tokens=trainer.config.batch_tokens,
         device_tokens=trainer.config.device_tokens,
-        seed=1,
+        seed=seed,
         start=DataPosition(),
         rank=distributed.rank(),
         devices=distributed.world_size(),
         threads=trainer.concurrency,
         shapes=trainer.shapes(trainer.config.device_tokens),
+        columns=columns,
     )
 
 

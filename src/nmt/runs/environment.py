@@ -1,6 +1,5 @@
 """Describe what a run was trained with: everything that could make another run differ, and nothing secret."""
 
-import os
 import platform
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import torch
 
 from nmt import __version__
 from nmt.compute.cores import cpu_model, usable_cores
+from nmt.compute.processes import launched_processes
 from nmt.compute.replaced import replaced
 from nmt.config.schema import Config
 from nmt.errors import UserError
@@ -113,7 +113,7 @@ def environment(config: Config, data_manifest: Path, origin: Mapping[str, Any] |
         c_operations=uses_operations(),
         devices=_gpus(),
         replaced=replaced(),
-        processes=int(os.environ.get("WORLD_SIZE", "1")),
+        processes=launched_processes(),
         data=_data_state(data_manifest),
         origin=origin,
     )

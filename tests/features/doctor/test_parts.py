@@ -14,7 +14,7 @@ from nmt.config.schema import Config, DataConfig, ModelConfig, RuntimeConfig, Tr
 from nmt.data.synthetic import synthetic_pairs
 from nmt.estimate.operation import Part
 from nmt.features.doctor import parts
-from nmt.measuring.steps import synthetic_batches
+from nmt.measuring.steps import measured_batches
 from nmt.training.new_trainer import new_trainer
 from nmt.training.objective import Objective
 
@@ -30,7 +30,7 @@ def test_each_part_has_the_time_that_passes_in_it(monkeypatch: pytest.MonkeyPatc
         runtime=RuntimeConfig(device="cpu", parallel=1),
     )
     trainer = new_trainer(config, Machine(torch.device("cpu"), torch.float32), WORDS, WORDS)
-    batches = list(islice(synthetic_batches(trainer, synthetic_pairs(WORDS, WORDS, pairs=200, max_length=20)), 2))
+    batches = list(islice(measured_batches(trainer, synthetic_pairs(WORDS, WORDS, pairs=200, max_length=20)), 2))
     objective, now = cast(Objective, trainer.objective), [0.0]
 
     def take(seconds: float) -> Callable[..., None]:

@@ -21,7 +21,7 @@ from nmt.estimate.operations import Batch
 from nmt.estimate.parameters import ParameterCounts, count_parameters, training_flops
 from nmt.estimate.step_time import step_seconds
 from nmt.features.doctor.parts import part_seconds
-from nmt.measuring.steps import free_memory, peak_memory, synthetic_batches, wait
+from nmt.measuring.steps import free_memory, measured_batches, peak_memory, wait
 from nmt.model.build import build_model
 from nmt.model.cpu.prepared_weights import prepare_for_cpu
 from nmt.model.interface import TranslationModel
@@ -87,7 +87,7 @@ def training_speed(model: str, config: Config, sheet: Device, steps: int) -> tup
     machine = prepare_machine(config.runtime)
     text = training_text()
     trainer = fitting_trainer(config, machine, text)
-    batches = list(islice(synthetic_batches(trainer, text), max(steps, WARMUP_STEPS)))
+    batches = list(islice(measured_batches(trainer, text), max(steps, WARMUP_STEPS)))
     for batch in batches[:WARMUP_STEPS]:
         trainer.update(batch)
     timed = batches[:steps]

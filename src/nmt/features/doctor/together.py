@@ -25,7 +25,7 @@ from nmt.config.schema import Config, RuntimeConfig, TrainingConfig
 from nmt.data.synthetic import synthetic_pairs
 from nmt.features.doctor import speed
 from nmt.measuring import accuracy
-from nmt.measuring.steps import free_memory, peak_memory, synthetic_batches, wait
+from nmt.measuring.steps import free_memory, measured_batches, peak_memory, wait
 from nmt.training.new_trainer import new_trainer
 
 BYTES = (2**10, 2**20, 2**26)
@@ -104,7 +104,7 @@ def long_run(name: str, config: Config, machine: Machine, steps: int) -> Run:
     training = replace(config.training, warmup_steps=WARMUP_STEPS)
     text = speed.training_text()
     trainer = speed.fitting_trainer(replace(config, training=training), machine, text)
-    few = list(islice(synthetic_batches(trainer, text), min(BATCHES, steps)))
+    few = list(islice(measured_batches(trainer, text), min(BATCHES, steps)))
     trainer.update(few[0])
     first = trainer.take_statistics().loss
     batches = list(islice(cycle(few), steps - 1))
@@ -176,7 +176,7 @@ def train(config: Config, machine: Machine) -> Step:
     words = accuracy.WORDS
     trainer = new_trainer(config, machine, words, words)
     text = synthetic_pairs(words, words, pairs=5000, max_length=config.data.max_pieces)
-    for batch in islice(synthetic_batches(trainer, text), COMPARED_STEPS):
+    for batch in islice(measured_batches(trainer, text), COMPARED_STEPS):
         trainer.update(batch)
     return Step(trainer.take_statistics().loss, float(trainer.gradient_norm))
 

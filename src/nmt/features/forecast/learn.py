@@ -77,12 +77,14 @@ def cases_of(run: EarlierRun) -> list[Case]:
 
 def learn(cases: Sequence[Case]) -> Coefficients:
     """Return the coefficients, and the spread of the runs around those that the other runs give."""
-    errors, names = [], list(dict.fromkeys(case.run for case in cases))
+    errors: list[float] = []
+    weights: list[float] = []
+    names = list(dict.fromkeys(case.run for case in cases))
     for name in names:
         values = _fit([case for case in cases if case.run != name])
         left_out = [case for case in cases if case.run == name]
         errors += [abs(each.change - change_of(values, each.situation)) / width_of(each.situation) for each in left_out]
-    weights = [case.weight for name in names for case in cases if case.run == name]
+        weights += [each.weight for each in left_out]
     return Coefficients(_fit(cases), spread_of(errors, weights, len(names)))
 
 

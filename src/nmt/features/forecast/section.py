@@ -2,10 +2,9 @@
 
 from contextlib import suppress
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from nmt.errors import UserError
 from nmt.features.forecast.figures import forecast_in
+from nmt.page.templates import templates_of
 from nmt.runs.layout import RunLayout
 from nmt.runs.metrics import MetricsEvent, read_metrics
 from nmt.runs.section import Section, ShownRun
@@ -19,13 +18,7 @@ def forecasts(run: ShownRun) -> Section | None:
     made = [(each.step, found) for each in events if (found := forecast_in(each)) is not None]
     if not made:
         return None
-    environment = Environment(
-        loader=PackageLoader("nmt.features.forecast"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates_of("nmt.features.forecast")
     losses = [(loss, each) for each in events if (loss := each.number("loss")) is not None]
     loss, best = min(losses, key=lambda found: found[0])
     shown = {"made": made, "step": events[-1].step, "loss": loss, "bleu": best.number("bleu")}

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from nmt.data.records import Encoded
+
 BATCH_TOKENS = 1024
 """The smallest batch, which makes the most steps in the minutes there are."""
 MAX_BATCH_TOKENS = 8192
@@ -50,6 +52,11 @@ class Text(NamedTuple):
     pairs: int
     tokens: int
     """Tokens of the longer side, with an end mark per sentence."""
+
+    @classmethod
+    def of(cls, encoded: Encoded) -> "Text":
+        """Return what is known of a split that is encoded."""
+        return cls(encoded.pairs, max(encoded.source.tokens, encoded.target.tokens) + encoded.pairs)
 
     def steps_per_pass(self, batch_tokens: int) -> float:
         """Return the steps that a pass over the text takes."""

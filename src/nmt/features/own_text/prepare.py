@@ -1,8 +1,8 @@
 """Plan a run before it begins, and say in one line what was chosen and why."""
 
-import os
 from functools import partial
 
+from nmt.compute.processes import launched_processes
 from nmt.config.keys import value_of, with_values, written
 from nmt.config.schema import Config
 from nmt.data.manifest import read_manifest
@@ -27,8 +27,7 @@ def plan_training(config: Config) -> Prepared:
     manifest = read_manifest(config.data_folder)
     if not {encode_task("train"), TOKENIZER_TASK} <= manifest.tasks.keys():
         return Prepared(config)  # training says what to do
-    encoded, tokenizer = manifest.encoded("train"), manifest.tokenizer()
-    text = Text(encoded.pairs, max(encoded.source.tokens, encoded.target.tokens) + encoded.pairs)
+    text, tokenizer = Text.of(manifest.encoded("train")), manifest.tokenizer()
     given = Given(
         shape=Shape(*(value_of(config, name) for name in SHAPE)) if SHAPE[0] in own.keep else None,
         batch_tokens=config.training.batch_tokens if "training.batch_tokens" in own.keep else None,
@@ -46,7 +45,7 @@ def plan_training(config: Config) -> Prepared:
 
 def _speed(config: Config, text: Pairs, vocabularies: tuple[int, int], shape: Shape, batch_tokens: int) -> float:
     """Return the seconds of a step; 0 with several processes, which must agree but would measure differently."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if launched_processes() > 1:
         return 0.0
     from nmt.features.own_text.speed import seconds_per_step  # noqa: PLC0415 - imports the trainer
 

@@ -7,9 +7,8 @@ from itertools import count
 
 from nmt.compute.machine import prepare_machine
 from nmt.config.schema import Config
-from nmt.data.loader import DataPosition, global_batches
 from nmt.data.store import Pairs
-from nmt.measuring.steps import free_memory, update, wait
+from nmt.measuring.steps import free_memory, measured_batches, update, wait
 from nmt.training.new_trainer import new_trainer
 
 WARM_UP_STEPS = 2
@@ -23,18 +22,7 @@ def seconds_per_step(
     """Return the mean seconds of the first steps of a run on its own text, after some steps to warm up."""
     machine = prepare_machine(config.runtime)
     trainer = new_trainer(config, machine, *vocabularies)
-    batches = global_batches(
-        text,
-        batch_tokens=config.training.batch_tokens,
-        device_tokens=config.training.device_tokens,
-        seed=config.seed,
-        start=DataPosition(),
-        rank=0,
-        devices=1,
-        threads=trainer.concurrency,
-        shapes=trainer.shapes(config.training.device_tokens),
-        columns=trainer.columns,
-    )
+    batches = measured_batches(trainer, text, seed=config.seed, columns=trainer.columns)
     started, seconds, step = clock(), 0.0, 0
     with closing(batches):  # type: ignore[type-var] # it is a generator
         for step in count(1 - WARM_UP_STEPS):

@@ -8,7 +8,6 @@ from functools import cache, partial
 from typing import NamedTuple, TypeVar
 
 import vl_convert
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from nmt import __version__
@@ -27,6 +26,7 @@ from nmt.features.report.attention import EncodedAttention
 from nmt.features.report.run import Evaluated, Run
 from nmt.model.interface import TranslationModel
 from nmt.page import colours
+from nmt.page.templates import templates_of
 from nmt.runs.section import Absent, ShownRun, added_sections
 from nmt.text.tokenizer import SPACE_MARK, Tokenizer
 
@@ -240,10 +240,7 @@ def _row(sentence: translations.Sentence) -> SentenceRow:
 def render(template: str, sections: Mapping[str, object], data: PageData) -> str:
     """Fill in a template; the page's script gets `data` and every chart that the template places."""
     specs: list[charts.Spec] = []
-    environment = Environment(
-        loader=PackageLoader("nmt.features.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
+    environment = templates_of("nmt.features.report")
     environment.filters |= {
         "written": _written,
         "piece": lambda piece: piece.replace(SPACE_MARK, "·"),

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from nmt.features.sweep_results.record import RunRecord, read_sweeps
+from nmt.page.templates import templates_of
 from nmt.runs.section import Section, ShownRun
 
 WIDTH, HEIGHT = 640, 220
@@ -45,13 +44,7 @@ def all_runs(run: ShownRun) -> Section | None:
     ]
     if not found:
         return None
-    environment = Environment(
-        loader=PackageLoader("nmt.features.sweep_results"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates_of("nmt.features.sweep_results")
     shown = {"sweeps": found, "name": run.config.name, "width": WIDTH, "height": HEIGHT}
     body = environment.get_template("sweeps.html").render(shown)
     return Section("sweeps", "Sweeps", body, environment.get_template("sweeps.css").render())

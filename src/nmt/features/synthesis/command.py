@@ -2,8 +2,8 @@
 
 import json
 import os
-from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -17,10 +17,9 @@ from nmt.config.schema import Config
 from nmt.data.engine import Engine
 from nmt.decoding.engines import engine_kind
 from nmt.decoding.load_engine import load_engine
-from nmt.decoding.loaded_model import LoadedModel
 from nmt.errors import UserError
 from nmt.features.synthesis.elsewhere import translate_elsewhere
-from nmt.features.synthesis.estimate import estimate, seconds_of
+from nmt.features.synthesis.estimate import estimate_missing, seconds_of
 from nmt.features.synthesis.folder import SynthesisFolder
 from nmt.features.synthesis.model import Translator
 from nmt.features.synthesis.settings import SynthesizeConfig
@@ -60,7 +59,9 @@ def _translate_here(config: Config) -> None:
             print(f"{folder.path}: {text.lines:,} lines in {folder.shards:,} shards, {len(missing):,} to translate")
         with distributed.together():
             if distributed.is_main() and missing:
-                print(_estimate(config, text, folder, loaded, translator), flush=True)
+                measure = partial(seconds_of, loaded.engine)
+                processes = distributed.world_size()
+                print(estimate_missing(config, text, folder, translator, measure, processes), flush=True)
         distributed.barrier()  # so that all processes find the same shards missing
         if config.of(SynthesizeConfig).only_estimate:
             return
@@ -75,23 +76,6 @@ def _translate_here(config: Config) -> None:
         # No process waits for the others, which may take longer than runtime.timeout_minutes: the last one reports.
         if not folder.missing():
             _report(folder)
-
-
-def _estimate(
-    config: Config, text: InputText, folder: SynthesisFolder, loaded: LoadedModel, translator: Translator
-) -> str:
-    def measure(lines: Sequence[str]) -> float:
-        return seconds_of(loaded.engine, lines)
-
-    return estimate(
-        text,
-        folder.missing_lines(),
-        measure,
-        device=translator.device,
-        memory=translator.memory,
-        devices=distributed.world_size(),
-        price=config.of(SynthesizeConfig).price,
-    )
 
 
 def _folder(config: Config, text: InputText) -> SynthesisFolder:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing, redirect_stderr
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from nmt.config.schema import Config
 from nmt.data.engine import DeviceWorkers, open_engine
 from nmt.decoding.load_engine import load_engine
 from nmt.errors import UserError
-from nmt.features.synthesis.estimate import estimate, seconds_of
+from nmt.features.synthesis.estimate import estimate_missing, seconds_of
 from nmt.features.synthesis.folder import SynthesisFolder
 from nmt.features.synthesis.model import PackedModel, Translator, pack, temporary_folder
 from nmt.features.synthesis.settings import SynthesizeConfig
@@ -86,29 +87,18 @@ def translate_elsewhere(config: Config, text: InputText, folder: SynthesisFolder
             missing = folder.missing()
             print(f"{folder.path}: {text.lines:,} lines in {folder.shards:,} shards, {len(missing):,} to translate")
             if missing:
-                print(_estimate(config, text, folder, workers, translator), flush=True)
+                measure = partial(_seconds_elsewhere, workers)
+                print(estimate_missing(config, text, folder, translator, measure, workers.count), flush=True)
             if config.of(SynthesizeConfig).only_estimate:
                 return False
             _write(text, folder, missing, workers, translator.machine)
     return True
 
 
-def _estimate(
-    config: Config, text: InputText, folder: SynthesisFolder, workers: DeviceWorkers, translator: Translator
-) -> str:
-    def measure(lines: Sequence[str]) -> float:
-        (seconds,) = workers.map([Sample(lines)])
-        return float(seconds)
-
-    return estimate(
-        text,
-        folder.missing_lines(),
-        measure,
-        device=translator.device,
-        memory=translator.memory,
-        devices=workers.count,
-        price=config.of(SynthesizeConfig).price,
-    )
+def _seconds_elsewhere(workers: DeviceWorkers, lines: Sequence[str]) -> float:
+    """Return the time that a worker takes to translate some lines."""
+    (seconds,) = workers.map([Sample(lines)])
+    return float(seconds)
 
 
 def _write(

@@ -3,9 +3,13 @@
 import time
 from collections.abc import Callable, Sequence
 
+from nmt.config.schema import Config
 from nmt.decoding.engine import Engine
 from nmt.estimate.hardware import DEVICES, known_device
 from nmt.estimate.named_device import duration
+from nmt.features.synthesis.folder import SynthesisFolder
+from nmt.features.synthesis.model import Translator
+from nmt.features.synthesis.settings import SynthesizeConfig
 from nmt.features.synthesis.shards import InputText
 
 SHARE = 0.02
@@ -33,10 +37,24 @@ def sample_for(text: InputText, missing_lines: int) -> Sequence[str]:
     return text.sample[:: -(-len(text.sample) // wanted)] if wanted >= LEAST_LINES else []
 
 
+Measure = Callable[[Sequence[str]], float]
+"""Translates lines on one device, and returns the seconds."""
+
+
+def estimate_missing(
+    config: Config, text: InputText, folder: SynthesisFolder, translator: Translator, measure: Measure, devices: int
+) -> str:
+    """Return a line with the time and the money that the shards take that are not there yet."""
+    return estimate(
+        text, folder.missing_lines(), measure, device=translator.device, memory=translator.memory, devices=devices,
+        price=config.of(SynthesizeConfig).price,
+    )  # fmt: skip
+
+
 def estimate(
     text: InputText,
     missing_lines: int,
-    measure: Callable[[Sequence[str]], float],
+    measure: Measure,
     *,
     device: str,
     memory: int,
@@ -48,7 +66,7 @@ def estimate(
     Args:
         text: The text to translate.
         missing_lines: The number of lines that are left.
-        measure: Translates lines on one device, and returns the seconds.
+        measure: Measures the lines of a sample.
         device: The name that a device gives itself.
         memory: Its memory in bytes.
         devices: The number of devices.

@@ -59,8 +59,12 @@ class Translator(NamedTuple):
 
 def _checksums_of_files(decoding: DecodingConfig) -> dict[str, str]:
     """Return the checksums of the files that settings name."""
-    named = {name: getattr(decoding, name) for name in marked(decoding, NAMES_A_FILE)}
-    return {name: checksum(Path(file)) if file else "" for name, file in named.items()}
+    return {name: checksum(Path(file)) if file else "" for name, file in _files_named_by(decoding).items()}
+
+
+def _files_named_by(decoding: DecodingConfig) -> dict[str, str]:
+    """Return the files that settings name, by setting; empty for those that name none."""
+    return {name: getattr(decoding, name) for name in marked(decoding, NAMES_A_FILE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +103,8 @@ def pack(config: Config) -> PackedModel:
         {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file() and file.name != TRAINER}
         for folder in folders
     ]
-    named = {name: getattr(config.decoding, name) for name in marked(config.decoding, NAMES_A_FILE)}
     files = {}
-    for name, file in named.items():
+    for name, file in _files_named_by(config.decoding).items():
         if file:
             try:
                 files[name] = Path(file).read_bytes()

@@ -1,9 +1,8 @@
 """The section about trees of a run's page."""
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from nmt.features.trees.drawing import tree_pictures
 from nmt.features.trees.settings import TREES
+from nmt.page.templates import templates_of
 from nmt.runs.section import Absent, Section, ShownRun
 
 
@@ -14,13 +13,7 @@ def drawn_trees(run: ShownRun) -> Section | None:
     pictures = {
         split: lines if isinstance(lines, Absent) else tree_pictures(lines) for split, lines in run.translations.items()
     }
-    environment = Environment(
-        loader=PackageLoader("nmt.features.trees"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates_of("nmt.features.trees")
     environment.tests["absent"] = lambda value: isinstance(value, Absent)
     body = environment.get_template("trees.html").render(pictures=pictures)
     return Section("trees", "Trees", body, environment.get_template("trees.css").render())

@@ -4,9 +4,9 @@ A run keeps the settings that it began with. They change rounding and dropout ma
 settings resumes without them, and one that began with some resumes with the same, whatever has been measured since.
 """
 
-import os
 from functools import partial
 
+from nmt.compute.processes import launched_processes
 from nmt.config.keys import value_of, with_values, written
 from nmt.config.schema import Config
 from nmt.errors import CommonError, UserError
@@ -28,7 +28,7 @@ def take_tuned(config: Config) -> Prepared:
     if wanted == "off":
         return Prepared(config, begin=keep)
     required, begun = wanted == "required", has_begun(config)
-    expected = fingerprint(config, int(os.environ.get("WORLD_SIZE", "1")))
+    expected = fingerprint(config, launched_processes())
     path = config.run_folder / FILE if begun else tuned_file(config, expected)
     if not path.exists():
         if required:
