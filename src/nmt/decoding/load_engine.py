@@ -10,6 +10,7 @@ import torch
 from nmt.compute import distributed
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.compute.replaced import replace_all
+from nmt.config.folders import is_address
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config, DecodingConfig, RuntimeConfig
 from nmt.decoding.engines import engine_kind, engine_kinds
@@ -23,6 +24,7 @@ from nmt.runs import checkpoints
 from nmt.runs.checkpoint_record import CheckpointRecord
 from nmt.runs.checkpoints import AVERAGED, Checkpoint, resolve
 from nmt.runs.layout import META
+from nmt.runs.remote_checkpoint import fetch_checkpoint
 from nmt.text.tokenizer import Tokenizer
 
 
@@ -39,13 +41,17 @@ def load(
     Settings that name files, such as `decoding.terms`, are not taken from the model, which may come from a stranger.
 
     Args:
-        path: the folder of a run, of a checkpoint, or of a model for another engine.
+        path: the folder of a run, of a checkpoint, or of a model for another engine; or the address of a run or of a
+            checkpoint, such as s3://bucket/runs/mine, of which a copy is kept.
         checkpoint: checkpoint of a run: averaged, best, last or a step.
         device: auto (a GPU if there is one), cpu, cuda or mps.
         precision: auto (as in `runtime.precision`), fp32, bf16 or fp16. Other engines have their own.
         threads: CPU threads; 0 is one per core.
     """
-    folder = Path(path)
+    if is_address(str(path)):
+        folder = fetch_checkpoint(str(path), "path", lambda run, name: resolve(run, name or checkpoint))
+    else:
+        folder = Path(path)
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}: name that of a run, of a checkpoint or of another model")
     machine = prepare_machine(RuntimeConfig(device=device, precision=precision, threads=threads))

@@ -6,7 +6,7 @@ from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.runs.checkpoints import Checkpoint, load_last_good
-from nmt.runs.compatibility import check_resumable
+from nmt.runs.compatibility import SCHEDULES_WITH_AN_END, check_resumable
 from nmt.text.tokenizer import Tokenizer
 from nmt.training.build import TrainingData
 from nmt.training.state import saved_best, saved_state
@@ -36,6 +36,12 @@ def finished_message(checkpoint: Checkpoint, config: Config) -> str:
     if loop.get("unseen"):
         return ""
     if checkpoint.step >= training.steps:
+        if training.schedule in SCHEDULES_WITH_AN_END:
+            return (
+                f"run {config.name} is finished: training.schedule={training.schedule} has come to its end at step "
+                f"{checkpoint.step}. To train its model further, begin a run from it: set another name= and "
+                f"training.init_from={config.run_folder}; to train a new model, set another name="
+            )
         remedy = f"set training.steps above {checkpoint.step}"
     elif training.patience and stale >= training.patience:
         remedy = f"set training.patience above {stale}, the validations without a new best"

@@ -54,7 +54,7 @@ def test_run_is_measured_planned_and_resumed_as_planned(
     assert (planned.training.warmup_steps, planned.training.schedule, planned.model.d_model) == (7, "cosine", 32)
     assert "finished at step 30 of 30" in said
     again = succeed(["train", *words, "training.warmup_steps=7"])
-    assert "is finished: it is at step 30" in again
+    assert "has come to its end at step 30" in again
     assert "own.derive" not in again
     assert len(measured) == 1
     assert "own.minutes was 1.0 and is now 2.0" in refuse(["train", *words, "own.minutes=2"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import nmt
 from nmt.config.folders import COPIES, local_folder
 from nmt.runs.checkpoints import resolve
 from nmt.runs.layout import WEIGHTS
@@ -61,6 +62,28 @@ def test_a_checkpoint_at_an_address_translates_like_the_one_here(
     wanted = resolve(runs / "toy", same).resolve().name
     assert fetched(RUN) == [wanted], "the weights of no other checkpoint are fetched"
     assert not list(local_folder(RUN).rglob("trainer.pt"))
+
+
+@pytest.mark.parametrize(("name", "checkpoint", "same"), [("", "averaged", "averaged"), ("", "4", "4"),
+                                                          ("/checkpoints/8", "averaged", "8")])  # fmt: skip
+def test_a_model_at_an_address_is_loaded_in_python(
+    stored: tuple[list[str], Path], name: str, checkpoint: str, same: str
+) -> None:
+    text, (_, runs) = ["the old man sees a stone"], stored
+    there = nmt.load(f"{RUN}{name}", checkpoint=checkpoint).translate(text)
+    assert there == nmt.load(runs / "toy", checkpoint=same).translate(text)
+    assert fetched(RUN) == [resolve(runs / "toy", same).resolve().name]
+
+
+@pytest.mark.parametrize(("address", "problem"), [
+    ("memory://store/runs/none", "there is no checkpoint of a run at memory://store/runs/none"),
+    (f"{RUN}/checkpoints/5", "no checkpoint 5 in .*; there are step-00000004, step-00000008, averaged"),
+])  # fmt: skip
+def test_a_model_that_an_address_does_not_have_is_named(
+    stored: tuple[list[str], Path], address: str, problem: str
+) -> None:
+    with pytest.raises(nmt.UserError, match=problem):
+        nmt.load(address)
 
 
 def test_members_of_an_ensemble_may_be_at_addresses(stored: tuple[list[str], Path], tmp_path: Path) -> None:

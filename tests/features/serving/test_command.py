@@ -1,6 +1,7 @@
 """`nmt serve` decides which engine translates before it starts."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,10 @@ from nmt.config.schema import Config
 
 pytest.importorskip("starlette", reason="needs the extra serve")
 from nmt.features.serving import command, server
+from nmt.features.serving.metrics import Metrics
+from nmt.features.serving.process import ModelProcesses
+from nmt.features.serving.requests import ModelSource
+from nmt.features.serving.settings import ServeConfig
 
 
 def test_the_engine_is_chosen_among_those_with_details_unless_the_user_names_one_or_a_folder(
@@ -32,3 +37,16 @@ def test_the_engine_is_chosen_among_those_with_details_unless_the_user_names_one
         command.run(each)
     assert [each.name for each in served] == ["chosen", "tiny", "tiny"]
     assert asked == [True]
+
+
+@pytest.mark.parametrize(("entry", "name", "folder"), [
+    ("outputs/demo", "demo", "outputs/demo"), ("small:outputs/demo", "small", "outputs/demo"),
+    ("s3://store/runs/mine", "mine", "s3://store/runs/mine"), ("far:s3://store/runs/mine/", "far", "s3://store/runs/mine/"),
+])  # fmt: skip
+def test_a_model_to_serve_is_a_folder_or_an_address(entry: str, name: str, folder: str) -> None:
+    settings = ServeConfig(models=[entry])
+    assert settings.named_folders == [(name, folder)]
+    source = ModelSource(name, Config(), folder)
+    assert ModelProcesses(source, Metrics()).source.folder == (
+        folder if "s3:" in folder else str(Path(folder).resolve())
+    )

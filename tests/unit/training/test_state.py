@@ -62,6 +62,18 @@ def test_a_best_of_another_figure_is_forgotten(before: str, now: str, better: fl
     assert (restored.best.value, restored.best.stale) == (better, 0)
 
 
+@pytest.mark.parametrize(("schedule", "advice"), [("inverse_sqrt", "set training.steps above 1"),
+                                                  ("cosine", "training.init_from="),
+                                                  ("wsd", "training.init_from=")])  # fmt: skip
+def test_a_finished_run_says_how_to_go_on(store: PairStore, schedule: str, advice: str) -> None:
+    state = TrainingState(trainer())
+    state.trainer.update(batches_of(store, TRAINING, 1)[0])
+    settings = replace(TRAINING, schedule=schedule, steps=1, warmup_steps=1)
+    message = finished_message(checkpoint_of(state), Config(training=settings, data=DataConfig(max_pieces=20)))
+    assert advice in message
+    assert ("training.steps above" in message) == (schedule == "inverse_sqrt"), "resuming would refuse other steps"
+
+
 def test_a_rewind_restores_the_weights_but_keeps_the_position(store: PairStore) -> None:
     state = TrainingState(trainer())
     first, second, third = batches_of(store, TRAINING, 3)

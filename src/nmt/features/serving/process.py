@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nmt.compute.cores import computing_threads
 from nmt.compute.processes import end_with_parent
+from nmt.config.folders import is_address
 from nmt.errors import UserError
 from nmt.features.serving.errors import LostError, log, unavailable
 from nmt.features.serving.metrics import Metrics
@@ -137,7 +138,8 @@ class ModelProcesses:
         self._wanted = source.config.of(ServeConfig).processes or min(cores, MAX_PROCESSES)
         share = replace(runtime, threads=max(1, cores // self._wanted))
         # A link is followed once, so that all processes have the same model, also those that start later.
-        folder = str(Path(source.folder).resolve()) if source.folder else ""
+        is_here = source.folder and not is_address(source.folder)
+        folder = str(Path(source.folder).resolve()) if is_here else source.folder
         self.source = replace(source, config=replace(source.config, runtime=share), folder=folder)
         self.metrics = metrics
         self.processes = [ModelProcess(self.source, metrics)]
