@@ -87,7 +87,10 @@ SEAMS = [each.name for each in fields(Feature) if each.name not in ("summary", "
 HOMES = {
     "hydra": {"nmt.config.compose", "nmt.config.flags", "nmt.config.messages", "nmt.config.multirun"},
     "omegaconf": {"nmt.config.compose", "nmt.config.messages", "nmt.config.multirun", "nmt.config.saved"},
-    "torch.distributed": {"nmt.compute.distributed", "nmt.compute.heartbeat", "nmt.features.sharding.divided"},
+    "torch.distributed": {
+        *(f"nmt.compute.{name}" for name in ("distributed", "heartbeat", "joining", "replication")),
+        "nmt.features.sharding.divided",
+    },
     "torch.nn.parallel": {"nmt.compute.distributed"},
     "wandb": {"nmt.features.tracking.wandb"},
     "pickle": set[str](),

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nmt.compute import distributed
+from nmt.compute import distributed, joining
 from nmt.compute.machine import Machine
 from nmt.config.schema import Config
 from nmt.data.corpora import split_languages, split_settings
@@ -26,7 +26,7 @@ TOLD_TRANSLATIONS = 100
 
 def run(config: Config) -> None:
     """Score a checkpoint or an export; model and tokenizer come from it, text and decoding from the settings."""
-    with distributed.session(config.runtime) as machine:
+    with joining.session(config.runtime) as machine:
         with distributed.together():
             names = config.evaluation.splits
             require_text(config, names)

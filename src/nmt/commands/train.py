@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from nmt.compute import distributed
+from nmt.compute import distributed, joining
 from nmt.compute.machine import reason_for_precision
 from nmt.compute.replaced import Fast, works
 from nmt.compute.uptime import uptime
@@ -42,7 +42,7 @@ STOPPED_EXIT_CODE = 143
 def run(config: Config) -> None:
     """Train from the run's last checkpoint, or from the start."""
     config, prepared = prepare_training(config)
-    with distributed.session(config.runtime) as machine, _exclusive_run_folder(config):
+    with joining.session(config.runtime) as machine, _exclusive_run_folder(config):
         distributed.check_same(shared_settings(config), "settings")
         with distributed.together():
             data = open_data(config)

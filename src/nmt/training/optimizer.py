@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from nmt.compute import distributed
 from nmt.compute.replaced import Fast, works
+from nmt.compute.replication import sharded_optimizer
 from nmt.config.choices import find
 from nmt.config.schema import TrainingConfig
 from nmt.model.interface import TranslationModel
@@ -32,7 +33,7 @@ def adam(model: TranslationModel, config: TrainingConfig, _: torch.dtype) -> tor
     """
     if config.shard_optimizer and distributed.world_size() > 1:
         groups = _groups(trainable(model), config)
-        return distributed.sharded_optimizer(torch.optim.AdamW, groups, **_settings(config))
+        return sharded_optimizer(torch.optim.AdamW, groups, **_settings(config))
     return adam_of(trainable(model), config)
 
 

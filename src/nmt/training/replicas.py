@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from nmt.compute import distributed
+from nmt.compute import replication
 from nmt.compute.machine import Machine
 from nmt.config.schema import TrainingConfig
 from nmt.decoding.limits import MAX_TARGET_TOKENS
@@ -32,7 +32,7 @@ class Replicas:
         self.model.to(machine.device)
         self.unwrapped: nn.Module = objective
         """Computes losses, without what averages the gradients."""
-        self.objective = distributed.parallel(objective, rounded=config.reduce_precision == "bf16")
+        self.objective = replication.parallel(objective, rounded=config.reduce_precision == "bf16")
         """Computes losses; the gradients of their backward pass are averaged."""
         self.working_weights = WorkingWeights(self.model, machine.precision)
         """The model in the precision of training."""
@@ -52,7 +52,7 @@ class Replicas:
 
         The gradients of the others are averaged with it, or immediately if they would need too much memory.
         """
-        return distributed.last_only(self.objective, last=last)
+        return replication.last_only(self.objective, last=last)
 
     def gradients(self) -> list[Tensor]:
         """Return the gradients of what this process updates, after the last backward pass of a step."""
@@ -87,11 +87,11 @@ class Replicas:
 
     def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """Return the whole state of an optimizer for a checkpoint. All processes must call this, see `whole`."""
-        return distributed.whole_state(optimizer)
+        return replication.whole_state(optimizer)
 
     def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
         """Give an optimizer what `optimizer_state` returned; each process takes its part."""
-        distributed.load_whole_state(optimizer, state)
+        replication.load_whole_state(optimizer, state)
 
     @contextmanager
     def evaluated(self) -> Iterator[WorkingWeights]:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from nmt.compute import distributed
 from nmt.compute.machine import Machine
 from nmt.compute.replaced import Fast, works
+from nmt.compute.replication import local_optimizer
 from nmt.compute.signals import Interruptible
 from nmt.compute.threads import run_in_threads
 from nmt.config.schema import TrainingConfig
@@ -116,7 +117,7 @@ class Trainer:
 
     def try_out(self, batch: MicroBatch) -> None:
         """Use as much memory as a step does, but change nothing."""
-        optimizer = distributed.local_optimizer(self.optimizer)
+        optimizer = local_optimizer(self.optimizer)
         state = [] if optimizer.state else [torch.empty_like(each) for each in state_tensors(optimizer)]
         devices = [self.machine.device] if self.machine.device.type == "cuda" else []
         self.model.train()
@@ -270,7 +271,7 @@ class Trainer:
         """Step the optimizer unless the gradient is not finite; the device decides, so nothing waits for it."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
-        distributed.local_optimizer(self.optimizer).found_inf = (~finite).float()  # type: ignore[attr-defined]
+        local_optimizer(self.optimizer).found_inf = (~finite).float()  # type: ignore[attr-defined]
         skips = self.machine.device.type != "mps" and works(Fast.OPTIMIZER)
         if skips or finite:  # without a fused optimizer that skips by found_inf, this must wait for the device
             self.optimizer.step()

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from nmt.compute import cores
 from nmt.compute import machine as module
-from nmt.compute.distributed import session
+from nmt.compute.joining import session
 from nmt.compute.machine import (
     Machine,
     free_cached_memory,

@@ -13,7 +13,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-from nmt.compute.distributed import _attempt, agree, compute_in_parts, session
+from nmt.compute.distributed import agree, compute_in_parts
+from nmt.compute.joining import _attempt, session
 from nmt.config.schema import RuntimeConfig
 from nmt.errors import UserError
 from tests.quick_processes import start_group

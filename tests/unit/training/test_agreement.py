@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.compute import distributed
+from nmt.compute import distributed, replication
 from nmt.compute.signals import Interruptible, StopRequest
 from nmt.data.store import PairStore
 from nmt.runs.checkpoints import Checkpoints
@@ -104,7 +104,7 @@ def test_processes_with_clocks_of_their_own_agree_at_the_same_steps() -> None:
 def agreed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the steps after which a loop agrees with another process, which never objects."""
     monkeypatch.setattr(distributed, "world_size", lambda: 2)
-    monkeypatch.setattr(distributed, "parallel", lambda objective, rounded: objective)
+    monkeypatch.setattr(replication, "parallel", lambda objective, rounded: objective)
     steps: list[int] = []
     agree = Loop._agree
 

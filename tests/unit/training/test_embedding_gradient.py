@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from nmt.compute import distributed
+from nmt.compute import distributed, replication
 from nmt.config.choices import CHOICES
 from nmt.config.schema import ModelConfig
 from nmt.data.loader import DataPosition, MicroBatch, global_batches
@@ -108,7 +108,7 @@ def _eight_processes() -> Iterator[None]:
 
 def reductions(objective: Objective, apart: EmbeddingGradient | None) -> list[tuple[float, list[str]]]:
     """Return the megabytes and the parameters of each bucket of gradients, in the order in which they are reduced."""
-    shared = distributed.parallel(objective, rounded=False)
+    shared = replication.parallel(objective, rounded=False)
     names = {parameter: name for name, parameter in objective.named_parameters()}
     found: list[tuple[float, list[str]]] = []
 

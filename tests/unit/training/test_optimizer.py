@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch.distributed.optim import ZeroRedundancyOptimizer
 
 from nmt.compute import distributed
+from nmt.compute.replication import local_optimizer
 from nmt.config.schema import TrainingConfig
 from nmt.data.store import PairStore
 from nmt.training.optimizer import build_optimizer
@@ -86,6 +87,6 @@ def test_the_loaded_state_is_on_the_device_of_its_parameter_and_kept_once(store:
     ours.update(batches_of(store, CONFIG, 1)[0])
     again.restore(ours.to_save())
     assert not again.optimizer.state
-    state = distributed.local_optimizer(again.optimizer).state
+    state = local_optimizer(again.optimizer).state
     assert set(state) == set(again.model.parameters())
     assert all(value.device == weight.device for weight, values in state.items() for value in values.values())

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 
 import nmt
-from nmt.compute import distributed
+from nmt.compute import distributed, joining
 from nmt.compute.machine import Machine, prepare_machine
 from nmt.config.keys import with_values
 from nmt.config.schema import Config, RuntimeConfig, TrainingConfig
@@ -185,7 +185,7 @@ def main() -> None:
     """Be one of several processes."""
     task = Task(*json.loads(sys.argv[1]))
     config = task.config()
-    with distributed.session(config.runtime) as machine:
+    with joining.session(config.runtime) as machine:
         small = _small_settings(task.device)
         found = {
             "exact": _sums_are_exact(machine.device),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from nmt.compute import distributed
+from nmt.compute import distributed, joining
 from nmt.config.choices import find
 from nmt.config.folders import is_address
 from nmt.config.schema import Config
@@ -46,7 +46,7 @@ def run(config: Config) -> None:
 
 def _translate_here(config: Config) -> None:
     """Translate in this process, or in those that torchrun has started; each translates its share of the shards."""
-    with distributed.session(config.runtime) as machine, ExitStack() as stack:
+    with joining.session(config.runtime) as machine, ExitStack() as stack:
         with distributed.together():
             text = scan_input(config.input)
             folder, loaded = _folder(config, text), load_engine(config, machine)
