@@ -124,7 +124,7 @@ def _run_composed(name: str, overrides: list[str]) -> "Config | None":
     """Do one run, perhaps in another process; return its settings if it trains a model."""
     from nmt.runs.local_copies import run_command  # noqa: PLC0415 - slow, and `nmt --help` does not need it
 
-    config = _composed(overrides)
+    config = composed_settings(overrides)
     run_command(COMMANDS[name], config)
     return config if COMMANDS[name].trains else None
 
@@ -139,7 +139,7 @@ def _refuse_addresses(name: str, words: Sequence[str]) -> None:
             raise UserError(f"{word}: `nmt {name}` works in local folders only: name one")
 
 
-def _composed(overrides: list[str]) -> "Config":
+def composed_settings(overrides: list[str]) -> "Config":
     """Return the settings that the overrides give; features may complete those that they leave open."""
     from nmt.config.compose import compose, given_settings  # noqa: PLC0415 - slow, and `nmt --help` does not need it
 

@@ -91,7 +91,7 @@ HOMES = {
         *(f"nmt.compute.{name}" for name in ("distributed", "heartbeat", "joining", "replication")),
         "nmt.features.sharding.divided",
     },
-    "torch.nn.parallel": {"nmt.compute.distributed"},
+    "torch.nn.parallel": {"nmt.compute.replication"},
     "wandb": {"nmt.features.tracking.wandb"},
     "pickle": set[str](),
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import _composed
+from nmt.cli import composed_settings
 from nmt.config.compose import compose
 from nmt.data.prepare import prepare
 from nmt.features.own_text.settings import OwnText
@@ -52,7 +52,7 @@ def test_both_recipes_train_as_long_as_the_minutes(folder: Path) -> None:
     each = cell(folder, "derived")
     tool._write_text(each)
     assert len((tool.TEXT / "toy-300.train.en").read_text(encoding="utf-8").splitlines()) == 300
-    config = _composed(tool.settings(each))
+    config = composed_settings(tool.settings(each))
     manifest = prepare(config, say=lambda _: None)
     fixed = tool.planned(cell(folder, "fixed"), config, manifest, step_seconds=2.0)
     assert fixed == {"training.steps": 5 * 60 / 2}

@@ -20,7 +20,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.cli import _composed
+from nmt.cli import composed_settings
 from nmt.config.keys import with_values, written
 from nmt.config.schema import Config
 from nmt.data.manifest import read_manifest
@@ -103,7 +103,7 @@ def train(cell: Cell) -> None:
     _write_text(cell)
     _run("data", *words)
     if not plan_file.exists():
-        config = _composed(words)
+        config = composed_settings(words)
         write_json(plan_file, planned(cell, config, read_manifest(config.data_folder)))
     values = [f"{name}={written(value)}" for name, value in read_json(plan_file).items()]
     for stage in ("train", "average", "eval"):
@@ -120,7 +120,7 @@ def table(cells: list[Cell]) -> Iterator[str]:
         if not scores_file(folder.evaluation, "test").exists():
             continue
         found = {split: json.loads(scores_file(folder.evaluation, split).read_text()) for split in ("valid", "test")}
-        config = _composed(settings(cell)) if cell.recipe == "fixed" else None
+        config = composed_settings(settings(cell)) if cell.recipe == "fixed" else None
         values = read_json(folder.folder / "plan.json")
         width = values.get("model.d_model", config and config.model.d_model)
         scores = [f"{found['valid']['perplexity']:.2f}"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import _composed
+from nmt.cli import composed_settings
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
 from nmt.features.own_text.prepare import plan_training
@@ -68,7 +68,7 @@ def test_processes_that_train_together_do_not_measure(
     succeed(["data", *words])
     monkeypatch.setattr("nmt.features.own_text.speed.seconds_per_step", None)
     monkeypatch.setenv("WORLD_SIZE", "2")
-    prepared = plan_training(_composed([*words, "own.minutes=1"]))
+    prepared = plan_training(composed_settings([*words, "own.minutes=1"]))
     assert "minutes at" not in prepared.message
     assert prepared.config.training.schedule == "cosine"
 
