@@ -81,8 +81,8 @@ def beam_search(
 
     Each step extends every open hypothesis of a sentence by every token. Of these continuations, the ones that end with
     EOS among the `beam` most probable are finished; the `beam` most probable others stay open. A sentence is done when
-    `beam` hypotheses are finished, so a beam of 1 is greedy search. It is also done when no open hypothesis can still
-    overtake the nbest-th finished one.
+    `beam` hypotheses are finished and no open one would be among the `nbest` best if it ended here, so a beam of 1 is
+    greedy search. It is also done when no open hypothesis can still overtake the nbest-th finished one.
 
     Args:
         scorer: scores the next tokens.
@@ -213,11 +213,13 @@ class Search:
         best = self.open.amax(1)
         done = (best == NEVER) | (self.limits <= self.length)
         if self.any_finished:
-            done |= self.finished[self.sentences] >= self.beam
+            last = self.scores[self.sentences, -1]
+            # The improbable endings of a confident model may fill the beam long before its translation ends.
+            done |= (self.finished[self.sentences] >= self.beam) & (last >= best / self.penalties[self.length])
             if stop_early:
                 # Log-probabilities only fall, and penalties only grow up to that of the longest translation, so no
                 # open hypothesis can get a higher score than this.
-                done |= self.scores[self.sentences, -1] >= best / self.penalties[self.limits]
+                done |= last >= best / self.penalties[self.limits]
         return done
 
     def hypotheses(self) -> list[list[Hypothesis]]:

@@ -163,12 +163,17 @@ def test_forbidden_tokens_leave_the_probabilities_of_the_others_unchanged() -> N
 
 def plain_diverse_search(toy: Toy, limit: int, width: int, groups: int, diversity: float) -> dict[Prefix, float]:
     """Search one sentence with plain lists; return the best finished hypotheses of each group with their scores."""
+
+    def is_done(found: dict[Prefix, float], open_: list[tuple[float, Prefix]], length: int) -> bool:
+        best = sorted(found.values(), reverse=True)[:width]
+        return len(found) >= width and (not open_ or best[-1] >= max(open_)[0] / ((5 + length) / 6) ** 0.6)
+
     open_: list[list[tuple[float, Prefix]]] = [[(0.0, ())] for _ in range(groups)]
     finished: list[dict[Prefix, float]] = [{} for _ in range(groups)]
     for length in range(1, limit + 1):
         chosen: list[int] = []
         for group in range(groups):
-            if len(finished[group]) >= width:
+            if length > 1 and is_done(finished[group], open_[group], length - 1):
                 continue
             candidates = sorted(
                 (

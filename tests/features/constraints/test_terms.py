@@ -88,9 +88,10 @@ def plain_search(toy: Toy, limit: int, beam: int, terms: Terms) -> list[tuple[Pr
             if token == EOS:
                 finished.append((prefix, total / ((5 + length) / 6) ** 0.6))
         open_ = [(total, (*prefix, token)) for total, prefix, token, _ in dealt if token != EOS][:beam]
-        if len(finished) >= beam or not open_:
+        finished.sort(key=lambda each: -each[1])
+        if not open_ or (len(finished) >= beam and finished[beam - 1][1] >= max(open_)[0] / ((5 + length) / 6) ** 0.6):
             break
-    return sorted(finished, key=lambda each: -each[1])
+    return finished
 
 
 def _deal(candidates: Sequence[tuple[float, Prefix, int, int]]) -> list[tuple[float, Prefix, int, int]]:

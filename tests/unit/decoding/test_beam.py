@@ -12,7 +12,7 @@ from tests.unit.decoding.toys import VOCABULARY, WORDS, Prefix, Toy, ToyScorer, 
 
 
 def plain_search(toy: Toy, max_length: int, beam: int, alpha: float, nbest: int) -> list[tuple[Prefix, float]]:
-    """Search one sentence with plain lists, and stop only when enough hypotheses are finished."""
+    """Search one sentence with plain lists, until enough hypotheses are finished and none would join the best ones."""
     open_: list[tuple[float, Prefix]] = [(0.0, ())]
     finished: list[tuple[Prefix, float]] = []
     for length in range(1, max_length + 1):
@@ -29,9 +29,11 @@ def plain_search(toy: Toy, max_length: int, beam: int, alpha: float, nbest: int)
             if token == EOS:
                 finished.append((prefix, total / ((5 + length) / 6) ** alpha))
         open_ = [(total, (*prefix, token)) for total, prefix, token in candidates if token != EOS][:beam]
-        if len(finished) >= beam:
+        finished.sort(key=lambda sentence: -sentence[1])
+        enough = len(finished) >= beam and bool(open_)
+        if enough and finished[nbest - 1][1] >= open_[0][0] / ((5 + length) / 6) ** alpha:
             break
-    return sorted(finished, key=lambda sentence: -sentence[1])[:nbest]
+    return finished[:nbest]
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.5])
@@ -69,6 +71,23 @@ def test_a_beam_of_one_is_greedy() -> None:
             greedy.append(token)
         ((result,),) = beam_search(ToyScorer([toy]), torch.tensor([10]), beam=1, alpha=0.6)
         assert result.tokens == greedy
+
+
+@pytest.mark.parametrize("beam", [1, 2, 4, 8])
+def test_improbable_endings_do_not_end_the_search_of_a_confident_model(beam: int) -> None:
+    """After each word but the last, the ending is the second most probable token, and far less probable."""
+    translation, (other, *_) = [WORDS[0]] * 12, WORDS[1:]
+
+    def confident(tokens: Tensor, parents: Tensor) -> Tensor:
+        goes_on = len(steps) < len(translation)
+        steps.append(len(tokens))
+        scores = torch.full((len(tokens), VOCABULARY), -20.0)
+        scores[:, [translation[0], EOS, other]] = torch.tensor([5.0, 0.0, -1.0] if goes_on else [0.0, 5.0, -1.0])
+        return scores
+
+    steps: list[int] = []
+    ((result,),) = beam_search(confident, torch.tensor([20]), beam=beam, alpha=0.0)
+    assert result.tokens == translation
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])

@@ -102,10 +102,9 @@ export const beamSearch = async (scorer, { limit, beam, alpha, nbest, restrictio
     })));
     finished = finished.sort((a, b) => b.score - a.score).slice(0, nbest);
     open = found.filter(({ token }) => token !== END).slice(0, beam);
-    if (count >= beam || (open.length && cannotImprove(finished[nbest - 1], open[0].total, penaltyOf(limit, alpha)))) break;
+    const isBehind = (last) => open.length > 0 && finished.length === nbest && finished[nbest - 1].score >=
+      Math.fround(open[0].total / penaltyOf(last, alpha));
+    if ((count >= beam && isBehind(length)) || isBehind(limit)) break;
   }
   return finished;
 };
-
-/** Return whether no open hypothesis can overtake the last of the finished ones: probabilities only fall. */
-const cannotImprove = (last, best, penalty) => Boolean(last) && last.score >= Math.fround(best / penalty);
