@@ -7,7 +7,7 @@
 The first rows are nmt itself. Each export in the folder `export` of the run is a row per client. The columns say which
 share of its translations is that of nmt with the same search, and that of the client above it. Every line is translated
 alone, on one core. NODE_MODULES names the folder with the npm packages onnxruntime-web, @huggingface/transformers and
-@browsermt/bergamot-translator, and ARGOS_PYTHON a Python with argostranslate.
+@browsermt/bergamot-translator, ARGOS_PYTHON a Python with argostranslate, and MARIAN_PYTHON one with pymarian.
 """
 
 import argparse
@@ -86,6 +86,12 @@ def by_bergamot(export: Export) -> Answer:
     return Answer(found["found"], found["seconds"])
 
 
+def by_marian(export: Export) -> Answer:
+    """Translate with Marian, which has no int8 of its own for model.npz."""
+    found = clients.marian(export.folder, "--beam-size 1 --normalize 0", export.lines)
+    return Answer(found["found"], found["seconds"])
+
+
 def by_transformers_js(export: Export) -> Answer:
     """Translate with transformers.js under Node."""
     dtype = "q8" if export.record.quantization == "int8" else "fp32"
@@ -104,7 +110,7 @@ def by_page(export: Export) -> Answer:
 CLIENTS: dict[str, dict[str, Callable[[Export], Answer]]] = {
     "argos": {"Argos Translate": by_argos},
     "ctranslate2": {"CTranslate2": by_library},
-    "marian": {"bergamot under Node": by_bergamot},
+    "marian": {"bergamot under Node": by_bergamot, "Marian": by_marian},
     "onnx": {"onnxruntime": by_library, "transformers.js under Node": by_transformers_js},
     "web": {"onnxruntime": by_library, "the scripts of the page under Node": by_page},
 }

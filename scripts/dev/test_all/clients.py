@@ -16,12 +16,12 @@ NPM_PACKAGES = (
     "@browsermt/bergamot-translator@0.4.9",
     "axe-core@4.14.1",
 )
-ARGOS = ROOT / ".venv" / "argos"
-ARGOS_TRANSLATE = "argostranslate==1.11.0"
+PYTHON_CLIENTS = {"argos": "argostranslate==1.11.0", "marian": "pymarian==1.12.42"}
+"""What is installed in an environment of its own, `.venv/NAME`, because its packages conflict with others."""
 
 
 def install_clients(context: Context) -> None:
-    """Install the npm packages, if there is npm, and Argos Translate, whose packages conflict with others."""
+    """Install the npm packages, if there is npm, and the programs in Python."""
     if shutil.which("npm"):
         context.say(f"installing {', '.join(NPM_PACKAGES)}")
         NODE.mkdir(exist_ok=True)
@@ -29,22 +29,25 @@ def install_clients(context: Context) -> None:
         context.run("npm", "install", *words, *NPM_PACKAGES, cwd=NODE)
     else:
         context.skipped["clients: npm is missing"] += 1
-    context.say(f"installing {ARGOS_TRANSLATE}")
-    if not _python().exists():
-        context.run(sys.executable, "-m", "venv", ARGOS)
     torch = context.folder / "torch.txt"
     torch.write_text(locked("torch"), encoding="utf-8")
-    try:
-        context.run(_python(), *PIP, "--constraint", torch, ARGOS_TRANSLATE)
-    except StageError:
-        context.skipped["clients: Argos Translate cannot be installed here"] += 1
+    for name, package in PYTHON_CLIENTS.items():
+        context.say(f"installing {package}")
+        if not _python(name).exists():
+            context.run(sys.executable, "-m", "venv", ROOT / ".venv" / name)
+        try:
+            context.run(_python(name), *PIP, "--constraint", torch, package)
+        except StageError:
+            context.skipped[f"clients: {package} cannot be installed here"] += 1
 
 
-def _python() -> Path:
-    return ARGOS / "bin" / "python"
+def _python(name: str) -> Path:
+    return ROOT / ".venv" / name / "bin" / "python"
 
 
 def client_variables() -> Mapping[str, str]:
     """Return the variables by which tests find the clients that are installed."""
-    places = {"NODE_MODULES": NODE_MODULES, "ARGOS_PYTHON": _python()}
+    places = {
+        "NODE_MODULES": NODE_MODULES, **{f"{name.upper()}_PYTHON": _python(name) for name in PYTHON_CLIENTS},
+    }  # fmt: skip
     return {name: str(place) for name, place in places.items() if place.exists()}

@@ -21,7 +21,7 @@ from nmt.marian.weights import NEVER, OUTPUT_BIAS, from_marian, to_marian
 from nmt.model.interface import TranslationModel
 from nmt.text.special import BOS, PAD
 from nmt.text.tokenizer import Tokenizer
-from tests.features.exports.clients import BERGAMOT, bergamot, needs_package
+from tests.features.exports.clients import BERGAMOT, bergamot, marian, needs_marian, needs_package
 from tests.features.exports.web_folder import trained
 from tests.unit.small_models import LINES, make_model, make_tokenizer, teach
 
@@ -186,6 +186,28 @@ def test_bergamot_translates_as_our_model(
     found = bergamot(tmp_path, name, precision, LINES, tmp_path)["found"]
     engine = TorchEngine([ours], tokenizer, GREEDY, CPU)
     assert found == [each.text for each in engine.translate(LINES)]
+
+
+@pytest.mark.slow
+@needs_marian
+@needs_positions
+@pytest.mark.parametrize("beam", [1, 5])
+@pytest.mark.parametrize("options", SHAPES, ids=str)
+def test_marian_itself_translates_as_our_model(tmp_path: Path, options: dict[str, object], beam: int) -> None:
+    tokenizer = make_tokenizer(options.get("tie_embeddings") is not False)
+    ours = teach(make_zero_start(tokenizer, positions=MARIANS, **options), tokenizer, 300)
+    folder = tmp_path / "marian"
+    folder.mkdir()
+    MarianExporter().write(folder, trained(tokenizer, tmp_path, ours, "float32"))
+    answer = marian(folder, f"--beam-size {beam} --normalize 0 --n-best", LINES)["found"]
+    listed = (each.split(" ||| ") for each in reversed(answer))
+    theirs = {int(line): (text, float(score)) for line, text, _, score in listed}  # the best one comes first
+    engine = TorchEngine([ours], tokenizer, replace(GREEDY, beam=beam), CPU)
+    # Our probabilities count padding and the start mark, which Marian never generates.
+    for line, translation in enumerate(engine.translate(LINES)):
+        (candidate,), (text, score) = translation.candidates, theirs[line]
+        assert candidate.text == text
+        assert candidate.score == pytest.approx(score, abs=0.01)
 
 
 def expressible_model() -> ModelConfig:

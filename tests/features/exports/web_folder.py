@@ -26,7 +26,7 @@ def trained(tokenizer: Tokenizer, folder: Path, model: TranslationModel, quantiz
     settings = Config(name="small", model=model.config)
     tokenizer.save(folder)
     saved = Checkpoints(folder).save(
-        1, weights=model.state_dict(), trainer={}, tokenizer_files=[folder / "tokenizer.model"],
+        1, weights=model.state_dict(), trainer={}, tokenizer_files=sorted(folder.glob("*.model")),
         config_text=to_yaml(settings), valid={},
     )  # fmt: skip
     runtime = str(Path(NODE_MODULES) / PACKAGE) if NODE_MODULES else ""
