@@ -24,7 +24,7 @@ from test_all.wheel import run_wheel
 
 STAGES = (
     Stage("extras", "install all extras that fit together, in .venv/extras", install_extras, 1, 10),
-    Stage("clients", "install programs that use exports, in .venv/node and .venv/argos", install_clients, 3, 20),
+    Stage("clients", "install programs that use exports", install_clients, 3, 20),
     Stage("tests", "all tests, including slow ones, with all extras", run_tests, 15, 120),
     Stage("comet", "the tests of COMET, in an environment of its own, .venv/comet", run_comet, 3, 30),
     Stage("wheel", "build the wheel, and use it in a new environment outside the clone", run_wheel, 4, 20),

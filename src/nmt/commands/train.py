@@ -27,7 +27,8 @@ from nmt.runs.tracker import NullTracker
 from nmt.storage.lock import exclusive_folder
 from nmt.training.beginning import find_beginning, origin_record
 from nmt.training.build import build_checkpoint_manager, build_state, open_data, shared_files, shared_settings
-from nmt.training.loop import Ending, Loop
+from nmt.training.decision import Ending
+from nmt.training.loop import Loop
 from nmt.training.memory_check import tokens_that_fit
 from nmt.training.preparation import prepare_training
 from nmt.training.resume import find_checkpoint, finished_message

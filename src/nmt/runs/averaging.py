@@ -42,7 +42,7 @@ def choose(checkpoints: Checkpoints, config: AveragingConfig) -> list[Path]:
         ranked = rank(saved, checkpoints.best_by)[: config.best]
         chosen = sorted(ranked, key=lambda checkpoint: checkpoint.step)
     else:
-        chosen = saved[-config.last :]
+        chosen = _scheduled(saved)[-config.last :]
     if not chosen:
         raise UserError(f"no checkpoint in {checkpoints.folder} was validated: set averaging.last instead of best")
     return [checkpoint.path for checkpoint in chosen]
@@ -58,7 +58,7 @@ def candidates(checkpoints: Checkpoints, keep_last: int, keep_best: int) -> list
     """
     saved = _saved(checkpoints)
     regular = _regular(saved)
-    newest, best = regular[::-1][:keep_last], rank(regular, checkpoints.best_by)[:keep_best]
+    newest, best = _scheduled(regular)[::-1][:keep_last], rank(regular, checkpoints.best_by)[:keep_best]
     named = [("last", saved[-1:]), *_averages("last", newest)]
     named += [("best", rank(saved, checkpoints.best_by)[:1]), *_averages("best", best)]
     merged: dict[frozenset[Path], Candidate] = {}
@@ -85,6 +85,11 @@ def _saved(checkpoints: Checkpoints) -> list[Saved]:
 def _regular(saved: list[Saved]) -> list[Saved]:
     """Return the checkpoints that are not interim, or the last one if all are."""
     return [checkpoint for checkpoint in saved if not checkpoint.interim] or saved[-1:]
+
+
+def _scheduled(saved: list[Saved]) -> list[Saved]:
+    """Return the checkpoints that the settings asked for, at equal distances, or the last one if there are none."""
+    return [checkpoint for checkpoint in saved if not checkpoint.only_best] or saved[-1:]
 
 
 class Mean:

@@ -43,6 +43,8 @@ class CheckpointMeta:
     """The figure by which the run chose its best checkpoint: loss or bleu."""
     interim: bool = False
     """Whether it was saved only because the run was interrupted; the next checkpoint replaces it."""
+    only_best: bool = False
+    """Whether it was saved only because it was the best so far, between the checkpoints that the settings ask for."""
     averaged_from: Sequence[str] = ()
     """The names of the checkpoints of which this is the average; empty if it is not an average."""
     origin: Mapping[str, Any] | None = None
@@ -192,6 +194,7 @@ def read_meta(path: Path) -> CheckpointMeta:
         files=meta["files"],
         best_by=meta.get("best_by", "loss"),
         interim=meta.get("interim") is True,
+        only_best=meta.get("only_best") is True,
         averaged_from=meta.get("averaged_from", ()),
         origin=meta.get("origin"),
     )

@@ -52,6 +52,8 @@ class Saved:
     """The figure that chose the best checkpoint when it was saved: loss or bleu."""
     interim: bool
     """Whether it was saved only because the run was interrupted; the next checkpoint replaces it."""
+    only_best: bool = False
+    """Whether it was saved only because it was the best so far; so it does not count among the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class Checkpoints:
         config_text: str,
         valid: Mapping[str, float],
         interim: bool = False,
+        only_best: bool = False,
         origin: Mapping[str, Any] | None = None,
     ) -> Path:
         """Write the checkpoint of a step completely or not at all, and update the links `last` and `best`.
@@ -90,6 +93,7 @@ class Checkpoints:
             config_text: All settings, as YAML.
             valid: The figures of the validation of this step; may be empty.
             interim: Whether it is saved only because the run is interrupted.
+            only_best: Whether it is saved only because it is the best so far.
             origin: The record of the model that the run began from, if any.
 
         Returns:
@@ -106,6 +110,7 @@ class Checkpoints:
             valid=valid,
             best_by=self.best_by,
             interim=interim,
+            only_best=only_best,
             origin=origin,
         )
         self._remove_later(step)
@@ -129,17 +134,18 @@ class Checkpoints:
                     raise
                 _warn(str(error))
             else:
-                saved.append(Saved(folder, meta.step, meta.valid, meta.best_by, meta.interim))
+                saved.append(Saved(folder, meta.step, meta.valid, meta.best_by, meta.interim, meta.only_best))
         return saved
 
     def prune(self, keep_last: int, keep_best: int) -> None:
         """Delete all but the last `keep_last` checkpoints and the `keep_best` best; damaged ones go.
 
-        An interim checkpoint is kept while it is the newest, in addition to the others, because it is not averaged.
+        A checkpoint that does not count among the last is kept while it is the newest, in addition to the others.
         """
         saved = self.steps()
         regular = [checkpoint for checkpoint in saved if not checkpoint.interim]
-        kept = regular[-keep_last:] + rank(regular, self.best_by)[:keep_best] + saved[-1:]
+        scheduled = [checkpoint for checkpoint in regular if not checkpoint.only_best]
+        kept = scheduled[-keep_last:] + rank(regular, self.best_by)[:keep_best] + saved[-1:]
         paths = {checkpoint.path for checkpoint in kept}
         self._link([checkpoint for checkpoint in saved if checkpoint.path in paths])
         for folder in _step_folders(self.folder):

@@ -17,6 +17,7 @@ from nmt.runs.checkpoints import Checkpoint, Checkpoints, load_last_good
 from nmt.storage.mirror import publish
 from nmt.training.host_copies import HostCopier
 from nmt.training.state import TrainingState
+from nmt.training.trainer import Trainer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,14 @@ class CheckpointManager:
         self.write_seconds = 0.0
         """The longest time that writing a checkpoint has taken."""
 
-    def save(self, state: TrainingState, valid: Mapping[str, float], *, interim: bool) -> None:
+    def save(self, state: TrainingState, valid: Mapping[str, float], *, interim: bool, only_best: bool = False) -> None:
         """Write a checkpoint, or start writing it in the background. All processes must call this.
 
         Args:
             state: The state of training.
             valid: The figures of this step's validation; empty if it was not validated.
             interim: Whether the checkpoint is saved only because the run is interrupted.
+            only_best: Whether it is saved only because it is the best so far.
         """
         saved, weights = state.to_save(), state.trainer.weights()
         if not distributed.is_main():
@@ -70,10 +72,10 @@ class CheckpointManager:
         self._wait_for_writer()
         step = state.trainer.step
         if self._writer is None:
-            self._write(step, weights, saved, valid, interim)
+            self._write(step, weights, saved, valid, interim, only_best)
         else:
             (weights, saved), copied = self._copy((weights, saved), state.trainer.optimizer)
-            self._pending = self._writer.submit(self._write, step, weights, saved, valid, interim, copied)
+            self._pending = self._writer.submit(self._write, step, weights, saved, valid, interim, only_best, copied)
 
     def _copy(self, value: Any, optimizer: torch.optim.Optimizer) -> tuple[Any, torch.cuda.Event | None]:
         """Return a copy of the state, and the event to wait for before it is read, if there is one."""
@@ -119,6 +121,7 @@ class CheckpointManager:
         state: Mapping[str, object],
         valid: Mapping[str, float],
         interim: bool,
+        only_best: bool,
         copied: torch.cuda.Event | None = None,
     ) -> None:
         start = time.monotonic()
@@ -132,11 +135,17 @@ class CheckpointManager:
             config_text=self.contents.config_text,
             valid=valid,
             interim=interim,
+            only_best=only_best,
             origin=self.contents.origin,
         )
         self.checkpoints.prune(self.config.keep_last, self.config.keep_best)
         publish(self.checkpoints.run_folder)
         self.write_seconds = max(self.write_seconds, time.monotonic() - start)
+
+
+def checkpoint_bytes(trainer: Trainer) -> int:
+    """Return the approximate size of a checkpoint."""
+    return trainer.state_bytes + sum(weight.nbytes for weight in trainer.model.parameters())
 
 
 def copy_to_cpu(value: Any) -> Any:

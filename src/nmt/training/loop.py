@@ -4,8 +4,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext, suppress
-from enum import IntEnum
-from typing import NamedTuple
 
 from nmt.compute import distributed
 from nmt.compute.machine import is_out_of_memory
@@ -14,13 +12,13 @@ from nmt.data.loader import GlobalBatch
 from nmt.errors import CommonError, UserError
 from nmt.runs.tracker import NullTracker
 from nmt.training.agreement import AGREEMENT_SECONDS, AgreementSchedule
-from nmt.training.checkpointing import CheckpointManager
+from nmt.training.checkpointing import CheckpointManager, checkpoint_bytes
 from nmt.training.clock import Deadline, Stopwatch
+from nmt.training.decision import Decision, Ending, Saving
 from nmt.training.divergence import check_same_weights, divergence_error, warnings_about
 from nmt.training.hook import all_figures
 from nmt.training.progress import TrainingProgress
 from nmt.training.state import TrainingState
-from nmt.training.trainer import Trainer
 
 Validate = Callable[[Interruptible], dict[str, float]]
 """Returns the figures of the development set: loss, nll, perplexity and, if the set is decoded, bleu.
@@ -33,32 +31,6 @@ LABELS = {"loss": "smoothed loss"}
 
 UNTIL_AGREEMENT = "steps until the next agreement"
 """The task of several processes besides the next step: they decide again only after further steps."""
-
-
-class Ending(IntEnum):
-    """Why training ended. If there are several reasons, or processes have different ones, the highest counts."""
-
-    DONE = 1
-    """The last step is done."""
-    NO_GAIN = 2
-    """No new best on the development set for `training.patience` validations."""
-    BUDGET = 3
-    """`training.max_training_minutes` are used up."""
-    TIME = 4
-    """`training.max_minutes` leave no time for another step or validation."""
-    SIGNAL = 5
-    """A signal asked the process to stop."""
-
-
-class Decision(NamedTuple):
-    """What the processes agree on: all of them must end, or save, at the same step."""
-
-    ending: int
-    """The value of an Ending, or 0 to continue."""
-    save: bool
-    """Whether a checkpoint is due."""
-    step_microseconds: int
-    """The mean time per step since the last agreement, which determines the next one."""
 
 
 class Loop:
@@ -75,9 +47,9 @@ class Loop:
         self._validated_step = self._saved_step = step
         self._checked_step = self.trainer.step
         self._tokens = 0
-        self._deadline = Deadline(self.config.max_minutes, checkpoint_bytes=_checkpoint_bytes(self.trainer))
+        self._deadline = Deadline(self.config.max_minutes, checkpoint_bytes=checkpoint_bytes(self.trainer))
         self._since_log = Stopwatch()
-        self._since_save = Stopwatch()
+        self._since_scheduled = Stopwatch()
         self._agreements: AgreementSchedule
         if distributed.world_size() > 1:
             self._deadline.expect(UNTIL_AGREEMENT, AGREEMENT_SECONDS)
@@ -87,7 +59,7 @@ class Loop:
         """Train (section 5 of the paper) to the last step or until something else ends the run, and save."""
         state = self.state
         # the time before the first step is not training time
-        state.clock, self._since_log, self._since_save = Stopwatch(), Stopwatch(), Stopwatch()
+        state.clock, self._since_log, self._since_scheduled = Stopwatch(), Stopwatch(), Stopwatch()
         self._agreements = AgreementSchedule(self.trainer.step, state.training_seconds())
         ending = Ending.DONE if state.finished else None
         with (
@@ -108,10 +80,10 @@ class Loop:
                     continue
                 decision = self._agree(stop_request)
                 ending = Ending(decision.ending) if decision.ending else None
-                if ending or (decision.save and not state.validation_due):
+                if ending or (decision.saving and not state.validation_due):
                     self._stop_or_rewind_if_diverged()
                     interrupted = ending is not None and ending >= Ending.BUDGET
-                    self._save(interim=interrupted and not decision.save)
+                    self._save(interim=interrupted and not decision.saving, only_best=decision.saving == Saving.BEST)
             self.checkpoint_manager.wait_until_saved()
         return ending
 
@@ -160,10 +132,10 @@ class Loop:
     def _decide(self, stop_request: StopRequest, step_microseconds: int) -> Decision:
         """Return whether this process wants to end, and whether it wants to save."""
         state, config, step = self.state, self.config, self.trainer.step
-        save = self._is_save_step(step)
-        save = save or (self._validated_step == step and not state.best.stale)  # always save the best
-        if config.save_minutes and time.monotonic() - self._since_save.start > 60 * config.save_minutes:
-            save = True
+        saving = Saving.BEST if self._validated_step == step and not state.best.stale else Saving.NONE
+        late = config.save_minutes and time.monotonic() - self._since_scheduled.start > 60 * config.save_minutes
+        if late or self._is_save_step(step):
+            saving = Saving.SCHEDULED
         endings = []
         if state.finished:
             endings.append(Ending.DONE)
@@ -172,13 +144,13 @@ class Loop:
         if config.max_training_minutes and state.training_seconds() > 60 * config.max_training_minutes:
             endings.append(Ending.BUDGET)
         self._deadline.expect("save", self.checkpoint_manager.write_seconds)
-        if stop_request.late or not self._deadline.has_time_for(self._next_tasks(save)):
+        if stop_request.late or not self._deadline.has_time_for(self._next_tasks(saving)):
             endings.append(Ending.TIME)
         if stop_request.signal:
             endings.append(Ending.SIGNAL)
-        return Decision(max(endings, default=0), save, step_microseconds)
+        return Decision(max(endings, default=0), saving, step_microseconds)
 
-    def _next_tasks(self, save: bool) -> list[str]:
+    def _next_tasks(self, saving: Saving) -> list[str]:
         """Return the tasks until the next decision that must end before the time limit.
 
         A validation that is due is begun in any time that is left, because the time limit stops it, and because a
@@ -187,7 +159,7 @@ class Loop:
         if self.state.validation_due:
             return []
         validate = self._needs_validation(self.trainer.step + 1)
-        return [*(["save"] if save else []), "step", *(["validation"] if validate else []), UNTIL_AGREEMENT]
+        return [*(["save"] if saving else []), "step", *(["validation"] if validate else []), UNTIL_AGREEMENT]
 
     def _is_save_step(self, step: int) -> bool:
         """Return whether the settings ask for a checkpoint of this step."""
@@ -273,7 +245,7 @@ class Loop:
         for report in reports:
             self._progress.tell(report)
 
-    def _save(self, *, interim: bool) -> None:
+    def _save(self, *, interim: bool, only_best: bool) -> None:
         """Save a checkpoint with the figures of this step's validation, unless that is done already."""
         step = self.trainer.step
         if self._saved_step == step:
@@ -281,9 +253,11 @@ class Loop:
         self._check_ranks()
         with self.state.clock.pause(), self._since_log.pause(), self._deadline.timing("save"):
             figures = self._figures if self._validated_step == step else {}
-            self.checkpoint_manager.save(self.state, figures, interim=interim)
+            self.checkpoint_manager.save(self.state, figures, interim=interim, only_best=only_best)
             distributed.barrier()
-        self._saved_step, self._since_save = step, Stopwatch()
+        self._saved_step = step
+        if not only_best:
+            self._since_scheduled = Stopwatch()
 
     def _check_ranks(self) -> None:
         """Make sure that all processes have the same weights before one of them is validated or saved."""
@@ -293,8 +267,3 @@ class Loop:
             return
         check_same_weights(self.trainer.objective, step, self._checked_step)
         self._checked_step = step
-
-
-def _checkpoint_bytes(trainer: Trainer) -> int:
-    """Return the approximate size of a checkpoint."""
-    return trainer.state_bytes + sum(weight.nbytes for weight in trainer.model.parameters())

@@ -51,10 +51,10 @@ def train_until(step: int, command: list[str]) -> int:
     """Run a command that is killed when it saves a step."""
     save = CheckpointManager.save
 
-    def fatal(self: CheckpointManager, state: Any, valid: Any, *, interim: bool) -> None:
+    def fatal(self: CheckpointManager, state: Any, valid: Any, *, interim: bool, only_best: bool = False) -> None:
         if state.trainer.step >= step:
             os.kill(os.getpid(), signal.SIGKILL)
-        save(self, state, valid, interim=interim)
+        save(self, state, valid, interim=interim, only_best=only_best)
 
     CheckpointManager.save = fatal  # type: ignore[method-assign] # in a process of its own
     return main(command)

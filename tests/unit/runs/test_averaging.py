@@ -31,6 +31,7 @@ def save(
     tokenizer: bytes = b"pieces",
     model: dict[str, Any] | None = None,
     interim: bool = False,
+    only_best: bool = False,
     **valid: float,
 ) -> Path:
     file = run.parent / "tokenizer.model"
@@ -43,6 +44,7 @@ def save(
         config_text=yaml.safe_dump(SETTINGS | {"model": SETTINGS["model"] | (model or {})}),
         valid=valid,
         interim=interim,
+        only_best=only_best,
     )
 
 
@@ -123,6 +125,21 @@ def test_an_interim_checkpoint_is_not_averaged(run: Path, config: AveragingConfi
         save(run, step, loss=step / 100)
     save(run, 1213, interim=True, loss=0.5)
     assert [load(path).step for path in choose(Checkpoints(run), config)] == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [(AveragingConfig(last=2), [1000, 1100]), (AveragingConfig(last=9), [1000, 1100]),
+     (AveragingConfig(best=2), [1050, 1100])],
+)  # fmt: skip
+def test_the_best_between_scheduled_checkpoints_is_not_among_the_last(
+    run: Path, config: AveragingConfig, expected: list[int]
+) -> None:
+    for step, loss in ((1000, 3.0), (1050, 1.0), (1100, 2.0)):
+        save(run, step, only_best=step == 1050, loss=loss)
+    assert [load(path).step for path in choose(Checkpoints(run), config)] == expected
+    found = {each.name: [saved.step for saved in each.checkpoints] for each in candidates(Checkpoints(run), 3, 2)}
+    assert found["average of the last 2"] == [1100, 1000]
 
 
 @pytest.mark.parametrize("last", [1, 5])

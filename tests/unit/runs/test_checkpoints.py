@@ -44,8 +44,9 @@ def save(run: Path, tmp_path: Path) -> Save:
     tokenizer.write_bytes(b"pieces")
 
     def save(
-        step: int, best_by: str = "loss", trainer: dict[str, Any] | None = None, interim: bool = False, **valid: float
-    ) -> Path:
+        step: int, best_by: str = "loss", trainer: dict[str, Any] | None = None, interim: bool = False,
+        only_best: bool = False, **valid: float,
+    ) -> Path:  # fmt: skip
         return Checkpoints(run, best_by).save(
             step,
             weights=weights_of(step),
@@ -54,6 +55,7 @@ def save(run: Path, tmp_path: Path) -> Save:
             config_text=f"seed: {step}\n",
             valid=valid,
             interim=interim,
+            only_best=only_best,
         )
 
     return save
@@ -163,6 +165,17 @@ def test_an_interim_checkpoint_takes_no_place_of_the_last_and_the_best(run: Path
     assert [saved.step for saved in checkpoints.steps()] == [100, 200, 300, 400, 500, 550]
     checkpoints.prune(keep_last=1, keep_best=2)
     assert [saved.step for saved in checkpoints.steps()] == [400, 500, 550]
+
+
+def test_the_best_between_scheduled_checkpoints_takes_no_place_of_the_last(run: Path, save: Save) -> None:
+    checkpoints = Checkpoints(run)
+    for step in range(25, 325, 25):
+        save(step, only_best=step % 100 > 0, loss=1000 / step)
+        checkpoints.prune(keep_last=3, keep_best=1)
+    assert [saved.step for saved in checkpoints.steps()] == [100, 200, 300]
+    save(310, only_best=True, loss=5.0)  # not the best any more after a resumption from step 300
+    checkpoints.prune(keep_last=3, keep_best=1)
+    assert [saved.step for saved in checkpoints.steps()] == [100, 200, 300, 310]
 
 
 def test_the_best_link_is_removed_with_the_last_validated_checkpoint(run: Path, save: Save) -> None:

@@ -15,7 +15,8 @@ from nmt.data.store import PairStore
 from nmt.runs.checkpoints import Checkpoints
 from nmt.training.agreement import AGREEMENT_SECONDS, AgreementSchedule
 from nmt.training.clock import LEAVING_SECONDS
-from nmt.training.loop import Decision, Ending, Loop
+from nmt.training.decision import Decision, Ending
+from nmt.training.loop import Loop
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_loop import Clock, build, store, time_of
 

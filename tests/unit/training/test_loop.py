@@ -23,8 +23,9 @@ from nmt.runs.tracker import NullTracker
 from nmt.training import clock
 from nmt.training.checkpointing import CheckpointContents, CheckpointManager
 from nmt.training.clock import LEAVING_SECONDS
+from nmt.training.decision import Ending
 from nmt.training.hook import Report, TrainingHook
-from nmt.training.loop import Ending, Loop
+from nmt.training.loop import Loop
 from nmt.training.state import TrainingState
 from nmt.training.trainer import Trainer
 from tests.unit.training.test_trainer import MODEL, VOCABULARY, store, trainer
@@ -206,6 +207,18 @@ def test_the_figures_of_a_checkpoint_are_those_of_its_weights(
     assert list(saved) == [2, 4, 8, 10]
     assert all(each.valid["total"] == total(load(each.path).weights) for each in saved.values())
     assert saved[8].valid["total"] == saved[4].valid["total"]
+
+
+@pytest.mark.parametrize("settings", [{"save_every": 6}, {"save_every": 0, "save_minutes": 59 / 60}], ids=str)
+def test_the_best_steps_are_saved_beside_the_scheduled_ones(
+    tmp_path: Path, time_of: Clock, store: PairStore, settings: dict[str, float]
+) -> None:
+    time_of.validation = time_of.save = 0.0
+    ours = build(tmp_path, time_of, {"valid_every": 4, "steps": 17, "keep_best": 9, **settings})
+    assert ours.train(store) == Ending.DONE
+    found = Checkpoints(tmp_path).steps()
+    assert [each.step for each in found if each.only_best] == [4, 8, 16]
+    assert [each.step for each in found if not each.only_best] == [6, 12, 17]
 
 
 def test_an_interrupted_validation_is_no_training_time(tmp_path: Path, time_of: Clock, store: PairStore) -> None:

@@ -55,7 +55,7 @@ class TrainingConfig:
     save_minutes: float = field(default=0.0, metadata=ADJUSTABLE)
     """Minutes between checkpoints; 0 to use only save_every."""
     keep_last: int = field(default=5, metadata=ADJUSTABLE)
-    """Number of latest checkpoints to keep."""
+    """Number of latest checkpoints to keep, of those that save_every or save_minutes ask for."""
     keep_best: int = field(default=1, metadata=ADJUSTABLE)
     """Number of checkpoints to keep in addition, those with the best validation."""
     best_by: str = field(default="loss", metadata=ADJUSTABLE)
