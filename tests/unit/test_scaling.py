@@ -101,9 +101,9 @@ def test_graphs_take_the_place_of_the_launches_of_the_model() -> None:
     assert counted.launches(63_000_000, 1, 8) - counted.launches(63_000_000, 1, 1) == 9 + 2 + 4
 
 
-def test_frequent_sizes_cover_at_least_as_many_steps_as_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frequent_sizes_cover_at_least_as_many_steps_as_the_recorded_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counted, "MAX_SHAPES", 3)
     config = compose(["training.batch_tokens=3000", "describe.device=h100"])
     each = counted.count(config, 8, synthetic_pairs(37_000, 37_000, pairs=20_000))
     assert each.shapes > 3
-    assert 0 < each.share_of_first <= each.share_of_frequent < 1
+    assert 0 < each.share_replayed < each.share_of_recorded <= each.share_of_frequent < 1

@@ -10,11 +10,11 @@ from nmt.compute import distributed
 from nmt.data.loader import GlobalBatch
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.backend import mark_constants
-from nmt.training.graph_shapes import GraphShapes
+from nmt.training.graph_shapes import RECORDED_AT, GraphShapes
 from nmt.training.trainer import Trainer
 
-RUNS_UNTIL_REPLAY = 3
-"""The first run of a shape warms up, the second one is captured, and the third one is the first replay."""
+RUNS_UNTIL_REPLAY = RECORDED_AT + 2
+"""The run that makes a size recorded warms up, the second one is captured, and the third one is the first replay."""
 
 
 def compile_model(model: TranslationModel, *, cuda_graphs: bool = False) -> GraphShapes | None:

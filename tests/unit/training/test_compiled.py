@@ -23,7 +23,7 @@ from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.training.additions import Additions
 from nmt.training.compiled import compile_model, try_cuda_graphs
-from nmt.training.graph_shapes import MAX_SHAPES
+from nmt.training.graph_shapes import MAX_SHAPES, RECORDED_AT, Recorded
 from nmt.training.hook import Report
 from nmt.training.trainer import Trainer
 
@@ -115,7 +115,7 @@ def graphed_trainer(*, fails: bool, limit: int = MAX_SHAPES) -> tuple[Trainer, C
     compiler = Compiler(model, fails=fails)
     shapes = compile_model(model, cuda_graphs=True)
     assert shapes is not None
-    shapes._limit = limit
+    shapes.recorded = Recorded(limit)
     return Trainer(model, TrainingConfig(), CPU, seed=1, additions=Additions(hooks=[shapes])), compiler
 
 
@@ -141,22 +141,24 @@ def test_cuda_graphs_that_work_are_kept_and_trying_them_changes_nothing(capsys: 
     before = {name: weight.clone() for name, weight in trainer.model.state_dict().items()}
     try_cuda_graphs(trainer, step(0))
     assert compiler.modes == [None, "reduce-overhead"]
-    assert set(compiler.calls) == {"reduce-overhead"}
+    assert compiler.calls == [None] * (RECORDED_AT - 1) + ["reduce-overhead"] * 3
     assert not capsys.readouterr().err
     assert all(torch.equal(weight, before[name]) for name, weight in trainer.model.state_dict().items())
 
 
-def test_sizes_beyond_the_limit_run_without_graphs_and_are_counted() -> None:
+def test_sizes_that_are_met_often_run_with_graphs_up_to_the_limit() -> None:
     trainer, compiler = graphed_trainer(fails=False, limit=2)
-    for seed in (0, 1, 0, 2, 1, 3):  # of four sizes, two are recorded
+    seeds = (0, 1, 0, 2, 1, 0, 3, 1, 0, 2, 2)  # sizes 0 and 1 are the first that are met three times
+    for seed in seeds:
         trainer.update(step(seed))
-    graphs = "reduce-overhead"
-    assert compiler.calls == [graphs, graphs, graphs, None, graphs, None]
-    report = trainer.hooks[0].report(6)
-    assert report.figures == {"graph_shapes": 2, "graph_share": round(4 / 6, 4)}
-    assert report.warnings == ["2 sizes of micro-batches are recorded as CUDA graphs; further ones run without"]
+    places = [place for place, mode in enumerate(compiler.calls) if mode == "reduce-overhead"]
+    assert [seeds[place] for place in places] == [0, 1, 0]
+    assert places == [5, 7, 8]
+    report = trainer.hooks[0].report(len(seeds))
+    assert report.figures == {"graph_shapes": 2, "graph_share": round(3 / len(seeds), 4)}
+    assert report.lines == ["2 sizes of micro-batches are recorded as CUDA graphs; others run without"]
     trainer.update(step(0))
-    assert trainer.hooks[0].report(7) == Report({"graph_shapes": 2, "graph_share": 1.0}, [])
+    assert trainer.hooks[0].report(12) == Report({"graph_shapes": 2, "graph_share": 1.0}, lines=[])
 
 
 def test_validation_records_nothing() -> None:
