@@ -9,7 +9,7 @@ from nmt.config.keys import value_of, with_values
 from nmt.config.saved import to_yaml
 from nmt.config.schema import Config
 from nmt.errors import ConfigError
-from nmt.features.own_text.complete import with_vocabulary_of_text
+from nmt.features.own_text.complete import with_values_for_text
 from nmt.features.own_text.prepare import plan_training
 from nmt.features.own_text.settings import DERIVED, SHAPE, OwnText
 from nmt.runs.layout import RunLayout
@@ -29,7 +29,7 @@ def words(tmp_path: Path) -> list[str]:
 
 
 def completed(words: list[str]) -> Config:
-    return with_vocabulary_of_text(compose(words), given_settings(words))
+    return with_values_for_text(compose(words), given_settings(words))
 
 
 def kept(config: Config) -> set[str]:

@@ -9,7 +9,7 @@ from nmt.config.compose import compose
 from nmt.config.keys import with_values
 from nmt.config.schema import TrainingConfig
 from nmt.features.own_text.plan import SHAPES, Given, Plan, Shape, Text, dropout_for, plan, settings_of
-from nmt.features.own_text.settings import DERIVED, VOCABULARY
+from nmt.features.own_text.settings import DERIVED, OF_DATA
 from nmt.training.schedule import learning_rate
 
 SMALL, CAPTIONS, LARGE = Text(2_000, 33_000), Text(29_000, 460_000), Text(2_000_000, 60_000_000)
@@ -102,7 +102,7 @@ def test_dropout_grows_with_the_passes_as_in_the_tables(passes: float, dropout: 
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 2.0])
 def test_settings_of_a_plan_are_valid_and_its_rate_ends_at_zero(steps: int, seconds: float) -> None:
     values = settings_of(Plan(NARROW, 1024, steps, 12.0, seconds))
-    assert {VOCABULARY, *values} == {*DERIVED}
+    assert {*OF_DATA, *values} == {*DERIVED}
     training: TrainingConfig = with_values(compose(["experiment=own"]), values).training
     assert learning_rate(steps, training, 128) == pytest.approx(0, abs=1e-12) or steps == 1
     assert learning_rate(training.warmup_steps, training, 128) == pytest.approx(4e-3)

@@ -3,9 +3,9 @@
 from nmt.feature import Feature, Group
 
 FEATURE = Feature(
-    summary="vocabulary, width, dropout, batch and schedule from the size of the text, the minutes and the machine",
+    summary="held-out text, vocabulary, width, dropout, batch and schedule from the text, the minutes and the machine",
     page="docs/features.md#own_text",
     settings={"own": Group("nmt.features.own_text.settings:OwnText", adjustable=False, commands=("data", "all"))},
-    completes_settings="nmt.features.own_text.complete:with_vocabulary_of_text",
+    completes_settings="nmt.features.own_text.complete:with_values_for_text",
     prepares_training="nmt.features.own_text.prepare:plan_training",
 )

@@ -1,15 +1,14 @@
-"""Complete the settings of every command: with the values of the run once it has begun, else with the vocabulary."""
+"""Complete the settings of every command: with the values of the run once it has begun, else with those of its text."""
 
 from collections.abc import Container
-from dataclasses import replace
 
 from nmt.config.compose import compose
 from nmt.config.keys import value_of, with_values
 from nmt.config.saved import from_yaml
 from nmt.config.schema import Config
 from nmt.errors import UserError
-from nmt.features.own_text.settings import DERIVED, SHAPE, VOCABULARY, OwnText, reason_not_to_derive
-from nmt.features.own_text.vocabulary import vocabulary_of
+from nmt.features.own_text.settings import DERIVED, OF_DATA, SHAPE, OwnText, reason_not_to_derive
+from nmt.features.own_text.text_size import values_for_text
 from nmt.runs.layout import SETTINGS, RunLayout, step_of_folder_name
 
 EXPERIMENT = "experiment=own"
@@ -18,8 +17,8 @@ OF_THE_FEATURE = ("own.derive", "own.minutes")
 """Settings that a run that has begun keeps, besides those that were derived."""
 
 
-def with_vocabulary_of_text(config: Config, given: Container[str]) -> Config:
-    """Return the settings with the values of a run that has begun, or with the vocabulary that suits the text.
+def with_values_for_text(config: Config, given: Container[str]) -> Config:
+    """Return the settings with the values of a run that has begun, or with what is derived before preparing the text.
 
     Args:
         config: All settings.
@@ -33,9 +32,10 @@ def with_vocabulary_of_text(config: Config, given: Container[str]) -> Config:
     config = with_values(config, {"own.keep": keep})
     if (begun := as_begun(config, names)) is not None:
         return begun
-    if VOCABULARY in keep or reason_not_to_derive(config) or not (pieces := vocabulary_of(config)):
+    open_names = [name for name in OF_DATA if name not in keep]
+    if not open_names or reason_not_to_derive(config):
         return config
-    return replace(config, tokenizer=replace(config.tokenizer, vocab_size=pieces))
+    return with_values(config, values_for_text(config, open_names))
 
 
 def as_begun(config: Config, given: Container[str]) -> Config | None:

@@ -7,11 +7,12 @@ from nmt.config.keys import value_of, with_values, written
 from nmt.config.schema import Config
 from nmt.data.manifest import read_manifest
 from nmt.data.records import TOKENIZER_TASK, encode_task
+from nmt.data.sources import registry
 from nmt.data.store import Pairs
 from nmt.data.training_text import open_training_text
 from nmt.features.own_text.complete import as_begun
 from nmt.features.own_text.plan import Given, Plan, Shape, Text, plan, settings_of
-from nmt.features.own_text.settings import SHAPE, VOCABULARY, OwnText, reason_not_to_derive
+from nmt.features.own_text.settings import HOLD_OUT, SHAPE, VOCABULARY, OwnText, reason_not_to_derive
 from nmt.training.preparation import Prepared
 
 
@@ -55,7 +56,8 @@ def _speed(config: Config, text: Pairs, vocabularies: tuple[int, int], shape: Sh
 
 def _message(config: Config, text: Text, minutes: float, chosen: Plan) -> str:
     """Return one line: why what was chosen, and how to override it."""
-    own, names = config.of(OwnText), (VOCABULARY, *settings_of(chosen))
+    own, held_out = config.of(OwnText), [HOLD_OUT] if registry.held_out(config.data) else []
+    names = (*held_out, VOCABULARY, *settings_of(chosen))
     values = " ".join(f"{name}={written(value_of(config, name))}" for name in names if name not in own.keep)
     reason = f"{text.pairs:,} pairs"
     if chosen.step_seconds:

@@ -8,8 +8,9 @@ import pytest
 from nmt.config.compose import compose
 from nmt.config.schema import Config, TokenizerConfig
 from nmt.data.prepare import prepare
-from nmt.features.own_text.complete import with_vocabulary_of_text
-from nmt.features.own_text.vocabulary import TextSize, measure_text, vocabulary_for, vocabulary_of
+from nmt.features.own_text.complete import with_values_for_text
+from nmt.features.own_text.settings import OF_DATA
+from nmt.features.own_text.text_size import TextSize, measure_text, share_to_hold_out, values_for_text, vocabulary_for
 from nmt.text.train_tokenizer import train
 from tests.integration.toy import pairs
 
@@ -27,7 +28,7 @@ def write(folder: Path, lines: list[tuple[str, str]], **further: object) -> Conf
 
 
 def completed(config: Config) -> int:
-    return with_vocabulary_of_text(config, frozenset({"data.train"})).tokenizer.vocab_size
+    return with_values_for_text(config, frozenset({"data.train"})).tokenizer.vocab_size
 
 
 def test_vocabulary_grows_with_the_text_within_limits() -> None:
@@ -67,16 +68,16 @@ def test_text_that_is_missing_or_empty_leaves_the_vocabulary_as_it_is(tmp_path: 
     usual = config.tokenizer.vocab_size
     assert completed(config) != usual
     (tmp_path / "train.de").write_text("")
-    assert (vocabulary_of(config), completed(config)) == (0, usual)
+    assert (values_for_text(config, OF_DATA), completed(config)) == ({}, usual)
     (tmp_path / "train.de").unlink()
-    assert (vocabulary_of(config), completed(config)) == (0, usual)
+    assert (values_for_text(config, OF_DATA), completed(config)) == ({}, usual)
 
 
 def test_text_with_a_line_too_few_is_reported_by_the_preparation(tmp_path: Path) -> None:
     config = write(tmp_path, pairs(40, 1))
     with (tmp_path / "train.de").open("a", encoding="utf-8") as file:
         file.write("mehr\n")
-    assert vocabulary_of(config) == 0
+    assert values_for_text(config, OF_DATA) == {}
 
 
 def test_prepared_corpus_keeps_its_vocabulary_until_its_text_changes(tmp_path: Path) -> None:
@@ -89,3 +90,24 @@ def test_prepared_corpus_keeps_its_vocabulary_until_its_text_changes(tmp_path: P
     assert completed(config) == 150
     config = write(tmp_path, pairs(600, 2), **{"data.hold_out": 0.1})
     assert completed(config) not in (150, config.tokenizer.vocab_size)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "share"), [(5, 0.05), (2000, 0.05), (10_000, 0.03), (29_000, 0.01), (1_000_000, 0.01)]
+)
+def test_short_texts_hold_out_a_larger_share(pairs: int, share: float) -> None:
+    assert share_to_hold_out(pairs) == share
+
+
+def test_held_out_share_is_derived_and_stays_that_of_a_prepared_corpus(tmp_path: Path) -> None:
+    def share(config: Config, *given: str) -> float:
+        return with_values_for_text(config, frozenset({"data.train", *given})).data.hold_out
+
+    config = write(tmp_path, pairs(9000, 1))
+    assert share(config) == round(300 / 9000, 3)
+    assert share(config, "data.hold_out") == config.data.hold_out == 0.01
+    with_tests = [f"data.{split}=[{tmp_path}/train.en,{tmp_path}/train.de]" for split in ("valid", "test")]
+    assert share(compose(["experiment=own", f"data.train={config.data.train}", *with_tests])) == 0.01
+    config = write(tmp_path, pairs(200, 1), **{"data.hold_out": 0.2})
+    prepare(with_values_for_text(config, frozenset({"data.train", "data.hold_out"})), say=lambda _: None)
+    assert share(write(tmp_path, pairs(200, 1))) == 0.2

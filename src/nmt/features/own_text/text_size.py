@@ -1,0 +1,106 @@
+"""Choose the size of the vocabulary, and the share of held-out text, from the amount of text."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+
+from nmt.config.keys import with_values
+from nmt.config.schema import Config
+from nmt.data.manifest import read_manifest
+from nmt.data.records import Manifest, collect_task
+from nmt.data.sources import registry
+from nmt.errors import UserError
+from nmt.features.own_text.settings import HOLD_OUT, VOCABULARY
+
+REFERENCE = (4_000_000, 8000)
+"""Characters on both sides, and the word pieces that suited them."""
+EXPONENT = 0.4
+"""How the vocabulary grows with the text: ten times as much text has 2.5 times as many pieces."""
+MAX_PIECES = 32_000
+HELD_OUT_PAIRS = 300
+"""Pairs for validation, and as many for the test: fewer tell models apart by chance only."""
+LEAST_HELD_OUT, MOST_HELD_OUT = 0.01, 0.05
+"""The shares of the text that are held out, whatever its size."""
+MAX_PAIRS, MAX_PAIRS_OF_WORDS = 1_000_000, 100_000
+"""Pairs whose characters are counted, and whose words and different characters are: more text has the largest
+vocabulary, or words enough for any."""
+
+
+class TextSize(NamedTuple):
+    """What the vocabulary of a text depends on, both sides together."""
+
+    characters: int
+    words: int
+    """Different words, separated by white space."""
+    alphabet: int
+    """Different characters."""
+
+
+def vocabulary_for(size: TextSize) -> int:
+    """Return the number of word pieces for a text, in hundreds if there are so many.
+
+    Half of the different words is a number that byte-pair encoding always finds; all characters must be pieces.
+    """
+    characters, pieces = REFERENCE
+    wanted = min(MAX_PIECES, pieces * (size.characters / characters) ** EXPONENT, size.words / 2)
+    wanted = max(wanted, 2 * size.alphabet)
+    return int(wanted) if wanted < 1000 else 100 * round(wanted / 100)
+
+
+def share_to_hold_out(pairs: int) -> float:
+    """Return the share of a text of so many pairs that is held out for validation, and again for the test."""
+    return round(min(max(LEAST_HELD_OUT, HELD_OUT_PAIRS / pairs), MOST_HELD_OUT), 3)
+
+
+def measure_text(config: Config) -> TextSize:
+    """Return the size of the training text, without the pairs that are held out."""
+    characters, words, alphabet = 0, set[str](), set[str]()
+    for number, (source, target, *_) in enumerate(islice(registry.pairs(config.data, "train"), MAX_PAIRS)):
+        text = f"{source} {target}"
+        characters += len(text)
+        if number < MAX_PAIRS_OF_WORDS:
+            words.update(text.split())
+            alphabet.update(text)
+    return TextSize(characters, len(words), len(alphabet))
+
+
+def values_for_text(config: Config, open_names: Collection[str]) -> Mapping[str, object]:
+    """Return values of settings with which the text was prepared, or which suit it; none if neither can be known.
+
+    Commands report text that is missing, empty or damaged when they need it.
+
+    Args:
+        config: All settings.
+        open_names: The settings to derive, of the size of the vocabulary and the share of held-out text.
+    """
+    try:
+        found = registry.fingerprint_if_here(config.data, "train")
+        manifest = read_manifest(config.data_folder)
+        collected = manifest.tasks.get(collect_task("train"))
+        if collected and found in (None, collected.inputs.get("source")):
+            values = _prepared_with(manifest, collected.inputs.get("hold_out"))
+        else:
+            values = _suiting(config, open_names) if found is not None else {}
+    except (UserError, ValueError, TypeError):
+        return {}
+    return {name: value for name, value in values.items() if name in open_names}
+
+
+def _prepared_with(manifest: Manifest, held_out: object) -> dict[str, object]:
+    tokenizer = manifest.settings.get("tokenizer")
+    pieces = tokenizer.get("vocab_size", 0) if isinstance(tokenizer, dict) else 0
+    share = held_out.get("share", 0) if isinstance(held_out, dict) else 0
+    return {name: value for name, value in ((VOCABULARY, int(pieces)), (HOLD_OUT, float(share))) if value}
+
+
+def _suiting(config: Config, open_names: Collection[str]) -> dict[str, object]:
+    values: dict[str, object] = {}
+    if HOLD_OUT in open_names and registry.held_out(config.data):
+        whole = registry.pairs(replace(config.data, hold_out=0.0), "train")
+        enough = round(HELD_OUT_PAIRS / LEAST_HELD_OUT)
+        values[HOLD_OUT] = share_to_hold_out(sum(1 for _ in islice(whole, enough)))
+    if VOCABULARY in open_names:
+        size = measure_text(with_values(config, values))
+        values |= {VOCABULARY: vocabulary_for(size)} if size.characters else {}
+    return values
