@@ -1,5 +1,6 @@
 """Each feature can be deleted, and all of them together: the core works without, and does not know their names."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -16,6 +17,23 @@ SOURCE = Path(nmt.__file__).parent
 DELETED = {**{name: [name] for name in features()}, "all": list(features())}
 CHAIN = ("data", "train", "average", "eval")
 SHORT = ("training.steps=4", "training.save_every=2", "averaging.last=2", "training.valid_every=4")
+SEVERAL_COMMANDS = """
+import io, json, sys
+from contextlib import redirect_stdout
+from nmt.cli import main
+
+outputs = []
+for words in json.load(sys.stdin):
+    with redirect_stdout(io.StringIO()) as output:
+        try:
+            code = main(words)
+        except SystemExit as ending:
+            code = ending.code
+    assert not code, words
+    outputs.append(output.getvalue())
+print(json.dumps(outputs))
+"""
+"""Runs commands in one process, which imports everything only once, and prints their outputs."""
 
 
 @pytest.fixture(params=list(DELETED.values()), ids=list(DELETED))
@@ -29,23 +47,21 @@ def remaining(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, *words: str) -> str:
-    done = call(folder, *words)
+def run(folder: Path, *commands: list[str]) -> list[str]:
+    """Return the output of each command."""
+    done = python(folder, "-c", SEVERAL_COMMANDS, question=json.dumps(commands))
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    found: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
-def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def python(folder: Path, *words: str, question: str = "") -> subprocess.CompletedProcess[str]:
+    """Run Python with the package in a folder."""
     environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
     return subprocess.run(
-        [sys.executable, "-m", "nmt", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-        cwd=folder,
-        timeout=240,
-    )
+        [sys.executable, *words], input=question, capture_output=True, text=True, check=False, env=environment,
+        cwd=folder, timeout=240,
+    )  # fmt: skip
 
 
 @pytest.mark.slow
@@ -53,23 +69,23 @@ def test_the_paper_s_path_works_without_a_feature(
     remaining: Path, settings: list[str], request: pytest.FixtureRequest
 ) -> None:
     deleted = request.node.callspec.params["remaining"]
-    listed = [line.partition(": ")[0] for line in run(remaining, "features").splitlines()]
-    assert not set(deleted) & set(listed)
-    commands = [command for name in deleted for command in features()[name].commands]
-    helped = run(remaining, "--help")
-    assert not any(f"\n  {command} " in helped for command in commands)
-    assert "training.steps" in run(remaining, "train", "--help")
-    assert "parameters" in run(remaining, "describe", "describe.device=h100")
     paths = [f"paths.data={remaining / 'data'}", f"paths.outputs={remaining / 'outputs'}"]
-    for command in CHAIN:
-        run(remaining, command, *settings, *SHORT, *paths)
+    chain = [[command, *settings, *SHORT, *paths] for command in CHAIN]
+    listed, helped, helped_train, described, *_ = run(
+        remaining, ["features"], ["--help"], ["train", "--help"], ["describe", "describe.device=h100"], *chain
+    )
+    assert not set(deleted) & {line.partition(": ")[0] for line in listed.splitlines()}
+    commands = [command for name in deleted for command in features()[name].commands]
+    assert not any(f"\n  {command} " in helped for command in commands)
+    assert "training.steps" in helped_train
+    assert "parameters" in described
     assert list((remaining / "outputs").glob("*/eval/test.json"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("remaining", [list(features())], indirect=True, ids=["all"])
 def test_an_experiment_that_needs_a_deleted_feature_is_refused_in_one_line(remaining: Path) -> None:
-    done = call(remaining, "describe", "experiment=multi30k")
+    done = python(remaining, "-m", "nmt", "describe", "experiment=multi30k")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "is not one of" in done.stderr

@@ -176,7 +176,7 @@ def test_an_export_translates_scores_and_serves_threads(run_folder: Path, tmp_pa
     assert export.engine.config == run.engine.config
     assert texts(export.translate(LINES)) == texts(run.translate(LINES))
     use_in_threads(export, CALLS)
-    with pytest.raises(nmt.UserError, match="is an export, which does not show its attention"):
+    with pytest.raises(nmt.UserError, match="engine=ctranslate2 does not show the attention of"):
         export.attention(LINES[0], LINES[1])
 
 

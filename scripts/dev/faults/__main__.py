@@ -18,6 +18,7 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 
@@ -128,6 +129,8 @@ def _run_worker(sandbox: Sandbox, trials: list[Trial], numbers: range, note: Pat
                     f"{outcome.verdict:14} {trial.kind}, {trial.command}, {trial.what}  {outcome.note[:160]}",
                     flush=True,
                 )
+    except BaseException:  # of the campaign itself: its trials do not finish, which counts as a loss
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(0)

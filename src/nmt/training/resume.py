@@ -39,8 +39,8 @@ def finished_message(checkpoint: Checkpoint, config: Config) -> str:
         if training.schedule in SCHEDULES_WITH_AN_END:
             return (
                 f"run {config.name} is finished: training.schedule={training.schedule} has come to its end at step "
-                f"{checkpoint.step}. To train its model further, begin a run from it: set another name= and "
-                f"training.init_from={config.run_folder}; to train a new model, set another name="
+                f"{checkpoint.step}. To train its model further, begin a new run from its weights, with another name= "
+                "(`nmt train --help` lists the settings)"
             )
         remedy = f"set training.steps above {checkpoint.step}"
     elif training.patience and stale >= training.patience:

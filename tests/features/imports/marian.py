@@ -105,7 +105,7 @@ def generate(folder: Path, sentences: list[str], beam: int, longest: int) -> lis
     model = transformers.MarianMTModel.from_pretrained(folder).eval()
     tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
     search: dict[str, Any] = {"num_beams": beam, "do_sample": False, "max_length": longest + 1}
-    search |= {"length_penalty": 0.0, "early_stopping": True} if beam > 1 else {}
+    search |= {"length_penalty": 0.0, "early_stopping": False} if beam > 1 else {}
     with torch.no_grad():
         rows = model.generate(**tokenizer(sentences, return_tensors="pt", padding=True), **search)
     found: list[str] = tokenizer.batch_decode(rows, skip_special_tokens=True)

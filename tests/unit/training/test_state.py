@@ -63,8 +63,8 @@ def test_a_best_of_another_figure_is_forgotten(before: str, now: str, better: fl
 
 
 @pytest.mark.parametrize(("schedule", "advice"), [("inverse_sqrt", "set training.steps above 1"),
-                                                  ("cosine", "training.init_from="),
-                                                  ("wsd", "training.init_from=")])  # fmt: skip
+                                                  ("cosine", "begin a new run from its weights"),
+                                                  ("wsd", "begin a new run from its weights")])  # fmt: skip
 def test_a_finished_run_says_how_to_go_on(store: PairStore, schedule: str, advice: str) -> None:
     state = TrainingState(trainer())
     state.trainer.update(batches_of(store, TRAINING, 1)[0])

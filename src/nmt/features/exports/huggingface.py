@@ -88,7 +88,7 @@ def generation(beam: int, longest: int) -> Json:
     that equal to GNMT's penalty. `longest` is the largest number of word pieces of a translation, end mark included.
     """
     search = {"num_beams": beam, "do_sample": False, "max_length": longest + 1}  # max_length also counts the first BOS
-    return search | ({"length_penalty": 0.0, "early_stopping": True} if beam > 1 else {})
+    return search | ({"length_penalty": 0.0, "early_stopping": False} if beam > 1 else {})
 
 
 def longest(trained: TrainedModel, positions: int) -> int:
