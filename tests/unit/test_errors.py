@@ -43,6 +43,7 @@ def test_every_target_that_the_package_names_is_a_command() -> None:
     assert named <= {*COMMANDS}
 
 
+@pytest.mark.slow
 def test_an_installed_package_names_nmt(tmp_path: Path) -> None:
     site = tmp_path / "site"
     shutil.copytree(PACKAGE, site / "nmt", ignore=shutil.ignore_patterns("__pycache__"))

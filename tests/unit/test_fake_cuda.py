@@ -148,6 +148,7 @@ with fake_cuda() as mode:
 """
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(
     "extra", [[], ["training.clip_norm=1", "training.ema=0.9", "model.norm_placement=pre"]], ids=str

@@ -108,6 +108,7 @@ def test_the_documents_have_a_page_or_section_about_each_feature(name: str, caps
     assert [each for each in names if each.removesuffix("*") not in document] == []
 
 
+@pytest.mark.slow
 def test_the_example_of_the_document_is_a_feature(tmp_path: Path) -> None:
     package = Path(nmt.__file__).parent
     shutil.copytree(package, tmp_path / "src" / "nmt", ignore=shutil.ignore_patterns("__pycache__"))

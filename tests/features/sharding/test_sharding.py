@@ -23,7 +23,8 @@ from tests.unit.training.test_memory_check import SmallMemoryTrainer, store
 __all__ = ["corpus", "settings"]
 
 
-@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [2, 4])
 def test_divided_weights_learn_save_and_resume_as_whole_ones(processes: int) -> None:
     for ended in [each.wait() for each in start_group(together.main, processes=processes)]:
         assert ended.returncode == 0, ended.stderr

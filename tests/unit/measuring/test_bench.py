@@ -23,6 +23,7 @@ def bench(config: Config = CONFIG) -> TrainingBench:
     return TrainingBench(config, synthetic_pairs(WORDS, WORDS, pairs=600, max_length=40), (WORDS, WORDS))
 
 
+@pytest.mark.slow
 def test_all_contenders_have_the_same_check_and_train_on_the_same_batches() -> None:
     """Dropout is 0.3, and its masks depend on how the batch is divided; the check leaves dropout out."""
     made = bench()
@@ -70,6 +71,7 @@ def test_batches_are_small_if_the_default_settings_fail(monkeypatch: pytest.Monk
     assert made.batch_tokens == 1024
 
 
+@pytest.mark.slow
 def test_real_search_chooses_among_real_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "MAX_ROUNDS", 3)
     monkeypatch.setattr(search, "HOPELESS", 1000)  # on a busy machine, two threads can take many times as long as one

@@ -356,6 +356,7 @@ def write_garbage(file: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_without_a_cache_the_operations_are_compiled_for_the_process(
     fresh: Path, monkeypatch: pytest.MonkeyPatch
@@ -374,6 +375,7 @@ def test_two_processes_can_compile_simultaneously(tmp_path: Path) -> None:
     assert sorted(file.suffix for file in (tmp_path / "nmt").iterdir()) == [".so", ".so"]
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_pytorchs_own_limit_on_instructions_is_kept(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_c, "OPTIONS", OPTIMIZED)  # else there are few vector instructions
