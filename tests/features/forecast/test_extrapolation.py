@@ -9,7 +9,7 @@ from nmt.config.schema import TrainingConfig
 from nmt.features.forecast.curve import Curve, Point, Rates, curve_of, smoothing_floor
 from nmt.features.forecast.earlier_runs import EarlierRun, rates
 from nmt.features.forecast.extrapolate import FLOOR_NATS, fit, situation
-from nmt.features.forecast.learn import cases_of, learn, spread_of
+from nmt.features.forecast.learn import LARGER_RUNS, cases_of, learn, spread_of
 from nmt.runs.metrics import event_of
 from nmt.training.schedule import learning_rate, peak_rate
 
@@ -108,7 +108,7 @@ def test_forecasts_of_runs_that_follow_the_law_are_right() -> None:
     ]
     learned = learn([case for run in teachers for case in cases_of(run)])
     for case in cases_of(synthetic_run("new", "cosine", 600, 0.3, 0.15, floor)):
-        band = learned.band(case.situation)
+        band = learned.band(case.situation, case.weight)
         assert band.expected == pytest.approx(case.outcome, rel=0.04)
         assert band.holds(case.outcome)
 
@@ -118,10 +118,23 @@ def test_the_band_is_wider_the_more_of_the_run_is_ahead() -> None:
     runs = [synthetic_run(each, each, 480, 0.2 + 0.1 * number, 0.1, floor) for number, each in enumerate(SCHEDULES)]
     learned = learn([case for run in runs for case in cases_of(run)])
     for run in runs:
-        bands = [learned.band(case.situation) for case in cases_of(run) if case.validations == 6]
+        bands = [learned.band(case.situation, case.weight) for case in cases_of(run) if case.validations == 6]
         widths = [band.high - band.low for band in bands]
         assert len(widths) == 5
         assert widths == sorted(widths, reverse=True)
+
+
+def test_the_band_is_wider_for_a_run_that_is_larger_than_all_earlier_ones() -> None:
+    floor = smoothing_floor(4000, 0.1) + 0.5
+    runs = [synthetic_run(each, each, 480, 0.2 + 0.1 * number, 0.1, floor) for number, each in enumerate(SCHEDULES)]
+    cases = [case for run in runs for case in cases_of(run)]
+    learned, now = learn(cases), cases[0].situation
+    usual, larger = (learned.band(now, tokens) for tokens in (cases[0].weight, cases[0].weight + 1))
+    assert larger.expected == usual.expected
+    assert larger.low < usual.low
+    assert now.change_to(larger.high) - now.change_to(larger.expected) == pytest.approx(
+        LARGER_RUNS * (now.change_to(usual.high) - now.change_to(usual.expected))
+    )
 
 
 def test_losses_that_are_not_finite_are_no_points() -> None:

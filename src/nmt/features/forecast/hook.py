@@ -64,9 +64,12 @@ class Forecaster(TrainingHook):
             return None  # it has learned nothing since, or diverges
         best = min(each.loss for each in curve.valid)
         floor = smoothing_floor(self._config.tokenizer.vocab_size, training.label_smoothing)
-        expected = learned().band(situation(curve, self._rates, end, floor))
-        band = Band(*(min(best, each) for each in expected))
-        return Forecast(end, band, self._bleu(figures, band))
+        now = situation(curve, self._rates, end, floor)
+        usual, own = (
+            Band(*(min(best, each) for each in learned().band(now, tokens)))
+            for tokens in (0, end * training.batch_tokens)
+        )
+        return Forecast(end, own, self._bleu(figures, usual))  # the BLEU of larger runs needs no wider band
 
     def _bleu(self, figures: Mapping[str, float], loss: Band) -> Band | None:
         """Return the BLEU to expect; None if the run does not measure any."""

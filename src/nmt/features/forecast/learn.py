@@ -14,6 +14,8 @@ WIDTH_POWER = 0.75
 """How the error grows with the part of the run that is ahead: less than in proportion."""
 SMALLEST_WIDTH = 0.02
 """The width for a run that is nearly done."""
+LARGER_RUNS = 3.5
+"""How many times as wide the band is for a run of more tokens than all earlier ones; docs/results.md says why."""
 COVERAGE = 0.8
 """The share of outcomes that the band is to hold."""
 
@@ -55,10 +57,14 @@ class Coefficients(NamedTuple):
     values: Array
     spread: float
     """Half the width of the band, divided by `width_of`."""
+    most_tokens: float
+    """Those of the largest earlier run."""
 
-    def band(self, now: Situation) -> Band:
-        """Return the loss to expect at the end."""
+    def band(self, now: Situation, tokens: float = 0.0) -> Band:
+        """Return the loss to expect at the end; for a run of so many tokens, counted as `EarlierRun.tokens`."""
         change, half = change_of(self.values, now), self.spread * width_of(now)
+        if tokens > self.most_tokens:
+            half *= LARGER_RUNS
         return Band(*(now.loss_after(each) for each in (change, change - half, change + half)))
 
 
@@ -85,7 +91,7 @@ def learn(cases: Sequence[Case]) -> Coefficients:
         left_out = [case for case in cases if case.run == name]
         errors += [abs(each.change - change_of(values, each.situation)) / width_of(each.situation) for each in left_out]
         weights += [each.weight for each in left_out]
-    return Coefficients(_fit(cases), spread_of(errors, weights, len(names)))
+    return Coefficients(_fit(cases), spread_of(errors, weights, len(names)), max(case.weight for case in cases))
 
 
 def spread_of(errors: Sequence[float], weights: Sequence[float], runs: int) -> float:
