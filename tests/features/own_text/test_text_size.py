@@ -8,6 +8,7 @@ import pytest
 from nmt.config.compose import compose
 from nmt.config.schema import Config, TokenizerConfig
 from nmt.data.prepare import prepare
+from nmt.errors import UserError
 from nmt.features.own_text.complete import with_values_for_text
 from nmt.features.own_text.settings import OF_DATA
 from nmt.features.own_text.text_size import TextSize, measure_text, share_to_hold_out, values_for_text, vocabulary_for
@@ -73,6 +74,13 @@ def test_text_that_is_missing_or_empty_leaves_the_vocabulary_as_it_is(tmp_path: 
     assert (values_for_text(config, OF_DATA), completed(config)) == ({}, usual)
 
 
+def test_text_without_a_pair_is_reported_by_the_preparation(tmp_path: Path) -> None:
+    config = write(tmp_path, [])
+    assert completed(config) == config.tokenizer.vocab_size
+    with pytest.raises(UserError, match="train"):
+        prepare(config, say=lambda _: None)
+
+
 def test_text_with_a_line_too_few_is_reported_by_the_preparation(tmp_path: Path) -> None:
     config = write(tmp_path, pairs(40, 1))
     with (tmp_path / "train.de").open("a", encoding="utf-8") as file:
@@ -93,7 +101,7 @@ def test_prepared_corpus_keeps_its_vocabulary_until_its_text_changes(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("pairs", "share"), [(5, 0.05), (2000, 0.05), (10_000, 0.03), (29_000, 0.01), (1_000_000, 0.01)]
+    ("pairs", "share"), [(0, 0.05), (5, 0.05), (2000, 0.05), (10_000, 0.03), (29_000, 0.01), (1_000_000, 0.01)]
 )
 def test_short_texts_hold_out_a_larger_share(pairs: int, share: float) -> None:
     assert share_to_hold_out(pairs) == share

@@ -61,7 +61,7 @@ class Coefficients(NamedTuple):
     """Those of the largest earlier run."""
 
     def band(self, now: Situation, tokens: float = 0.0) -> Band:
-        """Return the loss to expect at the end; for a run of so many tokens, counted as `EarlierRun.tokens`."""
+        """Return the loss to expect at the end of a run, given its number of tokens (see `EarlierRun.tokens`)."""
         change, half = change_of(self.values, now), self.spread * width_of(now)
         if tokens > self.most_tokens:
             half *= LARGER_RUNS

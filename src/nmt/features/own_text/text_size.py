@@ -38,7 +38,7 @@ class TextSize(NamedTuple):
 
 
 def vocabulary_for(size: TextSize) -> int:
-    """Return the number of word pieces for a text, in hundreds if there are so many.
+    """Return the number of word pieces for a text, in hundreds if there are a thousand or more.
 
     Half of the different words is a number that byte-pair encoding always finds; all characters must be pieces.
     """
@@ -49,8 +49,8 @@ def vocabulary_for(size: TextSize) -> int:
 
 
 def share_to_hold_out(pairs: int) -> float:
-    """Return the share of a text of so many pairs that is held out for validation, and again for the test."""
-    return round(min(max(LEAST_HELD_OUT, HELD_OUT_PAIRS / pairs), MOST_HELD_OUT), 3)
+    """Return the share of a text, given its number of pairs, that is held out for validation, and again for testing."""
+    return round(min(max(LEAST_HELD_OUT, HELD_OUT_PAIRS / max(1, pairs)), MOST_HELD_OUT), 3)
 
 
 def measure_text(config: Config) -> TextSize:
