@@ -5,12 +5,13 @@
     .venv/bin/python scripts/dev/test_all --only wheel old
     .venv/bin/python scripts/dev/test_all --only tests -- -k beam
 
-A failed stage does not stop the others. The last line says what was skipped, and why. Words after `--` go to pytest,
-and without --only they choose the stage `tests`.
+Stages that install run first, and then two stages at a time. A failed one does not stop the others. The last line
+says what was skipped, and why. Words after `--` go to pytest, and without --only they choose the stage `tests`.
 """
 
 import argparse
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package
@@ -23,8 +24,8 @@ from test_all.stages import Stage, refuse, run_stages, summary
 from test_all.wheel import run_wheel
 
 STAGES = (
-    Stage("extras", "install all extras that fit together, in .venv/extras", install_extras, 1, 10),
-    Stage("clients", "install programs that use exports", install_clients, 1, 20),
+    Stage("extras", "install all extras that fit together, in .venv/extras", install_extras, 1, 10, installs=True),
+    Stage("clients", "install programs that use exports", install_clients, 1, 20, installs=True),
     Stage("tests", "all tests, including slow ones, with all extras", run_tests, 38, 120),
     Stage("comet", "the tests of COMET, in an environment of its own, .venv/comet", run_comet, 3, 30),
     Stage("wheel", "build the wheel, and use it in a new environment outside the clone", run_wheel, 4, 20),
@@ -46,8 +47,9 @@ def main() -> int:
     if unknown := set(only) - {stage.name for stage in STAGES}:
         names = ", ".join(stage.name for stage in STAGES)
         return refuse(f"there is no stage {', '.join(sorted(unknown))}; the stages are {names}")
-    results = run_stages((stage for stage in STAGES if stage.name in only), words)
-    print("", *summary(results), sep="\n", flush=True)
+    began = time.monotonic()
+    results = run_stages([stage for stage in STAGES if stage.name in only], words)
+    print("", *summary(results, time.monotonic() - began), sep="\n", flush=True)
     return int(any(result.outcome == "failed" for result in results))
 
 

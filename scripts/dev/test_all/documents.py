@@ -82,7 +82,6 @@ def run_documents(context: Context) -> None:
             chain(*pool.map(lambda name: run_document(context, clone, name, by_document[name]), longest_first))
         )
     finally:
-        context.ends = 0.0  # nothing more begins after an interruption
         context.stop()
         pool.shutdown(cancel_futures=True)
     if wrong:

@@ -1,7 +1,6 @@
-"""Stages that run one after the other, each with a time limit, a log and a line in the table at the end."""
+"""Stages, two of which run at a time, each with a time limit, a log and a line in the table at the end."""
 
 import os
-import resource
 import shlex
 import signal
 import subprocess
@@ -10,12 +9,15 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Timer
+from threading import Event, Timer
 
 ROOT = Path(__file__).resolve().parents[3]
+AT_ONCE = 2
+"""Stages that run side by side: each waits for processes, servers and disks much of its time."""
 LOG_LINES = 40
 """Lines of its log that a failed stage prints."""
 OF_MAKE = ("MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKELEVEL", "MAKEFILES", "ARGS")
@@ -38,10 +40,13 @@ class Context:
     log: Path
     seconds: float
     words: Sequence[str] = ()
+    name: str = ""
     skipped: Counter[str] = field(default_factory=Counter)
     """How often something was skipped, by reason."""
     ends: float = 0.0
     running: set["subprocess.Popen[str]"] = field(default_factory=set)
+    cpu_seconds: list[float] = field(default_factory=list)
+    """What each command and its children computed."""
 
     def __post_init__(self) -> None:
         """Start the clock, unless this is a copy."""
@@ -49,12 +54,13 @@ class Context:
 
     def say(self, text: str) -> None:
         """Print a line of progress, and write it to the log."""
-        print(f"  {text}", flush=True)
+        print(f"  {self.name}: {text}", flush=True)
         with self.log.open("a", encoding="utf-8") as log:
             print(f"== {text}", file=log)
 
     def stop(self) -> None:
-        """End the commands that run in other threads."""
+        """End the commands that run in other threads, and let nothing more begin."""
+        self.ends = 0.0
         for process in list(self.running):
             end_group(process)
 
@@ -93,7 +99,7 @@ class Context:
                     log.write(line)
                     if show:
                         print(line, end="", flush=True)
-            code = process.wait()
+            code = self._wait(process)
         finally:
             late.cancel()
             end_group(process)
@@ -103,6 +109,13 @@ class Context:
         if code not in codes:
             raise StageError(f"exit code {code}: {shown}")
         return "".join(output)
+
+    def _wait(self, process: "subprocess.Popen[str]") -> int:
+        """Return the exit code of a process, and note what it computed."""
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.cpu_seconds.append(used.ru_utime + used.ru_stime)
+        return process.returncode
 
 
 def clean_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -128,6 +141,8 @@ class Stage:
     """What it takes on two cores."""
     most_minutes: float
     """It is ended after this time, which allows for a slow or busy machine."""
+    installs: bool = False
+    """Others need what it installs, so none runs beside it."""
 
 
 @dataclass(frozen=True)
@@ -142,47 +157,56 @@ class Result:
     skipped: Mapping[str, int] = field(default_factory=dict)
 
 
-def run_stages(stages: Iterable[Stage], words: Sequence[str] = ()) -> list[Result]:
+def run_stages(stages: Sequence[Stage], words: Sequence[str] = ()) -> list[Result]:
     """Run all stages, also those after a failed one; keep the log of a failed one."""
-    return [_run_stage(stage, words) for stage in stages]
+    started: list[Context] = []
+    stopped = Event()
+    done = {each.name: _run_stage(each, words, started, stopped) for each in stages if each.installs}
+    others = [each for each in stages if not each.installs]
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
+        results = pool.map(lambda each: _run_stage(each, words, started, stopped), others)
+        done |= {result.name: result for result in results}
+    finally:
+        stopped.set()
+        for context in started:
+            context.stop()
+        pool.shutdown(cancel_futures=True)
+    return [done[each.name] for each in stages]
 
 
-def _run_stage(stage: Stage, words: Sequence[str]) -> Result:
+def _run_stage(stage: Stage, words: Sequence[str], started: list[Context], stopped: Event) -> Result:
     print(f"== {stage.name}: {stage.what} ==", flush=True)
-    started, computed = time.monotonic(), _children_seconds()
+    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix=f"nmt-{stage.name}-", ignore_cleanup_errors=True) as name:
         log = Path(tempfile.gettempdir()) / f"nmt-test-all-{stage.name}-{os.getpid()}.log"
-        context = Context(Path(name), log, 60 * stage.most_minutes, words)
+        context = Context(Path(name), log, 60 * stage.most_minutes, words, stage.name)
+        started.append(context)
         log.touch()
         outcome = "passed"
         try:
-            stage.run(context)
+            if not stopped.is_set():
+                stage.run(context)
         except SkipStage as reason:
             outcome = "skipped"
             context.skipped[f"stage {stage.name}: {reason}"] += 1
         except Exception as error:
             outcome = "failed"
-            _show_failure(log, error)
+            if not stopped.is_set():
+                _show_failure(stage.name, log, error)
         if outcome != "failed":
             log.unlink()
-    cpu_seconds = _children_seconds() - computed
-    return Result(stage.name, outcome, time.monotonic() - started, cpu_seconds, dict(context.skipped))
+    seconds = time.monotonic() - began
+    return Result(stage.name, outcome, seconds, sum(context.cpu_seconds), dict(context.skipped))
 
 
-def _children_seconds() -> float:
-    """Return the CPU time of all commands that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _show_failure(log: Path, error: Exception) -> None:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    print(*(f"  | {line}" for line in lines[-LOG_LINES:]), sep="\n")
+def _show_failure(name: str, log: Path, error: Exception) -> None:
+    lines = [f"  | {line}" for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]]
     kind = "" if isinstance(error, StageError) else f"{type(error).__name__}: "
-    print(f"  failed: {kind}{error}\n  the whole log: {log}", flush=True)
+    print("\n".join((*lines, f"  {name}: failed: {kind}{error}\n  the whole log: {log}")), flush=True)
 
 
-def summary(results: Sequence[Result]) -> list[str]:
+def summary(results: Sequence[Result], seconds: float) -> list[str]:
     """Return a table of the stages, and one line: how many passed, and what was skipped and why."""
     lines = [f"{'stage':10} {'':8} {'time':>9} {'CPU time':>11}"]
     lines += [
@@ -193,9 +217,9 @@ def summary(results: Sequence[Result]) -> list[str]:
     for result in results:
         skipped.update(result.skipped)
     passed = sum(result.outcome == "passed" for result in results)
-    minutes, seconds = divmod(round(sum(result.seconds for result in results)), 60)
+    minutes, rest = divmod(round(seconds), 60)
     said = "; ".join(f"{count} {reason}" for reason, count in sorted(skipped.items())) or "nothing"
-    return [*lines, f"test-all: {passed} of {len(results)} stages passed in {minutes} min {seconds} s; skipped: {said}"]
+    return [*lines, f"test-all: {passed} of {len(results)} stages passed in {minutes} min {rest} s; skipped: {said}"]
 
 
 def refuse(message: str) -> int:

@@ -4,7 +4,7 @@ Every mistake in a setting becomes a ConfigError of one line.
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -58,8 +58,9 @@ def compose_with_hydra(overrides: Sequence[str], launching: Sequence[str] = ()) 
     """Return the settings, and Hydra's own ones with overrides for these (`hydra/launcher=joblib`)."""
     overrides = rename_overrides(overrides)
     check_named_folders()
+    known_groups = groups()
     for override in overrides:
-        _check_override(override)
+        _check_override(override, known_groups)
     register_schema()
     words = [*without_unknown_groups(), *adding_keys(overrides), *launching]
     with one_line_errors(overrides), hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
@@ -78,7 +79,7 @@ def adding_keys(overrides: Sequence[str]) -> list[str]:
     """Return the overrides with the + that Hydra wants for groups that conf/config.yaml does not choose, and the ++ for
     keys that the schema does not have.
     """
-    added = {group for group in groups() if group not in _root_groups()}
+    added = set(groups()) - _root_groups()
     words = [f"+{text}" if text.partition("=")[0] in added else text for text in overrides]
     return [f"++{text}" if text.startswith(open_keys()) else text for text in words]
 
@@ -117,14 +118,14 @@ def _folder_name(path: str) -> str:
     return Path(path).resolve().name if path else Config().name
 
 
-def _check_override(text: str) -> None:
+def _check_override(text: str, known_groups: Collection[str]) -> None:
     """Refuse overrides that Hydra would reject with a long report, or accept and ignore."""
     if "\0" in text or not is_utf8(text):
         raise ConfigError(f"{text!r} contains a NUL or is not UTF-8: no setting accepts such text")
     override = _parse(text)
     key = str(override.key_or_group)
     inside = any(key.startswith(f"{name}.") for name in open_keys())  # such keys are checked elsewhere
-    known = key in groups() or key in all_keys() or inside
+    known = key in known_groups or key in all_keys() or inside
     if override.package is not None or not known:
         raise ConfigError(unknown_setting(override.get_key_element().lstrip("+~")))
     if override.is_delete():
@@ -133,7 +134,7 @@ def _check_override(text: str) -> None:
         raise ConfigError(f"{text}: the setting exists already; write it without the +")
     if override.is_sweep_override():
         raise ConfigError(f"{text} gives several values: a run takes one (a list is written {key}=[a,b])")
-    if key in groups():
+    if key in known_groups:
         _check_option(key, override)
 
 
