@@ -114,6 +114,12 @@ def test_an_extension_whose_names_or_settings_cannot_be_used_is_off(
     assert "confidence_penalty" not in shown.stdout
     assert "training.steps" in shown.stdout
     assert [shown.stderr.count("\n"), reason in shown.stderr] == [1, True], shown.stderr
+
+
+def test_values_of_an_extension_that_is_off_are_refused(tmp_path: Path) -> None:
+    install(tmp_path)
+    changed = tmp_path / "nmt_numbers" / "settings.py"
+    changed.write_text(changed.read_text(encoding="utf-8").replace("confidence_penalty", "steps"), encoding="utf-8")
     refused = run(tmp_path, "-m", "nmt", "data", "data.source=numbers").stderr.splitlines()[-1]
     assert "data.source=numbers" in refused
 

@@ -18,8 +18,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package
 from learning_curves.chart import draw
 from learning_curves.collect import collect
-from learning_curves.coverage import print_coverage
+from learning_curves.coverage import left_out, print_coverage
 from learning_curves.make import OUTPUTS, make
+from nmt.features.forecast.earlier_runs import earlier_runs
 from nmt.features.forecast.extrapolate import FEATURES
 from shared.parallel_text import named_folder
 
@@ -36,7 +37,7 @@ def main() -> None:
     collecting.set_defaults(do=lambda _: collect(OUTPUTS))
     covering = commands.add_parser("coverage", help="count the outcomes in the bands")
     covering.add_argument("--without", choices=FEATURES, default="", help="leave out a feature, to show its worth")
-    covering.set_defaults(do=lambda options: print_coverage(options.without))
+    covering.set_defaults(do=lambda options: print_coverage(list(left_out(earlier_runs(), options.without))))
     drawing = commands.add_parser("chart", help="print and draw what text and computation have given")
     drawing.add_argument("file", type=Path, help="file of the drawing, an SVG")
     drawing.set_defaults(do=lambda options: draw(options.file))

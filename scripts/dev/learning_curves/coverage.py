@@ -8,7 +8,7 @@ import numpy as np
 
 from nmt.features.forecast.bleu import LEAST_BLEU, learn_bleu, reached_by
 from nmt.features.forecast.curve import Array
-from nmt.features.forecast.earlier_runs import INTERVALS, SHARES, EarlierRun, earlier_runs
+from nmt.features.forecast.earlier_runs import INTERVALS, SHARES, EarlierRun
 from nmt.features.forecast.extrapolate import FEATURES
 from nmt.features.forecast.learn import Band, Case, cases_of, learn
 
@@ -40,11 +40,10 @@ def left_out(runs: Sequence[EarlierRun], without: str = "") -> Iterator[Forecast
             yield Forecast(case, loss, bleu, final if final >= LEAST_BLEU else math.nan)
 
 
-def print_coverage(without: str = "") -> None:
+def print_coverage(forecasts: Sequence[Forecast]) -> None:
     """Print a table of the forecasts, and those that missed."""
-    runs = earlier_runs()
-    forecasts = list(left_out(runs, without))
-    print(f"{len(runs)} runs, each forecast by the {len(runs) - 1} others\n")
+    runs = len({each.case.run for each in forecasts})
+    print(f"{runs} runs, each forecast by the {runs - 1} others\n")
     columns = [
         f"{name} {each}"
         for name, unit in (("loss", "nats"), ("BLEU", "BLEU"))

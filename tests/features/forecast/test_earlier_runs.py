@@ -112,7 +112,7 @@ def test_bleu_stays_between_0_and_100() -> None:
 
 
 def test_the_table_names_every_miss(capsys: pytest.CaptureFixture[str]) -> None:
-    print_coverage()
+    print_coverage(forecasts())
     table, _, misses = capsys.readouterr().out.partition("Outside:")
     outside = sum(not band.holds(outcome) for band, outcome in [*losses(forecasts()), *scores(forecasts())])
     assert misses.strip().count("\n") + 1 == outside
