@@ -96,7 +96,10 @@ class GlobalBatch(NamedTuple):
     after: DataPosition
     """Position of the next global batch."""
     words: Tensor | None = None
-    """The distinct words of the global batch, in ascending order: those whose embeddings change; None on one device."""
+    """The distinct words of the global batch, in ascending order: those whose embeddings change; None on one device.
+
+    On a GPU others fill up their number, so that it is often the same.
+    """
     corpora: Mapping[str, tuple[int, int]] = MappingProxyType({})
     """How many pairs and tokens come from each of several corpora."""
 
@@ -157,14 +160,17 @@ def _filled(tokens: Tensor, count: int) -> Tensor:
     return F.pad(tokens, (0, count - len(tokens)), value=PAD)
 
 
-def _distinct_words(store: Pairs, sentences: IntArray) -> Tensor:
-    """Return the distinct words of sentence pairs and the special words, in ascending order."""
+def _distinct_words(store: Pairs, sentences: IntArray, shapes: Shapes) -> Tensor:
+    """Return the distinct words of sentence pairs, the special words and filler, in ascending order."""
     counts = np.bincount([PAD, BOS, EOS])
     for side in (SOURCE, TARGET):
         of_side = np.bincount(store.gather(side, sentences, sys.maxsize)[0], minlength=len(counts))
         of_side[: len(counts)] += counts
         counts = of_side
-    return torch.from_numpy(np.flatnonzero(counts))
+    averaged = counts > 0
+    distinct = int(averaged.sum())
+    averaged[np.flatnonzero(~averaged)[: shapes.words(distinct) - distinct]] = True  # their gradient is zero
+    return torch.from_numpy(np.flatnonzero(averaged))
 
 
 def _with_mark(pieces: Ids, lengths: IntArray, mark: int, *, at_end: bool) -> Tensor:
@@ -221,7 +227,7 @@ def global_batches(
         micro_batches = [assemble(text, each, shapes=shapes, packers=packers) for each in on_this_device]
         if transforms:  # the numbers of the pairs in the training text, not in the changed text
             micro_batches = [replace(each, sentences=sentences[each.sentences]) for each in micro_batches]
-        words = _distinct_words(text, pairs) if devices > 1 else None
+        words = _distinct_words(text, pairs, shapes) if devices > 1 else None
         yield GlobalBatch(micro_batches, target_tokens, tokens, after, words, store.corpus_counts(sentences, lengths))
 
 

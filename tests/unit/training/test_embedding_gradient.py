@@ -14,7 +14,8 @@ from nmt.compute import distributed, replication
 from nmt.config.choices import CHOICES
 from nmt.config.schema import ModelConfig
 from nmt.data.loader import DataPosition, MicroBatch, global_batches
-from nmt.data.store import PairStore
+from nmt.data.shapes import Shapes
+from nmt.data.store import PairStore, in_memory
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.word_vectors import WordVectors
@@ -96,6 +97,27 @@ def test_each_device_knows_the_words_of_the_whole_batch(store: PairStore, device
             else:
                 assert batch.words is not None
                 assert batch.words.tolist() == sorted(words)
+
+
+def test_on_a_gpu_words_without_a_gradient_fill_up_the_number_of_rows() -> None:
+    random = np.random.default_rng(1)
+    text = in_memory(*((random.zipf(1.3, 40_000) % 30_000 + 4, np.full(2000, 20)) for _ in range(2)))
+
+    def words_with(shapes: Shapes) -> list[set[int]]:
+        batches = global_batches(
+            text, batch_tokens=8000, device_tokens=0, seed=1, start=DataPosition(), rank=0, devices=2, shapes=shapes
+        )
+        found = [next(batches).words for _ in range(5)]
+        assert all(each is not None and torch.equal(each, each.unique()) for each in found)
+        return [set(each.tolist()) for each in found if each is not None]
+
+    exact, filled = words_with(Shapes()), words_with(Shapes.on_gpu(4000))
+    assert len({len(each) for each in exact}) == 5
+    assert len({len(each) for each in filled}) <= 2
+    for own, more in zip(exact, filled, strict=True):
+        assert own <= more
+        assert len(more) <= 1.13 * len(own)
+        assert max(more) == max(own)
 
 
 @pytest.fixture
