@@ -29,7 +29,7 @@ HANG_SECONDS = 900
 """Seconds after which a command counts as hung; on a shared machine, commands of seconds may take minutes."""
 SETTINGS = (
     "data=files", "data.corpus=toy", "data.mixture.more.tag='<more>'", "data.stages=['more until 5','more main:3']",
-    "data.max_pieces=40", "tokenizer.vocab_size=80", "name=toy",
+    "data.max_pieces=40", "data.drop_overlap=pair", "data.overlap_share=1", "tokenizer.vocab_size=80", "name=toy",
     "model.layers=1", "model.d_model=16", "model.d_ff=32", "model.heads=2", "model.dropout=0.1",
     f"training.steps={STEPS}", "training.batch_tokens=200", "training.warmup_steps=4", "training.learning_rate=5e-3",
     f"training.save_every={SAVE_EVERY}", f"training.valid_every={VALID_EVERY}", "training.valid_sentences=2",

@@ -20,7 +20,7 @@ import traceback
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # finds this package and `shared`
-from fuzz import commands, imported, long_line, mixtures, prepared, readers, served
+from fuzz import commands, imported, long_line, mixtures, overlaps, prepared, readers, served
 from fuzz.campaign import run
 
 TARGETS = {
@@ -41,6 +41,7 @@ TARGETS = {
     "import": imported.marian,
     "marian": imported.marian_export,
     "mixture": mixtures.plans,
+    "overlap": overlaps.overlaps,
     "overrides": commands.overrides,
     "settings": commands.settings,
     "translate": commands.translate_input,
