@@ -32,6 +32,9 @@ def make_settings_quick() -> None:
     saved.schema_tree = lambda: pickle.loads(tree)
     read = cache(saved.from_yaml)
     saved.from_yaml = lambda text: deepcopy(read(text))
+    write = saved.to_yaml
+    from_bytes = cache(lambda settings: write(pickle.loads(settings)))  # Config is not hashable
+    saved.to_yaml = lambda config: from_bytes(pickle.dumps(config))
 
 
 def _remembering(compose: Callable[[Sequence[str]], Config]) -> Callable[[Sequence[str]], Config]:

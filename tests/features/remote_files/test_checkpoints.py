@@ -46,9 +46,8 @@ def fetched(address: str) -> list[str]:
 
 def translate(words: list[str], folder: Path, *more: str) -> str:
     (folder / "text").write_text("the old man sees a stone\nthe king finds a tree\n")
-    return succeed(["translate", *words, *more, f"input={folder}/text", f"output={folder}/out"]) + (
-        folder / "out"
-    ).read_text(encoding="utf-8")
+    words = [*words, *more, "engine=torch", f"input={folder}/text", f"output={folder}/out"]  # needs no comparison
+    return succeed(["translate", *words]) + (folder / "out").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("name", "same"), [("", "averaged"), ("/checkpoints/last", "last"), ("/checkpoints/4", "4")])
