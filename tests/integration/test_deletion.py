@@ -39,9 +39,8 @@ print(json.dumps(outputs))
 @pytest.fixture(params=list(DELETED.values()), ids=list(DELETED))
 def remaining(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A folder with a copy of the package, without some features."""
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(SOURCE, tmp_path / "src" / "nmt", ignore=ignored)
-    shutil.copytree(conf_folder(), tmp_path / "conf", ignore=ignored)
+    shutil.copytree(SOURCE, tmp_path / "src" / "nmt")  # with its bytecode, which remains valid
+    shutil.copytree(conf_folder(), tmp_path / "conf")
     for name in request.param:
         shutil.rmtree(tmp_path / "src" / "nmt" / "features" / name)
     return tmp_path

@@ -1,4 +1,4 @@
-"""The fault campaign loses nothing: of the faults of a seed some of every kind, and all of the server's."""
+"""The fault campaign loses nothing: of the faults of a seed some of every kind, and some of the server's."""
 
 import json
 import subprocess
@@ -25,27 +25,15 @@ def row(done: subprocess.CompletedProcess[str], name: str) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="faults are injected by means of Linux")
-def test_short_fault_campaign_loses_nothing(tmp_path: Path) -> None:
-    done = campaign(tmp_path, "--trials=12", "--seed=1")
+@pytest.mark.parametrize(("options", "trials"), [([], 60), (["--command=serve"], 8)], ids=["commands", "server"])
+def test_a_fault_campaign_loses_nothing(tmp_path: Path, options: list[str], trials: int) -> None:
+    done = campaign(tmp_path, "--seed=2", f"--trials={trials}", *options)
     assert done.returncode == 0, done.stdout + done.stderr
     injected, recovered, refused, lost, missed = row(done, "all")
-    assert (injected + missed, lost) == (12, 0)
-    assert recovered + refused == injected >= 8
+    assert (injected + missed, lost) == (trials, 0)
+    assert recovered + refused == injected >= 0.7 * trials
     assert f"{injected} injected, 0 lost; {missed} never injected" in done.stdout
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="faults are injected by means of Linux")
-@pytest.mark.parametrize(
-    ("options", "least"), [(["--trials=160"], 140), (["--command=serve"], 10)], ids=["commands", "server"]
-)
-def test_long_fault_campaign_loses_nothing(tmp_path: Path, options: list[str], least: int) -> None:
-    done = campaign(tmp_path, "--seed=2", *options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    injected, *_, lost, _ = row(done, "all")
-    assert injected >= least
-    assert lost == 0
 
 
 def sabotaged(folder: Path, sabotage: str, *options: str) -> subprocess.CompletedProcess[str]:

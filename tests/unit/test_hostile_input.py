@@ -76,7 +76,11 @@ def test_line_without_end_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_line_of_a_gigabyte_needs_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
+def test_a_line_of_half_a_gigabyte_needs_no_more_memory_than_a_short_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_line, "SIZE", 1 << 29)
+    assert long_line.SIZE > long_line.ALLOWED
     short, *long = long_line.measure(tmp_path)
     assert short.code == 0
     for use in long:

@@ -18,7 +18,7 @@ from test_all.environments import EXTRAS_PYTHON
 from test_all.exclusions import reason_not_to_run, stale_exclusions
 from test_all.small_clone import make_small_clone
 from test_all.stages import Context, StageError, clean_environment, end_group
-from test_all.statements import DOCUMENTS, statements
+from test_all.statements import DOCUMENTS, Statement, statements
 
 SERVE = "make serve"
 ADDRESS = "http://127.0.0.1:5000/health"
@@ -58,6 +58,8 @@ FORGET = {
     'make synthesize ARGS="name=own input=': ("data/synthetic/own",),
 }
 """Folders deleted before a command, by its beginning: what another command made, to which it is an alternative."""
+ONCE = ("make table3", "make tune")
+"""Commands that take minutes, on which nothing later stands: only the first document that has one runs it."""
 _PORT = Lock()
 
 
@@ -73,7 +75,7 @@ def run_documents(context: Context) -> None:
         context.say(command)
         context.run(*BASH, command, cwd=clone, environment=_environment(clone))
     by_document: dict[str, list[str]] = {}
-    for each in chosen:
+    for each in _without_repetitions(chosen):
         by_document.setdefault(each.document, list(BEFORE.get(each.document, ()))).append(each.text)
     longest_first = sorted(by_document, key=lambda name: -len(by_document[name]))
     pool = ThreadPoolExecutor(2)
@@ -89,6 +91,12 @@ def run_documents(context: Context) -> None:
             print(*wrong, sep="\n", file=log)
         raise StageError(f"{len(wrong)} of {len(chosen)} commands failed")
     context.say(f"{len(chosen)} commands ran; {len(found) - len(chosen)} are in exclusions.py, with the reason")
+
+
+def _without_repetitions(found: Sequence[Statement]) -> list[Statement]:
+    """Return the commands without those of ONCE that an earlier document has, whatever comment follows."""
+    commands = [each.text.partition("#")[0].strip() for each in found]
+    return [each for place, each in enumerate(found) if commands[place] not in (set(ONCE) & set(commands[:place]))]
 
 
 def _environment(clone: Path) -> dict[str, str]:
