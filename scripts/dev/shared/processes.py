@@ -1,7 +1,7 @@
 """What the processes of a program use, as Linux shows it in /proc."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,11 +15,12 @@ def children(pid: int) -> Iterator[int]:
             yield from map(int, (thread / "children").read_text().split())
 
 
-def family(pid: int) -> Iterator[int]:
-    """Yield a process and its descendants."""
+def family(pid: int, without: Collection[int] = ()) -> Iterator[int]:
+    """Yield a process and its descendants, but not those of processes in `without`."""
     yield pid
     for child in children(pid):
-        yield from family(child)
+        if child not in without:
+            yield from family(child, without)
 
 
 def model_processes(pid: int) -> list[int]:
