@@ -68,14 +68,14 @@ def run_documents(context: Context) -> None:
     found = [each for document in DOCUMENTS for each in statements(document)]
     if stale := stale_exclusions(found):
         raise StageError(f"exclusions.py names commands that no document has: {stale}")
-    chosen = [each for each in found if not reason_not_to_run(each.text)]
+    chosen = _without_repetitions([each for each in found if not reason_not_to_run(each.text)])
     python = EXTRAS_PYTHON if EXTRAS_PYTHON.exists() else Path(sys.executable)
     clone = make_small_clone(context, python)
     for command in RUNS:
         context.say(command)
         context.run(*BASH, command, cwd=clone, environment=_environment(clone))
     by_document: dict[str, list[str]] = {}
-    for each in _without_repetitions(chosen):
+    for each in chosen:
         by_document.setdefault(each.document, list(BEFORE.get(each.document, ()))).append(each.text)
     longest_first = sorted(by_document, key=lambda name: -len(by_document[name]))
     pool = ThreadPoolExecutor(2)
@@ -90,7 +90,7 @@ def run_documents(context: Context) -> None:
         with context.log.open("a", encoding="utf-8") as log:
             print(*wrong, sep="\n", file=log)
         raise StageError(f"{len(wrong)} of {len(chosen)} commands failed")
-    context.say(f"{len(chosen)} commands ran; {len(found) - len(chosen)} are in exclusions.py, with the reason")
+    context.say(f"{len(chosen)} commands ran; {len(found) - len(chosen)} repeat others or are in exclusions.py")
 
 
 def _without_repetitions(found: Sequence[Statement]) -> list[Statement]:
