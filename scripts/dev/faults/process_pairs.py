@@ -2,12 +2,12 @@
 
 import os
 import signal
-import socket
 import time
 from pathlib import Path
 
 from faults.injections import Injection, nothing
 from faults.sandbox import Result, Running, Sandbox
+from shared.ports import free_port
 
 EXIT_SECONDS = 15
 """Seconds within which a process must notice that the other has ended."""
@@ -18,7 +18,7 @@ def run_pair(
     sandbox: Sandbox, folder: Path, *more: str, injection: Injection = nothing, second: tuple[str, ...] = ()
 ) -> list[Result]:
     """Train in two processes; the fault and the settings `second` apply to the second process only."""
-    port = _free_port()
+    port = free_port()
     processes = [
         sandbox.start("train", folder, *more, injection=_joined(0, port, nothing)),
         sandbox.start("train", folder, *more, *second, injection=_joined(1, port, injection), rank=1),
@@ -60,9 +60,3 @@ def _supervise(processes: list[Running]) -> list[Result]:
                 os.kill(process.pid, signal.SIGKILL)
         time.sleep(0.01)
     return [ended[number] for number in range(len(processes))]
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from shared.ports import free_port
+
 BUCKET = "corpora"
 SETTINGS = (
     "data=files",
@@ -25,10 +27,7 @@ START_SECONDS = 60
 @contextmanager
 def storing(text: Path, folder: Path) -> Iterator[int]:
     """Move files of text into a store below a folder, and yield the process that serves it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    spool = folder / "store"
+    port, spool = free_port(), folder / "store"
     spool.mkdir()
     server = subprocess.Popen(
         [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],

@@ -142,7 +142,7 @@ class Stage:
     most_minutes: float
     """It is ended after this time, which allows for a slow or busy machine."""
     installs: bool = False
-    """Others need what it installs, so none runs beside it."""
+    """Whether other stages need what it installs, so that it runs alone."""
 
 
 @dataclass(frozen=True)

@@ -217,7 +217,7 @@ def assert_same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]])
 
 
 @few_threads
-@pytest.mark.parametrize("beam", [1, 5])
+@pytest.mark.parametrize("beam", [1, 3, 5])
 @pytest.mark.parametrize("config", CONFIGS)
 def test_translations_equal_those_of_the_plain_model(config: str, beam: int) -> None:
     model = random_model(**CONFIGS[config])
@@ -244,7 +244,7 @@ def test_layers_in_int8_equal_their_products_one_by_one(
     assert 0 < (found[0] - exact).abs().mean() < 0.1
 
 
-@pytest.mark.parametrize("in_c", [1], indirect=True)
+@few_threads
 @pytest.mark.parametrize("config", UNKNOWN.values(), ids=UNKNOWN)
 def test_other_architectures_use_only_products_in_c(config: dict[str, Any]) -> None:
     model = random_model(**config)
