@@ -21,6 +21,7 @@ import torch._dynamo  # optimizers import it, which takes a second in each copy
 from faults.injections import Injection, count_file_calls, nothing
 from nmt.cli import main
 from nmt.commands import COMMANDS
+from nmt.config.compose import compose
 from nmt.storage.files import PARTIAL
 
 CHAIN = ("data", "train", "average", "eval", "translate", "export", "import", "synthesize")
@@ -111,6 +112,7 @@ class Sandbox:
             import_module(COMMANDS[command].module)
         torch.set_num_threads(1)  # threads do not survive a fork
         self._write_corpus()
+        compose(self.overrides("data", self.folder))  # what Hydra makes once per process, each copy has from here
         self.seconds: dict[str, float] = {}
         self.file_calls: dict[str, int] = {}
         self.written: dict[str, list[int]] = {}
@@ -133,7 +135,7 @@ class Sandbox:
         folder: Path,
         *more: str,
         injection: Injection = nothing,
-        after: Callable[[], None] = nothing,
+        after: Callable[[], object] = nothing,
         rank: int = 0,
     ) -> Running:
         """Start a command on the files of a folder in a child process."""
@@ -171,6 +173,7 @@ class Sandbox:
         command, before = CHAIN[length], self.folder / "states" / str(length)
         before.mkdir(parents=True, exist_ok=True)
         after = self.folder / "states" / str(length + 1)
+        self._import_modules(command)
         shutil.copytree(before, after, symlinks=True)
         reading, writing = os.pipe()
         injection, report = count_file_calls(writing)
@@ -182,6 +185,16 @@ class Sandbox:
         self.written[command] = sorted(path.stat().st_size for path in new)
         os.close(reading)
         os.close(writing)
+
+    def _import_modules(self, command: str) -> None:
+        """Import what the next command imports while it runs, so that its other copies need not."""
+        folder, modules = self.copy(command, self.folder / "modules"), self.folder / "modules.txt"
+        self.start(command, folder, after=lambda: modules.write_text("\n".join(sys.modules))).wait()
+        shutil.rmtree(folder)
+        for name in modules.read_text().splitlines():
+            if name not in sys.modules:
+                with suppress(ImportError):  # a name that a package gave to something else than a module
+                    import_module(name)
 
     def overrides(self, command: str, folder: Path) -> list[str]:
         """Return the settings of a command on the files of a folder."""
@@ -198,7 +211,7 @@ class Sandbox:
         logs: Path,
         more: Sequence[str],
         injection: Injection,
-        after: Callable[[], None],
+        after: Callable[[], object],
     ) -> None:
         """Run the command in the child process, which ends here."""
         code = 1
