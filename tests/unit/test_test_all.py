@@ -13,7 +13,7 @@ import pytest
 from nmt.config.compose import compose
 from test_all.__main__ import STAGES, main
 from test_all.chains import FLOOR, check_floor
-from test_all.documents import BEFORE, FORGET, run_document
+from test_all.documents import BEFORE, FORGET, RUNS, run_document
 from test_all.environments import SKIPPED, run_tests
 from test_all.exclusions import NOT_RUN, reason_not_to_run, stale_exclusions
 from test_all.old_versions import END, check_steps
@@ -224,6 +224,18 @@ def test_a_failed_command_of_a_document_stops_no_other(context: Context, capsys:
     assert "nmt: it is wrong" in failed[0]
     assert (context.folder / "usage.md" / "two").exists()
     assert "FAILED: echo 'nmt: it is wrong' nmt: it is wrong\n" in capsys.readouterr().out
+
+
+def test_a_document_gets_the_folders_of_a_command_that_ran_before_all(context: Context) -> None:
+    clone = context.folder / "clone"
+    (clone / "outputs/own").mkdir(parents=True)
+    (clone / "data/own").mkdir(parents=True)
+    (clone / "outputs/own/made").touch()
+    command = 'make all ARGS="experiment=own data.train=[train.en,train.de]"'
+    assert command in RUNS
+    commands = ["rm outputs/own/made", "touch outputs/own/other", f"{command}  # again", "ls outputs/own > found"]
+    assert run_document(context, clone, "usage.md", commands) == []
+    assert (context.folder / "usage.md/found").read_text() == "made\n"
 
 
 def test_every_preparation_belongs_to_a_document_or_a_command() -> None:

@@ -31,7 +31,8 @@ RUNS = (
     'make all ARGS="experiment=own data.train=[train.en,train.de]"',
     "make demo",
 )
-"""What the documents take for granted: the runs of their first commands."""
+"""What the documents take for granted: the runs of their first commands. A document that has one of those that FORGET
+names, too, gets its folders again instead."""
 BEFORE = {
     "fine_tuning.md": (
         'make all ARGS="experiment=own name=mine data.train=[train.en,train.de]"',
@@ -95,8 +96,13 @@ def run_documents(context: Context) -> None:
 
 def _without_repetitions(found: Sequence[Statement]) -> list[Statement]:
     """Return the commands without those of ONCE that an earlier document has, whatever comment follows."""
-    commands = [each.text.partition("#")[0].strip() for each in found]
+    commands = [_command(each.text) for each in found]
     return [each for place, each in enumerate(found) if commands[place] not in (set(ONCE) & set(commands[:place]))]
+
+
+def _command(text: str) -> str:
+    """Return a command without the comment that follows it."""
+    return text.partition("#")[0].strip()
 
 
 def _environment(clone: Path) -> dict[str, str]:
@@ -119,8 +125,13 @@ def run_document(context: Context, clone: Path, name: str, commands: Sequence[st
                 break
             started = time.monotonic()
             own.log.write_text("", encoding="utf-8")
-            for old in (name for start, names in FORGET.items() if text.startswith(start) for name in names):
+            forgotten = [name for start, names in FORGET.items() if text.startswith(start) for name in names]
+            for old in forgotten:
                 shutil.rmtree(folder / old, ignore_errors=True)
+            if forgotten and _command(text) in RUNS:
+                for old in forgotten:
+                    shutil.copytree(clone / old, folder / old, symlinks=True)
+                continue
             try:
                 if text.startswith(SERVE):
                     servers.close()
