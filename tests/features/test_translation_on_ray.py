@@ -13,8 +13,9 @@ from nmt.config.compose import compose
 from nmt.features.synthesis.elsewhere import Chunk, Item, translating
 from nmt.features.synthesis.model import PackedModel, pack
 from tests.features.ray_engine.test_engine import command_lines, needs_ray, until
-from tests.features.synthesis.test_command import contents, made, write_text
+from tests.features.synthesis.test_command import contents, made, refused, write_text
 from tests.features.synthesis.test_command import translating as overrides
+from tests.features.synthesis.test_elsewhere import fill_the_disk
 from tests.integration.conftest import corpus, settings, whole
 from tests.integration.toy import environment, succeed
 
@@ -88,14 +89,29 @@ def test_the_shard_of_a_killed_worker_is_translated_by_another_one(
     assert contents(tmp_path / "ray") == contents(tmp_path / "made")
 
 
-def test_a_killed_driver_leaves_no_process_and_the_same_command_goes_on(words: list[str], tmp_path: Path) -> None:
+def test_a_full_disk_of_the_driver_keeps_what_is_done(words: list[str], tmp_path: Path) -> None:
+    made(words)
+    folder = tmp_path / "ray"
+    with pytest.MonkeyPatch.context() as patched:
+        fill_the_disk(patched, "train-00007")
+        assert "No space left on device" in refused(on_ray(words, folder))
+    kept = contents(folder)
+    assert 0 < len(kept) < 21
+    assert f"{21 - len(kept)} to translate" in made(on_ray(words, folder))
+    assert contents(folder) == contents(tmp_path / "made")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_an_ended_driver_leaves_no_process_and_the_same_command_goes_on(
+    words: list[str], tmp_path: Path, number: signal.Signals
+) -> None:
     made(words)
     folder = tmp_path / "ray"
     temporary = {"RAY_TMPDIR": f"/tmp/nmt-ray-{os.getpid()}"}  # a short path: Ray's sockets are in it
     arguments = ["synthesize", *on_ray(words, folder)]
     driver = subprocess.Popen([sys.executable, "-m", "nmt", *arguments], env={**environment(), **temporary})
     until(lambda: len(list(folder.glob("*.jsonl"))) > 2)
-    os.kill(driver.pid, signal.SIGKILL)
+    os.kill(driver.pid, number)
     driver.wait()
     until(lambda: not any(temporary["RAY_TMPDIR"] in line for line in command_lines()))
     before = contents(folder)

@@ -1,9 +1,6 @@
 """The check of a device, rehearsed on the CPU."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -122,12 +119,11 @@ def test_the_models_are_those_of_the_experiments() -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_train_as_one_does(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("_small")
+def test_two_processes_train_as_one_does(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     words = [*TINY, "doctor.run_steps=20", "doctor.devices=2", "doctor.minutes=14", f"paths.outputs={tmp_path}"]
-    command = [sys.executable, "-m", "nmt", "doctor", *words]
-    environment = {**os.environ, "CXX": "no-such-compiler"}  # compiling takes minutes
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
+    code, said = main(["doctor", *words]), capfd.readouterr()
+    assert code == 0, said.out + said.err
     links, run = results(found_in(tmp_path), "several devices")
     assert links["sums_are_exact"]
     assert links["alone"]["loss"] == pytest.approx(links["together"]["loss"], rel=2e-5)

@@ -1,5 +1,7 @@
 """Translation on workers elsewhere: the same shards as in this process; the model goes to them."""
 
+import errno
+import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -82,6 +84,28 @@ def test_an_interrupted_translation_keeps_what_is_done(
     monkeypatch.undo()
     monkeypatch.setattr(command, "find", lambda *_: Elsewhere)
     monkeypatch.setattr(elsewhere, "open_engine", Elsewhere)
+    assert "2 to translate" in made(words)
+    assert contents(tmp_path / "made") == contents(shards)
+
+
+def fill_the_disk(monkeypatch: pytest.MonkeyPatch, shard: str) -> None:
+    """Let the disk be full from the moment when the first bytes of a shard are written."""
+    write, full = Path.write_bytes, []
+
+    def write_if_there_is_space(self: Path, content: bytes) -> int:
+        if shard in self.name or full:
+            full.append(self)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
+        return write(self, content)
+
+    monkeypatch.setattr(Path, "write_bytes", write_if_there_is_space)
+
+
+def test_a_full_disk_keeps_what_is_done(words: list[str], shards: Path, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        fill_the_disk(patched, "train-00001")
+        assert "No space left on device" in refused(words)
+    assert [*contents(tmp_path / "made")] == ["train-00002-of-00004.jsonl", "train-00003-of-00004.jsonl"]
     assert "2 to translate" in made(words)
     assert contents(tmp_path / "made") == contents(shards)
 

@@ -39,6 +39,8 @@ WARMUP_STEPS = 400
 """Steps of warmup of a long run, which is far shorter than the one the paper's value is for."""
 MAX_GROWTH = 1.02
 """Growth of the loss of one batch that dropout masks explain."""
+TORCHRUN = "torch/distributed/elastic/"
+"""In the lines that torchrun logs when a process has failed."""
 MARK = "result: "
 """Precedes the line of JSON that the first process prints."""
 
@@ -147,9 +149,15 @@ def _start(task: Task, devices: int, seconds: float) -> dict[str, Any]:
     done = _finished([sys.executable, *command, json.dumps(task)], environment, seconds)
     lines = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
     if done.returncode or not lines:
-        raise RuntimeError(f"{devices} processes failed: {done.stderr.strip()[-500:]}")
+        raise RuntimeError(f"{devices} processes failed: {_last_words(done.stderr)}")
     found: dict[str, Any] = json.loads(lines[0].removeprefix(MARK))
     return found
+
+
+def _last_words(errors: str) -> str:
+    """Return the end of what the processes wrote, which torchrun's report of their exit codes follows."""
+    own, mark, _ = errors.partition(TORCHRUN)
+    return (own.rpartition("\n")[0] if mark else errors).strip()[-500:]
 
 
 def _finished(command: list[str], environment: dict[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
