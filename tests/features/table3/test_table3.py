@@ -14,8 +14,9 @@ from nmt.config.saved import to_yaml
 from nmt.config.schema import Config, DecodingConfig, ModelConfig, PathsConfig, TrainingConfig
 from nmt.errors import ConfigError
 from nmt.features.table3.command import settings
-from nmt.features.table3.findings import findings, pooled_spread, spearman
-from nmt.features.table3.table import RunResult, as_markdown, choose_rows, is_done, read_result
+from nmt.features.table3.effects import effects, pooled_spread
+from nmt.features.table3.findings import findings, spearman
+from nmt.features.table3.table import RunResult, as_markdown, choose_rows, effects_as_markdown, is_done, read_result
 from nmt.paper.table3 import TABLE_3
 from nmt.runs.checkpoints import Checkpoints
 
@@ -153,20 +154,39 @@ def test_spread_is_pooled_over_rows_with_several_seeds() -> None:
     assert pooled_spread([[1.0, 3.0], [10.0, 14.0], [5.0]]) == pytest.approx(((2 + 8) / 2) ** 0.5)
 
 
-def test_only_differences_beyond_the_spread_of_seeds_are_named() -> None:
-    found = findings({"base": [50.0, 51.0], "a1": [60.0, 61.5], "a2": [50.2], "big": [30.0, 30.2], "c1": []})
-    assert "over 4 rows: 0.80." in found[0]
-    assert found[1].endswith("better big; worse a1; no clear difference a2.")
+def test_effects_have_an_error_and_the_papers_beside_them() -> None:
+    logs = {"base": [3.0, 3.2], "a1": [3.5], "a2": [3.0, 3.1], "c1": [], "e": [3.1], "big": [2.0]}
+    found = effects({name: list(np.exp(values)) for name, values in logs.items()})
+    assert [each.row for each in found] == ["a1", "a2", "e", "big"]
+    spread = ((0.02 + 0.005) / 2) ** 0.5
+    assert found[0][1:] == pytest.approx((0.4, spread * 1.5**0.5, np.log(5.29 / 4.92)))
+    assert found[1][1:] == pytest.approx((-0.05, spread, np.log(5.00 / 4.92)))
+    rows = [[cell.strip() for cell in row.split("|")[4:-1]] for row in effects_as_markdown(found).splitlines()[2:]]
+    assert rows == [
+        *(["+7.5%", "yes"], ["+1.6%", "not clear"], ["none", "-"]),
+        ["-12.0%", "yes"],
+    ]
+    assert effects_as_markdown(found).splitlines()[2].split("|")[3].strip() == "+49.2% ± 20.4"
+
+
+def test_clear_effects_of_another_sign_are_named() -> None:
+    found = findings({"base": [50.0, 51.0], "a1": [40.0, 41.5], "a2": [50.2], "big": [30.0, 30.2], "c1": []})
+    assert "over 4 rows: 0.20." in found[0]
+    assert found[1].endswith("2 of 3 effects are larger than 2 times their standard error; of these, a1 have another "
+                             "sign than in the paper.")  # fmt: skip
 
 
 def test_one_seed_shows_no_spread() -> None:
-    assert "table3.seeds=3" in findings({"base": [50.0], "a1": [60.0], "big": [30.0]})[1]
+    rows = {"base": [50.0], "a1": [60.0], "big": [30.0]}
+    assert "table3.seeds=3" in findings(rows)[1]
+    assert effects_as_markdown(effects(rows)).count("not clear") == 2
+    assert effects_as_markdown(effects({"a1": [60.0]})) == ""
 
 
-def test_differences_between_equal_rows_are_rarely_named() -> None:
-    random, named = np.random.default_rng(1), 0
+def test_effects_of_equal_rows_are_rarely_clear() -> None:
+    random, clear = np.random.default_rng(1), 0
     for _ in range(200):
-        rows = {name: list(np.exp(random.normal(3, 0.05, 3))) for name in TABLE_3}
-        listed = findings(rows)[1].split("better ")[1].split("; no clear")[0].replace("worse ", "")
-        named += sum(name in TABLE_3 for name in listed.replace(";", ",").replace(" ", "").split(","))
-    assert 0.02 < named / (200 * 19) < 0.08
+        clear += sum(
+            each.is_clear for each in effects({row: list(np.exp(random.normal(3, 0.05, 3))) for row in TABLE_3})
+        )
+    assert 0.02 < clear / (200 * 19) < 0.08

@@ -14,10 +14,11 @@ from nmt.config.multirun import multirun, split
 from nmt.config.saved import flatten, read_settings
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, UserError
+from nmt.features.table3.effects import effects
 from nmt.features.table3.findings import findings
 from nmt.features.table3.scales import SCALES, scale_overrides
 from nmt.features.table3.settings import Table3Config
-from nmt.features.table3.table import as_markdown, choose_rows, is_done, read_result
+from nmt.features.table3.table import as_markdown, choose_rows, effects_as_markdown, is_done, read_result
 from nmt.paper.table3 import TABLE_3
 from nmt.runs.compatibility import check_resumable
 from nmt.storage.files import write_text
@@ -129,8 +130,9 @@ def _write_table(seeds: Iterable[int], words: list[str]) -> None:
     for name in TABLE_3:
         found = (read_result(settings(name, seed, words), vocabulary) for seed in seeds)
         results[name] = [result for result in found if result is not None]
-    text = as_markdown(results)
-    conclusions = "\n".join(findings({name: [run.perplexity for run in runs] for name, runs in results.items()}))
+    perplexities = {name: [run.perplexity for run in runs] for name, runs in results.items()}
+    text = "\n".join((as_markdown(results), effects_as_markdown(effects(perplexities))))
+    conclusions = "\n".join(findings(perplexities))
     path, scale = Path(base.run_folder).parent / "table3.md", base.of(Table3Config).scale
     introduction = SCALES[scale].introduction
     write_text(path, f"# Table 3, {scale} scale\n\n{introduction}\n\n{text}\n{conclusions}\n")

@@ -1,5 +1,6 @@
 """Write Table 3 of the paper with our own results, and say what can be concluded from them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
@@ -10,6 +11,7 @@ from nmt.config.schema import Config
 from nmt.errors import ConfigError, nearest
 from nmt.estimate.parameters import count_parameters
 from nmt.evaluation.record import read_evaluation
+from nmt.features.table3.effects import Effect
 from nmt.paper.table3 import TABLE_3
 from nmt.runs.checkpoints import Checkpoints
 from nmt.runs.layout import RunLayout
@@ -18,6 +20,7 @@ from nmt.runs.scores import scores_folder
 
 COLUMNS = ("row", "change", "PPL", "paper", "BLEU", "BLEU, as the paper counts", "paper", "M params", "paper",
            "hours", "paper")  # fmt: skip
+EFFECT_COLUMNS = ("row", "change", "PPL, compared with base", "in the paper", "same sign")
 
 
 class RunResult(NamedTuple):
@@ -82,12 +85,34 @@ def training_hours(config: Config) -> float:
 
 
 def as_markdown(results: Results) -> str:
-    """Return the rows as Markdown with aligned columns: means and, of several seeds, their standard deviation."""
-    cells = [list(COLUMNS), *(_cells(name, runs) for name, runs in results.items())]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(COLUMNS))]
+    """Return the rows as Markdown: means and, of several seeds, their standard deviation."""
+    return _aligned([list(COLUMNS), *(_cells(name, runs) for name, runs in results.items())])
+
+
+def effects_as_markdown(found: Sequence[Effect]) -> str:
+    """Return a table of effects on the perplexity of base, in percent; nothing if there are none."""
+    if not found:
+        return ""
+    return _aligned([list(EFFECT_COLUMNS), *([each.row, TABLE_3[each.row].change, *_compared(each)] for each in found)])
+
+
+def _compared(effect: Effect) -> tuple[str, str, str]:
+    """Write the size of an effect, that of the paper's, and whether their signs agree."""
+    size, paper = (f"{100 * math.expm1(each):+.1f}%" for each in (effect.size, effect.paper))
+    if effect.error is not None:
+        size += f" ± {100 * math.exp(effect.size) * effect.error:.1f}"
+    if not effect.paper:
+        return size, "none", "-"
+    agrees = ("yes" if effect.has_the_papers_sign else "no") if effect.is_clear else "not clear"
+    return size, paper, agrees
+
+
+def _aligned(cells: Sequence[Sequence[str]]) -> str:
+    """Return rows of text as Markdown with columns of the same width, the first two aligned to the left."""
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     ruled = [cells[0], ["-" * width for width in widths], *cells[1:]]
     return "".join(
-        f"| {' | '.join(_aligned(column, cell, widths[column]) for column, cell in enumerate(line))} |\n"
+        f"| {' | '.join(_padded(column, cell, widths[column]) for column, cell in enumerate(line))} |\n"
         for line in ruled
     )
 
@@ -120,7 +145,7 @@ def _number(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def _aligned(column: int, cell: str, width: int) -> str:
+def _padded(column: int, cell: str, width: int) -> str:
     return cell.ljust(width) if column < 2 else cell.rjust(width)
 
 
