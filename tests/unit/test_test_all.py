@@ -18,7 +18,7 @@ from test_all.environments import SKIPPED, run_tests
 from test_all.exclusions import NOT_RUN, reason_not_to_run, stale_exclusions
 from test_all.old_versions import END, check_steps
 from test_all.small_clone import shrink_settings
-from test_all.stages import ROOT, Context, Result, SkipStage, Stage, StageError, run_stages, summary
+from test_all.stages import AT_ONCE, ROOT, Context, Result, SkipStage, Stage, StageError, run_stages, summary
 from test_all.statements import DOCUMENTS, Statement, split_block, statements
 from tests.reporting import skipped_parts
 
@@ -139,7 +139,7 @@ def test_list_has_a_line_per_stage(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [each.name for each in STAGES]
     assert all(line.split()[2] == "min" for line in lines)
-    assert sum(each.minutes for each in STAGES) <= 75
+    assert sum(each.minutes for each in STAGES) <= AT_ONCE * 45
 
 
 @pytest.mark.parametrize(
