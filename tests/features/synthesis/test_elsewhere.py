@@ -90,7 +90,8 @@ def test_an_interrupted_translation_keeps_what_is_done(
 
 def fill_the_disk(monkeypatch: pytest.MonkeyPatch, shard: str) -> None:
     """Let the disk be full from the moment when the first bytes of a shard are written."""
-    write, full = Path.write_bytes, []
+    write = Path.write_bytes
+    full: list[Path] = []
 
     def write_if_there_is_space(self: Path, content: bytes) -> int:
         if shard in self.name or full:
