@@ -109,5 +109,5 @@ class Server:
         while not self._stopped.is_set():
             status, _ = self.ask()
             self.statuses.add(status)
-            if status != 200:  # asked at once again, the server would spend its time on refusals
+            if status != 200:  # otherwise the server would spend its time on refusals
                 self._stopped.wait(RETRY_SECONDS)

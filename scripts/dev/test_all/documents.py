@@ -31,8 +31,10 @@ RUNS = (
     'make all ARGS="experiment=own data.train=[train.en,train.de]"',
     "make demo",
 )
-"""What the documents take for granted: the runs of their first commands. A document that has one of those that FORGET
-names, too, gets its folders again instead."""
+"""What the documents take for granted: the runs of their first commands.
+
+A document that has such a command gets the folders that FORGET names from here, if there are any.
+"""
 BEFORE = {
     "fine_tuning.md": (
         'make all ARGS="experiment=own name=mine data.train=[train.en,train.de]"',

@@ -138,7 +138,7 @@ class Stage:
     what: str
     run: Callable[[Context], None]
     minutes: float
-    """What it takes on two cores, beside another stage."""
+    """What it takes on two cores, while another stage runs."""
     most_minutes: float
     """It is ended after this time, which allows for a slow or busy machine."""
     installs: bool = False

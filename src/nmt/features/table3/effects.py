@@ -1,4 +1,4 @@
-"""How much each row of Table 3 changes the perplexity of base, with the error of that, beside the paper's effect."""
+"""What each row of Table 3 does to the perplexity of base, with its standard error, and the same in the paper."""
 
 import math
 from collections.abc import Mapping, Sequence
