@@ -16,11 +16,9 @@ from types import ModuleType
 
 import numpy as np
 import torch
-import torch._dynamo  # optimizers import it, which takes a second in each copy
 
 from faults.injections import Injection, count_file_calls, nothing
 from nmt.cli import main
-from nmt.commands import COMMANDS
 from nmt.config.compose import compose
 from nmt.storage.files import PARTIAL
 
@@ -108,8 +106,6 @@ class Sandbox:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for command in CHAIN:
-            import_module(COMMANDS[command].module)
         torch.set_num_threads(1)  # threads do not survive a fork
         self._write_corpus()
         compose(self.overrides("data", self.folder))  # what Hydra makes once per process, each copy has from here

@@ -43,7 +43,9 @@ def logarithms(perplexities: Perplexities) -> dict[str, list[float]]:
 def effects(perplexities: Perplexities) -> list[Effect]:
     """Return the effects of the rows that have results, if base has some."""
     logs = logarithms(perplexities)
-    spread, base = pooled_spread(list(logs.values())), logs.pop("base", [])
+    spread, base = pooled_spread(list(logs.values())), logs.pop("base", None)
+    if base is None:
+        return []
     return [
         Effect(
             name,
@@ -52,7 +54,6 @@ def effects(perplexities: Perplexities) -> list[Effect]:
             math.log(TABLE_3[name].perplexity / TABLE_3["base"].perplexity),
         )
         for name, found in logs.items()
-        if base
     ]
 
 
