@@ -11,8 +11,8 @@ from nmt.config.schema.unusable import turn_off_unusable
 from nmt.discovery import features, imported
 from nmt.feature import Group
 
-HOME = {"__module__": "nmt.config.schema"}
-"""Where pickle finds the classes."""
+HOME = "nmt.config.schema"
+"""The module in which pickle finds the classes."""
 
 
 @cache
@@ -34,7 +34,7 @@ def classes() -> Mapping[str, type]:
         members.append((name, group, field(default_factory=group, metadata=metadata)))
         found[group.__name__] = group
     root = _extended(Config, [imported(each.code) for each in added.get("", ())])
-    found["Config"] = make_dataclass("Config", members, bases=(root,), frozen=True, kw_only=True, namespace=HOME)
+    found["Config"] = _made("Config", members, (root,), {})
     return found
 
 
@@ -64,6 +64,12 @@ def _extended(group: type, parts: Sequence[type]) -> type:
 
     # dataclasses takes the fields of the last base first
     bases = (*reversed(parts), group)
-    return make_dataclass(
-        group.__name__, [], bases=bases, frozen=True, kw_only=True, namespace={**HOME, "__post_init__": check_all}
-    )
+    return _made(group.__name__, [], bases, {"__post_init__": check_all})
+
+
+def _made(
+    name: str, members: Sequence[tuple[str, type, Field[Any]]], bases: tuple[type, ...], methods: dict[str, Any]
+) -> type:
+    made = make_dataclass(name, members, bases=bases, frozen=True, kw_only=True, namespace=methods)
+    made.__module__ = HOME  # not in the namespace: from Python 3.12 on, `make_dataclass` replaces it
+    return made
