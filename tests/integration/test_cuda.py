@@ -5,14 +5,19 @@ The same comparisons run on the CPU in the quick tests, so that they are known t
 
 import json
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
+from nmt.compute.machine import prepare_machine
+from nmt.config.keys import with_values
 from nmt.config.schema import ModelConfig
+from nmt.data.synthetic import synthetic_pairs
 from nmt.measuring import accuracy
+from nmt.measuring.steps import measured_batches
 from nmt.model import operation_errors
 from nmt.model.attention import FlashAttend, PaddedAttend
 from nmt.model.attention_choice import plan_for
@@ -20,6 +25,7 @@ from nmt.model.attention_plan import AttentionSpec, plan_attention
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
 from nmt.model.working_weights import WorkingWeights
+from nmt.training.new_trainer import new_trainer
 from tests.integration.toy import run
 
 GPU = (pytest.mark.gpu, pytest.mark.slow)
@@ -199,9 +205,38 @@ def test_working_weights_follow_the_optimizer(device: str) -> None:
 def test_training_on_a_gpu_learns_and_resumes(settings: list[str], tmp_path: Path, runtime: list[str]) -> None:
     command = ["train", *settings, f"paths.outputs={tmp_path}", "runtime.device=cuda", *runtime]
     first, second = (run([*command, f"training.steps={steps}"]) for steps in (20, 40))
-    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    whole = run([*command, "training.steps=40", "name=whole"])
+    assert first.returncode == second.returncode == whole.returncode == 0, first.stderr + second.stderr + whole.stderr
     assert "going on from step 20" in second.stdout
-    lines = [json.loads(line) for line in (tmp_path / "toy" / "metrics.jsonl").read_text().splitlines()]
-    losses = [line["loss"] for line in lines if line["event"] == "train"]
-    assert len(losses) == 40
-    assert losses[-1] < losses[0] - 0.5
+    found = losses(tmp_path / "toy")
+    assert len(found) == 40
+    assert found[-1] < found[0] - 0.5
+    # flash attention adds up the gradients of queries in any order
+    assert found == pytest.approx(losses(tmp_path / "whole"), rel=1e-2)
+
+
+def losses(folder: Path) -> list[float]:
+    """Return the losses of a run's log lines."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [line["loss"] for line in lines if line["event"] == "train"]
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_recorded_passes_train_as_passes_without_graphs_do() -> None:
+    """Two sizes of batches in turn: from the third time on, a graph stands for the passes of each."""
+    results = []
+    for graphs in (False, True):
+        config = accuracy.small_run("cuda")
+        config = with_values(config, {"model.dropout": 0.1, "runtime.cuda_graphs": graphs})
+        trainer = new_trainer(config, prepare_machine(config.runtime), accuracy.WORDS, accuracy.WORDS)
+        text = synthetic_pairs(accuracy.WORDS, accuracy.WORDS, pairs=500, max_length=accuracy.LONGEST)
+        batches = list(islice(measured_batches(trainer, text), 2))
+        for _ in range(6):
+            for batch in batches:
+                trainer.update(batch)
+        results.append((trainer.take_statistics().loss, float(trainer.gradient_norm)))
+        assert (trainer.passes is not None) is graphs
+        if trainer.passes is not None:
+            assert trainer.passes.report(1).figures == {"graph_shapes": 2, "graph_share": round(8 / 12, 4)}
+    assert results[1] == pytest.approx(results[0], rel=1e-5)

@@ -26,7 +26,8 @@ PHASES = ("forward", "loss", "backward", "norm", "optimizer", "other")
 
 
 def fake_trainer(config: Config) -> Trainer:
-    """Return the trainer of these settings on the fake device."""
+    """Return the trainer of these settings on the fake device, which cannot record graphs."""
+    config = replace(config, runtime=replace(config.runtime, cuda_graphs=False))
     words = config.tokenizer.vocab_size
     tokenizer: Any = SimpleNamespace(source_size=words, target_size=words)
     machine = prepare_machine(config.runtime)

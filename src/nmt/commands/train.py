@@ -113,9 +113,7 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, transforms: Sequenc
 
 
 def _fit_in_memory(config: Config, trainer: Trainer, train: Pairs, transforms: Sequence[BatchTransform]) -> Config:
-    """Try CUDA graphs and the largest batches; return the settings, with smaller micro-batches if these do not fit."""
-    if config.runtime.cuda_graphs:
-        _try_cuda_graphs(config, trainer, train, transforms)
+    """Try the largest batches, and return the settings, with smaller micro-batches if these do not fit."""
     given = config.training.device_tokens
     tokens = tokens_that_fit(trainer, train, longest_sentence=config.data.max_pieces + 1, changed=bool(transforms))
     if tokens == given:
@@ -128,18 +126,7 @@ def _fit_in_memory(config: Config, trainer: Trainer, train: Pairs, transforms: S
             flush=True,
         )
     trainer.config = replace(config.training, device_tokens=tokens)
-    config = replace(config, training=trainer.config)
-    if config.runtime.cuda_graphs:  # several micro-batches may rule them out
-        _try_cuda_graphs(config, trainer, train, transforms)
-    return config
-
-
-def _try_cuda_graphs(config: Config, trainer: Trainer, train: Pairs, transforms: Sequence[BatchTransform]) -> None:
-    """Compile without CUDA graphs if they cannot replay a batch."""
-    from nmt.training.compiled import try_cuda_graphs  # noqa: PLC0415 - imports much of torch
-
-    with _batches(config, trainer, train, transforms) as batches:
-        try_cuda_graphs(trainer, next(batches))
+    return replace(config, training=trainer.config)
 
 
 def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:

@@ -64,6 +64,8 @@ def prepare_machine(config: RuntimeConfig, local_rank: int = 0, local_processes:
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.set_float32_matmul_precision("high" if works(Fast.TF32) else "highest")
+        # cuDNN prepares its attention for 10 ms whenever a size is new, and each step of a beam search has a new one
+        torch.backends.cuda.enable_cudnn_sdp(False)
     else:
         keep_memory()
     _check_threads(config.threads)

@@ -21,6 +21,7 @@ from nmt.measuring.search import Check, Settings, Value
 from nmt.measuring.steps import free_memory, update, wait
 from nmt.model.attention_plan import PLAN_PADDED
 from nmt.training.concurrency import concurrency_of
+from nmt.training.graph_shapes import RECORDED_AT
 from nmt.training.new_trainer import new_trainer
 from nmt.training.trainer import Trainer
 
@@ -74,7 +75,6 @@ class TrainingBench:
             parallel=concurrency_of(config.training, machine, config.runtime.parallel),
             share=share,
             compiled=bool(config.runtime.compile),
-            micro_batches=-(-share // (config.training.device_tokens or share)),
         )
 
     def open(self, settings: Settings) -> "TrainingContender":
@@ -111,7 +111,8 @@ class TrainingContender:
         self.check = self._check(bench, config)
         self._trainer: Trainer | None = new_trainer(config, self._machine, *bench.vocabularies)
         self._batches = bench.batches(self._trainer, bench.batch_tokens)
-        for number in range(len(self._batches) if self._machine.device.type == "cpu" else 2 * len(self._batches)):
+        rounds = 1 if self._machine.device.type == "cpu" else RECORDED_AT + 1
+        for number in range(rounds * len(self._batches)):
             self.step(number)
 
     def _check(self, bench: TrainingBench, config: Config) -> Check:

@@ -28,8 +28,6 @@ class Situation(NamedTuple):
     share: int
     """Source tokens of a global batch per device."""
     compiled: bool = False
-    micro_batches: int = 1
-    """Micro-batches per step and device."""
 
 
 class Choice(NamedTuple):
@@ -87,7 +85,7 @@ def _compiled(_: Situation) -> list[Value]:
 
 
 def _cuda_graphs(situation: Situation) -> list[Value]:
-    return [True] if situation.compiled and situation.micro_batches == 1 else []
+    return [True] if situation.compiled else []  # else they are on already
 
 
 def _compiled_with_a_compiler(_: Situation) -> list[Value]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.compute.replaced import Fast, works
+from nmt.compute.replaced import Fast, is_proven, works
 from nmt.model.attention import (
     Attend,
     AttendInC,
@@ -19,6 +19,7 @@ from nmt.model.attention import (
 from nmt.model.fused_attention import FusedPaddedAttend
 from nmt.model.kernels.backend import has_flash_attention
 from nmt.model.kernels.c.library import can_train_in_c
+from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH as MAX_SHORT_HEAD_WIDTH
 from nmt.model.kernels.short_attention import TILES
 from nmt.model.packed import Packed
 
@@ -58,8 +59,8 @@ def plan_attention(spec: AttentionSpec, kind: str = "auto") -> Attend:
     `varlen_attn`), so all of these use padded blocks, and our own operations. The same holds for the operation in C,
     which trains on CPUs in bf16 and float32.
 
-    `kind` is `runtime.attention`. If it is "short", batches with longer sentences than that supports use flash
-    attention.
+    `kind` is `runtime.attention`. Short attention, which "auto" takes if a trial has proven it, leaves batches with
+    longer sentences to flash attention.
     """
     queries, keys = spec.queries, spec.keys
     flash = has_flash_attention(queries.tokens.device, spec.precision) and spec.head_width <= MAX_FLASH_HEAD_WIDTH
@@ -71,10 +72,17 @@ def plan_attention(spec: AttentionSpec, kind: str = "auto") -> Attend:
         return FusedPaddedAttend(queries, keys, causal=spec.causal, precision=spec.precision)
     if kind == "padded" or not flash or special:
         return PaddedAttend(queries, keys, causal=spec.causal, prefix=spec.prefix, dropout=spec.dropout)
-    short = kind == "short" and works(Fast.TRITON) and works(Fast.SHORT)
-    if short and queries.longest <= MAX_SHORT_LENGTH and keys.longest <= MAX_SHORT_LENGTH:
+    if _may_be_short(spec, kind) and queries.longest <= MAX_SHORT_LENGTH and keys.longest <= MAX_SHORT_LENGTH:
         return ShortAttend(queries, keys, causal=spec.causal)
     return FlashAttend(queries, keys, causal=spec.causal)
+
+
+def _may_be_short(spec: AttentionSpec, kind: str) -> bool:
+    """Return whether attention in tiles is a choice for sentences that are short enough."""
+    if not (works(Fast.TRITON) and works(Fast.SHORT)):
+        return False
+    suits = spec.precision == torch.bfloat16 and spec.head_width <= MAX_SHORT_HEAD_WIDTH
+    return kind == "short" or (kind == "auto" and suits and is_proven(Fast.SHORT))
 
 
 PLAN_PADDED: Plan = functools.partial(plan_attention, kind="padded")

@@ -10,8 +10,8 @@ from torch.nn import functional as F
 from nmt.compute.machine import HALF_PRECISIONS
 from nmt.model import products
 from nmt.model.kernels.c.library import trains_in_c
-from nmt.model.kernels.c.rows import computes_on_rows_in_c, sum_rows
-from nmt.model.kernels.rectifier import rectifier_gradient
+from nmt.model.kernels.c.rows import computes_on_rows_in_c
+from nmt.model.kernels.rectifier import rectifier_gradient, sum_rows
 from nmt.model.products import prefers_onednn
 
 Copies = Mapping[str, Tensor]
@@ -74,17 +74,10 @@ class _Product(torch.autograd.Function):
         elif rectified is not None:
             gradient = torch.ops.aten.threshold_backward(gradient, rectified, 0)
         if bias_gradient is None and needs_bias:
-            bias_gradient = _float32_sum(gradient)
+            bias_gradient = sum_rows(gradient)
         rows_gradient = products.multiply(gradient, weight) if needs_rows else None
         weight_gradient = products.exact_product(gradient.t(), rows, torch.float32).float() if needs_weight else None
         return rows_gradient, weight_gradient, bias_gradient, None, None, None
-
-
-def _float32_sum(rows: Tensor) -> Tensor:
-    if computes_on_rows_in_c(rows):
-        return sum_rows(rows)
-    # a CPU would first copy all rows to float32
-    return rows.sum(0, dtype=torch.float32) if rows.is_cuda else rows.sum(0).float()
 
 
 def split_product(product: Tensor, widths: list[int]) -> tuple[Tensor, ...]:

@@ -20,7 +20,7 @@ from nmt.model.attention import Attend, FlashAttend, PaddedAttend, ShortAttend
 from nmt.model.attention_choice import flash_obstacle
 from nmt.model.fused_attention import FusedPaddedAttend
 from nmt.model.kernels.backend import has_flash_attention, has_triton, is_old_gpu, may_have_flash_attention
-from nmt.model.kernels.short_attention import TILES
+from nmt.model.kernels.short_attention import MAX_HEAD_WIDTH, TILES
 from nmt.model.norms import LAYER, norm_of
 from nmt.model.operation_errors import (
     TOLERANCES,
@@ -110,7 +110,7 @@ def trials(model: ModelConfig, machine: Machine, wanted: Wanted) -> Iterator[Tri
         fused_norm = model.norm_placement == "post" and norm_of(model) is LAYER
         error = partial(residual_error, device, precision, DROPOUT, width=model.d_model, norm=fused_norm)
         yield Trial(Fast.RESIDUAL, error, tolerance)
-    yield from _attention_trials(model, machine, wanted.attention)
+    yield from _attention_trials(model, machine, wanted)
     if wanted.compiled and is_amd():
         yield Trial(Fast.COMPILED, partial(compiled_attention_error, model, machine), tolerance)
     yield Trial(Fast.TF32, partial(product_error, device), TF32_TOLERANCE)
@@ -125,8 +125,8 @@ def trials(model: ModelConfig, machine: Machine, wanted: Wanted) -> Iterator[Tri
         yield Trial(Fast.GRAPHS, partial(graph_error, device), 0.0)
 
 
-def _attention_trials(model: ModelConfig, machine: Machine, kind: str) -> Iterator[Trial]:
-    device, precision = machine
+def _attention_trials(model: ModelConfig, machine: Machine, wanted: Wanted) -> Iterator[Trial]:
+    (device, precision), kind = machine, wanted.attention
     if kind == "padded" or flash_obstacle(model):
         return
     widths, tolerance = (model.key_size, model.value_size), TOLERANCES[precision]
@@ -139,7 +139,8 @@ def _attention_trials(model: ModelConfig, machine: Machine, kind: str) -> Iterat
         yield Trial(Fast.FLASH, partial(error, FlashAttend), tolerance)
     elif precision == torch.float16:
         yield Trial(Fast.PADDED, partial(error, partial(FusedPaddedAttend, precision=precision)), tolerance)
-    if kind == "short":
+    suits = precision == torch.bfloat16 and max(widths) <= MAX_HEAD_WIDTH and has_triton() and not is_old_gpu(device)
+    if kind == "short" or (kind == "auto" and suits and wanted.vocabulary):  # translation encodes a text only once
         yield Trial(Fast.SHORT, lambda: largest(error(ShortAttend, tile) for tile in TILES), tolerance)
 
 

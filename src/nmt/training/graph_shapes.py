@@ -1,21 +1,14 @@
-"""Which sizes of micro-batches a compiled model records as CUDA graphs."""
+"""Which sizes of micro-batches are recorded as CUDA graphs."""
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from torch import Tensor, nn
-
-from nmt.model.attention_plan import Plan
 from nmt.model.packed import Packed
-from nmt.training.hook import Report, TrainingHook
 
 MAX_SHAPES = 128
-"""The most sizes that are recorded: each takes memory, and three steps until it is replayed."""
+"""The most sizes that are recorded: each takes memory, and some time to record."""
 RECORDED_AT = 3
 """A size is recorded when it is met this often, so that rare ones take no room."""
-
-Call = Callable[..., Tensor]
 
 
 class Shape(NamedTuple):
@@ -56,41 +49,3 @@ class Recorded:
     def is_full(self) -> bool:
         """Whether no further size will be recorded."""
         return len(self.shapes) >= self.limit
-
-
-class GraphShapes(TrainingHook):
-    """Calls a model with CUDA graphs for the sizes that training meets often, and without for all others."""
-
-    def __init__(self, model: nn.Module, with_graphs: Call, without: Call) -> None:
-        """Take two compiled forms of a model's forward pass."""
-        self._model, self._with_graphs, self._without = model, with_graphs, without
-        self.recorded = Recorded()
-        self._calls = self._covered = 0
-        self._has_said_so = False
-
-    def __call__(self, source: Packed, target: Packed, plan: Plan | None = None) -> Tensor:
-        """Return the output of the model."""
-        more: tuple[Any, ...] = () if plan is None else (plan,)
-        if not self._model.training:
-            return self._without(source, target, *more)
-        is_recorded = self.recorded.meet(shape_of(source, target))
-        self._calls += 1
-        self._covered += is_recorded
-        return (self._with_graphs if is_recorded else self._without)(source, target, *more)
-
-    def turn_off(self) -> None:
-        """Record nothing from now on."""
-        self.recorded = Recorded(0)
-
-    def report(self, step: int) -> Report:
-        """See `TrainingHook.report`: the number of recorded sizes, and the share of the forward passes with them."""
-        limit = self.recorded.limit
-        if not limit or not self._calls:
-            return Report()
-        figures = {"graph_shapes": len(self.recorded.shapes), "graph_share": round(self._covered / self._calls, 4)}
-        self._calls = self._covered = 0
-        lines = []
-        if self.recorded.is_full and not self._has_said_so:
-            self._has_said_so = True
-            lines = [f"{limit} sizes of micro-batches are recorded as CUDA graphs; others run without"]
-        return Report(figures, lines=lines)

@@ -7,6 +7,7 @@ import torch
 from nmt.compute import distributed
 from nmt.compute.machine import Machine, is_amd
 from nmt.compute.replaced import Fast, is_proven, replace_all, works
+from nmt.config.capabilities import Capability, is_taken
 from nmt.config.choices import find
 from nmt.config.schema import Config
 from nmt.model.attention_choice import plan_for
@@ -14,8 +15,9 @@ from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model.kernels.c.library import use_operations
 from nmt.model.probe import Wanted, failures
-from nmt.training.additions import additions_to
+from nmt.training.additions import Additions, additions_to
 from nmt.training.memory_check import check_model_size
+from nmt.training.recorded_passes import RecordedPasses, say_without_graphs
 from nmt.training.replicas import Replicas
 from nmt.training.trainer import Trainer
 
@@ -46,9 +48,7 @@ def new_trainer(
     if runtime.compile and (is_proven(Fast.COMPILED) or not is_amd()):
         from nmt.training.compiled import compile_model  # noqa: PLC0415 - imports much of torch
 
-        shapes = compile_model(model, cuda_graphs=bool(runtime.cuda_graphs) and works(Fast.GRAPHS))
-        if shapes is not None:
-            additions = additions._replace(hooks=[*additions.hooks, shapes])
+        compile_model(model)
     return Trainer(
         model,
         config.training,
@@ -58,7 +58,36 @@ def new_trainer(
         loss_rows=runtime.loss_rows,
         additions=additions,
         replicas=replicas,
+        passes=_recorded_passes(config, machine, additions, divided=replicas.divides_weights),
     )
+
+
+def _recorded_passes(config: Config, machine: Machine, additions: Additions, *, divided: bool) -> RecordedPasses | None:
+    """Return what records passes as CUDA graphs; None if the settings or the rest of the run rule it out."""
+    wanted = config.runtime.cuda_graphs
+    if wanted is False or (wanted is None and config.runtime.compile) or not works(Fast.GRAPHS):
+        return None
+    obstacle = _obstacle_to_graphs(config, machine, additions)
+    if obstacle or divided:
+        if wanted:
+            say_without_graphs(obstacle or "the weights are divided")
+        return None
+    return RecordedPasses()
+
+
+def _obstacle_to_graphs(config: Config, machine: Machine, additions: Additions) -> str:
+    """Return why passes cannot be recorded as CUDA graphs; empty if they can."""
+    if machine.device.type != "cuda" or is_amd():
+        return "they need a GPU of NVIDIA"
+    if distributed.world_size() > 1:
+        return "several processes average their gradients during the backward pass"
+    if machine.precision == torch.float16:
+        return "in fp16 the factor of the loss changes"
+    if additions.word_loss is not None or additions.terms:
+        return "the loss has more than one term"
+    if is_taken(config, Capability.EVERY_LAYER):
+        return "layers are skipped at random"
+    return ""
 
 
 def try_operations(config: Config, machine: Machine, vocabulary: int) -> None:
@@ -66,7 +95,8 @@ def try_operations(config: Config, machine: Machine, vocabulary: int) -> None:
     if machine.device.type != "cuda":
         return
     runtime = config.runtime
-    wanted = Wanted(vocabulary, runtime.attention, bool(runtime.cuda_graphs), bool(runtime.compile))
+    graphs = not (runtime.cuda_graphs is False or is_amd())
+    wanted = Wanted(vocabulary, runtime.attention, graphs, bool(runtime.compile))
     with distributed.together():
         failed = failures(config.model, machine, wanted)
     replace_all(

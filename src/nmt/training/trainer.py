@@ -29,6 +29,7 @@ from nmt.training.loss import Losses
 from nmt.training.loss_scale import LossScale, SavedLossScale
 from nmt.training.objective import Objective
 from nmt.training.optimizer import state_tensors
+from nmt.training.recorded_passes import RecordedPasses
 from nmt.training.replicas import Replicas
 from nmt.training.schedule import learning_rate
 from nmt.training.statistics import LossSums, Statistics
@@ -64,8 +65,12 @@ class Trainer:
         loss_rows: int = 0,
         additions: Additions = Additions(),  # noqa: B008 - immutable
         replicas: type[Replicas] = Replicas,
+        passes: RecordedPasses | None = None,
     ) -> None:
-        """Train `model`; see `runtime.parallel` and `runtime.loss_rows`. `additions` has features' terms and hooks."""
+        """Train `model`; see `runtime.parallel` and `runtime.loss_rows`.
+
+        `additions` has features' terms and hooks. `passes` records passes as CUDA graphs.
+        """
         self.model, self.config, self.machine, self.seed = model, config, machine, seed
         objective = Objective(
             model, config.label_smoothing, loss_rows, word_loss=additions.word_loss, terms=additions.terms
@@ -74,7 +79,8 @@ class Trainer:
         self.objective, self.working_weights = self.replicas.objective, self.replicas.working_weights
         self.columns = sorted({name for term in additions.terms for name in term.columns})
         """The further columns of the training text that micro-batches must have."""
-        self.hooks = additions.hooks
+        self.passes = passes
+        self.hooks = [*additions.hooks, *([] if passes is None else [passes])]
         for hook in self.hooks:
             hook.begin(self.replicas)
         self.loss_scale = LossScale(machine.device) if machine.precision == torch.float16 else None
@@ -205,6 +211,8 @@ class Trainer:
         """Accumulate the gradient over this device's micro-batches."""
         if self.concurrency > 1:
             return self._add_gradients_in_threads(batch)
+        if self.passes is not None:
+            self.passes.begin_step()
         with self._embeddings_apart(batch.words):
             return [self._add_gradient(batch, index) for index in range(len(batch.micro_batches))]
 
@@ -235,15 +243,21 @@ class Trainer:
 
     def _add_gradient(self, batch: GlobalBatch, index: int) -> Losses:
         """Add the gradient of a micro-batch."""
-        seed = self._seed_of(index)
-        torch.manual_seed(seed)
-        self.dropout_seed.fill_(seed - (1 << 63))  # signed
+        micro_batch, set_seed = batch.micro_batches[index], partial(self._set_seed, self._seed_of(index))
+        # gradients are averaged over the processes, but the loss of the global batch is a sum over them
+        factor = distributed.world_size() / batch.target_tokens
+        if self.passes is not None and (recorded := self.passes.run(micro_batch, factor, set_seed)) is not None:
+            return recorded if len(batch.micro_batches) == 1 else Losses(*(each.clone() for each in recorded))
+        set_seed()
         last = index == len(batch.micro_batches) - 1
         with self.replicas.last_only(last=last):
-            losses = self.objective(batch.micro_batches[index].to(self.machine.device))
-        # gradients are averaged over the processes, but the loss of the global batch is a sum over them
-        self._scaled(losses.smoothed * (distributed.world_size() / batch.target_tokens)).backward()
+            losses = self.objective(micro_batch.to(self.machine.device))
+        self._scaled(losses.smoothed * factor).backward()
         return Losses(*(each.detach() for each in losses))
+
+    def _set_seed(self, seed: int) -> None:
+        torch.manual_seed(seed)
+        self.dropout_seed.fill_(seed - (1 << 63))  # signed
 
     def _scaled(self, loss: Tensor) -> Tensor:
         return loss if self.loss_scale is None else self.loss_scale.multiply(loss)

@@ -247,17 +247,17 @@ def test_micro_batches_on_a_gpu_are_not_made_tiny() -> None:
     assert TUNABLE["training.device_tokens"].candidates(small) == [2500]
 
 
-def test_cuda_graphs_are_tried_only_for_one_compiled_micro_batch() -> None:
+def test_cuda_graphs_are_tried_only_for_a_compiled_model() -> None:
     situation = Situation(precision="bf16", threads=8, parallel=1, share=25_000, compiled=True)
     candidates = TUNABLE["runtime.cuda_graphs"].candidates
     assert candidates(situation) == [True]
     assert candidates(situation._replace(compiled=False)) == []
-    assert candidates(situation._replace(micro_batches=2)) == []
 
 
 def test_given_setting_that_contradicts_a_tuned_one_is_a_line_and_not_an_end(config: Config) -> None:
-    write(config, {"runtime.compile": True, "runtime.cuda_graphs": True})
-    given = with_values(config, {"runtime.compile": False})
+    longest = config.data.max_pieces
+    write(config, {"training.device_tokens": longest + 1})
+    given = with_values(config, {"data.max_pieces": longest + 1})
     taken = take_tuned(given)
     assert taken.config == given
-    assert "runtime.cuda_graphs=true needs runtime.compile=true" in taken.message
+    assert f"training.device_tokens={longest + 1} is too small for one sentence" in taken.message

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from nmt.compute import replaced
+from nmt.compute.replaced import Fast
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
 from nmt.model import attention_choice
@@ -43,6 +45,22 @@ def test_setting_chooses_attention_on_a_gpu(kind: str, longest: int, expected: t
     with MODE:
         chosen = plan_attention(AttentionSpec(sentences, sentences, False, 16, torch.bfloat16), kind)
     assert type(chosen) is expected
+
+
+@pytest.mark.parametrize(("head_width", "expected"), [(64, ShortAttend), (65, FlashAttend)])
+def test_short_attention_is_the_first_choice_as_soon_as_a_trial_has_proven_it(
+    head_width: int, expected: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaced, "_reasons", {})
+    sentences = stream(20)
+    spec = AttentionSpec(sentences, sentences, False, head_width, torch.bfloat16)
+    replaced.record(Fast.SHORT, "")
+    with MODE:
+        assert type(plan_attention(spec)) is expected
+        assert type(plan_attention(spec._replace(queries=stream(129)))) is FlashAttend
+    replaced.record(Fast.SHORT, "wrong")
+    with MODE:
+        assert type(plan_attention(spec)) is FlashAttend
 
 
 def test_short_attention_needs_both_sides_to_be_short() -> None:

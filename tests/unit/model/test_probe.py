@@ -1,6 +1,7 @@
 """Operations of a device that fail their trial are replaced by plain ones, whatever way they fail in."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
@@ -51,6 +52,15 @@ def test_operations_that_compute_correctly_pass(precision: torch.dtype) -> None:
     assert (Fast.FLASH in found) is (Fast.SHORT in found) is (precision == torch.bfloat16)
     assert (Fast.PADDED in found) is (precision == torch.float16)
     assert (Fast.RECTIFIER in found) is (precision != torch.float32)
+
+
+def test_training_tries_short_attention_unless_heads_are_too_wide() -> None:
+    wide = replace(SMALL, d_model=256, heads=2)
+    tried = {
+        model.key_size: {each.operation for each in trials(model, Machine(CPU, torch.bfloat16), Wanted(vocabulary=101))}
+        for model in (SMALL, wide)
+    }
+    assert [Fast.SHORT in found for found in tried.values()] == [True, False]
 
 
 def test_a_model_that_only_translates_needs_neither_optimizer_nor_loss() -> None:

@@ -16,14 +16,14 @@ class RuntimeConfig:
     precision: str = "auto"
     """auto (bf16 on devices with fast bf16, fp16 on other GPUs if it is fast there, else fp32), fp32, bf16 or fp16."""
     attention: str = "auto"
-    """How training attends: auto (flash on GPUs with bf16, PyTorch's fused attention on padded blocks on other GPUs in
+    """How training attends: auto (short on GPUs with bf16, PyTorch's fused attention on padded blocks on other GPUs in
     fp16, in C on CPUs, else padded), padded, flash, or short (a tile per sentence for batches of at most 128 tokens a
-    sentence, otherwise flash; `make tune` measures which is fastest)."""
+    sentence, otherwise flash)."""
     compile: bool | None = None
     """Compile the model with torch.compile, which is worthwhile in long runs; null is false unless tuned."""
     cuda_graphs: bool | None = None
-    """Replay the compiled model as CUDA graphs; needs runtime.compile and one micro-batch per step; null is false
-    unless tuned. Experimental: it has not yet run on a GPU."""
+    """Record the forward and backward passes of each size of micro-batch as a CUDA graph, which the GPU replays without
+    waiting for the processor; null is true on one GPU of NVIDIA, unless runtime.compile is true."""
     threads: int = 0
     """CPU threads per process; 0 divides the cores between the processes on this machine. Efficiency cores and the
     second threads of cores are not counted, and neither is more than the quota of a container."""
@@ -48,8 +48,6 @@ class RuntimeConfig:
         check_choice("runtime.precision", self.precision, ("auto", "fp32", "bf16", "fp16"))
         check_choice("runtime.attention", self.attention, ("auto", "padded", "flash", "short"))
         check_choice("runtime.shard", self.shard, CHOICES["runtime.shard"])
-        if self.cuda_graphs and not self.compile:
-            raise ConfigError("runtime.cuda_graphs=true needs runtime.compile=true")
         check_between("runtime.threads", self.threads, 0, 1024)
         check_between("runtime.parallel", self.parallel, 0, 1024)
         check_between("runtime.loss_rows", self.loss_rows, 0, 1_000_000)

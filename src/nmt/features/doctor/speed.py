@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import cycle, islice
 
 import torch
 
@@ -28,6 +28,7 @@ from nmt.model.interface import TranslationModel
 from nmt.model.packed import Packed
 from nmt.model.working_weights import in_precision
 from nmt.text.special import EOS
+from nmt.training.graph_shapes import RECORDED_AT
 from nmt.training.memory_check import tokens_that_fit
 from nmt.training.new_trainer import new_trainer
 from nmt.training.trainer import Trainer
@@ -40,7 +41,7 @@ SHAPES = {
 }
 WORDS, PAIRS = 37_000, 50_000
 """Word pieces of the vocabulary, and sentence pairs of the text."""
-WARMUP_STEPS = 3
+WARMUP_STEPS, DIFFERENT_BATCHES = 3, 8
 DECODED_SENTENCES = {"cuda": 128, "cpu": 8}
 """Sentences that are decoded simultaneously."""
 
@@ -87,10 +88,9 @@ def training_speed(model: str, config: Config, sheet: Device, steps: int) -> tup
     machine = prepare_machine(config.runtime)
     text = training_text()
     trainer = fitting_trainer(config, machine, text)
-    batches = list(islice(measured_batches(trainer, text), max(steps, WARMUP_STEPS)))
-    for batch in batches[:WARMUP_STEPS]:
-        trainer.update(batch)
-    timed = batches[:steps]
+    few = list(islice(measured_batches(trainer, text), min(steps, DIFFERENT_BATCHES)))
+    warm_up(trainer, few)
+    timed = list(islice(cycle(few), steps))
     seconds = timed_steps(trainer, timed)
     size = count_parameters(config.model, WORDS, WORDS)
     measured = MeasuredStep(
@@ -99,7 +99,7 @@ def training_speed(model: str, config: Config, sheet: Device, steps: int) -> tup
         size.total,
         machine.precision_name,
         bool(config.runtime.compile),
-        part_seconds(trainer, timed),
+        _part_seconds(trainer, few, seconds / steps),
         _estimated_seconds(config, size, machine, timed, sheet),
     )
     tokens, targets = sum(batch.tokens for batch in timed), sum(batch.target_tokens for batch in timed)
@@ -116,6 +116,27 @@ def training_speed(model: str, config: Config, sheet: Device, steps: int) -> tup
         measured.ratios,
     )
     return speed, measured
+
+
+def warm_up(trainer: Trainer, batches: Sequence[GlobalBatch]) -> None:
+    """Train on each batch until the trainer is as fast as it will be: a GPU records passes that it meets often."""
+    rounds = RECORDED_AT + 1 if trainer.passes is not None else 1
+    for batch in islice(cycle(batches), max(rounds * len(batches), WARMUP_STEPS)):
+        trainer.update(batch)
+
+
+def _part_seconds(trainer: Trainer, batches: Sequence[GlobalBatch], seconds: float) -> dict[Part, float]:
+    """Return the mean seconds per step of each part.
+
+    Parts of recorded passes cannot be timed, so the passes run without graphs, and the parts are scaled such that they
+    add up to the `seconds` of a step.
+    """
+    passes, trainer.passes = trainer.passes, None
+    parts = part_seconds(trainer, batches)
+    trainer.passes = passes
+    if passes is None:
+        return parts
+    return {part: each * seconds / sum(parts.values()) for part, each in parts.items()}
 
 
 def training_text() -> PairStore:

@@ -63,7 +63,7 @@ class Run(NamedTuple):
     first_loss: float
     last_loss: float
     tokens_per_second: float
-    """Source and target tokens of all devices."""
+    """Source and target tokens of all devices, in the second half of the steps."""
     memory: int
     """Peak in bytes of one process."""
     correct: bool
@@ -109,12 +109,13 @@ def long_run(name: str, config: Config, machine: Machine, steps: int) -> Run:
     few = list(islice(measured_batches(trainer, text), min(BATCHES, steps)))
     trainer.update(few[0])
     first = trainer.take_statistics().loss
-    batches = list(islice(cycle(few), steps - 1))
-    seconds = speed.timed_steps(trainer, batches)
+    first_half, second_half = (list(islice(cycle(few), count)) for count in (steps // 2, steps - 1 - steps // 2))
+    speed.timed_steps(trainer, first_half)  # a GPU records passes
+    seconds = speed.timed_steps(trainer, second_half)
     trainer.take_statistics()
     trainer.update(few[0])
     last = trainer.take_statistics().loss
-    tokens = sum(batch.tokens for batch in batches)
+    tokens = sum(batch.tokens for batch in second_half)
     return Run(
         name,
         distributed.world_size(),

@@ -81,7 +81,7 @@ def _warps(query_tile: int, key_tile: int) -> int:
 def _dot(left, right):
     if INTERPRETED:  # the interpreter would multiply the bits of bf16 numbers
         left, right = left.to(tl.float32), right.to(tl.float32)
-    return tl.dot(left, right)
+    return tl.dot(left, right, input_precision="ieee")  # TF32 otherwise, if both are float32
 
 
 @triton.jit

@@ -1,14 +1,14 @@
-"""The Triton kernel of `rectifier`: a program adds up some columns over its share of the rows."""
+"""The Triton kernels of `rectifier`: a program adds up some columns over its share of the rows."""
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-ROW_PROGRAMS = 64
-"""The number of programs that share the rows of a column."""
-COLUMNS, ROWS = 128, 16
-"""The block that a program holds at a time."""
+ROW_PROGRAMS, SUM_PROGRAMS = 256, 128
+"""The number of programs that share the rows of a column, for the gradient and for the sum alone."""
+COLUMNS, ROWS, SUM_ROWS = 128, 32, 16
+"""The block that a program holds at a time: its columns, and its rows for the gradient and for the sum alone."""
 
 
 def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Tensor]:
@@ -23,6 +23,19 @@ def rectifier_gradient(gradient: Tensor, rectified: Tensor) -> tuple[Tensor, Ten
             masked, partial_sums, gradient, rectified, rows, width=width, block_columns=COLUMNS, block_rows=ROWS
         )
     return masked, partial_sums.sum(0)
+
+
+def sum_rows(rows: Tensor) -> Tensor:
+    """See `rectifier`."""
+    rows = rows.contiguous()
+    count, width = rows.shape
+    programs = min(SUM_PROGRAMS, triton.cdiv(count, SUM_ROWS))
+    partial_sums = torch.empty(programs, width, dtype=torch.float32, device=rows.device)
+    if count:
+        _sum_rows[(triton.cdiv(width, COLUMNS), programs)](
+            partial_sums, rows, count, width=width, block_columns=COLUMNS, block_rows=SUM_ROWS
+        )
+    return partial_sums.sum(0)
 
 
 @triton.jit
@@ -43,3 +56,18 @@ def _rectifier_gradient(
         tl.store(masked + place, upstream, mask=inside)
         total += tl.sum(upstream.to(tl.float32), 0)
     tl.store(partial_sums + program * width + column, total, mask=column < width)
+
+
+@triton.jit
+def _sum_rows(
+    partial_sums, rows, count, width: tl.constexpr, block_columns: tl.constexpr, block_rows: tl.constexpr
+):  # fmt: skip
+    column = tl.program_id(0) * block_columns + tl.arange(0, block_columns)
+    program = tl.program_id(1)
+    total = tl.zeros([block_rows, block_columns], tl.float32)
+    for start in range(program * block_rows, count, tl.num_programs(1) * block_rows):
+        row = start + tl.arange(0, block_rows)
+        place = row.to(tl.int64)[:, None] * width + column[None, :]
+        inside = (row < count)[:, None] & (column < width)[None, :]
+        total += tl.load(rows + place, mask=inside, other=0.0).to(tl.float32)
+    tl.store(partial_sums + program * width + column, tl.sum(total, 0), mask=column < width)

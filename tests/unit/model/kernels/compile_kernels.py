@@ -45,6 +45,7 @@ def launch_all(dtype: torch.dtype) -> None:
     triton_residual.dropout_backward(stream, dtype, 0.1, seed, 3)
     triton_softmax.softmax_gradient_(torch.zeros(2, 37000, dtype=dtype), torch.tensor([0, 1]), 0.1)
     triton_rectifier.rectifier_gradient(stream, stream)
+    triton_rectifier.sum_rows(stream)
     if dtype == torch.bfloat16:  # the only precision with short attention
         queries, keys, values = torch.zeros(64, 3, 8, MAX_HEAD_WIDTH, dtype=dtype).unbind(1)
         offsets = torch.tensor([0, 64], dtype=torch.int32)

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from nmt.model.kernels.rectifier import rectifier_gradient
+from nmt.model.kernels.backend import uses_triton
+from nmt.model.kernels.rectifier import rectifier_gradient, sum_rows
 from tests.unit.model.kernels import plain_only
 
 
@@ -20,6 +21,16 @@ def test_gradient_and_its_sum_equal_those_of_torch(rows: int, width: int, dtype:
     assert masked.equal(gradient.where(rectified > 0, 0))
     assert total.dtype == torch.float32
     torch.testing.assert_close(total.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("rows", "width"), [(1, 1), (50, 7), (3000, 130), (0, 3)])
+def test_sum_over_rows_is_in_float32(rows: int, width: int, dtype: torch.dtype) -> None:
+    numbers = torch.randn(rows, width, generator=torch.Generator().manual_seed(1)).to(dtype)
+    total = sum_rows(numbers)
+    tolerance = 1e-5 if uses_triton(numbers) or dtype == torch.float32 else 1e-2  # a CPU adds up in bf16
+    assert total.dtype == torch.float32
+    assert (total.double() - numbers.double().sum(0)).norm() <= tolerance * numbers.double().sum(0).norm()
 
 
 @plain_only

@@ -1,0 +1,223 @@
+"""Forward and backward passes that are recorded as CUDA graphs, so that a GPU need not wait for the processor.
+
+A pass of the paper's base model is a thousand launches, which take the processor longer than they take a fast GPU. A
+graph holds the launches for one size of micro-batch, with fixed places in memory for the text, losses and gradients.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmt.compute import distributed
+from nmt.compute.machine import memory_of
+from nmt.data.loader import MicroBatch
+from nmt.model.packed import Packed
+from nmt.training.graph_shapes import MAX_SHAPES, Recorded, Shape, shape_of
+from nmt.training.hook import Report, TrainingHook
+from nmt.training.loss import Losses
+from nmt.training.replicas import Replicas
+
+LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-4, 1e-2
+"""The largest relative differences of a replay's loss, and of the norm of its gradient, from those of the pass itself.
+
+On an H200, losses were equal; flash attention adds up the gradients of queries in any order."""
+MEMORY_SHARE = 0.9
+"""The share of a device's memory that passes with and without graphs may take together."""
+
+SetSeed = Callable[[], None]
+"""Seeds the random numbers of a pass."""
+
+
+class Recording(NamedTuple):
+    """A recorded pass, and what it reads and writes besides the gradients."""
+
+    graph: torch.cuda.CUDAGraph
+    batch: MicroBatch
+    losses: Losses
+
+    def replay(self, batch: MicroBatch) -> None:
+        """Run the pass on another micro-batch of the same size."""
+        for place, given in zip(_tensors(self.batch), _tensors(batch), strict=True):
+            place.copy_(given, non_blocking=True)
+        self.graph.replay()
+
+
+class RecordedPasses(TrainingHook):
+    """Runs passes as graphs for the sizes that training meets often; for all others the trainer runs them itself.
+
+    Each recording is compared with the pass itself once. If one fails or differs, training goes on without graphs.
+    """
+
+    def __init__(self, limit: int = MAX_SHAPES) -> None:
+        """Record at most `limit` sizes."""
+        self.recorded = Recorded(limit)
+        self._recordings: dict[Shape, Recording] = {}
+        self._gradients: list[Tensor] = []
+        """The places of the gradients, as soon as there are recordings."""
+        self._calls = self._covered = 0
+        self._has_said_so = False
+
+    def begin(self, replicas: Replicas) -> None:
+        """See `TrainingHook.begin`."""
+        self._objective, self._parameters = replicas.objective, list(replicas.trained.values())
+        self._device = self._parameters[0].device
+        self._factor = torch.zeros((), device=self._device)
+        """What a pass multiplies the loss by before its gradient."""
+
+    def begin_step(self) -> None:
+        """Let all passes of a step, recorded or not, add to gradients at the same places."""
+        if self._gradients:
+            torch._foreach_zero_(self._gradients)
+            self._put(self._gradients)
+
+    def run(self, batch: MicroBatch, factor: float, set_seed: SetSeed) -> Losses | None:
+        """Add the gradient of the loss of a micro-batch times `factor`, and return the losses.
+
+        The next call overwrites the losses. Return None, and do nothing, if the size of the batch is not recorded.
+        """
+        self._calls += 1
+        shape = shape_of(batch.source, batch.target)
+        if not self.recorded.meet(shape) or not (shape in self._recordings or self._record(shape, batch, set_seed)):
+            return None
+        self._covered += 1
+        self._factor.fill_(factor)
+        set_seed()
+        recording = self._recordings[shape]
+        recording.replay(batch)
+        return recording.losses
+
+    def turn_off(self, reason: str) -> None:
+        """Record and replay nothing from now on."""
+        self.recorded = Recorded(0)
+        self._recordings.clear()
+        self._gradients = []
+        say_without_graphs(reason)
+
+    def report(self, step: int) -> Report:
+        """See `TrainingHook.report`: the number of recorded sizes, and the share of the passes with them."""
+        limit = self.recorded.limit
+        if not limit or not self._calls:
+            return Report()
+        figures = {"graph_shapes": len(self._recordings), "graph_share": round(self._covered / self._calls, 4)}
+        self._calls = self._covered = 0
+        lines = []
+        if self.recorded.is_full and not self._has_said_so:
+            self._has_said_so = True
+            lines = [f"{limit} sizes of micro-batches are recorded as CUDA graphs; others run without"]
+        return Report(figures, lines=lines)
+
+    def _record(self, shape: Shape, batch: MicroBatch, set_seed: SetSeed) -> bool:
+        """Record the pass of a size, and return whether that worked; gradients of earlier micro-batches are kept."""
+        kept = [each.grad for each in self._parameters]
+        try:
+            if not self._recordings and not _has_room(self._device):
+                raise RuntimeError("they would need more memory than the GPU has")
+            places = self._gradients or [torch.zeros_like(each) for each in self._parameters]
+            recording = self._checked(_copy(batch, self._device), places, set_seed)
+        except (RuntimeError, AssertionError) as error:  # whatever fails in a capture
+            self._put(kept)
+            self.turn_off(next(iter(str(error).splitlines()), type(error).__name__))
+            return False
+        if not self._gradients:
+            for place, gradient in zip(places, kept, strict=True):
+                if gradient is not None:
+                    place.copy_(gradient)
+        self._gradients = places
+        self._recordings[shape] = recording
+        self._put(places)
+        return True
+
+    def _checked(self, batch: MicroBatch, places: list[Tensor], set_seed: SetSeed) -> Recording:
+        """Return the recording of a pass; raise an error if its replay differs from the pass itself."""
+        self._factor.fill_(1 / len(batch.labels))
+        set_seed()
+        exact = self._pass(batch)
+        expected = float(exact.smoothed), _norm(self._new_gradients())
+        recording = self._capture(batch, places)
+        before = [each.clone() for each in places]
+        torch._foreach_zero_(places)
+        set_seed()
+        recording.replay(batch)
+        found = float(recording.losses.smoothed), _norm(places)
+        torch._foreach_copy_(places, before)
+        for ours, theirs, tolerance in zip(found, expected, (LOSS_TOLERANCE, GRADIENT_TOLERANCE), strict=True):
+            if abs(ours - theirs) > tolerance * abs(theirs):  # false if the text has a loss that is not finite
+                raise RuntimeError(f"a replay computes {ours:.7g} instead of {theirs:.7g}")
+        return recording
+
+    def _capture(self, batch: MicroBatch, places: list[Tensor]) -> Recording:
+        """Record a pass that adds to the places of the gradients; nothing is computed."""
+        losses = Losses(*(torch.zeros((), device=self._device) for _ in Losses._fields))
+        graph, stream = torch.cuda.CUDAGraph(), self._stream()
+        torch.cuda.synchronize(self._device)
+        with torch.cuda.stream(stream):
+            # other threads go on to prepare batches
+            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            try:
+                torch._foreach_copy_(list(losses), list(self._pass(batch)))
+                torch._foreach_add_(places, self._new_gradients())
+                self._put([None] * len(places))  # all graphs share the memory of what no longer exists
+            finally:
+                graph.capture_end()
+        torch.cuda.current_stream(self._device).wait_stream(stream)
+        return Recording(graph, batch, losses)
+
+    def _stream(self) -> torch.cuda.Stream:
+        """Return the stream on which passes are recorded."""
+        if not hasattr(self, "_side"):
+            self._side, self._pool = torch.cuda.Stream(self._device), torch.cuda.graph_pool_handle()
+        return self._side
+
+    def _pass(self, batch: MicroBatch) -> Losses:
+        """Run a pass whose gradients are new tensors."""
+        self._put([None] * len(self._parameters))
+        losses: Losses = self._objective(batch)
+        (losses.smoothed * self._factor).backward()
+        return Losses(*(each.detach() for each in losses))
+
+    def _new_gradients(self) -> list[Tensor]:
+        found = [each.grad for each in self._parameters if each.grad is not None]
+        if len(found) < len(self._parameters):
+            raise RuntimeError("some parameters have no gradient")
+        return found
+
+    def _put(self, gradients: list[Tensor] | list[Tensor | None] | list[None]) -> None:
+        for parameter, gradient in zip(self._parameters, gradients, strict=True):
+            parameter.grad = gradient
+
+
+def say_without_graphs(reason: str) -> None:
+    """Warn that training does without CUDA graphs."""
+    if distributed.is_main():
+        print(f"warning: training goes on without CUDA graphs: {reason}", file=sys.stderr, flush=True)
+
+
+def _norm(gradients: list[Tensor]) -> float:
+    return float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
+
+
+def _has_room(device: torch.device) -> bool:
+    """Return whether a device can hold everything that passes need once more, for those in graphs."""
+    return 2 * torch.cuda.max_memory_reserved(device) < MEMORY_SHARE * memory_of(device)
+
+
+def _tensors(batch: MicroBatch) -> list[Tensor]:
+    sides = (batch.source, batch.target)
+    return [*(each for side in sides for each in (side.tokens, side.positions, side.offsets)), batch.labels]
+
+
+def _copy(batch: MicroBatch, device: torch.device) -> MicroBatch:
+    """Return a micro-batch in memory of its own on a device."""
+    source, target = (
+        Packed(
+            side.tokens.to(device, copy=True),
+            side.positions.to(device, copy=True),
+            side.offsets.to(device, copy=True),
+            side.longest,
+        )
+        for side in (batch.source, batch.target)
+    )
+    return MicroBatch(source, target, batch.labels.to(device, copy=True), batch.sentences)
