@@ -137,11 +137,12 @@ def _print_summary(config: Config, trainer: Trainer, train: Pairs) -> None:
     micro_batches = -(-training.batch_tokens // (devices * device_tokens))
     threads = f" in {trainer.concurrency} threads" if trainer.concurrency > 1 else ""
     operations = " with operations in C" if uses_operations(torch.get_num_threads() // trainer.concurrency) else ""
+    graphs = " with CUDA graphs" if trainer.passes is not None else ""
     machine = f"{trainer.machine} ({reason_for_precision(trainer.machine, config.runtime)})"
     _print(
         f"run {config.name} in {config.run_folder}: {parameters:,} parameters, {len(train):,} sentence pairs\n"
         f"batches of at most {training.batch_tokens:,} source and target tokens: {devices} x "
-        f"{device_tokens:,} on {machine}{operations}{threads}, accumulated {micro_batches} times"
+        f"{device_tokens:,} on {machine}{operations}{threads}{graphs}, accumulated {micro_batches} times"
     )
     if config.runtime.c_operations and trainer.machine.device.type == "cpu" and not uses_operations():
         _print("no working C compiler (cc): training is slower without its operations in C")

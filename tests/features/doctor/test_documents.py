@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[3]
 def report() -> dict[str, Any]:
     speeds = [
         {"name": name, "compiled": False, "milliseconds": milliseconds, "tokens_per_second": 5e7 / milliseconds}
+        | {"share_of_peak": 0.314, "memory": 9_250_000_000}
         for name, milliseconds in (("base", 31.25), ("big", 80.0))
     ]
     step = {"compiled": False, "seconds": dict(zip(Part, (0.006, 0.007, 0.015, 0.001), strict=True))}
@@ -26,7 +27,6 @@ def report() -> dict[str, Any]:
         "training speed": speeds,
         "a run on one device": runs[:1],
         "several devices": [links, runs[1]],
-        "fastest settings": [{"setting": "runtime.attention", "candidate": "short", "ratio": 1.37}],
     }
     return {
         "device": {"name": "A <Card>", "count": 8},
@@ -37,19 +37,17 @@ def report() -> dict[str, Any]:
 
 def test_each_line_begins_as_one_of_its_document_does(report: dict[str, Any]) -> None:
     found = lines(report)
-    assert len(found) >= 10
+    assert len(found) == 4
     for line in found:
         there = (ROOT / line.document).read_text(encoding="utf-8").splitlines()
         assert [each for each in there if each.startswith(line.old)], line
 
 
 def test_the_lines_have_the_figures(report: dict[str, Any]) -> None:
-    new = {line.old: line.new for line in lines(report)}
-    assert "1,500,000 tokens per second on 1, 12,000,000 tokens per second on 8" in next(iter(new.values()))
-    assert new["| all |"] == "| all | | | | 29.0 | | | | 29.0 |"
-    assert new["| 1 | 27.22 |"] == "| 1 | 31.25 | | 0.00 | 0.00 | 1,600,000 | 52.1 |"
-    assert any("1.37 times as fast" in each for each in new.values())
-    assert any("fails a trial (RuntimeError: <no>)" in each for each in new.values())
+    links, several, base, _ = (line.new for line in lines(report))
+    assert several.startswith("base trains at 12,000,000 tokens per second on 8 x A <Card>, measured by")
+    assert links == "8 x A <Card> compute the same loss and gradient as one."
+    assert base == "| A <Card> | base | 31.25 | 1,600,000 | 31% | 9.2 | 6.0 | 7.0 | 15.0 | 1.0 |"
 
 
 def test_a_report_without_results_replaces_nothing(report: dict[str, Any]) -> None:

@@ -78,7 +78,7 @@ def test_all_sections_run_and_the_file_and_the_page_have_the_results(
     assert {part: each > 0 for part, each in step.ratios.items()} == dict.fromkeys(Part, True)
     assert all(name in page.read_text(encoding="utf-8") for name in SECTIONS)
     assert "all results are correct" in said
-    assert "README.md: **Training on several GPUs" in said
+    assert "docs/results.md: | NVIDIA H200 | big | ...\n  | " in said
 
 
 def test_without_time_each_section_is_a_failure_and_the_file_is_written(

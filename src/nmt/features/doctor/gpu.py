@@ -91,7 +91,7 @@ def _finish(report: dict[str, Any], file: Path) -> None:
     """Write the page, and print the lines of the documents that the results would replace."""
     lines = documents.lines(report)
     write_text(file.with_suffix(".html"), page.as_html(report, lines))
-    print("\nlines of the documents that these results would replace:")
+    print("\nlines of the documents that these results would replace, or follow:")
     print(*(f"{each.document}: {each.old} ...\n  {each.new}" for each in lines), sep="\n")
     print(f"\nwritten to {file} and {file.with_suffix('.html').name}; `nmt describe` uses the ratios")
     if wrong := problems(report):
