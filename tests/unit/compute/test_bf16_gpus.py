@@ -27,6 +27,7 @@ def machine_with(capability: tuple[int, int], precision: str) -> Machine:
         set_device=lambda _: None,
         get_device_capability=lambda _: capability,
         get_device_name=lambda _: "Tesla T4",
+        get_arch_list=list,  # a build for GPUs of NVIDIA may lack kernels for old ones
     ):
         threads, matmul_precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
         try:
@@ -88,3 +89,14 @@ def test_flash_attention_is_chosen_only_on_gpus_that_have_it(
         assert type(chosen) is expected
         # padded attention would compute sentences without tokens, too
         assert Shapes.on(machine, ModelConfig(), 1000).buckets == (expected is FlashAttend)
+
+
+def test_attention_on_a_gpu_is_never_that_of_cudnn() -> None:
+    """It prepares itself for each new size, and each step of a beam search has a new one."""
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    try:
+        machine_with((9, 0), "auto")
+        assert not torch.backends.cuda.cudnn_sdp_enabled()
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)

@@ -29,8 +29,9 @@ def test_the_environment_describes_code_machine_and_data(tmp_path: Path, monkeyp
     assert found["command"] == ["nmt", "train", "seed=7"]
     assert found["seed"] == 7
     assert found["python"] == platform.python_version()
-    assert found["packages"]["torch"] == torch.__version__
+    assert found["packages"]["torch"] == importlib.metadata.version("torch")
     assert found["packages"]["safetensors"] == importlib.metadata.version("safetensors")
+    assert found["cuda"] == torch.version.cuda
     assert found["threads"] == torch.get_num_threads()
     assert found["cores"] == usable_cores()
     assert len(found["devices"]) == torch.cuda.device_count()
