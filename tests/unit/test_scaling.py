@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from nmt.config.compose import compose
@@ -31,29 +30,25 @@ def test_reductions_take_the_time_of_a_ring() -> None:
     assert scaling.reduction_seconds(252e6, 64) == pytest.approx(inside + between)
 
 
-def test_a_step_waits_for_computing_or_launching_and_the_exposed_reduction() -> None:
-    assert scaling.Speed(computing=5.0, launching=3.0, reducing=2.0, exposed=0.5).step == 5.5
-    assert scaling.Speed(computing=2.0, launching=3.0, reducing=2.0, exposed=0.5).step == 3.5
+def test_a_step_waits_for_the_gpus_or_for_the_processor() -> None:
+    assert scaling.Speed(computing=5.0, launching=3.0, reducing=2.0).step == 7.0
+    assert scaling.Speed(computing=2.0, launching=3.0, reducing=0.5).step == 3.0
 
 
-def test_distinct_words_are_those_that_a_sample_contains() -> None:
-    weights = 1 / (np.arange(1, 2001) + scaling.ZIPF_OFFSET)
-    samples = [np.random.default_rng(seed).choice(2000, 3000, p=weights / weights.sum()) for seed in range(5)]
-    mean = np.mean([len(np.unique(sample)) for sample in samples])
-    assert scaling.distinct_words(3000, 2000) == pytest.approx(mean, rel=0.02)
-
-
-def test_the_last_gradients_are_always_exposed_and_bf16_halves_them() -> None:
+def test_gradients_in_bf16_take_half_the_time() -> None:
     words = ["experiment=wmt14_en_de_big", "describe.device=h100"]
     exact, rounded = (
         scaling.speed(compose([*words, f"training.reduce_precision={each}"]), 8) for each in ("fp32", "bf16")
     )
     assert rounded.reducing == pytest.approx(exact.reducing / 2)
-    assert exact.reducing < scaling.BACKWARD_SHARE * exact.computing  # so that only the last ones are exposed
-    assert rounded.exposed == pytest.approx(exact.exposed / 2)
-    late = scaling.late_bytes(compose(words))
-    assert 26e6 + 4 * 1024 * 13_000 < late < 26e6 + 4 * 1024 * 15_000
-    assert exact.exposed == pytest.approx(scaling.reduction_seconds(late, 8))
+    assert rounded._replace(reducing=exact.reducing) == exact
+
+
+def test_further_micro_batches_are_replayed() -> None:
+    words = ["experiment=wmt14_en_de_base", "describe.device=h100"]
+    one, four = (scaling.speed(compose([*words, *more]), 1) for more in ([], ["training.device_tokens=6250"]))
+    assert one.launching == scaling.STEP_SECONDS
+    assert four.launching == pytest.approx(scaling.STEP_SECONDS + 3 * scaling.REPLAY_SECONDS)
 
 
 def test_the_table_has_a_line_for_each_number_of_gpus() -> None:
@@ -93,12 +88,11 @@ def test_sizes_are_those_of_the_assembled_micro_batches() -> None:
             assert counted.input_bytes(expected) == sum(each.nbytes for each in kept)
 
 
-def test_graphs_take_the_place_of_the_launches_of_the_model() -> None:
-    assert counted.launches(63_000_000, 1, 1) == 567 <= scaling.LAUNCHES < 570
-    assert counted.launches(63_000_000, 1, 1, graphs=True) == 2 + 56 + 4 + 35
-    assert counted.launches(63_000_000, 2, 1) - counted.launches(63_000_000, 1, 1) == 124 + 56 + 352
-    # of 240 MiB of gradients, nine buckets have more than 25 MiB, and the first and the last one may have less
-    assert counted.launches(63_000_000, 1, 8) - counted.launches(63_000_000, 1, 1) == 9 + 2 + 4
+def test_graphs_take_the_place_of_the_launches_of_both_passes() -> None:
+    assert counted.launches(1, 1) == 567
+    assert counted.launches(1, 1, graphs=True) == 9 + 1 + 35
+    assert counted.launches(2, 1) - counted.launches(1, 1) == 124 + 56 + 352
+    assert counted.launches(1, 8) - counted.launches(1, 1) == 2
 
 
 def test_frequent_sizes_cover_at_least_as_many_steps_as_the_recorded_ones(monkeypatch: pytest.MonkeyPatch) -> None:

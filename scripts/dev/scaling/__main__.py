@@ -2,8 +2,8 @@
 
     .venv/bin/python scripts/dev/scaling experiment=wmt14_en_de_big training.reduce_precision=bf16
 
-The time that the GPUs compute is that of `nmt describe`. Here the launches of kernels and the reduction of gradients
-are added, from counts and data sheets. docs/scaling.md explains the figures, none of which was measured on a GPU.
+The time that the GPUs compute is that of `nmt describe`. Here the time of the processor and the reduction of gradients
+are added. docs/scaling.md explains the figures, which come from data sheets but for those of the processor.
 
     .venv/bin/python scripts/dev/scaling --shapes
 
@@ -28,17 +28,9 @@ NVLINK, INFINIBAND = 450e9, 50e9
 """Bytes per second that an H100 sends to its neighbours, and through its own port (400 Gbit/s) to other machines."""
 REACHED = 0.8
 """The share of these that a reduction of tens of megabytes reaches."""
-LAUNCHES, LAUNCH_SECONDS = 569, 3.7e-6
-"""Launches of a micro-batch of base and big, as fake_cuda counts them, and the processor's time for each."""
-CALL_SECONDS = 2.8e-3
-"""The processor's time per micro-batch to call the fused operations in Python, besides their launches: measured by
-host_time on a core of an AMD EPYC."""
-BACKWARD_SHARE = 0.4
-"""The share of a step's computation that is the backward pass, with which the reduction overlaps."""
-LAST_BUCKET_BYTES = 26e6
-"""About the most that a bucket of gradients holds, in float32; the last one is complete when the backward pass ends."""
-ZIPF_OFFSET = 10
-"""The word of rank r occurs with a probability proportional to 1 / (r + ZIPF_OFFSET)."""
+STEP_SECONDS, REPLAY_SECONDS = 4.0e-3, 0.5e-3
+"""The processor's time for a step of one micro-batch whose passes are CUDA graphs, and for each further micro-batch:
+measured on the machine of an H200."""
 
 
 class Speed(NamedTuple):
@@ -47,14 +39,12 @@ class Speed(NamedTuple):
     computing: float
     launching: float
     reducing: float
-    """The reduction of all gradients; most of it happens during the backward pass."""
-    exposed: float
-    """The part of the reduction for which the GPUs wait."""
+    """The reduction of all gradients, after the backward pass."""
 
     @property
     def step(self) -> float:
-        """The whole step: GPUs compute while the processor launches."""
-        return max(self.computing, self.launching) + self.exposed
+        """The whole step: GPUs compute and reduce while the processor launches."""
+        return max(self.computing + self.reducing, self.launching)
 
 
 def reduction_seconds(size: float, gpus: int) -> float:
@@ -67,19 +57,6 @@ def reduction_seconds(size: float, gpus: int) -> float:
     return seconds / REACHED
 
 
-def distinct_words(tokens: int, vocabulary: int) -> float:
-    """Return how many different words that many tokens contain on average, by Zipf's law."""
-    weights = [1 / (rank + ZIPF_OFFSET) for rank in range(1, vocabulary + 1)]
-    total = sum(weights)
-    return sum(1 - (1 - weight / total) ** tokens for weight in weights)
-
-
-def late_bytes(config: Config) -> float:
-    """Return the bytes of gradients, in float32, whose reduction begins when the backward pass ends."""
-    words = distinct_words(2 * config.training.batch_tokens, config.tokenizer.vocab_size)
-    return LAST_BUCKET_BYTES + 4 * config.model.d_model * words
-
-
 def speed(config: Config, gpus: int) -> Speed:
     """Return the estimate for a number of GPUs."""
     figures = describe(config, gpus)
@@ -87,17 +64,16 @@ def speed(config: Config, gpus: int) -> Speed:
     computing = 3600 * figures.estimate.hours / config.training.steps
     width = 2 if config.training.reduce_precision == "bf16" else 4
     reducing = reduction_seconds(width * figures.parameters.total, gpus)
-    last = reduction_seconds(width / 4 * late_bytes(config), gpus)
-    exposed = max(last, reducing - BACKWARD_SHARE * computing)
-    return Speed(computing, figures.accumulation * (LAUNCHES * LAUNCH_SECONDS + CALL_SECONDS), reducing, exposed)
+    launching = STEP_SECONDS + (figures.accumulation - 1) * REPLAY_SECONDS
+    return Speed(computing, launching, reducing)
 
 
 def table(overrides: Sequence[str]) -> str:
     """Return the estimates of an experiment as a table in Markdown."""
     config = compose([*overrides, "describe.device=h100"])
     lines = [
-        "| H100s | computing, ms | launching, ms | reduction, ms | of it exposed, ms | tokens/s | minutes |",
-        "|---|---|---|---|---|---|---|",
+        "| H100s | computing, ms | launching, ms | reduction, ms | tokens/s | minutes |",
+        "|---|---|---|---|---|---|",
     ]
     for gpus in DEVICES:
         each = speed(config, gpus)

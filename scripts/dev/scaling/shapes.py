@@ -20,12 +20,11 @@ PAIRS, STEPS = 4_000_000, 4000
 """Sentence pairs of the synthetic text, and the steps of it that are counted."""
 FORWARD, LOSS, BACKWARD, ONCE = 124, 56, 352, 35
 """Launches of base and big, as fake_cuda counts them: of a micro-batch, and of the norm, the optimizer and others."""
-LOSS_BACKWARD = 4
-"""Those of the backward pass that belong to the loss, which is no part of the compiled model."""
-BUCKET_BYTES = 25 * 1024 * 1024
-"""The least gradients that DistributedDataParallel reduces at a time, but for the first and the last ones."""
-EMBEDDING_LAUNCHES = 4
-"""Launches to average the rows of the embeddings: gather, divide, reduce and add."""
+REPLAY, PLACES = 9, 1
+"""Launches with graphs: of a micro-batch, to copy seven inputs, to set the factor of the loss and to replay; and once,
+to empty the places of the gradients."""
+AVERAGING = 2
+"""Launches to average the gradients over several GPUs: divide, and reduce."""
 INPUT_BYTES_PER_TOKEN, INPUT_BYTES_PER_SENTENCE = 16, 4
 """What a graph keeps of its inputs: tokens and positions, and offsets."""
 
@@ -35,7 +34,7 @@ class Count(NamedTuple):
 
     launches: int
     launches_with_graphs: int
-    """If the model's forward and backward pass are one launch each."""
+    """If forward and backward pass are replayed."""
     shapes: int
     """Different sizes in `STEPS` steps of one GPU."""
     share_of_frequent: float
@@ -56,8 +55,8 @@ def count(config: Config, gpus: int, text: PairStore) -> Count:
     recorded = Recorded(MAX_SHAPES)
     replayed = sum(map(recorded.meet, found))
     return Count(
-        launches=launches(figures.parameters.total, figures.accumulation, gpus),
-        launches_with_graphs=launches(figures.parameters.total, figures.accumulation, gpus, graphs=True),
+        launches=launches(figures.accumulation, gpus),
+        launches_with_graphs=launches(figures.accumulation, gpus, graphs=True),
         shapes=len(set(found)),
         share_of_frequent=sum(times for _, times in frequent) / len(found),
         share_replayed=replayed / len(found),
@@ -66,11 +65,10 @@ def count(config: Config, gpus: int, text: PairStore) -> Count:
     )
 
 
-def launches(parameters: int, micro_batches: int, gpus: int, *, graphs: bool = False) -> int:
-    """Return the launches of a step: exactly for one GPU, and an upper bound for several."""
-    model = 2 if graphs else FORWARD + BACKWARD - LOSS_BACKWARD
-    reductions = 4 * parameters // BUCKET_BYTES + 2 + EMBEDDING_LAUNCHES if gpus > 1 else 0
-    return micro_batches * (model + LOSS + LOSS_BACKWARD) + ONCE + reductions
+def launches(micro_batches: int, gpus: int, *, graphs: bool = False) -> int:
+    """Return the launches of a step."""
+    each = REPLAY if graphs else FORWARD + LOSS + BACKWARD
+    return micro_batches * each + ONCE + (PLACES if graphs else 0) + (AVERAGING if gpus > 1 else 0)
 
 
 def input_bytes(shape: Shape) -> int:

@@ -28,6 +28,14 @@ def parallel(model: nn.Module, *, rounded: bool) -> nn.Module:
     return shared
 
 
+def with_same_weights(model: nn.Module) -> nn.Module:
+    """Return the model with the weights of the first process in all of them; nothing averages its gradients."""
+    if distributed.world_size() > 1:
+        for weights in model.state_dict().values():
+            dist.broadcast(weights, src=0)
+    return model
+
+
 def _average_in_bf16(
     _: None,
     bucket: dist.GradBucket,  # type: ignore[name-defined]

@@ -18,7 +18,7 @@ from nmt.model.probe import Wanted, failures
 from nmt.training.additions import Additions, additions_to
 from nmt.training.memory_check import check_model_size
 from nmt.training.recorded_passes import RecordedPasses, say_without_graphs
-from nmt.training.replicas import Replicas
+from nmt.training.replicas import Replicas, UnaveragedReplicas
 from nmt.training.trainer import Trainer
 
 
@@ -45,6 +45,7 @@ def new_trainer(
     model.plan = plan_for(config.runtime.attention, machine.device.type, machine.precision, config.model)
     use_operations(config.runtime.c_operations and machine.device.type == "cpu")
     runtime = config.runtime
+    passes = _recorded_passes(config, machine, additions, divided=replicas.divides_weights)
     if runtime.compile and (is_proven(Fast.COMPILED) or not is_amd()):
         from nmt.training.compiled import compile_model  # noqa: PLC0415 - imports much of torch
 
@@ -57,8 +58,8 @@ def new_trainer(
         parallel=runtime.parallel,
         loss_rows=runtime.loss_rows,
         additions=additions,
-        replicas=replicas,
-        passes=_recorded_passes(config, machine, additions, divided=replicas.divides_weights),
+        replicas=replicas if passes is None else UnaveragedReplicas,
+        passes=passes,
     )
 
 
@@ -79,8 +80,6 @@ def _obstacle_to_graphs(config: Config, machine: Machine, additions: Additions) 
     """Return why passes cannot be recorded as CUDA graphs; empty if they can."""
     if machine.device.type != "cuda" or is_amd():
         return "they need a GPU of NVIDIA"
-    if distributed.world_size() > 1:
-        return "several processes average their gradients during the backward pass"
     if machine.precision == torch.float16:
         return "in fp16 the factor of the loss changes"
     if additions.word_loss is not None or additions.terms:

@@ -26,6 +26,8 @@ LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-4, 1e-2
 On an H200, losses were equal; flash attention adds up the gradients of queries in any order."""
 MEMORY_SHARE = 0.9
 """The share of a device's memory that passes with and without graphs may take together."""
+LINE = 64
+"""Numbers in a line of memory: kernels read several numbers in one go if these begin at one."""
 
 SetSeed = Callable[[], None]
 """Seeds the random numbers of a pass."""
@@ -49,14 +51,15 @@ class RecordedPasses(TrainingHook):
     """Runs passes as graphs for the sizes that training meets often; for all others the trainer runs them itself.
 
     Each recording is compared with the pass itself once. If one fails or differs, training goes on without graphs.
+    Passes do not average gradients over processes; that is done when all passes of a step are done.
     """
 
     def __init__(self, limit: int = MAX_SHAPES) -> None:
         """Record at most `limit` sizes."""
         self.recorded = Recorded(limit)
         self._recordings: dict[Shape, Recording] = {}
-        self._gradients: list[Tensor] = []
-        """The places of the gradients, as soon as there are recordings."""
+        self._places: list[Tensor] = []
+        """The places of the gradients: parts of one tensor. A single process has them as soon as it has recordings."""
         self._calls = self._covered = 0
         self._has_said_so = False
 
@@ -64,14 +67,24 @@ class RecordedPasses(TrainingHook):
         """See `TrainingHook.begin`."""
         self._objective, self._parameters = replicas.objective, list(replicas.trained.values())
         self._device = self._parameters[0].device
+        self._rounded = replicas.config.reduce_precision == "bf16"
         self._factor = torch.zeros((), device=self._device)
         """What a pass multiplies the loss by before its gradient."""
+        if distributed.world_size() > 1:
+            self._places = self._new_places()
 
     def begin_step(self) -> None:
         """Let all passes of a step, recorded or not, add to gradients at the same places."""
-        if self._gradients:
-            torch._foreach_zero_(self._gradients)
-            self._put(self._gradients)
+        if self._places:
+            torch._foreach_zero_(self._places)
+            self._put(self._places)
+
+    def end_step(self) -> None:
+        """Average the gradients over all processes, of which each decides by itself what it records."""
+        if distributed.world_size() > 1:
+            means = distributed.average(self._whole, rounded=self._rounded)
+            if self._rounded:
+                self._whole.copy_(means)
 
     def run(self, batch: MicroBatch, factor: float, set_seed: SetSeed) -> Losses | None:
         """Add the gradient of the loss of a micro-batch times `factor`, and return the losses.
@@ -93,7 +106,8 @@ class RecordedPasses(TrainingHook):
         """Record and replay nothing from now on."""
         self.recorded = Recorded(0)
         self._recordings.clear()
-        self._gradients = []
+        if distributed.world_size() == 1:
+            self._places = []
         say_without_graphs(reason)
 
     def report(self, step: int) -> Report:
@@ -115,17 +129,17 @@ class RecordedPasses(TrainingHook):
         try:
             if not self._recordings and not _has_room(self._device):
                 raise RuntimeError("they would need more memory than the GPU has")
-            places = self._gradients or [torch.zeros_like(each) for each in self._parameters]
+            places = self._places or self._new_places()
             recording = self._checked(_copy(batch, self._device), places, set_seed)
         except (RuntimeError, AssertionError) as error:  # whatever fails in a capture
             self._put(kept)
             self.turn_off(next(iter(str(error).splitlines()), type(error).__name__))
             return False
-        if not self._gradients:
+        if not self._places:
             for place, gradient in zip(places, kept, strict=True):
                 if gradient is not None:
                     place.copy_(gradient)
-        self._gradients = places
+        self._places = places
         self._recordings[shape] = recording
         self._put(places)
         return True
@@ -177,6 +191,13 @@ class RecordedPasses(TrainingHook):
         losses: Losses = self._objective(batch)
         (losses.smoothed * self._factor).backward()
         return Losses(*(each.detach() for each in losses))
+
+    def _new_places(self) -> list[Tensor]:
+        """Return a place of zeros for each gradient; all are parts of one tensor, and begin at multiples of a line."""
+        sizes = [-(-each.numel() // LINE) * LINE for each in self._parameters]
+        self._whole = torch.zeros(sum(sizes), device=self._device)
+        parts = zip(self._whole.split(sizes), self._parameters, strict=True)
+        return [part[: each.numel()].view(each.shape) for part, each in parts]
 
     def _new_gradients(self) -> list[Tensor]:
         found = [each.grad for each in self._parameters if each.grad is not None]

@@ -32,8 +32,8 @@ class Replicas:
         self.model.to(machine.device)
         self.unwrapped: nn.Module = objective
         """Computes losses, without what averages the gradients."""
-        self.objective = replication.parallel(objective, rounded=config.reduce_precision == "bf16")
-        """Computes losses; the gradients of their backward pass are averaged."""
+        self.objective = self._shared(objective)
+        """Computes losses; the gradients of their backward pass are averaged, unless somebody else does that."""
         self.working_weights = WorkingWeights(self.model, machine.precision)
         """The model in the precision of training."""
         with self.working_weights.active():
@@ -42,6 +42,10 @@ class Replicas:
             name: each for name, each in self.model.named_parameters() if each.requires_grad
         }
         """The parameters that this process updates, by name: whole ones, or parts of them."""
+
+    def _shared(self, objective: Objective) -> nn.Module:
+        """Return an objective whose gradients are averaged over all processes."""
+        return replication.parallel(objective, rounded=self.config.reduce_precision == "bf16")
 
     def optimizer(self) -> torch.optim.Optimizer:
         """Return a new optimizer of what this process updates."""
@@ -97,3 +101,10 @@ class Replicas:
     def evaluated(self) -> Iterator[WorkingWeights]:
         """Provide the whole model in this block, so that each process can run it on its own."""
         yield self.working_weights
+
+
+class UnaveragedReplicas(Replicas):
+    """A whole model in each process, whose gradients `RecordedPasses` averages when all passes of a step are done."""
+
+    def _shared(self, objective: Objective) -> nn.Module:
+        return replication.with_same_weights(objective)

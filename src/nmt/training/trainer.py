@@ -88,7 +88,7 @@ class Trainer:
         self.optimizer = self.replicas.optimizer()
         whole = not self.replicas.divides_weights
         # after the optimizer, which may move the weights
-        self._embedding_gradient = embedding_gradient(model) if whole else None
+        self._embedding_gradient = embedding_gradient(model) if whole and passes is None else None
         self.optimizer.register_step_post_hook(lambda *_: self.replicas.outdate())
         self.concurrency = concurrency_of(config, machine, parallel)
         """The number of micro-batches computed in parallel."""
@@ -214,7 +214,10 @@ class Trainer:
         if self.passes is not None:
             self.passes.begin_step()
         with self._embeddings_apart(batch.words):
-            return [self._add_gradient(batch, index) for index in range(len(batch.micro_batches))]
+            losses = [self._add_gradient(batch, index) for index in range(len(batch.micro_batches))]
+        if self.passes is not None:
+            self.passes.end_step()
+        return losses
 
     def _add_gradients_in_threads(self, batch: GlobalBatch) -> list[Losses]:
         losses = []

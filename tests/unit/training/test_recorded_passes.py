@@ -1,17 +1,20 @@
 """Passes recorded as CUDA graphs, with graphs that run their pass again: the same training, bit for bit."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.compute import distributed
+from nmt.compute import distributed, joining
 from nmt.compute.machine import Machine
 from nmt.config.compose import compose
-from nmt.config.schema import ModelConfig, TrainingConfig
+from nmt.config.schema import ModelConfig, RuntimeConfig, TrainingConfig
 from nmt.data.loader import DataPosition, GlobalBatch, MicroBatch
 from nmt.model.build import build_model
 from nmt.model.packed import Packed
@@ -21,7 +24,9 @@ from nmt.training.graph_shapes import MAX_SHAPES, RECORDED_AT
 from nmt.training.hook import Report
 from nmt.training.loss import Losses
 from nmt.training.recorded_passes import RecordedPasses, Recording
+from nmt.training.replicas import Replicas, UnaveragedReplicas
 from nmt.training.trainer import Trainer
+from tests.quick_processes import start_group
 
 WORDS = 50
 MODEL = ModelConfig(layers=1, d_model=32, d_ff=64, heads=2)
@@ -171,22 +176,66 @@ def test_validation_records_nothing() -> None:
     assert passes.report(1) == Report()
 
 
+def train_together(recorded: bool, failing_rank: int, micro_batches: int, rounded: bool) -> None:
+    """Be one of several processes, each with its share of the micro-batches, and print what training came to."""
+    with joining.session(RuntimeConfig(device="cpu", threads=1, timeout_minutes=1)) as machine:
+        rank, processes = distributed.rank(), distributed.world_size()
+        recording = fails(RuntimeError("capture failed")) if rank == failing_rank else capture
+        with patch.object(RecordedPasses, "_capture", recording), patch.object(recorded_passes, "_has_room", bool):
+            torch.manual_seed(1 + rank)  # the first process's weights become those of all
+            model = build_model(replace(MODEL, dropout=0.0), WORDS, WORDS)
+            config = TrainingConfig(warmup_steps=10, reduce_precision="bf16" if rounded else "fp32")
+            passes = RecordedPasses() if recorded else None
+            replicas = UnaveragedReplicas if recorded else Replicas
+            trainer = Trainer(model, config, machine, seed=1, parallel=1, passes=passes, replicas=replicas)
+            for seed in SEEDS:
+                whole = step(seed, processes * micro_batches)
+                words = torch.cat([side.tokens for each in whole.micro_batches for side in (each.source, each.target)])
+                own = whole.micro_batches[rank::processes]
+                trainer.update(whole._replace(micro_batches=own, words=words.unique()))
+            # the gradient of the keys' bias is nothing but rounding, from which Adam makes steps of full length
+            weights = [float(each.double().norm()) for each in model.parameters() if each.dim() > 1]
+            share = passes.report(1).figures.get("graph_share", 0) if passes is not None else 0
+            print(json.dumps({"weights": weights, "loss": trainer.take_statistics().loss, "share": share}))
+
+
+@pytest.mark.parametrize(
+    ("processes", "failing_rank", "micro_batches", "rounded"),
+    [(2, -1, 1, False), (2, 1, 2, False), pytest.param(3, -1, 2, True, marks=pytest.mark.slow)],
+    ids=["all record", "one cannot record", "averages in bf16"],
+)
+def test_processes_that_record_passes_train_as_those_that_average_during_the_backward_pass(
+    processes: int, failing_rank: int, micro_batches: int, rounded: bool
+) -> None:
+    found, shares = [], list[float]()
+    for recorded in (False, True):
+        settings = recorded, failing_rank, micro_batches, rounded
+        ended = [each.wait() for each in start_group(train_together, *settings, processes=processes)]
+        assert not any(each.returncode for each in ended), [each.stderr for each in ended]
+        first, *others = (json.loads(each.stdout.splitlines()[-1]) for each in ended)
+        assert all(each["weights"] == first["weights"] and each["loss"] == first["loss"] for each in others)
+        found.append(first)
+        shares = [each["share"] for each in (first, *others)]
+    assert [share > 0 for share in shares] == [rank != failing_rank for rank in range(processes)]
+    tolerance = 1e-3 if rounded else 1e-6
+    assert found[1]["weights"] == pytest.approx(found[0]["weights"], rel=tolerance)
+    assert found[1]["loss"] == pytest.approx(found[0]["loss"], rel=tolerance)
+
+
 OBSTACLES = {
-    "they need a GPU of NVIDIA": (CPU, [], 1),
-    "several processes average their gradients during the backward pass": (GPU, [], 2),
-    "in fp16 the factor of the loss changes": (GPU._replace(precision=torch.float16), [], 1),
-    "the loss has more than one term": (GPU, ["training.z_loss=1e-4"], 1),
-    "layers are skipped at random": (GPU, ["model.layer_drop=0.1"], 1),
+    "they need a GPU of NVIDIA": (CPU, []),
+    "in fp16 the factor of the loss changes": (GPU._replace(precision=torch.float16), []),
+    "the loss has more than one term": (GPU, ["training.z_loss=1e-4"]),
+    "layers are skipped at random": (GPU, ["model.layer_drop=0.1"]),
 }
 
 
 @pytest.mark.parametrize("reason", OBSTACLES)
 @pytest.mark.parametrize("wanted", ["null", "true"])
 def test_runs_that_cannot_be_recorded_say_so_only_if_that_was_asked_for(
-    reason: str, wanted: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    reason: str, wanted: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    machine, settings, processes = OBSTACLES[reason]
-    monkeypatch.setattr(distributed, "world_size", lambda: processes)
+    machine, settings = OBSTACLES[reason]
     config = compose([*settings, f"runtime.cuda_graphs={wanted}"])
     assert new_trainer._recorded_passes(config, machine, additions_to(config), divided=False) is None
     said = f"warning: training goes on without CUDA graphs: {reason}\n"

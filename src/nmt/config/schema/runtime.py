@@ -23,7 +23,7 @@ class RuntimeConfig:
     """Compile the model with torch.compile, which is worthwhile in long runs; null is false unless tuned."""
     cuda_graphs: bool | None = None
     """Record the forward and backward passes of each size of micro-batch as a CUDA graph, which the GPU replays without
-    waiting for the processor; null is true on one GPU of NVIDIA, unless runtime.compile is true."""
+    waiting for the processor; null is true on GPUs of NVIDIA, unless runtime.compile is true."""
     threads: int = 0
     """CPU threads per process; 0 divides the cores between the processes on this machine. Efficiency cores and the
     second threads of cores are not counted, and neither is more than the quota of a container."""

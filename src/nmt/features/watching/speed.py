@@ -43,7 +43,9 @@ class ForwardTimes:
         return sum(_seconds(each) for each in passes) / tokens
 
     def _before(self, module: nn.Module, _: object) -> None:
-        self._begin = self._now() if module.training else None
+        # a pass that is being recorded as a CUDA graph computes nothing
+        is_recorded = self._on_gpu and torch.cuda.is_current_stream_capturing()
+        self._begin = self._now() if module.training and not is_recorded else None
 
     def _after(self, _: nn.Module, inputs: tuple[Any, ...], __: object) -> None:
         batch = inputs[0]
