@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from nmt.model.packed import Packed
 
-MAX_SHAPES = 128
+MAX_SHAPES = 512
 """The most sizes that are recorded: each takes memory, and some time to record."""
 RECORDED_AT = 3
 """A size is recorded when it is met this often, so that rare ones take no room."""

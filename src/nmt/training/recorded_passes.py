@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from nmt.compute import distributed
-from nmt.compute.machine import memory_of
 from nmt.data.loader import MicroBatch
 from nmt.model.packed import Packed
 from nmt.training.graph_shapes import MAX_SHAPES, Recorded, Shape, shape_of
@@ -24,8 +23,8 @@ LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-4, 1e-2
 """The largest relative differences of a replay's loss, and of the norm of its gradient, from those of the pass itself.
 
 On an H200, losses were equal; flash attention adds up the gradients of queries in any order."""
-MEMORY_SHARE = 0.9
-"""The share of a device's memory that passes with and without graphs may take together."""
+MEMORY_KEPT_FREE = 0.1
+"""The share of a device's memory below which nothing more is recorded; the driver keeps some for each graph."""
 LINE = 64
 """Numbers in a line of memory: kernels read several numbers in one go if these begin at one."""
 
@@ -120,15 +119,19 @@ class RecordedPasses(TrainingHook):
         lines = []
         if self.recorded.is_full and not self._has_said_so:
             self._has_said_so = True
-            lines = [f"{limit} sizes of micro-batches are recorded as CUDA graphs; others run without"]
+            lines = [f"no further size of micro-batches is recorded as a CUDA graph after {limit}; others run without"]
         return Report(figures, lines=lines)
 
     def _record(self, shape: Shape, batch: MicroBatch, set_seed: SetSeed) -> bool:
         """Record the pass of a size, and return whether that worked; gradients of earlier micro-batches are kept."""
+        if not _has_room(self._device, first=not self._recordings):
+            if not self._recordings:
+                self.turn_off("they would need more memory than the GPU has")
+            self.recorded.limit = len(self._recordings)
+            self.recorded.shapes.discard(shape)
+            return False
         kept = [each.grad for each in self._parameters]
         try:
-            if not self._recordings and not _has_room(self._device):
-                raise RuntimeError("they would need more memory than the GPU has")
             places = self._places or self._new_places()
             recording = self._checked(_copy(batch, self._device), places, set_seed)
         except (RuntimeError, AssertionError) as error:  # whatever fails in a capture
@@ -220,9 +223,11 @@ def _norm(gradients: list[Tensor]) -> float:
     return float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
 
 
-def _has_room(device: torch.device) -> bool:
-    """Return whether a device can hold everything that passes need once more, for those in graphs."""
-    return 2 * torch.cuda.max_memory_reserved(device) < MEMORY_SHARE * memory_of(device)
+def _has_room(device: torch.device, *, first: bool) -> bool:
+    """Return whether a device can hold a further graph; the `first` needs as much memory as everything until now."""
+    free, total = torch.cuda.mem_get_info(device)
+    needed: int = torch.cuda.max_memory_reserved(device) if first else 0
+    return free - needed > MEMORY_KEPT_FREE * total
 
 
 def _tensors(batch: MicroBatch) -> list[Tensor]:

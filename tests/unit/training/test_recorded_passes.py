@@ -29,6 +29,7 @@ from nmt.training.trainer import Trainer
 from tests.quick_processes import start_group
 
 WORDS = 50
+WITHOUT_GRAPHS = "size of micro-batches is recorded as a CUDA graph"
 MODEL = ModelConfig(layers=1, d_model=32, d_ff=64, heads=2)
 CPU, GPU = (Machine(torch.device(name), torch.float32) for name in ("cpu", "cuda"))
 SEEDS = (0, 1, 0, 2, 1, 0, 3, 1, 0, 2, 2)
@@ -62,10 +63,14 @@ def fails(error: Exception) -> Callable[..., Recording]:
     return raise_error
 
 
+def has_room(_: torch.device, *, first: bool) -> bool:
+    return True
+
+
 @pytest.fixture(autouse=True)
 def fake_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RecordedPasses, "_capture", capture)
-    monkeypatch.setattr(recorded_passes, "_has_room", lambda _: True)
+    monkeypatch.setattr(recorded_passes, "_has_room", has_room)
 
 
 def step(seed: int, micro_batches: int = 1) -> GlobalBatch:
@@ -116,7 +121,7 @@ def test_sizes_that_are_met_often_are_recorded_up_to_the_limit() -> None:
     covered = sum(count >= RECORDED_AT and seed in (0, 1) for count, seed in zip(met, SEEDS, strict=True))
     report = passes.report(len(SEEDS))
     assert report.figures == {"graph_shapes": 2, "graph_share": round(covered / len(SEEDS), 4)}
-    assert report.lines == ["2 sizes of micro-batches are recorded as CUDA graphs; others run without"]
+    assert report.lines == [f"no further {WITHOUT_GRAPHS} after 2; others run without"]
     trainer.update(step(0))
     assert passes.report(12) == Report({"graph_shapes": 2, "graph_share": 1.0}, lines=[])
 
@@ -162,9 +167,33 @@ def test_second_recording_that_fails_ends_the_first(
 def test_graphs_that_would_need_too_much_memory_are_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(recorded_passes, "_has_room", lambda _: False)
+    monkeypatch.setattr(recorded_passes, "_has_room", lambda _, *, first: False)
     assert_same_training(RecordedPasses())
     assert "they would need more memory than the GPU has" in capsys.readouterr().err
+
+
+def test_recording_ends_when_memory_gets_scarce(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(recorded_passes, "_has_room", lambda _, *, first: first)
+    passes = RecordedPasses()
+    assert_same_training(passes)
+    report = passes.report(1)
+    assert report.figures["graph_shapes"] == 1
+    assert report.lines == [f"no further {WITHOUT_GRAPHS} after 1; others run without"]
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("free", "first", "has_room"), [(50, True, True), (49, True, False), (11, False, True), (10, False, False)]
+)
+def test_a_tenth_of_the_memory_stays_free(
+    free: int, first: bool, has_room: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free, 100))
+    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda _: 39)
+    assert recorded_passes._has_room(GPU.device, first=first) is has_room
 
 
 def test_validation_records_nothing() -> None:
@@ -181,7 +210,7 @@ def train_together(recorded: bool, failing_rank: int, micro_batches: int, rounde
     with joining.session(RuntimeConfig(device="cpu", threads=1, timeout_minutes=1)) as machine:
         rank, processes = distributed.rank(), distributed.world_size()
         recording = fails(RuntimeError("capture failed")) if rank == failing_rank else capture
-        with patch.object(RecordedPasses, "_capture", recording), patch.object(recorded_passes, "_has_room", bool):
+        with patch.object(RecordedPasses, "_capture", recording), patch.object(recorded_passes, "_has_room", has_room):
             torch.manual_seed(1 + rank)  # the first process's weights become those of all
             model = build_model(replace(MODEL, dropout=0.0), WORDS, WORDS)
             config = TrainingConfig(warmup_steps=10, reduce_precision="bf16" if rounded else "fp32")
