@@ -70,7 +70,7 @@ def _recorded_passes(config: Config, machine: Machine, additions: Additions, *, 
         return None
     obstacle = _obstacle_to_graphs(config, machine, additions)
     if obstacle or divided:
-        if wanted:
+        if wanted and distributed.is_main():
             say_without_graphs(obstacle or "the weights are divided")
         return None
     return RecordedPasses()

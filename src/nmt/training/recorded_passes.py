@@ -107,7 +107,7 @@ class RecordedPasses(TrainingHook):
         self._recordings.clear()
         if distributed.world_size() == 1:
             self._places = []
-        say_without_graphs(reason)
+        say_without_graphs(reason, "training" if distributed.world_size() == 1 else f"rank {distributed.rank()}")
 
     def report(self, step: int) -> Report:
         """See `TrainingHook.report`: the number of recorded sizes, and the share of the passes with them."""
@@ -213,10 +213,9 @@ class RecordedPasses(TrainingHook):
             parameter.grad = gradient
 
 
-def say_without_graphs(reason: str) -> None:
-    """Warn that training does without CUDA graphs."""
-    if distributed.is_main():
-        print(f"warning: training goes on without CUDA graphs: {reason}", file=sys.stderr, flush=True)
+def say_without_graphs(reason: str, who: str = "training") -> None:
+    """Warn that training, or a process of it, does without CUDA graphs."""
+    print(f"warning: {who} goes on without CUDA graphs: {reason}", file=sys.stderr, flush=True)
 
 
 def _norm(gradients: list[Tensor]) -> float:

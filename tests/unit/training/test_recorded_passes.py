@@ -236,7 +236,7 @@ def train_together(recorded: bool, failing_rank: int, micro_batches: int, rounde
 def test_processes_that_record_passes_train_as_those_that_average_during_the_backward_pass(
     processes: int, failing_rank: int, micro_batches: int, rounded: bool
 ) -> None:
-    found, shares = [], list[float]()
+    found, shares, said = [], list[float](), list[str]()
     for recorded in (False, True):
         settings = recorded, failing_rank, micro_batches, rounded
         ended = [each.wait() for each in start_group(train_together, *settings, processes=processes)]
@@ -245,6 +245,10 @@ def test_processes_that_record_passes_train_as_those_that_average_during_the_bac
         assert all(each["weights"] == first["weights"] and each["loss"] == first["loss"] for each in others)
         found.append(first)
         shares = [each["share"] for each in (first, *others)]
+        said = [each.stderr for each in ended]
+    assert [f"rank {rank} goes on without" in said[rank] for rank in range(processes)] == [
+        rank == failing_rank for rank in range(processes)
+    ]
     assert [share > 0 for share in shares] == [rank != failing_rank for rank in range(processes)]
     tolerance = 1e-3 if rounded else 1e-6
     assert found[1]["weights"] == pytest.approx(found[0]["weights"], rel=tolerance)
