@@ -20,9 +20,9 @@ PAIRS, STEPS = 4_000_000, 4000
 """Sentence pairs of the synthetic text, and the steps of it that are counted."""
 FORWARD, LOSS, BACKWARD, ONCE = 124, 56, 352, 35
 """Launches of base and big, as fake_cuda counts them: of a micro-batch, and of the norm, the optimizer and others."""
-REPLAY, PLACES = 9, 1
+REPLAY, ZEROING = 9, 1
 """Launches with graphs: of a micro-batch, to copy seven inputs, to set the factor of the loss and to replay; and once,
-to empty the places of the gradients."""
+to zero the gradient buffers."""
 AVERAGING = 2
 """Launches to average the gradients over several GPUs: divide, and reduce."""
 INPUT_BYTES_PER_TOKEN, INPUT_BYTES_PER_SENTENCE = 16, 4
@@ -68,7 +68,7 @@ def count(config: Config, gpus: int, text: PairStore) -> Count:
 def launches(micro_batches: int, gpus: int, *, graphs: bool = False) -> int:
     """Return the launches of a step."""
     each = REPLAY if graphs else FORWARD + LOSS + BACKWARD
-    return micro_batches * each + ONCE + (PLACES if graphs else 0) + (AVERAGING if gpus > 1 else 0)
+    return micro_batches * each + ONCE + (ZEROING if graphs else 0) + (AVERAGING if gpus > 1 else 0)
 
 
 def input_bytes(shape: Shape) -> int:

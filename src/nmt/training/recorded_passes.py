@@ -1,7 +1,7 @@
 """Forward and backward passes that are recorded as CUDA graphs, so that a GPU need not wait for the processor.
 
 A pass of the paper's base model is a thousand launches, which take the processor longer than they take a fast GPU. A
-graph holds the launches for one size of micro-batch, with fixed places in memory for the text, losses and gradients.
+graph holds the launches for one size of micro-batch, with fixed buffers for its inputs, losses and gradients.
 """
 
 import sys
@@ -25,15 +25,15 @@ LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-4, 1e-2
 On an H200, losses were equal; flash attention adds up the gradients of queries in any order."""
 MEMORY_KEPT_FREE = 0.1
 """The share of a device's memory below which nothing more is recorded; the driver keeps some for each graph."""
-LINE = 64
-"""Numbers in a line of memory: kernels read several numbers in one go if these begin at one."""
+ALIGNMENT = 64
+"""Gradient buffers begin at multiples of this many numbers, so that kernels can load several numbers at a time."""
 
 SetSeed = Callable[[], None]
 """Seeds the random numbers of a pass."""
 
 
 class Recording(NamedTuple):
-    """A recorded pass, and what it reads and writes besides the gradients."""
+    """A recorded pass with its buffers, apart from those of the gradients."""
 
     graph: torch.cuda.CUDAGraph
     batch: MicroBatch
@@ -41,8 +41,8 @@ class Recording(NamedTuple):
 
     def replay(self, batch: MicroBatch) -> None:
         """Run the pass on another micro-batch of the same size."""
-        for place, given in zip(_tensors(self.batch), _tensors(batch), strict=True):
-            place.copy_(given, non_blocking=True)
+        for buffer, given in zip(_tensors(self.batch), _tensors(batch), strict=True):
+            buffer.copy_(given, non_blocking=True)
         self.graph.replay()
 
 
@@ -57,8 +57,8 @@ class RecordedPasses(TrainingHook):
         """Record at most `limit` sizes."""
         self.recorded = Recorded(limit)
         self._recordings: dict[Shape, Recording] = {}
-        self._places: list[Tensor] = []
-        """The places of the gradients: parts of one tensor. A single process has them as soon as it has recordings."""
+        self._buffers: list[Tensor] = []
+        """The buffers of the gradients, which are views of one tensor; without any, passes create new gradients."""
         self._calls = self._covered = 0
         self._has_said_so = False
 
@@ -70,20 +70,20 @@ class RecordedPasses(TrainingHook):
         self._factor = torch.zeros((), device=self._device)
         """What a pass multiplies the loss by before its gradient."""
         if distributed.world_size() > 1:
-            self._places = self._new_places()
+            self._buffers = self._new_buffers()
 
     def begin_step(self) -> None:
-        """Let all passes of a step, recorded or not, add to gradients at the same places."""
-        if self._places:
-            torch._foreach_zero_(self._places)
-            self._put(self._places)
+        """Let all passes of a step, recorded or not, add to the same gradient buffers."""
+        if self._buffers:
+            torch._foreach_zero_(self._buffers)
+            self._set_gradients(self._buffers)
 
     def end_step(self) -> None:
-        """Average the gradients over all processes, of which each decides by itself what it records."""
+        """Average the gradients over all processes, each of which records the sizes that it meets."""
         if distributed.world_size() > 1:
-            means = distributed.average(self._whole, rounded=self._rounded)
+            means = distributed.average(self._flat_gradients, rounded=self._rounded)
             if self._rounded:
-                self._whole.copy_(means)
+                self._flat_gradients.copy_(means)
 
     def run(self, batch: MicroBatch, factor: float, set_seed: SetSeed) -> Losses | None:
         """Add the gradient of the loss of a micro-batch times `factor`, and return the losses.
@@ -106,7 +106,7 @@ class RecordedPasses(TrainingHook):
         self.recorded = Recorded(0)
         self._recordings.clear()
         if distributed.world_size() == 1:
-            self._places = []
+            self._buffers = []
         say_without_graphs(reason, "training" if distributed.world_size() == 1 else f"rank {distributed.rank()}")
 
     def report(self, step: int) -> Report:
@@ -132,41 +132,41 @@ class RecordedPasses(TrainingHook):
             return False
         kept = [each.grad for each in self._parameters]
         try:
-            places = self._places or self._new_places()
-            recording = self._checked(_copy(batch, self._device), places, set_seed)
+            buffers = self._buffers or self._new_buffers()
+            recording = self._checked(_copy(batch, self._device), buffers, set_seed)
         except (RuntimeError, AssertionError) as error:  # whatever fails in a capture
-            self._put(kept)
+            self._set_gradients(kept)
             self.turn_off(next(iter(str(error).splitlines()), type(error).__name__))
             return False
-        if not self._places:
-            for place, gradient in zip(places, kept, strict=True):
+        if not self._buffers:
+            for buffer, gradient in zip(buffers, kept, strict=True):
                 if gradient is not None:
-                    place.copy_(gradient)
-        self._places = places
+                    buffer.copy_(gradient)
+        self._buffers = buffers
         self._recordings[shape] = recording
-        self._put(places)
+        self._set_gradients(buffers)
         return True
 
-    def _checked(self, batch: MicroBatch, places: list[Tensor], set_seed: SetSeed) -> Recording:
+    def _checked(self, batch: MicroBatch, buffers: list[Tensor], set_seed: SetSeed) -> Recording:
         """Return the recording of a pass; raise an error if its replay differs from the pass itself."""
         self._factor.fill_(1 / len(batch.labels))
         set_seed()
         exact = self._pass(batch)
         expected = float(exact.smoothed), _norm(self._new_gradients())
-        recording = self._capture(batch, places)
-        before = [each.clone() for each in places]
-        torch._foreach_zero_(places)
+        recording = self._capture(batch, buffers)
+        before = [each.clone() for each in buffers]
+        torch._foreach_zero_(buffers)
         set_seed()
         recording.replay(batch)
-        found = float(recording.losses.smoothed), _norm(places)
-        torch._foreach_copy_(places, before)
+        found = float(recording.losses.smoothed), _norm(buffers)
+        torch._foreach_copy_(buffers, before)
         for ours, theirs, tolerance in zip(found, expected, (LOSS_TOLERANCE, GRADIENT_TOLERANCE), strict=True):
             if abs(ours - theirs) > tolerance * abs(theirs):  # false if the text has a loss that is not finite
                 raise RuntimeError(f"a replay computes {ours:.7g} instead of {theirs:.7g}")
         return recording
 
-    def _capture(self, batch: MicroBatch, places: list[Tensor]) -> Recording:
-        """Record a pass that adds to the places of the gradients; nothing is computed."""
+    def _capture(self, batch: MicroBatch, buffers: list[Tensor]) -> Recording:
+        """Record a pass that adds to the gradient buffers; nothing is computed."""
         losses = Losses(*(torch.zeros((), device=self._device) for _ in Losses._fields))
         graph, stream = torch.cuda.CUDAGraph(), self._stream()
         torch.cuda.synchronize(self._device)
@@ -175,31 +175,31 @@ class RecordedPasses(TrainingHook):
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             try:
                 torch._foreach_copy_(list(losses), list(self._pass(batch)))
-                torch._foreach_add_(places, self._new_gradients())
-                self._put([None] * len(places))  # all graphs share the memory of what no longer exists
+                torch._foreach_add_(buffers, self._new_gradients())
+                self._set_gradients([None] * len(buffers))  # freed tensors leave their memory to the next graph
             finally:
                 graph.capture_end()
         torch.cuda.current_stream(self._device).wait_stream(stream)
         return Recording(graph, batch, losses)
 
     def _stream(self) -> torch.cuda.Stream:
-        """Return the stream on which passes are recorded."""
-        if not hasattr(self, "_side"):
-            self._side, self._pool = torch.cuda.Stream(self._device), torch.cuda.graph_pool_handle()
-        return self._side
+        """Return the stream to record on, with its memory pool."""
+        if not hasattr(self, "_capture_stream"):
+            self._capture_stream, self._pool = torch.cuda.Stream(self._device), torch.cuda.graph_pool_handle()
+        return self._capture_stream
 
     def _pass(self, batch: MicroBatch) -> Losses:
         """Run a pass whose gradients are new tensors."""
-        self._put([None] * len(self._parameters))
+        self._set_gradients([None] * len(self._parameters))
         losses: Losses = self._objective(batch)
         (losses.smoothed * self._factor).backward()
         return Losses(*(each.detach() for each in losses))
 
-    def _new_places(self) -> list[Tensor]:
-        """Return a place of zeros for each gradient; all are parts of one tensor, and begin at multiples of a line."""
-        sizes = [-(-each.numel() // LINE) * LINE for each in self._parameters]
-        self._whole = torch.zeros(sum(sizes), device=self._device)
-        parts = zip(self._whole.split(sizes), self._parameters, strict=True)
+    def _new_buffers(self) -> list[Tensor]:
+        """Return a buffer of zeros for each gradient; all are views of one tensor."""
+        sizes = [-(-each.numel() // ALIGNMENT) * ALIGNMENT for each in self._parameters]
+        self._flat_gradients = torch.zeros(sum(sizes), device=self._device)
+        parts = zip(self._flat_gradients.split(sizes), self._parameters, strict=True)
         return [part[: each.numel()].view(each.shape) for part, each in parts]
 
     def _new_gradients(self) -> list[Tensor]:
@@ -208,7 +208,7 @@ class RecordedPasses(TrainingHook):
             raise RuntimeError("some parameters have no gradient")
         return found
 
-    def _put(self, gradients: list[Tensor] | list[Tensor | None] | list[None]) -> None:
+    def _set_gradients(self, gradients: list[Tensor] | list[Tensor | None] | list[None]) -> None:
         for parameter, gradient in zip(self._parameters, gradients, strict=True):
             parameter.grad = gradient
 

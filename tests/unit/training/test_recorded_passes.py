@@ -37,22 +37,22 @@ SEEDS = (0, 1, 0, 2, 1, 0, 3, 1, 0, 2, 2)
 
 
 class Replayed:
-    """Stands for a CUDA graph: a replay computes the pass again from what is in its places."""
+    """Stands for a CUDA graph: a replay runs the pass again on the contents of its buffers."""
 
     def __init__(self, replay: Callable[[], None]) -> None:
         self.replay = replay
 
 
-def capture(passes: RecordedPasses, batch: MicroBatch, places: list[Tensor], change: float = 1.0) -> Recording:
+def capture(passes: RecordedPasses, batch: MicroBatch, buffers: list[Tensor], change: float = 1.0) -> Recording:
     """Take the place of the method that needs a GPU; `change` multiplies the gradient of a wrong recording."""
     losses = Losses(torch.zeros(()), torch.zeros(()))
 
     def replay() -> None:
         torch._foreach_copy_(list(losses), list(passes._pass(batch)))
-        torch._foreach_add_(places, passes._new_gradients(), alpha=change)
-        passes._put(places)
+        torch._foreach_add_(buffers, passes._new_gradients(), alpha=change)
+        passes._set_gradients(buffers)
 
-    passes._put([None] * len(places))
+    passes._set_gradients([None] * len(buffers))
     return Recording(cast(Any, Replayed(replay)), batch, losses)
 
 
@@ -132,7 +132,7 @@ def test_sizes_that_are_met_often_are_recorded_up_to_the_limit() -> None:
     [
         (fails(torch.OutOfMemoryError("CUDA out of memory\nand advice")), "CUDA out of memory"),
         (fails(AssertionError()), "AssertionError"),
-        (lambda passes, batch, places: capture(passes, batch, places, change=1.1), "a replay computes "),
+        (lambda passes, batch, buffers: capture(passes, batch, buffers, change=1.1), "a replay computes "),
     ],
     ids=["memory", "assertion", "wrong gradient"],
 )
