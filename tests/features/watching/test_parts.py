@@ -16,7 +16,7 @@ from nmt.data.loader import MicroBatch
 from nmt.errors import CommonError
 from nmt.features.watching.nvml import Gpu, Reading, find_gpu
 from nmt.features.watching.settings import WatchConfig
-from nmt.features.watching.speed import MIN_PASSES, ForwardTimes, slow_ranks
+from nmt.features.watching.speed import MIN_PASSES, PassTimes, slow_ranks
 from nmt.features.watching.watcher import Look, Watcher, _slow_warning
 from nmt.model.packed import Packed
 
@@ -53,7 +53,7 @@ def test_forward_passes_of_training_are_measured_per_token(monkeypatch: pytest.M
 
     monkeypatch.setattr(time, "perf_counter", clock)
     module = Sleeper()
-    times = ForwardTimes(module, torch.device("cpu"))
+    times = PassTimes(module, torch.device("cpu"))
     stream = Packed.from_lengths(torch.arange(4, 10), torch.tensor([4, 2]))
     batch = MicroBatch(stream, stream, stream.tokens, np.arange(2))
     for _ in range(MIN_PASSES):
@@ -62,6 +62,19 @@ def test_forward_passes_of_training_are_measured_per_token(monkeypatch: pytest.M
     assert times.take() == pytest.approx(0.5 / 12)
     module.train()(batch)
     assert times.take() == 0.0  # too few to say something
+
+
+def test_replays_are_measured_instead_of_forward_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, clock = Sleeper(), iter(range(1000))
+    monkeypatch.setattr("nmt.features.watching.speed.time.perf_counter", lambda: 0.5 * next(clock))
+    times = PassTimes(module, torch.device("cpu"), replays=True)
+    stream = Packed.from_lengths(torch.arange(4, 10), torch.tensor([4, 2]))
+    batch = MicroBatch(stream, stream, stream.tokens, np.arange(2))
+    for _ in range(MIN_PASSES):
+        module(batch)
+        with times.replay(batch):
+            pass
+    assert times.take() == pytest.approx(0.5 / 12)
 
 
 class Library:
@@ -132,7 +145,7 @@ def test_devices_without_nvml_are_left_out(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_warning_has_the_state_of_the_gpu() -> None:
     look = Look("node7", 1.0, {}, Reading(1005, 88, 320, 2))
     assert _slow_warning(3, 24.4, look) == (
-        "rank 3 on node7 is slow: its forward passes take 24% longer per token than usual; its GPU has 1005 MHz, 88 "
+        "rank 3 on node7 is slow: its passes take 24% longer per token than usual; its GPU has 1005 MHz, 88 "
         "degrees Celsius and 320 W, and its memory has had 2 errors"
     )
 

@@ -12,7 +12,7 @@ class WatchConfig:
     every: int = 100
     """Steps over which processes are compared with each other, at the first log line after them; 0 watches nothing."""
     slow_percent: float = 10.0
-    """Name a process whose forward passes take this much longer per token than those of the others; 0 for none."""
+    """Name a process whose passes take this much longer per token than those of the others; 0 for none."""
     checksum_every: int = 100
     """Steps between checksums of the weights, which must be the same in all processes; 0 for none."""
     hang_seconds: float = 120.0

@@ -1,7 +1,8 @@
-"""How long the forward passes of this process take, without waiting for other processes or for the device."""
+"""How long the passes of this process take in which it does not wait for other processes."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -10,27 +11,32 @@ from torch import nn
 from nmt.data.loader import MicroBatch
 
 MAX_PASSES = 1000
-"""The most forward passes that are remembered between two looks."""
+"""The most passes that are remembered between two looks."""
 MIN_PASSES = 10
-"""Fewer forward passes than these say little."""
+"""Fewer passes than these say little."""
 
 
 class Pass(NamedTuple):
-    """The beginning and the end of a forward pass, and its tokens."""
+    """The beginning and the end of a pass, and its tokens."""
 
     tokens: int
     begin: Any
     end: Any
 
 
-class ForwardTimes:
-    """Measures the forward passes of a model in training, in which processes do not wait for each other."""
+class PassTimes:
+    """Measures the passes of a model in training in which processes do not wait for each other.
 
-    def __init__(self, objective: nn.Module, device: torch.device) -> None:
-        """Measure those of an objective, which must not be wrapped."""
+    These are the forward passes, or whole passes that are replayed. On a GPU nothing waits for the measurement.
+    """
+
+    def __init__(self, objective: nn.Module, device: torch.device, *, replays: bool = False) -> None:
+        """Measure the forward passes of an objective, which must not be wrapped, or `replays`."""
         self._on_gpu = device.type == "cuda"
         self._passes: list[Pass] = []
         self._begin: Any = None
+        if replays:
+            return
         objective.register_forward_pre_hook(self._before)
         objective.register_forward_hook(self._after)
 
@@ -42,16 +48,25 @@ class ForwardTimes:
             return 0.0
         return sum(_seconds(each) for each in passes) / tokens
 
+    @contextmanager
+    def replay(self, batch: MicroBatch) -> Iterator[None]:
+        """Measure the replay of a recorded pass in this block."""
+        begin = self._now()
+        yield
+        self._add(batch, begin)
+
     def _before(self, module: nn.Module, _: object) -> None:
-        # a pass that is being recorded as a CUDA graph computes nothing
-        is_recorded = self._on_gpu and torch.cuda.is_current_stream_capturing()
-        self._begin = self._now() if module.training and not is_recorded else None
+        self._begin = self._now() if module.training else None
 
     def _after(self, _: nn.Module, inputs: tuple[Any, ...], __: object) -> None:
         batch = inputs[0]
-        if self._begin is not None and isinstance(batch, MicroBatch) and len(self._passes) < MAX_PASSES:
+        if self._begin is not None and isinstance(batch, MicroBatch):
+            self._add(batch, self._begin)
+
+    def _add(self, batch: MicroBatch, begin: Any) -> None:
+        if len(self._passes) < MAX_PASSES:
             tokens = len(batch.source.tokens) + len(batch.target.tokens)
-            self._passes.append(Pass(tokens, self._begin, self._now()))
+            self._passes.append(Pass(tokens, begin, self._now()))
 
     def _now(self) -> Any:
         if not self._on_gpu:

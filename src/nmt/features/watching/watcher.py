@@ -16,10 +16,10 @@ from nmt.errors import CommonError
 from nmt.features.watching.flight import FOLDER, last_operation, write_down
 from nmt.features.watching.nvml import Gpu, Reading, find_gpu
 from nmt.features.watching.settings import WatchConfig
-from nmt.features.watching.speed import ForwardTimes, slow_ranks
+from nmt.features.watching.speed import PassTimes, slow_ranks
 from nmt.training.divergence import weight_hashes
 from nmt.training.hook import Report, TrainingHook
-from nmt.training.replicas import Replicas
+from nmt.training.replicas import Replicas, UnaveragedReplicas
 
 
 class Look(NamedTuple):
@@ -49,7 +49,7 @@ class Watcher(TrainingHook):
         self._config, self._folder = config, run_folder / FOLDER
         self._heartbeat: Heartbeat | None = None
         self._gpu: Gpu | None = None
-        self._times: ForwardTimes | None = None
+        self._times: PassTimes | None = None
         self._replicas: Replicas
         self._hashes: dict[int, Tensor] = {}
         self._agreed_step = self._looked_step = -1
@@ -61,7 +61,8 @@ class Watcher(TrainingHook):
         self._replicas, self._gpu = replicas, find_gpu(device)
         if distributed.world_size() == 1:
             return
-        self._times = ForwardTimes(replicas.unwrapped, device)
+        self._times = PassTimes(replicas.unwrapped, device, replays=isinstance(replicas, UnaveragedReplicas))
+        replicas.around_replays.append(self._times.replay)
         board, rank = shared_board(), distributed.rank()
         if board is not None and self._config.hang_seconds:
             self._heartbeat = Heartbeat(
@@ -166,7 +167,7 @@ def _slow_warning(rank: int, percent: float, look: Look) -> str:
         if gpu.memory_errors > 0:
             state += f", and its memory has had {gpu.memory_errors:.0f} errors"
     host = f" on {look.host}" if look.host else ""
-    return f"rank {rank}{host} is slow: its forward passes take {percent:.0f}% longer per token than usual{state}"
+    return f"rank {rank}{host} is slow: its passes take {percent:.0f}% longer per token than usual{state}"
 
 
 def _print_warning(line: str) -> None:
