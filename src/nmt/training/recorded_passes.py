@@ -130,10 +130,11 @@ class RecordedPasses(TrainingHook):
     def _record(self, shape: Shape, batch: MicroBatch, set_seed: SetSeed) -> bool:
         """Record the pass of a size, and return whether that worked; gradients of earlier micro-batches are kept."""
         if not _has_room(self._device, first=not self._recordings):
-            if not self._recordings:
+            if self._recordings:
+                self.recorded.limit = len(self._recordings)
+                self.recorded.shapes.discard(shape)
+            else:
                 self.turn_off("they would need more memory than the GPU has")
-            self.recorded.limit = len(self._recordings)
-            self.recorded.shapes.discard(shape)
             return False
         kept = [each.grad for each in self._parameters]
         try:
