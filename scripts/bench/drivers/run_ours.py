@@ -119,6 +119,7 @@ def batches_of(config: Config, rank: int = 0, devices: int = 1, threads: int = 1
     stream = global_batches(
         store,
         batch_tokens=training.batch_tokens,
+        by_length=training.group_by_length,
         device_tokens=training.device_tokens,
         seed=config.seed,
         start=DataPosition(),

@@ -95,6 +95,7 @@ def work(options: argparse.Namespace) -> None:
     stream = global_batches(
         data.train,
         batch_tokens=config.training.batch_tokens,
+        by_length=config.training.group_by_length,
         device_tokens=config.training.device_tokens,
         seed=config.seed,
         start=DataPosition(),

@@ -25,7 +25,9 @@ def run(config: Config) -> None:
     store = open_training_text(config.data_folder, config.data)
     tokenizer = Tokenizer.load(config.data_folder)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    position, pairs = find_batch(store.planner(lengths, config.training.batch_tokens, config.seed), step)
+    training = config.training
+    planner = store.planner(lengths, training.batch_tokens, config.seed, by_length=training.group_by_length)
+    position, pairs = find_batch(planner, step)
     print(
         f"step {step} is batch {position.batch + 1} of epoch {position.epoch + 1}: {len(pairs)} pairs of train, "
         f"numbers {', '.join(map(str, pairs.tolist()))}",

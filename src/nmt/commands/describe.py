@@ -167,11 +167,13 @@ def _epoch_figures(config: Config) -> EpochFigures | None:
         return None
     store = open_training_text(config.data_folder, config.data)
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    steps = len(plan_epoch(lengths, config.training.batch_tokens, config.seed, epoch=0))
+    training = config.training
+    plan = plan_epoch(lengths, training.batch_tokens, config.seed, epoch=0, by_length=training.group_by_length)
+    steps = len(plan)
     return EpochFigures(
         pairs=len(store),
         steps_per_epoch=steps,
-        epochs=config.training.steps / steps,
+        epochs=training.steps / steps,
         tokens_per_step=(int(lengths.source.sum()) + int(lengths.target.sum())) / steps,
         mean_length=float(lengths.target.mean()),
         longest=int(max(lengths.source.max(), lengths.target.max())),

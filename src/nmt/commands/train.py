@@ -99,6 +99,7 @@ def _batches(config: Config, trainer: Trainer, train: Pairs, transforms: Sequenc
     stream = global_batches(
         train,
         batch_tokens=config.training.batch_tokens,
+        by_length=config.training.group_by_length,
         device_tokens=config.training.device_tokens,
         seed=config.seed,
         start=trainer.data_position,

@@ -1,6 +1,9 @@
 """Plan the global batches of an epoch: a pure function of (lengths, token budget, seed, epoch).
 
-A global batch holds sentences of similar length, with at most a given number of source tokens and of target tokens.
+A global batch has at most a given number of source tokens and of target tokens. Its sentences have similar lengths, as
+in the paper, or random ones: batches are not padded, so both are equally fast, but the gradient of a small batch of one
+length differs more from that of the whole text.
+
 The global batches of an epoch come in random order and do not depend on the number of devices. Devices and gradient
 accumulation split a global batch into micro-batches, so the gradient of a step does not depend on them either, except
 for rounding and the dropout masks. The position in an epoch is one number.
@@ -74,21 +77,28 @@ PlanOf = Callable[[int], EpochPlan]
 """Plans an epoch, given its number; called for one epoch after the other."""
 
 
-def plan_epoch(lengths: PairLengths, batch_tokens: int, seed: int, epoch: int) -> EpochPlan:
+def plan_epoch(lengths: PairLengths, batch_tokens: int, seed: int, epoch: int, *, by_length: bool = True) -> EpochPlan:
     """Divide all sentence pairs into global batches of at most `batch_tokens` source and target tokens.
 
-    Every pair is in exactly one batch. Pairs of equal lengths are shuffled in each epoch, so batches differ.
+    Every pair is in exactly one batch. The pairs are shuffled in each epoch, so batches differ. With `by_length`, those
+    of a batch have similar lengths.
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(np.arange(len(lengths), dtype=np.int32))
-    return group_by_length(order, lengths, batch_tokens, random)
+    return divide_pairs(order, lengths, batch_tokens, random, by_length=by_length)
 
 
-def group_by_length(order: IntArray, lengths: PairLengths, batch_tokens: int, random: np.random.Generator) -> EpochPlan:
-    """Divide shuffled sentence pairs into global batches of similar lengths, in random order."""
-    order = sorted_by_length(order, lengths.source, lengths.target)
+def divide_pairs(
+    order: IntArray, lengths: PairLengths, batch_tokens: int, random: np.random.Generator, *, by_length: bool
+) -> EpochPlan:
+    """Divide shuffled sentence pairs into global batches of similar or of random lengths, in random order."""
+    if by_length:
+        order = sorted_by_length(order, lengths.source, lengths.target)
     starts = batch_starts(order, lengths.source, lengths.target, batch_tokens)
     bounds = np.stack([starts, np.append(starts[1:], len(order))], axis=1)
+    if not by_length:
+        for start, end in bounds.tolist():
+            order[start:end] = sorted_by_length(order[start:end], lengths.source, lengths.target)
     return EpochPlan(order, random.permutation(bounds))
 
 

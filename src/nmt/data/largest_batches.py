@@ -18,6 +18,7 @@ def largest_micro_batches(
     store: Pairs,
     *,
     batch_tokens: int,
+    by_length: bool = True,
     device_tokens: int,
     seed: int,
     devices: int,
@@ -30,7 +31,7 @@ def largest_micro_batches(
     `global_batches`.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    plan = plan_epoch(lengths, batch_tokens, seed, epoch=0)
+    plan = plan_epoch(lengths, batch_tokens, seed, epoch=0, by_length=by_length)
     starts = np.sort(plan.bounds[:, 0])
     batches = np.split(plan.order, starts[1:])
     pair_tokens = lengths.source.astype(np.int64) + lengths.target

@@ -183,6 +183,7 @@ def global_batches(
     store: Pairs,
     *,
     batch_tokens: int,
+    by_length: bool = True,
     device_tokens: int,
     seed: int,
     start: DataPosition,
@@ -198,6 +199,7 @@ def global_batches(
     Args:
         store: The training text.
         batch_tokens: The largest number of source tokens, and of target tokens, in a global batch.
+        by_length: Whether the sentences of a global batch have similar lengths.
         device_tokens: The same limit for the micro-batches that a device processes simultaneously; 0 for no limit.
         seed: The seed of the order of batches.
         start: The position of the first global batch.
@@ -209,7 +211,8 @@ def global_batches(
         columns: The further columns that micro-batches have.
     """
     lengths = PairLengths.with_marks(store.source_lengths, store.target_lengths)
-    plan_of = store.planner(lengths, batch_tokens, seed, start.before)  # `plan_epoch`, unless corpora are mixed
+    # `plan_epoch`, unless corpora are mixed
+    plan_of = store.planner(lengths, batch_tokens, seed, start.before, by_length=by_length)
     packer_makers = {name: imported(all_columns()[name].pack) for name in columns}
     for epoch, plan, index in planned_batches(plan_of, start.epoch, start.batch):
         sentences = plan[index]

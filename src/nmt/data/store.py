@@ -74,7 +74,15 @@ class Pairs(Protocol):
         The column is SOURCE, TARGET, or a further one; pairs of a text without this one have no numbers.
         """
 
-    def planner(self, lengths: PairLengths, batch_tokens: int, seed: int, before: tuple[int, ...] = ()) -> PlanOf:
+    def planner(
+        self,
+        lengths: PairLengths,
+        batch_tokens: int,
+        seed: int,
+        before: tuple[int, ...] = (),
+        *,
+        by_length: bool = True,
+    ) -> PlanOf:
         """Return what plans epochs of pairs of these lengths; `before` is that of the first plan (`EpochPlan`)."""
 
     def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
@@ -166,9 +174,17 @@ class PairStore:
         lengths = np.minimum(offsets[pairs + 1] - starts, limit)
         return take(tokens, starts, lengths), lengths
 
-    def planner(self, lengths: PairLengths, batch_tokens: int, seed: int, before: tuple[int, ...] = ()) -> PlanOf:
+    def planner(
+        self,
+        lengths: PairLengths,
+        batch_tokens: int,
+        seed: int,
+        before: tuple[int, ...] = (),
+        *,
+        by_length: bool = True,
+    ) -> PlanOf:
         """Return what plans epochs: each is one pass over all pairs."""
-        return partial(plan_epoch, lengths, batch_tokens, seed)
+        return partial(plan_epoch, lengths, batch_tokens, seed, by_length=by_length)
 
     def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
         """Return nothing, because this is one corpus."""

@@ -91,6 +91,7 @@ class TrainingBench:
         stream = global_batches(
             self.text,
             batch_tokens=batch_tokens,
+            by_length=trainer.config.group_by_length,
             device_tokens=trainer.config.device_tokens,
             seed=self.config.seed,
             start=DataPosition(),

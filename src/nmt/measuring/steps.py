@@ -19,6 +19,7 @@ def measured_batches(
     return global_batches(
         pairs,
         batch_tokens=trainer.config.batch_tokens,
+        by_length=trainer.config.group_by_length,
         device_tokens=trainer.config.device_tokens,
         seed=seed,
         start=DataPosition(),

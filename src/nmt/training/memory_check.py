@@ -73,6 +73,7 @@ def _fits(trainer: Trainer, store: Pairs, batch_tokens: int, device_tokens: int)
     batches = largest_micro_batches(
         store,
         batch_tokens=batch_tokens,
+        by_length=trainer.config.group_by_length,
         device_tokens=device_tokens,
         seed=trainer.seed,
         devices=distributed.world_size(),

@@ -42,8 +42,8 @@ def mixture(data: DataConfig) -> MixedStore:
     return MixedStore(found, stage_shares(data, tokens))
 
 
-def rounds(store: MixedStore, count: int, seed: int = 1) -> list[EpochPlan]:
-    planner = store.planner(lengths_of(store), 600, seed)
+def rounds(store: MixedStore, count: int, seed: int = 1, *, by_length: bool = True) -> list[EpochPlan]:
+    planner = store.planner(lengths_of(store), 600, seed, by_length=by_length)
     return [planner(number) for number in range(count)]
 
 
@@ -98,6 +98,17 @@ def test_batches_keep_the_budget_and_mix_the_corpora() -> None:
             assert max(lengths.source[plan[index]].sum(), lengths.target[plan[index]].sum()) <= 600
             mixed += len({store.corpus_of(pair) for pair in plan[index].tolist()}) > 1
     assert mixed > 300
+
+
+def test_batches_of_random_lengths_have_the_mean_length_of_the_mixture() -> None:
+    store = mixture(settings())
+    lengths = lengths_of(store).target
+    spread = {
+        by_length: np.std([lengths[plan[index]].mean() for plan in rounds(store, 2, by_length=by_length)
+                           for index in range(len(plan))])
+        for by_length in (True, False)
+    }  # fmt: skip
+    assert spread[False] < spread[True] / 3
 
 
 def test_a_stage_ends_at_its_step() -> None:

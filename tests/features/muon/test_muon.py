@@ -21,8 +21,10 @@ __all__ = ["store"]
 MUON = training_with(optimizer="muon", muon_momentum=0.9, weight_decay=0.1)
 
 
-def test_layers_get_muon_and_everything_else_gets_adam(store: PairStore) -> None:
-    ours, plain = trainer(MUON), trainer(MUON).model
+@pytest.mark.parametrize("muon_rate", [1.0, 0.4])
+def test_layers_get_muon_and_everything_else_gets_adam(muon_rate: float, store: PairStore) -> None:
+    config = training_with(MUON, muon_rate=muon_rate)
+    ours, plain = trainer(config), trainer(config).model
     named = dict(plain.named_parameters())
     matrices = {
         name
@@ -37,7 +39,7 @@ def test_layers_get_muon_and_everything_else_gets_adam(store: PairStore) -> None
         [{"params": decayed, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
         betas=(TRAINING.adam_beta1, TRAINING.adam_beta2), eps=TRAINING.adam_eps,
     )  # fmt: skip
-    reader = trainer(MUON)
+    reader = trainer(config)
     for step, batch in enumerate(batches_of(store, MUON, 6), start=1):
         ours.update(batch)
         reader.model.load_state_dict(plain.state_dict())
@@ -49,7 +51,7 @@ def test_layers_get_muon_and_everything_else_gets_adam(store: PairStore) -> None
             group["lr"] = rate
         adam.step()
         for name in matrices:
-            muon_step(named[name], means[name], rate)
+            muon_step(named[name], means[name], muon_rate * rate)
         for name, weight in plain.state_dict().items():
             torch.testing.assert_close(ours.model.state_dict()[name], weight, rtol=0, atol=1e-4, msg=name)
 
@@ -168,6 +170,12 @@ def test_one_of_the_two_may_have_nothing_to_train(names: list[str], store: PairS
     ours.update(batches_of(store, MUON, 1)[0])
     changed = {name for name, weight in weights(ours).items() if not torch.equal(weight, before[name])}
     assert changed == {name for name, weight in ours.model.named_parameters() if weight.requires_grad}
+
+
+@pytest.mark.parametrize("muon_rate", [0.0, -1.0])
+def test_a_rate_of_muon_that_is_not_positive_is_refused(muon_rate: float) -> None:
+    with pytest.raises(ConfigError, match=r"training\.muon_rate=.* must be above 0"):
+        training_with(muon_rate=muon_rate)
 
 
 def test_a_sharded_muon_is_refused() -> None:

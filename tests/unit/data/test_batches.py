@@ -42,6 +42,25 @@ def test_batches_are_full_and_hold_sentences_of_similar_length() -> None:
     assert np.mean(spread) < 1
 
 
+def test_batches_of_random_lengths_are_full_samples_of_the_text() -> None:
+    lengths = random_lengths(20_000)
+    epoch = plan_epoch(lengths, 2000, seed=3, epoch=1, by_length=False)
+    assert sorted(np.concatenate([epoch[i] for i in range(len(epoch))])) == list(range(20_000))
+    tokens = np.array([[side[epoch[i]].sum() for side in (lengths.source, lengths.target)] for i in range(len(epoch))])
+    assert tokens.max() <= 2000
+    assert np.mean(tokens.max(axis=1)) > 0.95 * 2000
+    means = [lengths.target[epoch[i]].mean() for i in range(len(epoch))]
+    pairs_per_batch = 20_000 / len(epoch)
+    assert np.std(means) < 1.3 * lengths.target.std() / pairs_per_batch**0.5  # as of independent draws
+
+
+def test_sentences_of_a_batch_are_sorted_by_length_so_that_micro_batches_are_equal() -> None:
+    lengths = random_lengths(5000)
+    epoch = plan_epoch(lengths, 2000, seed=3, epoch=1, by_length=False)
+    for index in range(len(epoch)):
+        assert (np.diff(lengths.target[epoch[index]]) >= 0).all()
+
+
 @pytest.mark.parametrize("longest", [65_534, 65_535, 65_536, 131_000])
 def test_sentences_of_any_length_are_sorted_by_length(longest: int) -> None:
     side = np.array([longest, 3, longest - 1, 1, 2, 40_000])
@@ -97,10 +116,11 @@ def test_long_sentences_are_sorted_in_parts(monkeypatch: pytest.MonkeyPatch, lon
     np.testing.assert_array_equal(plan.bounds, expected.bounds)
 
 
-def test_plan_depends_on_seed_and_epoch_only() -> None:
+@pytest.mark.parametrize("by_length", [True, False])
+def test_plan_depends_on_seed_and_epoch_only(by_length: bool) -> None:
     lengths = random_lengths(1000)
     first, again, next_epoch, other_seed = (
-        plan_epoch(lengths, 500, seed, epoch) for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0))
+        plan_epoch(lengths, 500, seed, epoch, by_length=by_length) for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0))
     )
     np.testing.assert_array_equal(first.order, again.order)
     np.testing.assert_array_equal(first.bounds, again.bounds)

@@ -15,6 +15,9 @@ class TrainingConfig:
     """Number of updates of the weights."""
     batch_tokens: int = 25_000
     """Most source tokens, and most target tokens, in a global batch (over all devices)."""
+    group_by_length: bool = True
+    """Whether the sentences of a global batch have similar lengths, like the paper's. If not, the lengths are random,
+    which needs fewer steps if batches are small."""
     device_tokens: int = field(default=0, metadata=ADJUSTABLE)
     """Most source tokens, and most target tokens, in a micro-batch on one device; larger shares accumulate
     gradients. 0 for no limit unless tuned."""

@@ -102,10 +102,18 @@ class MixedStore:
         starts = of_corpora.cumsum() - of_corpora
         return take(np.concatenate(tokens), starts[back], of_corpora[back]), of_corpora[back]
 
-    def planner(self, lengths: PairLengths, batch_tokens: int, seed: int, before: tuple[int, ...] = ()) -> PlanOf:
+    def planner(
+        self,
+        lengths: PairLengths,
+        batch_tokens: int,
+        seed: int,
+        before: tuple[int, ...] = (),
+        *,
+        by_length: bool = True,
+    ) -> PlanOf:
         """Return what plans the rounds of the mixture."""
         sizes = [len(store) for store in self._stores]
-        return RoundPlanner(lengths, sizes, self._stages, batch_tokens, seed, before)
+        return RoundPlanner(lengths, sizes, self._stages, batch_tokens, seed, before, by_length=by_length)
 
     def corpus_counts(self, pairs: IntArray, lengths: PairLengths) -> dict[str, tuple[int, int]]:
         """Return for each corpus how many of these pairs and of their tokens come from it."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from nmt.config.schema import DataConfig
 from nmt.config.schema.corpora import corpora_of
-from nmt.data.batches import EpochPlan, IntArray, PairLengths, group_by_length
+from nmt.data.batches import EpochPlan, IntArray, PairLengths, divide_pairs
 from nmt.features.mixtures.settings import MixtureData, Stage, training_stages
 
 ROUND_BATCHES = 250
@@ -68,6 +68,8 @@ class RoundPlanner:
         batch_tokens: int,
         seed: int,
         before: tuple[int, ...] = (),
+        *,
+        by_length: bool = True,
     ) -> None:
         """Continue after earlier rounds.
 
@@ -78,9 +80,10 @@ class RoundPlanner:
             batch_tokens: The largest number of source tokens, and of target tokens, in a global batch.
             seed: The seed of the order of the pairs and of the batches.
             before: What earlier rounds have used: batches, then pairs of each corpus; empty at the beginning.
+            by_length: Whether the pairs of a batch have similar lengths.
         """
         self._lengths, self._sizes, self._stages = lengths, sizes, stages
-        self._batch_tokens, self._seed = batch_tokens, seed
+        self._batch_tokens, self._seed, self._by_length = batch_tokens, seed, by_length
         self._before = before or (0,) * (len(sizes) + 1)
         self._starts = np.cumsum([0, *sizes])
         self._means = np.array(
@@ -100,7 +103,7 @@ class RoundPlanner:
         counts = self._pairs(stage.shares, limit, random)
         drawn = [self._draw(corpus, taken[corpus], count) for corpus, count in enumerate(counts)]
         order = random.permutation(np.concatenate(drawn))
-        plan = group_by_length(order, self._lengths, self._batch_tokens, random)
+        plan = divide_pairs(order, self._lengths, self._batch_tokens, random, by_length=self._by_length)
         bounds = plan.bounds[: stage.end - batches]  # the next stage must begin at its step
         after = (batches + len(bounds), *(start + count for start, count in zip(taken, counts, strict=True)))
         before, self._before = self._before, after

@@ -38,25 +38,25 @@ def muon(model: TranslationModel, config: TrainingConfig, precision: torch.dtype
 class Muon(torch.optim.Optimizer):
     """Steps of the same length in all directions of a matrix: the running mean of its gradients, made orthogonal.
 
-    The steps are scaled to the size of Adam's (Liu et al., 2025), so one learning rate serves both. Unlike PyTorch's
-    Muon, this one multiplies in the precision of the run and in fewer iterations: in float32 on a CPU one matrix per
-    thread, elsewhere all matrices of a shape together. Several processes divide the matrices of each shape.
+    The steps are scaled to the size of Adam's (Liu et al., 2025) and by `training.muon_rate`. Unlike PyTorch's Muon,
+    this one multiplies in the precision of the run and in fewer iterations: in float32 on a CPU one matrix per thread,
+    elsewhere all matrices of a shape together. Several processes divide the matrices of each shape.
     """
 
     found_inf: Tensor | None = None
     """Not 0 if the next step is to change nothing, so that nobody waits for the device."""
 
     def __init__(self, matrices: list[Tensor], config: TrainingConfig, precision: torch.dtype) -> None:
-        momentum = cast(MuonTraining, config).muon_momentum
-        settings = {"lr": 0.0, "weight_decay": config.weight_decay, "momentum": momentum}
+        muon = cast(MuonTraining, config)
+        settings = {"lr": 0.0, "weight_decay": config.weight_decay, "momentum": muon.muon_momentum}
         super().__init__([{"params": matrices}], settings)
-        self._precision = precision
+        self._precision, self._rate = precision, muon.muon_rate
 
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Update the matrices that have a gradient."""
         assert closure is None
         for group in self.param_groups:
-            update = partial(self._update, group["lr"], group["weight_decay"], group["momentum"])
+            update = partial(self._update, group["lr"] * self._rate, group["weight_decay"], group["momentum"])
             matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
             is_on_cpu = all(matrix.device.type == "cpu" for matrix in matrices)
             if self._precision == torch.float32 and is_on_cpu and distributed.world_size() == 1:

@@ -1,4 +1,4 @@
-"""The setting of Muon."""
+"""The settings of Muon."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -16,10 +16,14 @@ class MuonTraining:
 
     muon_momentum: float = 0.95
     """Muon's decay rate of the mean gradient."""
+    muon_rate: float = 1.0
+    """Muon's learning rate, as a fraction of training.learning_rate, which is Adam's."""
 
     def __post_init__(self) -> None:
-        """Check the value, and that devices do not divide the state."""
+        """Check the values, and that devices do not divide the state."""
         check_fraction("training.muon_momentum", self.muon_momentum)
+        if not self.muon_rate > 0:
+            raise ConfigError(f"training.muon_rate={self.muon_rate} must be above 0")
         training = cast("TrainingConfig", self)
         if training.optimizer == "muon" and training.shard_optimizer:
             raise ConfigError("training.shard_optimizer=true divides only Adam's averages: set it to false for muon")
