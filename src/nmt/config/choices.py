@@ -32,7 +32,8 @@ CORE: Mapping[str, Mapping[str, Choice]] = {
     "decoding.strategy": {"beam": Choice("nmt.decoding.control:usual_search", "beam search, as in the paper")},
     "training.schedule": {
         "inverse_sqrt": Choice("nmt.training.schedule:inverse_sqrt", "the paper's"),
-        "cosine": Choice("nmt.training.schedule:cosine", "to zero"),
+        "cosine": Choice("nmt.training.schedule:cosine", "half a wave to zero"),
+        "linear": Choice("nmt.training.schedule:linear", "a straight line to zero"),
         "constant": Choice("nmt.training.schedule:constant", "stays at the peak"),
         "wsd": Choice("nmt.training.schedule:wsd", "constant, then linear to zero over the last decay_steps"),
     },

@@ -11,7 +11,7 @@ from nmt.errors import UserError
 Settings = Mapping[str, object]
 """The values of settings by dotted key."""
 
-SCHEDULES_WITH_AN_END = ("cosine", "wsd")
+SCHEDULES_WITH_AN_END = ("cosine", "linear", "wsd")
 """Schedules in which the rate of a step depends on the number of steps."""
 
 

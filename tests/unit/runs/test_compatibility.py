@@ -47,8 +47,8 @@ def test_only_the_listed_settings_are_fixed() -> None:
         except UserError:
             fixed.add(key)
     training = {
-        *("batch_tokens", "schedule", "warmup_steps", "learning_rate", "label_smoothing", "adam_beta1", "adam_beta2"),
-        *("adam_eps", "weight_decay", "clip_norm", "optimizer", "decay_steps"),
+        *("batch_tokens", "group_by_length", "schedule", "warmup_steps", "learning_rate", "label_smoothing"),
+        *("adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_norm", "optimizer", "decay_steps"),
     }
     machines = {"data.engine", "data.ray_address"}  # where text is prepared, which changes none of it
     groups = {key for key in SETTINGS if key.split(".")[0] in ("data", "tokenizer", "model", *learned_groups())}
@@ -70,7 +70,7 @@ def test_the_error_names_both_values_and_a_remedy() -> None:
     assert "training.steps" not in message
 
 
-@pytest.mark.parametrize("schedule", ["cosine", "wsd"])
+@pytest.mark.parametrize("schedule", ["cosine", "linear", "wsd"])
 def test_the_number_of_steps_is_fixed_if_the_schedule_depends_on_it(schedule: str) -> None:
     settings = SETTINGS | {"training.schedule": schedule}
     check_resumable(settings, settings)

@@ -34,6 +34,18 @@ def test_cosine_reaches_zero_at_the_last_step() -> None:
     assert rates == pytest.approx([1.0, 0.5, 0.0, 0.0], abs=1e-12)
 
 
+def test_linear_falls_evenly_to_zero_at_the_last_step() -> None:
+    config = replace(PAPER, schedule="linear", learning_rate=1.0, warmup_steps=10, steps=110)
+    rates = [learning_rate(step, config, 512) for step in (5, 10, 35, 60, 110, 200)]
+    assert rates == pytest.approx([0.5, 1.0, 0.75, 0.5, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_a_warmup_of_all_steps_reaches_the_peak(schedule: str) -> None:
+    config = replace(PAPER, schedule=schedule, learning_rate=1.0, warmup_steps=100, steps=100)
+    assert [learning_rate(step, config, 512) for step in (50, 100)] == pytest.approx([0.5, 1.0])
+
+
 def test_constant_keeps_the_peak_after_the_warmup() -> None:
     config = replace(PAPER, schedule="constant", learning_rate=1.0, warmup_steps=10)
     assert [learning_rate(step, config, 512) for step in (1, 10, 9999)] == pytest.approx([0.1, 1.0, 1.0])
