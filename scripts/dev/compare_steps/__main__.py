@@ -1,11 +1,13 @@
-"""Compare the time of a training step of two versions of the code, or from two checkpoints, which take turns.
+"""Compare the time of a training step of two versions of the code, checkpoints or settings, which take turns.
 
     git worktree add ../before HEAD~1
     .venv/bin/python scripts/dev/compare_steps --sources ../before/src src experiment=multi30k
     .venv/bin/python scripts/dev/compare_steps --steps 100 2500 experiment=multi30k
     .venv/bin/python scripts/dev/compare_steps --warmup 100 1400 experiment=multi30k
+    .venv/bin/python scripts/dev/compare_steps --second model.dropout=0.2 experiment=multi30k
 
-Each of the two is a process, and both train on the same batches of the run's prepared corpus. In each round the first
+Each of the two is a process, and both train on the same batches of the run's prepared corpus (unless --second changes
+the batches: then compare the tokens per second). In each round the first
 one makes a few steps, then the second one. On a machine that other programs share, the median of
 the rounds' ratios is much more precise than two separate measurements. CPU seconds are those of all threads.
 """
@@ -16,6 +18,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from statistics import median, quantiles
@@ -23,19 +26,22 @@ from typing import IO, NamedTuple, cast
 
 
 class Turn(NamedTuple):
-    """What one turn took, and the mean loss of its steps."""
+    """What one turn took, the mean loss of its steps, and their source and target tokens."""
 
     wall: float
     cpu: float
     loss: float
+    tokens: int
 
 
 class Variant:
     """A process that trains when it is told to."""
 
-    def __init__(self, source: Path, step: int, warmup: int, options: argparse.Namespace) -> None:
+    def __init__(
+        self, source: Path, step: int, warmup: int, overrides: Sequence[str], options: argparse.Namespace
+    ) -> None:
         counts = [f"--turn={options.turn}", "--worker", str(step), str(warmup)]
-        command = [sys.executable, __file__, *counts, *options.overrides]
+        command = [sys.executable, __file__, *counts, *options.overrides, *overrides]
         environment = {**os.environ, "PYTHONPATH": str(source.absolute())}
         self.process = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -58,7 +64,8 @@ def main() -> None:
         work(options)
         return
     first, second = (
-        Variant(*each, options) for each in zip(options.sources, options.steps, options.warmup, strict=True)
+        Variant(*each, options)
+        for each in zip(options.sources, options.steps, options.warmup, ([], options.second), strict=True)
     )
     try:
         rounds = [(first.turn(), second.turn()) for _ in range(options.rounds)]
@@ -74,6 +81,8 @@ def main() -> None:
             f"{name} seconds, second divided by first: median {median(ratios):.3f}, half of the rounds between "
             f"{low:.3f} and {high:.3f}; milliseconds per step {step[0]:.1f} and {step[1]:.1f}"
         )
+    tokens = [sum(turn.tokens for turn in turns) for turns in zip(*rounds, strict=True)]
+    print(f"tokens of the second divided by those of the first: {tokens[1] / tokens[0]:.3f}")
     losses = [sum(turn.loss for turn in turns) / len(turns) for turns in zip(*rounds, strict=True)]
     print(f"mean loss {losses[0]:.4f} and {losses[1]:.4f}: unless they are close, the times say nothing")
 
@@ -113,7 +122,7 @@ def work(options: argparse.Namespace) -> None:
         wall, cpu, statistics = time.perf_counter() - wall, time.process_time() - cpu, trainer.take_statistics()
         if statistics.skipped:
             raise SystemExit(f"{statistics.skipped} steps had no finite gradient, so that their time says nothing")
-        print(json.dumps(Turn(wall, cpu, statistics.loss)), flush=True)
+        print(json.dumps(Turn(wall, cpu, statistics.loss, sum(batch.tokens for batch in batches))), flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -128,6 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--warmup", type=int, nargs=2, default=(24, 24), help="steps of each of the two before its first turn"
     )
+    parser.add_argument("--second", action="append", default=[], metavar="KEY=VALUE", help="for the second one")
     parser.add_argument("--worker", type=int, nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("overrides", nargs="*", default=["experiment=multi30k"], help="settings of the run")
     return parser
