@@ -33,15 +33,27 @@ d2  tatoeba  en-de all   8000  128   3      720   batch=1024 schedule=inverse_sq
 d3  multi30k en-de 10000 4000  128   2      600   batch=1024 schedule=wsd warmup=80
 d4  tatoeba  en-de all   4000  128   2      600   batch=1024 warmup=100
 d5  multi30k en-de all   4000  128   2      600   batch=1024 optimizer=adam rate=2e-3 schedule=inverse_sqrt warmup=120
+e1 multi30k en-de all   4000  128   2      480   recipe warmup=60
+e2 tatoeba  en-de all   8000  128   2      600   recipe warmup=80
+e3 multi30k en-de 10000 4000  128   2      480   dropout=0.2 recipe warmup=60
+e4 tatoeba  en-de all   4000  128   2      600   batch=1024 recipe warmup=80
 """
-"""`paper` stands for the paper's norm, positions and initialisation, and Adam; `pair` is the direction."""
+"""`pair` is the direction. `paper` stands for the paper's norm, positions and initialisation, and Adam; `recipe` for
+that of `experiment=multi30k` today."""
 
 LONG = {"rate": "learning_rate", "warmup": "warmup_steps", "batch": "batch_tokens"}
 """Settings that the table shortens."""
-TRAINING = ("optimizer", "learning_rate", "schedule", "warmup_steps", "batch_tokens")
+TRAINING = (
+    *("optimizer", "learning_rate", "muon_rate", "schedule", "warmup_steps"),
+    *("batch_tokens", "group_by_length"),
+)
 """Settings of the group training; the others are of the model."""
 PAPER = "optimizer=adam norm_placement=post positions=sinusoidal initialization=glorot"
-BASE = ("experiment=multi30k", "training.batch_tokens=512")
+RECIPE = "schedule=linear rate=8e-3 muon_rate=0.5 group_by_length=false"
+BASE = (
+    *("experiment=multi30k", "training.batch_tokens=512", "training.schedule=cosine"),
+    *("training.learning_rate=4e-3", "training.muon_rate=1.0", "training.group_by_length=true"),
+)
 """What all runs have in common, unless their settings differ."""
 ALL = 1_000_000
 """More pairs than any of the texts has."""
@@ -67,7 +79,7 @@ def _planned(row: str) -> tuple[str, PlannedRun]:
     """Return name and run of a row."""
     name, text, pair, pairs, words, width, layers, steps, *others = row.split()
     given = [f"d_model={width}", f"d_ff={4 * int(width)}", f"layers={layers}"]
-    given += " ".join(others).replace("paper", PAPER).split()
+    given += " ".join(others).replace("paper", PAPER).replace("recipe", RECIPE).split()
     settings = []
     for short, _, value in (each.partition("=") for each in given):
         key = LONG.get(short, short)

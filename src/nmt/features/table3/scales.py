@@ -8,10 +8,7 @@ from nmt.config.keys import value_of
 from nmt.config.schema import Config
 
 WIDTHS = ("d_model", "d_ff", "d_k", "d_v")
-SUITABLE = (
-    *("tokenizer.vocab_size", "model.norm_placement", "model.initialization"),
-    *("training.schedule", "training.optimizer"),
-)
+SUITABLE = ("tokenizer.vocab_size", "model.norm_placement", "model.initialization", "training.optimizer")
 """Settings that suit a corpus."""
 
 
@@ -44,6 +41,7 @@ SCALES: Mapping[str, Scale] = {
         overrides=(
             "data=multi30k",
             "training.batch_tokens=512",
+            "training.schedule=cosine",
             "training.learning_rate=3e-3",
         ),
         experiment="multi30k",  # its optimizer learns as much in a quarter of the steps
