@@ -59,7 +59,7 @@ def test_both_recipes_train_as_long_as_the_minutes(folder: Path) -> None:
     derived = tool.planned(each, config, manifest, step_seconds=2.0)
     assert isinstance(derived["training.steps"], int)
     assert 0 < derived["training.steps"] * 2 <= 5 * 60
-    assert derived["training.schedule"] == "cosine"
+    assert derived["training.schedule"] == "linear"
     settings = compose(tool.settings(cell(folder, "fixed")))
     assert not settings.of(OwnText).derive
 

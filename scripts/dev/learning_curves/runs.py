@@ -39,7 +39,7 @@ e3 multi30k en-de 10000 4000  128   2      480   dropout=0.2 recipe warmup=60
 e4 tatoeba  en-de all   4000  128   2      600   batch=1024 recipe warmup=80
 """
 """`pair` is the direction. `paper` stands for the paper's norm, positions and initialisation, and Adam; `recipe` for
-that of `experiment=multi30k` today."""
+that of `experiment=own` today."""
 
 LONG = {"rate": "learning_rate", "warmup": "warmup_steps", "batch": "batch_tokens"}
 """Settings that the table shortens."""

@@ -1,12 +1,10 @@
 """Plan the global batches of an epoch: a pure function of (lengths, token budget, seed, epoch).
 
 A global batch has at most a given number of source tokens and of target tokens. Its sentences have similar lengths, as
-in the paper, or random ones: batches are not padded (except for attention on some devices), so both are about equally
-fast, but the gradient of a small batch of one length differs more from that of the whole text.
-
-The global batches of an epoch come in random order and do not depend on the number of devices. Devices and gradient
-accumulation split a global batch into micro-batches, so the gradient of a step does not depend on them either, except
-for rounding and the dropout masks. The position in an epoch is one number.
+in the paper, or random ones: both are fast, because nothing is padded, but the gradient of a small batch of one length
+is less like that of the whole text. The global batches of an epoch come in random order and do not depend on the number
+of devices. Devices and gradient accumulation split a global batch into micro-batches, so the gradient of a step does
+not depend on them either, except for rounding and the dropout masks. The position in an epoch is one number.
 """
 
 from collections.abc import Callable, Iterator

@@ -38,12 +38,12 @@ def inverse_sqrt(step: int, config: TrainingConfig) -> float:
 
 def cosine(step: int, config: TrainingConfig) -> float:
     """Return half a cosine wave, which reaches zero at the last step."""
-    return (1 + math.cos(math.pi * _progress(step, config))) / 2
+    return (1 - math.cos(math.pi * linear(step, config))) / 2
 
 
 def linear(step: int, config: TrainingConfig) -> float:
     """Return a straight line, which reaches zero at the last step."""
-    return 1 - _progress(step, config)
+    return 1 - min(1.0, (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps))
 
 
 def constant(_step: int, _config: TrainingConfig) -> float:
@@ -56,11 +56,6 @@ def wsd(step: int, config: TrainingConfig) -> float:
     max_decay_steps = max(1, config.steps - config.warmup_steps)
     decay_steps = config.decay_steps or min(max_decay_steps, math.ceil(DEFAULT_DECAY_SHARE * config.steps))
     return min(1.0, max(0.0, (config.steps - step) / decay_steps))
-
-
-def _progress(step: int, config: TrainingConfig) -> float:
-    """Return the share of the steps after the warmup that lies before a step."""
-    return min(1.0, (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps))
 
 
 def warmup_warning(config: TrainingConfig) -> str:

@@ -51,7 +51,7 @@ def test_run_is_measured_planned_and_resumed_as_planned(
     assert "training.steps=30 " in line
     assert "own.minutes" in line
     assert "warmup_steps" not in line
-    assert (planned.training.warmup_steps, planned.training.schedule, planned.model.d_model) == (7, "cosine", 32)
+    assert (planned.training.warmup_steps, planned.training.schedule, planned.model.d_model) == (7, "linear", 32)
     assert "finished at step 30 of 30" in said
     again = succeed(["train", *words, "training.warmup_steps=7"])
     assert "has come to its end at step 30" in again
@@ -70,7 +70,7 @@ def test_processes_that_train_together_do_not_measure(
     monkeypatch.setenv("WORLD_SIZE", "2")
     prepared = plan_training(composed_settings([*words, "own.minutes=1"]))
     assert "minutes at" not in prepared.message
-    assert prepared.config.training.schedule == "cosine"
+    assert prepared.config.training.schedule == "linear"
 
 
 def test_corpus_that_is_not_prepared_is_left_to_training(words: list[str]) -> None:

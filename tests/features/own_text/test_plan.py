@@ -105,7 +105,7 @@ def test_settings_of_a_plan_are_valid_and_its_rate_ends_at_zero(steps: int, seco
     assert {*OF_DATA, *values} == {*DERIVED}
     training: TrainingConfig = with_values(compose(["experiment=own"]), values).training
     assert learning_rate(steps, training, 128) == pytest.approx(0, abs=1e-12) or steps == 1
-    assert learning_rate(training.warmup_steps, training, 128) == pytest.approx(4e-3)
+    assert learning_rate(training.warmup_steps, training, 128) == pytest.approx(8e-3)
     assert training.warmup_steps <= steps
     assert 1 <= training.steps / training.valid_every <= 10
     assert training.save_every <= training.valid_every

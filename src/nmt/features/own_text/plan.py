@@ -170,7 +170,7 @@ def settings_of(chosen: Plan) -> Mapping[str, object]:
         **{f"model.{name}": value for name, value in shape._asdict().items()},
         "model.dropout": dropout_for(chosen.passes),
         "training.batch_tokens": chosen.batch_tokens,
-        "training.schedule": "cosine",
+        "training.schedule": "linear",
         "training.steps": steps,
         "training.warmup_steps": max(1, min(MAX_WARMUP_STEPS, round(WARMUP_SHARE * steps))),
         "training.valid_every": math.ceil(steps / validations),
