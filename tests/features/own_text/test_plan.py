@@ -92,7 +92,7 @@ def test_longest_sentence_fits_into_a_batch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("passes", "dropout"), [(0.1, 0.1), (6, 0.1), (14, 0.2), (30, 0.3), (40, 0.3), (math.sqrt(6 * 14), 0.15)]
+    ("passes", "dropout"), [(0.1, 0.1), (6, 0.1), (17, 0.35), (40, 0.35), (math.sqrt(6 * 17), 0.22)]
 )
 def test_dropout_grows_with_the_passes_as_in_the_tables(passes: float, dropout: float) -> None:
     assert dropout_for(passes) == pytest.approx(dropout)

@@ -26,7 +26,7 @@ USUAL_MINUTES = 60.0
 """The most minutes of a run for which none are given."""
 SHARE_OF_STEPS = 0.9
 """The share of the minutes that is planned: steps on new shapes of batches are slower than those that were measured."""
-DROPOUT = ((6, 0.1), (14, 0.2), (30, 0.3))
+DROPOUT = ((6, 0.1), (17, 0.35))
 """Passes over the text with the dropout that suited them; between them it grows with the logarithm of the passes."""
 WARMUP_SHARE, MAX_WARMUP_STEPS = 0.12, 300
 VALIDATIONS, SAVES = (4, 10), 25
