@@ -7,9 +7,9 @@
     .venv/bin/python scripts/dev/compare_steps --second model.dropout=0.2 experiment=multi30k
 
 Each of the two is a process, and both train on the same batches of the run's prepared corpus (unless --second changes
-the batches: then compare the tokens per second). In each round the first
-one makes a few steps, then the second one. On a machine that other programs share, the median of
-the rounds' ratios is much more precise than two separate measurements. CPU seconds are those of all threads.
+the batches: then compare the tokens per second). In each round the first one makes a few steps, then the second one. On
+a machine that other programs share, the median of the rounds' ratios is much more precise than two separate
+measurements. CPU seconds are those of all threads.
 """
 
 import argparse

@@ -39,7 +39,7 @@ e3 multi30k en-de 10000 4000  128   2      480   dropout=0.2 recipe warmup=60
 e4 tatoeba  en-de all   4000  128   2      600   batch=1024 recipe warmup=80
 """
 """`pair` is the direction. `paper` stands for the paper's norm, positions and initialisation, and Adam; `recipe` for
-that of `experiment=own` today."""
+the rates, schedule and batches of `experiment=own` today, and other rows for those of BASE."""
 
 LONG = {"rate": "learning_rate", "warmup": "warmup_steps", "batch": "batch_tokens"}
 """Settings that the table shortens."""
@@ -50,6 +50,7 @@ TRAINING = (
 """Settings of the group training; the others are of the model."""
 PAPER = "optimizer=adam norm_placement=post positions=sinusoidal initialization=glorot"
 RECIPE = "schedule=linear rate=8e-3 muon_rate=0.5 group_by_length=false"
+"""What `paper` and `recipe` stand for."""
 BASE = (
     *("experiment=multi30k", "training.batch_tokens=512", "training.schedule=cosine"),
     *("training.learning_rate=4e-3", "training.muon_rate=1.0", "training.group_by_length=true"),

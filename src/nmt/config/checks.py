@@ -72,6 +72,12 @@ def check_at_least(key: str, value: float, minimum: float) -> None:
         raise ConfigError(f"{key}={value} must be below 2^63")
 
 
+def check_above_zero(key: str, value: float) -> None:
+    """Make sure that a number is above 0."""
+    if not value > 0:
+        raise ConfigError(f"{key}={value} must be above 0")
+
+
 def check_between(key: str, value: float, minimum: float, maximum: float) -> None:
     """Make sure that a number is within both limits."""
     if not minimum <= value <= maximum:

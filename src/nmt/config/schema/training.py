@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from nmt.config.checks import ADJUSTABLE, check_at_least, check_choice, check_fraction
+from nmt.config.checks import ADJUSTABLE, check_above_zero, check_at_least, check_choice, check_fraction
 from nmt.config.choices import CHOICES
 from nmt.errors import ConfigError
 
@@ -99,8 +99,7 @@ class TrainingConfig:
         check_choice("training.reduce_precision", self.reduce_precision, ("fp32", "bf16"))
         check_choice("training.best_by", self.best_by, ("loss", "bleu"))
         check_choice("training.on_divergence", self.on_divergence, ("stop", "rewind"))
-        if not self.adam_eps > 0:
-            raise ConfigError(f"training.adam_eps={self.adam_eps} must be above 0")
+        check_above_zero("training.adam_eps", self.adam_eps)
         if self.schedule == "wsd" and self.decay_steps and self.warmup_steps + self.decay_steps > self.steps:
             raise ConfigError(
                 f"training.warmup_steps={self.warmup_steps} and training.decay_steps={self.decay_steps} together are "

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from nmt.config.checks import check_fraction
+from nmt.config.checks import check_above_zero, check_fraction
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ class MuonTraining:
     def __post_init__(self) -> None:
         """Check the values, and that devices do not divide the state."""
         check_fraction("training.muon_momentum", self.muon_momentum)
-        if not self.muon_rate > 0:
-            raise ConfigError(f"training.muon_rate={self.muon_rate} must be above 0")
+        check_above_zero("training.muon_rate", self.muon_rate)
         training = cast("TrainingConfig", self)
         if training.optimizer == "muon" and training.shard_optimizer:
             raise ConfigError("training.shard_optimizer=true divides only Adam's averages: set it to false for muon")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from nmt.config.checks import ONLY_TORCH, check_at_least, check_between, check_fraction
+from nmt.config.checks import ONLY_TORCH, check_above_zero, check_at_least, check_between, check_fraction
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ class SamplingDecoding:
         """Check the values."""
         check_between("decoding.noise", self.noise, 0, 10)
         check_at_least("decoding.top_k", self.top_k, 0)
-        if not self.temperature > 0:
-            raise ConfigError(f"decoding.temperature={self.temperature} must be above 0")
+        check_above_zero("decoding.temperature", self.temperature)
         if self.noise and cast("DecodingConfig", self).strategy != "beam":
             raise ConfigError("decoding.noise needs decoding.strategy=beam; for samples, set decoding.temperature")
         if not 0 < self.top_p <= 1:
